@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from dutperf import procedures
 from dutperf.model import (
     FRAME_SIZE,
+    LEFT_AND_RIGHT,
     Case,
     ConnectionCounts,
     Connections,

@@ -376,10 +376,13 @@ void Collection::collect_line(Direction direction, DirectionResult& into) const 
         }
         return frames;
     };
-    into.line = LineResult{.mbps = parts_.media_mbps[bed_.sending_port(direction)],
+    const std::size_t from = bed_.sending_port(direction);
+    std::uint64_t forwarded = 0;
+    for (std::size_t port = 0; port < bed_.ports.size(); ++port) forwarded += port == from ? 0 : fillers_at(port);
+    into.line = LineResult{.mbps = parts_.media_mbps[from],
                            .fillers = line.fillers(),
-                           .forwarded = fillers_at(bed_.receiving_port(direction)),
-                           .back = fillers_at(bed_.sending_port(direction)),
+                           .forwarded = forwarded,
+                           .back = fillers_at(from),
                            .times_idle = line.watch().times_idle(),
                            .longest_idle = line.watch().longest_idle(),
                            .early = line.early(),
@@ -477,11 +480,10 @@ std::vector<PortMark> marks_at(const TestBed& bed, const TrialSpec& spec, std::s
         }
     }
     if (!spec.fill) return marks;
-    for (const auto& paths : {paths_into(bed, spec, port), paths_from(bed, spec, port)}) {
-        for (const Direction path : paths) {
-            for (std::size_t kind = 0; kind < filler_marks(index_of(path)).size(); ++kind)
-                marks.push_back({PortMark::Of::filler, path, kind});
-        }
+    // of all paths: a switch may flood the fillers, which nobody has asked for, to any port
+    for (const Direction path : spec.active()) {
+        for (std::size_t kind = 0; kind < filler_marks(index_of(path)).size(); ++kind)
+            marks.push_back({PortMark::Of::filler, path, kind});
     }
     return marks;
 }

@@ -270,7 +270,7 @@ Mac RunningTrial::dut_mac(Direction direction, bool ipv6, std::uint16_t vlan) co
 DescribedParts RunningTrial::described_parts(Direction direction) {
     if (bed_.offloads.contains(Offload::checksums)) {
         throw Error("bad_request", "the offload checksums is for UDP directly over IP: described frames go without it",
-                    "params." + bed_.name_of(direction) + ".frames");
+                    bed_.field_of(direction) + ".frames");
     }
     const std::size_t side = bed_.sending_port(direction);
     const PathMark path = mark_of_path(index_of(direction));
@@ -304,7 +304,7 @@ bool RunningTrial::shares_port(Direction direction) const {
 }
 
 ReplayParts RunningTrial::replay_parts(Direction direction) {
-    const std::string field = "params." + bed_.name_of(direction) + ".replay";
+    const std::string field = bed_.field_of(direction) + ".replay";
     const PathMark path = mark_of_path(index_of(direction));
     const ReplayedStream& stream = *spec_.streams[index_of(direction)]->replayed;
     if (bed_.queues > 1) throw Error("bad_request", "needs ports with one queue: several have no common order", field);

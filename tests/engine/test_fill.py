@@ -38,7 +38,7 @@ from dutperf.model import (
     Verdict,
 )
 from dutperf.tester import TesterError
-from dutperf.tester.engine import EngineCommand
+from dutperf.tester.engine import EngineCommand, EngineTester
 from frame_rows import ENDPOINTS
 
 from .conftest import OpenEngine, with_fake_nic
@@ -304,6 +304,57 @@ def test_where_there_is_no_line_to_fill_a_sentence_says_why(
     with open_engine("ring", "ring", **opened) as engine, pytest.raises(TesterError, match=why) as refused:
         engine.run(trial(stream(), **({"pacing": FILL} | members)))
     assert (refused.value.code, refused.value.field) == ("bad_request", "pacing")
+
+
+@pytest.fixture
+def four_cards(command: EngineCommand, monkeypatch: pytest.MonkeyPatch) -> Callable[..., TrialResult]:
+    """Runs trials on four ports, each of which receives what the one before it sends."""
+    ends = [*zip("abcd", "bcda", strict=True), ("a", "c")]
+    opened = {
+        "ports": [{"name": name, "port": "ring", "receive_ring": RING} for name in "abcd"],
+        "paths": [{"from": sender, "to": receiver} for sender, receiver in ends],
+        "memory": "no_huge_pages",
+    }
+
+    def run(*paths: str, nic: str = CARD) -> TrialResult:
+        monkeypatch.setenv("DUTPERF_FAKE_NIC", f"{nic} ring={RING}")
+        with EngineTester(command, opened) as engine:
+            return engine.run(
+                Trial(
+                    trial=1,
+                    duration_ns=200_000_000,
+                    drain_ns=DRAIN_NS,
+                    seed=1,
+                    pacing=FILL,
+                    paths={Direction(path): stream(rate_fps=500) for path in paths},
+                )
+            )
+
+    return run
+
+
+def test_the_lines_of_several_paths_are_filled(four_cards: Callable[..., TrialResult]) -> None:
+    counts = four_cards("a->b", "b->c", "c->d", "d->a").directions().values()
+    assert {(one.sent, one.received) for one in counts} == {(100, 100)}
+    for one in counts:
+        assert one.line is not None
+        assert one.line.fillers > 100
+        assert (one.line.forwarded, one.line.returned) == (0, 0)
+
+
+def test_fillers_of_each_path_are_counted_wherever_they_come(four_cards: Callable[..., TrialResult]) -> None:
+    """The path from a to c is no cable: what a sends comes to b, as from a switch that floods."""
+    result = four_cards("a->c", "c->d", nic=CARD.replace(" filters", ""))
+    assert "fillers_forwarded" in {cause.code for cause in result.causes}
+    for path, one in result.directions().items():
+        assert one.line is not None
+        assert (one.line.forwarded, one.line.returned) == (one.line.fillers, 0), path
+        assert one.other_received == {}
+
+
+def test_a_line_is_filled_by_one_path(four_cards: Callable[..., TrialResult]) -> None:
+    with pytest.raises(TesterError, match="the path a->b shares its ports with others"):
+        four_cards("a->b", "a->c")
 
 
 def test_stamped_frames_are_refused() -> None:

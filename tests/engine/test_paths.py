@@ -11,7 +11,10 @@ import pytest
 from scapy.utils import PcapNgReader
 
 from dutperf.model import Capture, Direction, Poisson, Stream, Trial, TrialResult, Verdict
+from dutperf.setup.replay import Plan, Source, recording_of, trial_of
+from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
+from recordings import capture, udp
 
 from .streams import stream
 
@@ -135,3 +138,37 @@ def test_a_capture_names_the_ports(command: EngineCommand, tmp_path: Path) -> No
     content = file.read_bytes()
     names = [content.index(b"\x02\x00\x01\x00" + name.encode()) for name in "abcd"]  # if_name, of one byte
     assert names == sorted(names)
+
+
+def replayed(tmp_path: Path, path: str, **source: Any) -> Trial:
+    """200 frames of a capture on one path."""
+    packets = [udp(size) for size in (40, 700) * 100]
+    recording = recording_of(Source(capture(tmp_path / "replayed.pcap", packets), speed=None, **source))
+    return trial_of(recording, Plan(direction=Direction(path), rate_fps=2000, drain_s=0.05), 1)
+
+
+@pytest.mark.parametrize("tags", [False, True])
+def test_a_replay_on_any_path(command: EngineCommand, tmp_path: Path, tags: bool) -> None:
+    """Also on the fourth path, whose tags and fields say so."""
+    with ring_of(command, 4, ("a", "c")) as engine:
+        result = engine.run(replayed(tmp_path, "d->a", tags=tags))
+    [(path, counts)] = result.directions().items()
+    assert (path, counts.sent, counts.received) == ("d->a", 200, 200)
+    assert (0 if counts.matched is None else counts.matched.sent) == (0 if tags else 200)
+
+
+def test_a_replay_without_tags_needs_a_port_of_its_own(command: EngineCommand, tmp_path: Path) -> None:
+    """Nothing tells its frames from those of another path into the port."""
+    beside = stream(rate_fps=500)
+    with ring_of(command, 4, ("a", "c")) as engine:
+        untagged, tagged = (replayed(tmp_path, "b->c", tags=tags) for tags in (False, True))
+        for path, refused in (("a->b", False), ("a->c", True)):
+            both = untagged.model_copy(update={"paths": {**untagged.streams(), Direction(path): beside}})
+            if not refused:
+                assert {one.lost for one in engine.run(both).directions().values()} == {0}
+                continue
+            with pytest.raises(TesterError, match="need ports that no other path uses") as error:
+                engine.run(both)
+            assert error.value.field == "paths.b->c.replay"
+        both = tagged.model_copy(update={"paths": {**tagged.streams(), Direction("a->c"): beside}})
+        assert engine.run(both).directions()[Direction("b->c")].received == 200

@@ -4,6 +4,7 @@
 #
 #   four_ports.sh router NAME             the kernel routes IPv4 between four networks
 #   four_ports.sh bridge NAME             the kernel bridges
+#   four_ports.sh hub NAME                the same without learning: each frame leaves by all other ports
 #   four_ports.sh lose NAME FROM TO N     the router drops every N-th frame from the port FROM to TO, and counts those that it drops
 #   four_ports.sh astray NAME TO OUT      the bridge sends frames for the tester's port TO out of the port OUT
 #   four_ports.sh down NAME
@@ -34,10 +35,14 @@ case $what in
             number=$((number + 1))
         done
         ;;
-    bridge)
+    bridge | hub)
         cables
         ip -n "$dut" link add switch type bridge mcast_snooping 0
-        for port in a b c d; do ip -n "$dut" link set dev "d$port" master switch; done
+        for port in a b c d; do
+            ip -n "$dut" link set dev "d$port" master switch
+            # before the bridge is up: it would learn from the neighbour discovery of the tester's namespace
+            [ "$what" = bridge ] || bridge -n "$dut" link set dev "d$port" learning off
+        done
         ip -n "$dut" link set switch up
         ;;
     lose)

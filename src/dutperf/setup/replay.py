@@ -30,7 +30,7 @@ from dutperf.model import (
     Stream,
     Trial,
 )
-from dutperf.setup.configuration import ParameterError
+from dutperf.setup.configuration import ParameterError, Setup
 
 FCS_SIZE = 4
 _ETHERNET_SIZE = 14
@@ -63,6 +63,7 @@ class Plan:
     """How often and how fast a recording is sent."""
 
     direction: Direction = Direction.FORWARD
+    """Also a path between named ports."""
     rate_fps: int | None = None
     """None: at the times of the recording."""
     loop: int = 1
@@ -178,6 +179,17 @@ def check(recording: Recording, *, loop: int, duration_s: float | None, own_time
         )
 
 
+def check_direction(direction: Direction, setup: Setup) -> None:
+    """Check that the test setup has the path.
+
+    Raises:
+        ParameterError: it has other ones.
+    """
+    known = setup.path_ends()
+    if direction not in known:
+        raise ParameterError(f"{direction} is no path of this configuration; it has {', '.join(known)}", "directions")
+
+
 def trial_of(recording: Recording, plan: Plan, number: int) -> Trial:
     """The trial that sends ``recording``.
 
@@ -206,7 +218,7 @@ def trial_of(recording: Recording, plan: Plan, number: int) -> Trial:
         burst=plan.burst,
         question=Question(tolerated_loss=plan.tolerated_loss),
         capture=plan.capture,
-        **{plan.direction.value: stream},
+        **({str(plan.direction): stream} if plan.direction.is_of_two else {"paths": {plan.direction: stream}}),
     )
 
 

@@ -68,8 +68,14 @@ def replay(
         typer.Option(min=0.001, max=86_400, metavar="S", help="End sending after this time at the latest."),
     ] = None,
     directions: Annotated[
-        Literal["forward", "reverse"],
-        typer.Option(help="forward: from the left port; reverse: from the right port."),
+        str,
+        typer.Option(
+            metavar="forward|reverse|PORT->PORT",
+            help=(
+                "forward: from the left port; reverse: from the right port; with more ports than two one of their"
+                " paths."
+            ),
+        ),
     ] = "forward",
     macs: Annotated[
         Literal["rewrite", "keep"],
@@ -149,7 +155,7 @@ def replay(
         recording = _read(wanted)
         replaying.check(recording, loop=loop, duration_s=duration, own_times=given_rate is None)
         plan = replaying.Plan(
-            direction=Direction(directions),
+            direction=_direction(directions),
             loop=loop,
             duration_s=duration,
             drain_s=drain,
@@ -160,6 +166,7 @@ def replay(
             capture=_captured(capture, capture_to, recording),
         )
         with _naming_longest(capture_file, recording), bench(source, longest=recording.longest) as ready:
+            replaying.check_direction(plan.direction, ready.setup)
             planned = replaying.trial_of(recording, _at_rate(plan, given_rate, ready, recording), NUMBER)
             result = _run(planned, ready)
             report = _report(ready, planned, result, wanted)
@@ -174,6 +181,15 @@ def _read(wanted: replaying.Source) -> Recording:
         return replaying.recording_of(wanted)
     except (CaptureError, replaying.ReplayError) as error:
         raise ConfigError(str(error), "FILE") from None
+
+
+def _direction(text: str) -> Direction:
+    try:
+        return Direction(text)
+    except ValueError:
+        raise ConfigError(
+            f"is neither forward nor reverse nor a path between named ports, such as a->b: {text!r}", "--directions"
+        ) from None
 
 
 def _captured(kinds: str | None, to: str, recording: Recording) -> Capture | None:

@@ -18,24 +18,32 @@ std::uint64_t ConnectionSpace::size() const {
 }
 
 std::uint32_t ConnectionChoice::of(std::uint64_t k) const {
+    return numbers_.empty() ? place_of(k) : numbers_[place_of(k)];
+}
+
+std::uint32_t ConnectionChoice::place_of(std::uint64_t k) const {
+    const auto in_order = static_cast<std::uint32_t>(k % count_);
     switch (kind_) {
         case Kind::random: return static_cast<std::uint32_t>(scale_to_range(random_bits(seed_, k), count_));
-        case Kind::each: return order_.of(static_cast<std::uint32_t>(k % count_));
-        case Kind::listed: return numbers_[k % count_];
+        case Kind::each: return order_.of(in_order);
+        case Kind::decreasing: return count_ - 1 - in_order;
         case Kind::in_order: break;
     }
-    return static_cast<std::uint32_t>(k % count_);
+    return in_order;
 }
 
 void ConnectionChoice::fill(std::uint64_t k, const Stride& stride, std::size_t count, std::uint32_t* out) const {
     if (kind_ == Kind::random) {
         RandomLanes random(seed_, stride.lanes(k, 0), stride.distance());
         for (std::size_t i = 0; i < count; i += kLanes) store_lanes(&out[i], scale_to_range(random.next(), count_));
-        return;
+    } else {
+        fill_in_order(k, stride, count, out);
+        if (kind_ == Kind::each) order_.map(out, count);
+        if (kind_ == Kind::decreasing) {
+            for (std::size_t i = 0; i < count; ++i) out[i] = count_ - 1 - out[i];
+        }
     }
-    fill_in_order(k, stride, count, out);
-    if (kind_ == Kind::each) order_.map(out, count);
-    if (kind_ == Kind::listed) {
+    if (!numbers_.empty()) {
         for (std::size_t i = 0; i < count; ++i) out[i] = numbers_[out[i]];
     }
 }

@@ -33,15 +33,23 @@ struct ConnectionSpace {
 // Which connection each frame belongs to, among `count`.
 class ConnectionChoice {
 public:
-    static ConnectionChoice in_order(std::uint32_t count) { return {Kind::in_order, count, 0, {}}; }
-    static ConnectionChoice first() { return {Kind::in_order, 1, 0, {}}; }
-    static ConnectionChoice random(std::uint32_t count, std::uint64_t seed) { return {Kind::random, count, seed, {}}; }
+    static ConnectionChoice in_order(std::uint32_t count) { return {Kind::in_order, count, 0}; }
+    // From the last to the first.
+    static ConnectionChoice decreasing(std::uint32_t count) { return {Kind::decreasing, count, 0}; }
+    static ConnectionChoice first() { return {Kind::in_order, 1, 0}; }
+    static ConnectionChoice random(std::uint32_t count, std::uint64_t seed) { return {Kind::random, count, seed}; }
     // Each once, in a pseudorandom order.
-    static ConnectionChoice each(std::uint32_t count, std::uint64_t seed) { return {Kind::each, count, seed, {}}; }
+    static ConnectionChoice each(std::uint32_t count, std::uint64_t seed) { return {Kind::each, count, seed}; }
     // These, in this order; at least one.
     static ConnectionChoice listed(std::vector<std::uint32_t> numbers) {
         const auto count = static_cast<std::uint32_t>(numbers.size());
-        return {Kind::listed, count, 0, std::move(numbers)};
+        return in_order(count).among(std::move(numbers));
+    }
+
+    // The same choice among `numbers`, of which there are at least `count`.
+    [[nodiscard]] ConnectionChoice among(std::vector<std::uint32_t> numbers) && {
+        numbers_ = std::move(numbers);
+        return std::move(*this);
     }
 
     // Of `count` frames from frame k on, `stride` apart. Later entries up to a multiple of kLanes are numbers of
@@ -50,9 +58,11 @@ public:
     [[nodiscard]] std::uint32_t of(std::uint64_t k) const;
 
 private:
-    enum class Kind : std::uint8_t { in_order, random, each, listed };
-    ConnectionChoice(Kind kind, std::uint32_t count, std::uint64_t seed, std::vector<std::uint32_t> numbers)
-        : kind_(kind), count_(count), seed_(seed), order_(count, seed), numbers_(std::move(numbers)) {}
+    enum class Kind : std::uint8_t { in_order, decreasing, random, each };
+    ConnectionChoice(Kind kind, std::uint32_t count, std::uint64_t seed)
+        : kind_(kind), count_(count), seed_(seed), order_(count, seed) {}
+
+    [[nodiscard]] std::uint32_t place_of(std::uint64_t k) const;
 
     void fill_in_order(std::uint64_t k, const Stride& stride, std::size_t count, std::uint32_t* out) const;
 
@@ -60,7 +70,7 @@ private:
     std::uint32_t count_;
     std::uint64_t seed_;
     Permutation order_;
-    std::vector<std::uint32_t> numbers_;
+    std::vector<std::uint32_t> numbers_;  // empty: of all connections
 };
 
 // The fields of the initiator's frames.

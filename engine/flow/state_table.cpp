@@ -33,8 +33,17 @@ std::vector<std::uint32_t> StateTable::take_lost() {
 std::uint32_t StateTable::learned() const {
     std::uint32_t learned = 0;
     for (std::uint32_t connection = 0; connection < connections_; ++connection)
-        learned += entry(connection)[words_ - 1] != 0 ? 1U : 0U;
+        learned += is_learned(connection) ? 1U : 0U;
     return learned;
+}
+
+std::vector<std::uint32_t> StateTable::last_learned(std::uint32_t most) const {
+    std::vector<std::uint32_t> numbers;
+    for (std::uint32_t connection = connections_; connection-- > 0 && numbers.size() < most;) {
+        if (is_learned(connection)) numbers.push_back(connection);
+    }
+    std::ranges::reverse(numbers);
+    return numbers;
 }
 
 std::uint32_t StateTable::remapped() const { return count_set(remapped_); }

@@ -53,10 +53,14 @@ public:
     [[nodiscard]] std::vector<std::uint32_t> take_lost();
 
     [[nodiscard]] std::uint32_t learned() const;
+    // The last connections that were learned, by their numbers, at most `most`; in increasing order.
+    [[nodiscard]] std::vector<std::uint32_t> last_learned(std::uint32_t most) const;
     [[nodiscard]] std::uint32_t remapped() const;
     [[nodiscard]] std::uint32_t lost() const;
 
 private:
+    [[nodiscard]] bool is_learned(std::uint32_t connection) const { return entry(connection)[words_ - 1] != 0; }
+
     Arrival set(std::uint32_t connection, std::uint64_t& entry, std::uint64_t value, bool known) {
         if (entry == value) return Arrival::known;
         entry = value;

@@ -276,7 +276,7 @@ void check_connections(const Reader& connections, const TrialSpec& spec) {
     if (stream && wanted.space(*stream).size() > kLargestPermutation)
         connections.fail("count",
                          "is of ranges with more than " + std::to_string(kLargestPermutation) + " combinations");
-    if (opens && spec.intended(wanted.initiator) > wanted.count)
+    if (opens && wanted.opening == Opening::each && spec.intended(wanted.initiator) > wanted.count)
         connections.fail("count", "is less than the frames of the trial");
 }
 
@@ -298,9 +298,14 @@ void read_connections(Reader& params, const std::vector<Path>& paths, TrialSpec&
                                                {"increasing", ConnectionOrder::increasing},
                                                {"decreasing", ConnectionOrder::decreasing}});
     read.seed = connections->integer("seed", {0, kLargestExact}, 0);
-    read.responder = read_choice<ResponderOrder>(
-        *connections, "responder",
-        {{"random", ResponderOrder::random}, {"in_order", ResponderOrder::in_order}, {"first", ResponderOrder::first}});
+    read.opening =
+        read_choice<Opening>(*connections, "opening", {{"each", Opening::each}, {"random", Opening::random}});
+    read.responder = read_choice<ResponderOrder>(*connections, "responder",
+                                                 {{"random", ResponderOrder::random},
+                                                  {"in_order", ResponderOrder::in_order},
+                                                  {"decreasing", ResponderOrder::decreasing},
+                                                  {"first", ResponderOrder::first}});
+    read.entries = static_cast<std::uint32_t>(connections->integer("entries", {1, kLargestPermutation}, 0));
     read.ipv6 = connections->integer("version", {4, 6}, 4) == 6;
     check_connections(*connections, spec);
     connections->finish();
@@ -483,7 +488,7 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size, const std::vec
     spec.delays_files = PerDirection<std::string>(paths.size());
     spec.number = static_cast<std::uint16_t>(params.integer("trial", {0, 65535}));
     spec.seed = params.integer("seed", {0, kLargestExact}, 0);
-    spec.rest_ns = params.integer("rest_ns", {0, 60'000 * kMillion}, 0);
+    spec.rest_ns = params.integer("rest_ns", {0, 100'000'000 * kMillion}, 0);
     spec.duration_ns = params.integer("duration_ns", {1, 86'400'000 * kMillion});
     spec.drain_ns = params.integer("drain_ns", {0, 3'600'000 * kMillion});
     spec.burst = static_cast<std::uint32_t>(params.integer("burst", {1, kMaxBurst}, 32));

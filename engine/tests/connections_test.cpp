@@ -88,14 +88,21 @@ TEST(Permutation, LooksRandom) {
 
 TEST(ConnectionChoice, FillsWhatItSaysOneByOne) {
     for (const ConnectionChoice& choice :
-         {ConnectionChoice::in_order(10), ConnectionChoice::first(), ConnectionChoice::random(1000, 5),
-          ConnectionChoice::each(333, 5), ConnectionChoice::listed({7, 3, 9})}) {
+         {ConnectionChoice::in_order(10), ConnectionChoice::decreasing(10), ConnectionChoice::first(),
+          ConnectionChoice::random(1000, 5), ConnectionChoice::each(333, 5), ConnectionChoice::listed({7, 3, 9}),
+          ConnectionChoice::random(3, 5).among({7, 3, 9}), ConnectionChoice::decreasing(3).among({7, 3, 9})}) {
         for (const std::uint64_t distance : {1, 3}) {
             ConnectionNumbers numbers{};
             choice.fill(12'345, Stride(distance), 100, numbers.data());
             for (std::size_t i = 0; i < 100; ++i) ASSERT_EQ(numbers[i], choice.of(12'345 + i * distance));
         }
     }
+}
+
+TEST(ConnectionChoice, ChoosesAmongNumbers) {
+    const ConnectionChoice down = ConnectionChoice::decreasing(3).among({7, 3, 9});
+    EXPECT_EQ((std::vector{down.of(0), down.of(1), down.of(2), down.of(3)}), (std::vector<std::uint32_t>{9, 3, 7, 9}));
+    EXPECT_EQ(ConnectionChoice::first().among({7, 3, 9}).of(5), 7U);
 }
 
 TEST(ConnectionChoice, EachIsEachOnce) {
@@ -176,6 +183,15 @@ TEST(StateTable, LearnsAConnectionOnceAndFindsAnotherTranslation) {
         EXPECT_EQ(std::memcmp(entry, other, ipv6 ? 16 : 4), 0);
         EXPECT_EQ(entry[ipv6 ? 2 : 0] >> 32U, 0x4434'2211U);  // ports change places
     }
+}
+
+TEST(StateTable, TellsTheLastConnectionsThatWereLearned) {
+    const std::uint8_t source[16]{198, 19, 0, 1};
+    StateTable table(space_of(ConnectionOrder::random), 10, false);
+    EXPECT_TRUE(table.last_learned(3).empty());
+    for (const std::uint32_t connection : {8U, 2U, 5U}) table.learn(connection, source, 0x2211'4433);
+    EXPECT_EQ(table.last_learned(2), (std::vector<std::uint32_t>{5, 8}));
+    EXPECT_EQ(table.last_learned(9), (std::vector<std::uint32_t>{2, 5, 8}));
 }
 
 TEST(StateTable, LostFramesAreTakenOnce) {

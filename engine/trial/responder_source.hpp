@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
+#include "flow/connections.hpp"
 #include "flow/state_table.hpp"
 #include "trial/frame_source.hpp"
 
@@ -16,6 +18,7 @@ struct ResponderParts {
     FramePool* pool;
     const StateTable* table;  // every connection that is chosen is in it
     ConnectionChoice choice;
+    std::optional<ConnectionFields> addresses;  // of the same choice, if the connections have several destinations
     StampChoice stamps;
     NicSending nic = {};
     Share share = {};
@@ -37,6 +40,7 @@ public:
         if (!parts_.pool->take(frames, count)) return false;
         parts_.choice.fill(k, stride_, count, connections_.data());
         find_entries(count);
+        if (parts_.addresses) parts_.addresses->fill_addresses(k, count, unused_, source_address_);
         if constexpr (Stamps) stamps_.fill(k, parts_.share.stride, count, stamp, stamps);
         compute(k, count);
         write(count, frames);
@@ -63,13 +67,21 @@ private:
 
     void compute(std::uint64_t k, std::uint32_t count) {
         const FrameTemplate& frame = parts_.pool->frame();
-        const std::uint64_t fixed = std::uint64_t{frame.udp_sum()} + frame.slots_sum(),
-                            ip_sum = std::uint64_t{frame.ip_sum()} + frame.slots_sum();
+        const bool varies = parts_.addresses.has_value();
+        const AddressSlot source = frame.source_slot();
+        const std::uint64_t slots_sum = varies ? 0 : frame.slots_sum();
+        const std::uint64_t fixed = frame.udp_sum() + slots_sum, ip_sum = frame.ip_sum() + slots_sum;
         for (std::uint32_t i = 0; i < count; i += kLanes) {
             const Lanes stamp = Stamps ? stamps_.lanes(i) : Lanes{};
             const Lanes high = tag_high(stride_.lanes(k, i), stamp);
             store_lanes(&high_[i], high);
-            Lanes sum = checksum_add64(fixed + Lanes{}, high);
+            Lanes sum = checksum_add64(fixed + Lanes{}, high), source_sum{};
+            if (varies) [[unlikely]] {
+                const Lanes word = source.words(load_lanes(&source_address_[i]));
+                store_lanes(&source_word_[i], word);
+                source_sum = checksum_word(word, source.at_odd_offset());
+                sum += source_sum;
+            }
             if constexpr (Stamps) {
                 store_lanes(&low_[i], tag_low(stamp));
                 sum += tag_low(stamp);
@@ -81,13 +93,15 @@ private:
             }
             if constexpr (!Ipv6) {
                 const Lanes address = load_lanes(&words_[0][i]) & kLowerHalf;
-                store_lanes(&ip_checksum_[i], checksum_finished(ip_sum + address));
+                store_lanes(&ip_checksum_[i], checksum_finished(ip_sum + source_sum + address));
             }
             store_lanes(&udp_checksum_[i], checksum_finished_udp(sum));
         }
     }
 
     void write(std::uint32_t count, rte_mbuf** frames) const {
+        const bool varies = parts_.addresses.has_value();
+        const std::size_t source_at = parts_.pool->frame().source_slot().at;
         for (std::uint32_t i = 0; i < count; ++i) {
             std::uint8_t* bytes = begin_of_frame(frames[i]);
             std::uint8_t* udp = bytes + kLayout.transport_at();
@@ -95,6 +109,8 @@ private:
             if constexpr (Stamps) store(udp + kTagInUdp + tag::kLowAt, low_[i]);
             store(udp, static_cast<std::uint32_t>(words_[kWords - 1][i] >> 32U));
             store(udp + udp::kChecksum, udp_checksum_[i]);
+            if (varies) [[unlikely]]
+                store(bytes + source_at, source_word_[i]);
             if constexpr (Ipv6) {
                 store(bytes + kLayout.destination_at(), words_[0][i]);
                 store(bytes + kLayout.destination_at() + sizeof words_[0][i], words_[1][i]);
@@ -112,7 +128,8 @@ private:
     std::array<const std::uint64_t*, kMaxBurst + kLanes> entries_{};
     alignas(kLanesAlignment) std::array<Words<std::uint64_t>, kWords> words_{};
     alignas(kLanesAlignment) Words<std::uint64_t> high_{};
-    alignas(kLanesAlignment) Words<std::uint16_t> low_{}, udp_checksum_{}, ip_checksum_{};
+    alignas(kLanesAlignment) Words<std::uint16_t> low_{}, udp_checksum_{}, ip_checksum_{}, source_word_{};
+    alignas(kLanesAlignment) Column source_address_{}, unused_{};
 };
 
 }  // namespace dutperf

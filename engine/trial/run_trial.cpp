@@ -344,7 +344,7 @@ FramePool* RunningTrial::make_pool_of(Direction direction, const FrameSpec& fram
                                  ports_of_stream ? stream.destination_port.min : std::uint16_t{0}, path.pair};
     const Mac destination = dut_mac(direction, frame.is_ipv6());
     FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity,
-                       variations(stream, frame.is_ipv6(), foreground && ports_of_stream));
+                       variations(stream, frame.is_ipv6(), foreground));
     if (bed_.offloads.contains(Offload::checksums)) made.leave_checksums_to_hardware();
     rte_mempool* pool = bed_.frame_pools[2 * index_of(direction) + (foreground ? 0 : 1)];
     frame_pools_.push_back(std::make_unique<FramePool>(pool, made, next_generation()));
@@ -371,7 +371,7 @@ FrameSourceParts RunningTrial::frame_parts(Direction direction) {
             .nic = nic_sending(direction)};
 }
 
-// The state table is made new for connections that are opened; every other use needs all of them in it.
+// The state table is made new for connections that are opened.
 void RunningTrial::prepare_connections() {
     if (!spec_.connections) return;
     if (bed_.offloads.contains(Offload::checksums))
@@ -386,15 +386,25 @@ void RunningTrial::prepare_connections() {
     const auto differs = [&] { return initiator && wanted.space(*initiator) != table->space(); };
     if (!table || table->connections() != wanted.count || differs())
         throw Error("connections", "these connections were not opened before", "params.connections");
-    if (const std::uint32_t learned = table->learned(); learned < wanted.count) {
+    choose_entries(*table);
+    lost_connections_ = table->take_lost();
+    if (wanted.use == ConnectionUse::lost && lost_connections_.empty())
+        throw Error("connections", "no connection lost a frame in the trial before", "params.connections.use");
+}
+
+// All connections must be in the table, or with `entries` one that the Responder can reply in.
+void RunningTrial::choose_entries(const StateTable& table) {
+    const ConnectionSpec& wanted = *spec_.connections;
+    const std::uint32_t learned = table.learned();
+    const bool replies = spec_.streams[1 - index_of(wanted.initiator)].has_value();
+    if (wanted.entries == 0 ? learned < wanted.count : replies && learned == 0) {
         throw Error("connections",
                     "the Responder learned " + std::to_string(learned) + " of " + std::to_string(wanted.count) +
                         " connections: the others have no addresses to reply to",
                     "params.connections");
     }
-    lost_connections_ = table->take_lost();
-    if (wanted.use == ConnectionUse::lost && lost_connections_.empty())
-        throw Error("connections", "no connection lost a frame in the trial before", "params.connections.use");
+    if (wanted.entries != 0 && std::min(learned, wanted.entries) < wanted.count)
+        entries_ = table.last_learned(wanted.entries);
 }
 
 // The Initiator's path, if it sends and ends at the port.
@@ -413,22 +423,45 @@ ConnectionChoice RunningTrial::connection_choice(Direction direction) const {
     const ConnectionSpec& spec = *spec_.connections;
     const std::uint64_t seed = generator_seed(spec_.seed, direction, Generator::connections);
     switch (spec.use) {
-        case ConnectionUse::open: return ConnectionChoice::in_order(spec.count);
-        case ConnectionUse::each: return ConnectionChoice::each(spec.count, seed);
+        case ConnectionUse::open: break;
         case ConnectionUse::lost: return ConnectionChoice::listed(lost_connections_);
-        case ConnectionUse::traffic: break;
+        case ConnectionUse::each:
+        case ConnectionUse::traffic:
+            return spec.is_initiator(direction) ? ConnectionChoice::random(spec.count, seed) : responder_choice(seed);
     }
-    if (spec.is_initiator(direction) || spec.responder == ResponderOrder::random)
-        return ConnectionChoice::random(spec.count, seed);
-    return spec.responder == ResponderOrder::first ? ConnectionChoice::first() : ConnectionChoice::in_order(spec.count);
+    if (spec.opening == Opening::each) return ConnectionChoice::in_order(spec.count);
+    return ConnectionChoice::random(spec.count, generator_seed(spec_.seed, direction, Generator::opening));
+}
+
+ConnectionChoice RunningTrial::responder_choice(std::uint64_t seed) const {
+    const ConnectionSpec& spec = *spec_.connections;
+    const std::uint32_t count = entries_.empty() ? spec.count : static_cast<std::uint32_t>(entries_.size());
+    if (spec.use == ConnectionUse::each) return ConnectionChoice::each(count, seed).among(entries_);
+    switch (spec.responder) {
+        case ResponderOrder::in_order: return ConnectionChoice::in_order(count).among(entries_);
+        case ResponderOrder::decreasing: return ConnectionChoice::decreasing(count).among(entries_);
+        case ResponderOrder::first: return ConnectionChoice::first().among(entries_);
+        case ResponderOrder::random: break;
+    }
+    return ConnectionChoice::random(count, seed).among(entries_);
 }
 
 ResponderParts RunningTrial::responder_parts(Direction direction) {
-    FrameSpec frame = spec_.streams[index_of(direction)]->foreground;
+    const StreamSpec& stream = *spec_.streams[index_of(direction)];
+    const StateTable& table = **bed_.state;
+    const FieldSpec own = stream.source_address ? stream.source_address->field : FieldSpec{};
+    if (own != table.space().destination_address)
+        throw Error("connections", "the Responder's addresses are not the destinations of the connections",
+                    bed_.field_of(direction) + ".source_address");
+    FrameSpec frame = stream.foreground;
     std::visit([](auto& address) { address = {}; }, frame.addresses.destination);
+    const ConnectionChoice choice = connection_choice(direction);
+    std::optional<ConnectionFields> addresses;
+    if (stream.source_address) addresses.emplace(table.space(), choice, bed_.queues);
     return {.pool = make_pool_of(direction, frame, true, false),
-            .table = bed_.state->get(),
-            .choice = connection_choice(direction),
+            .table = &table,
+            .choice = choice,
+            .addresses = std::move(addresses),
             .stamps = StampChoice::of(spec_, direction),
             .nic = nic_sending(direction)};
 }

@@ -70,7 +70,9 @@ private:
     [[nodiscard]] std::vector<Marks> marks(std::size_t port) const;
     [[nodiscard]] std::optional<Direction> initiator_into(std::size_t port) const;
     void prepare_connections();
+    void choose_entries(const StateTable& table);
     [[nodiscard]] ConnectionChoice connection_choice(Direction direction) const;
+    [[nodiscard]] ConnectionChoice responder_choice(std::uint64_t seed) const;
     [[nodiscard]] bool replies(Direction direction) const;
     void watch_connections(Direction direction, Expected& expected) const;
     FramePool* make_pool_of(Direction direction, const FrameSpec& frame, bool foreground, bool ports_of_stream);
@@ -111,6 +113,7 @@ private:
     std::vector<std::unique_ptr<CaptureBuffer>> captures_;  // of each receiver, in the order of ports and queues
     PerDirection<std::optional<LostNumbers>> lost_;
     std::vector<std::uint32_t> lost_connections_;       // that lost frames in the trial before
+    std::vector<std::uint32_t> entries_;                // connections of the Responder's frames; empty: all
     std::uint64_t began_ns_ = 0;                        // when the first frame is due, since 1970
     double began_s_ = 0;                                // when the first frame is due, by CLOCK_MONOTONIC
     TrialEnd end_;                                      // of the loops

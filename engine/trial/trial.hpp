@@ -141,7 +141,7 @@ struct StreamSpec {
 };
 
 // Everything random on a path has its own generator.
-enum class Generator : std::uint8_t { ports, addresses, tags, due_times, kinds, fields, connections };
+enum class Generator : std::uint8_t { ports, addresses, tags, due_times, kinds, fields, connections, opening };
 inline std::uint64_t generator_seed(std::uint64_t seed, Direction direction, Generator generator) {
     constexpr std::uint64_t kGenerators = 32;  // of each path after the first two
     const std::uint64_t path = index_of(direction), number = static_cast<std::uint64_t>(generator);
@@ -150,12 +150,13 @@ inline std::uint64_t generator_seed(std::uint64_t seed, Direction direction, Gen
 
 // What a trial does with connections (RFC 9693 sections 4.2, 4.4 to 4.7).
 enum class ConnectionUse : std::uint8_t {
-    open,     // the Initiator's frame k opens connection k; the Responder learns
+    open,     // the Initiator's frame k opens connection k, or a random one; the Responder learns
     traffic,  // the Initiator's frames belong to random connections, the Responder's as its order says
     each,     // one reply in each connection
     lost,     // one reply in each connection that lost frames in the trial before
 };
-enum class ResponderOrder : std::uint8_t { random, in_order, first };
+enum class Opening : std::uint8_t { each, random };
+enum class ResponderOrder : std::uint8_t { random, in_order, decreasing, first };
 
 struct ConnectionSpec {
     ConnectionUse use = ConnectionUse::open;
@@ -163,8 +164,10 @@ struct ConnectionSpec {
     std::uint32_t count = 1;
     ConnectionOrder order = ConnectionOrder::random;
     std::uint64_t seed = 0;  // of the order
+    Opening opening = Opening::each;
     ResponderOrder responder = ResponderOrder::random;
-    bool ipv6 = false;  // the IP version at the Responder
+    std::uint32_t entries = 0;  // the Responder replies in so many of the connections that it learned; 0: in all
+    bool ipv6 = false;          // the IP version at the Responder
 
     [[nodiscard]] bool is_initiator(Direction direction) const { return direction == initiator; }
     // The connections of the Initiator's stream.

@@ -28,6 +28,7 @@ from dutperf.model.connections import (
     ConnectionOrder,
     Connections,
     ConnectionUse,
+    Opening,
     ResponderOrder,
 )
 from dutperf.model.described_frame import Checksum, DescribedField, DescribedFrame, FlowOrder
@@ -171,6 +172,7 @@ __all__ = [
     "MediaLimit",
     "NicArrivals",
     "NicDepartures",
+    "Opening",
     "Pattern",
     "Phase",
     "PhaseResult",

@@ -18,7 +18,7 @@ class ConnectionUse(StrEnum):
     """What a phase does with connections (RFC 9693 sections 4.2, 4.5 to 4.7)."""
 
     OPEN = "open"
-    """The Initiator's frame k opens connection k, and the Responder learns its four tuple."""
+    """The Initiator's frames open connections, and the Responder learns their four tuples."""
     TRAFFIC = "traffic"
     """Frames belong to random connections, in both directions."""
     EACH = "each"
@@ -35,11 +35,22 @@ class ConnectionOrder(StrEnum):
     DECREASING = "decreasing"
 
 
+class Opening(StrEnum):
+    """Which connection the Initiator's frame k opens."""
+
+    EACH = "each"
+    """Connection k."""
+    RANDOM = "random"
+    """A random one, possibly one that is open already."""
+
+
 class ResponderOrder(StrEnum):
     """To which connections the Responder's frames belong, where both sides send."""
 
     RANDOM = "random"
     IN_ORDER = "in_order"
+    DECREASING = "decreasing"
+    """In each in turn, from the last one to the first."""
     FIRST = "first"
 
 
@@ -53,7 +64,11 @@ class Connections(Value):
     count: Annotated[int, Field(ge=1, le=MOST_CONNECTIONS)]
     order: ConnectionOrder = ConnectionOrder.RANDOM
     seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
+    opening: Opening = Opening.EACH
     responder: ResponderOrder = ResponderOrder.RANDOM
+    entries: Annotated[int, Field(ge=1, le=MOST_CONNECTIONS)] | None = None
+    """The Responder replies in so many of the connections that it learned, the last ones, and others may be
+    missing; None: in all, and none may be missing."""
     version: Literal[4, 6] = 4
     """The IP version at the Responder."""
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from dutperf.model.capture import Capture
-from dutperf.model.connections import Connections, ConnectionUse
+from dutperf.model.connections import Connections, ConnectionUse, Opening
 from dutperf.model.pattern import Times, random_bits
 from dutperf.model.result import LOSS_BINS
 from dutperf.model.stream import Stream
@@ -94,7 +94,7 @@ class Phase(Value):
     trial: Annotated[int, Field(ge=0, le=TRIAL_NUMBERS - 1)]
     """The number in the tags of its frames, which reveals late frames of another phase."""
     seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
-    rest_ns: Annotated[int, Field(ge=1, le=60_000_000_000)] | None = None
+    rest_ns: Annotated[int, Field(ge=1, le=100_000_000_000_000)] | None = None
     """Time between the learning frames and the first test frame (RFC 2544 section 23 (b)); None: no
     rest."""
     duration_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
@@ -171,7 +171,8 @@ class Phase(Value):
         opens = self.connections.use is ConnectionUse.OPEN
         if opens and set(streams) != {initiator}:
             raise ValueError(f"only the Initiator opens connections: {initiator} alone")
-        if opens and self.intended(initiator) > self.connections.count:
+        each_once = self.connections.opening is Opening.EACH
+        if opens and each_once and self.intended(initiator) > self.connections.count:
             raise ValueError(
                 f"{self.intended(initiator)} frames open {self.connections.count} connections: each opens one"
             )

@@ -143,10 +143,6 @@ def _check_sides(setup: Setup) -> None:
         for member in ("source_port", "destination_port", "networks", "frame"):
             if getattr(side, member) is not None:
                 raise ConfigError("does not go with connections: see stateful", f"{name}.{member}")
-    responder = setup.stateful.responder_side
-    if setup.sides()[responder].varying_address is not None:
-        text = "does not go with connections: the Responder has one address"
-        raise ConfigError(text, f"{responder}.varying_address")
     if "checksums" in setup.engine.offloads:
         raise ConfigError("the offload checksums does not go with connections", "engine.offloads")
 

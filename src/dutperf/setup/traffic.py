@@ -404,14 +404,15 @@ def _stateful_stream(
         own = _own(sender, sender.version)
         size = frame_size if sender.version == 6 else size_ipv4
         foreground = FrameSpec(version=sender.version, size=size, source=own, destination=own)
-        source_address = None
+        destination_address = None
     else:
         foreground = _foreground(sender, receiver, frame_size, size_ipv4)
-        source_address = sender.varying_address
+        destination_address = receiver.varying_address
     return Stream(
         **_rhythm(setup, conditions, direction, frame_size, rate_fps),
         foreground=foreground,
-        source_address=source_address,
+        source_address=sender.varying_address,
+        destination_address=destination_address,
         **stateful_traffic.fields(setup, conditions.connections),
     )
 

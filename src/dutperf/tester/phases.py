@@ -61,7 +61,8 @@ def run(
     the tester aborts a phase.
 
     Before a trial with connections those of ``dut`` are deleted. The trial ends if the Responder does not learn
-    all of them. Connections that lost replies are asked afterwards whether they are left.
+    all of them, or with ``entries`` (:class:`dutperf.model.Connections`) none. Connections that lost replies
+    are asked afterwards whether they are left.
 
     Raises:
         TesterError: see :meth:`Tester.run`; or the DUT has connections left.
@@ -77,7 +78,7 @@ def run(
             return _with_preliminary(TrialResult(trial=trial.trial, verdict=Verdict.VALID, ended_early_s=0.0), done)
         if phase.connections is not None and dut is not None:
             dut_connections = dut.count_connections()
-        if (missing := _not_opened(phase, done[-1])) is not None:
+        if (missing := _not_opened(phase, done[-1], trial)) is not None:
             return _without_measuring(trial, done, missing).model_copy(update={"dut_connections": dut_connections})
     measure = partial(tester.run, trial.alone(), on_progress)
     measured = measure() if around is None else around(measure)
@@ -98,12 +99,13 @@ def _clear(dut: DutConnections) -> None:
         )
 
 
-def _not_opened(phase: Trial, result: TrialResult) -> str | None:
-    """Why the connections of a later phase are not there; None: they are."""
+def _not_opened(phase: Trial, result: TrialResult, trial: Trial) -> str | None:
+    """Why the connections of the measuring phase are not there; None: they are."""
     if phase.connections is None or phase.connections.use is not ConnectionUse.OPEN or result.connections is None:
         return None
     wanted, learned = phase.connections.count, result.connections.learned
-    if learned == wanted:
+    may_lack = trial.connections is not None and trial.connections.entries is not None
+    if learned == wanted or (learned and may_lack):
         return None
     return (
         f"the Responder learned {learned:,} of {wanted:,} connections: the frames of {wanted - learned:,} did not pass"
@@ -126,6 +128,8 @@ def _probe(tester: Tester, trial: Trial, measured: TrialResult) -> dict[str, int
     connections, counts = trial.connections, measured.connections
     if connections is None or counts is None or not counts.lost or _is_bad(measured):
         return {}
+    if connections.entries is not None:
+        return {}  # the engine asks complete tables only
     replies = {
         direction: stream for direction, stream in trial.streams().items() if direction is not connections.initiator
     }

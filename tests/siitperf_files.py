@@ -39,6 +39,17 @@ MAC-R-Tester 02:00:00:00:00:02
 MAC-L-DUT 02:00:00:00:00:0a
 MAC-R-DUT 02:00:00:00:00:0b
 """
+ENUMERATED = {
+    prefix: (
+        "Enumerate-ports 3",
+        f"{prefix}-sport-min 1024",
+        f"{prefix}-sport-max 2023",
+        f"{prefix}-dport-min 1",
+        f"{prefix}-dport-max 10",
+    )
+    for prefix in ("Fwd", "Rev")
+}
+"""Lines of a stateful test with 10,000 combinations, by the Initiator's direction."""
 
 
 def with_lines(text: str, *lines: str) -> str:

@@ -8,13 +8,14 @@ from dataclasses import replace
 from dutperf.siitperf import commands, configuration
 from dutperf.siitperf.configuration import parse
 from dutperf.siitperf.variables import Variables
-from siitperf_files import ROUTER, TRANSLATOR
+from siitperf_files import ENUMERATED, ROUTER, TRANSLATOR, with_lines
 
 RINGS = Variables(ports=("ring", "ring"), automatic_cores=True, seed=7)
 VETHS = Variables(ports=("af_packet:tl", "af_packet:tr"), automatic_cores=True, seed=7)
 WITH_CORES = replace(VETHS, automatic_cores=False)
 
-STATELESS, IPV4_ALONE, WITH_STATE = parse(TRANSLATOR), parse(ROUTER), parse(TRANSLATOR + "Stateful 2\n")
+STATELESS, IPV4_ALONE = parse(TRANSLATOR), parse(ROUTER)
+WITH_STATE = parse(with_lines(ROUTER, "Stateful 2", *ENUMERATED["Rev"]))
 
 
 def plan(

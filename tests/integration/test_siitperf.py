@@ -68,14 +68,31 @@ class Workplace:
 
 
 @contextmanager
-def workplace(name: str, text: str, directory: Path) -> Iterator[Workplace]:
+def workplace(name: str, text: str, directory: Path, **options: str) -> Iterator[Workplace]:
     """One with the lab ``name``, and ``text`` in siitperf.conf."""
     (directory / "siitperf.conf").write_text(text)
     link_commands(directory)
-    with lab.bring_up(name, {}) as mapping:
+    with lab.bring_up(name, options) as mapping:
         yield Workplace(directory, mapping)
 
 
+NAT44 = (
+    "Stateful 1",
+    "Enumerate-ports 3",
+    "Fwd-sport-min 1024",
+    "Fwd-sport-max 1123",
+    "Fwd-dport-min 1",
+    "Fwd-dport-max 10",
+)
+SOURCES = ("IP-L-var 3", "IP-L-min 2", "IP-L-max 11", "IPv4-L-offset 2")
+DESTINATIONS = ("IP-R-var 3", "IP-R-min 20", "IP-R-max 24", "IPv4-R-offset 2")
+CLEAR = """\
+#!{python}
+from pathlib import Path
+from dutperf.lab.refdut import RefDut
+
+RefDut(Path("{socket}")).clear_connections()
+"""
 DUTS = [("kernel-ipv4", ROUTER), ("tayga-siit", TRANSLATOR)]
 
 
@@ -96,6 +113,80 @@ def test_scripts_for_siitperf_run_unchanged(name: str, text: str, tmp_path: Path
         if pdv["Forward"]:
             assert float(pdv["Forward"]) > 0
             assert float(pdv["Reverse"]) > 0
+
+
+NATS = ["nft-nat44", "refdut-nat44"]
+
+
+@pytest.mark.parametrize("name", NATS)
+def test_scripts_for_stateful_tests_run_unchanged(name: str, tmp_path: Path) -> None:
+    with workplace(name, with_lines(ROUTER, *NAT44, "Responder-tuples 3"), tmp_path) as here:
+        [found] = until(
+            lambda: here.script("connection_rate", "1000", "10000", "4000"),
+            lambda rows: 0 < int(rows[0]["Rate"]) < 10_000,
+        )
+        assert found["Connections"] == "1000"
+        [found] = until(
+            lambda: here.script("stateful_throughput", "1000", "2000", "4000", "2000"),
+            lambda rows: 0 < int(rows[0]["Rate"]) < 4_000,
+        )
+        assert found["Unfilled"] == "0"
+
+
+@pytest.mark.parametrize("when_full", ["refuse", "evict"])
+def test_a_script_for_the_table_capacity_finds_it(when_full: str, tmp_path: Path) -> None:
+    """The table refuses connections, so that the state table is not filled; or it evicts some, so that replies are
+    lost."""
+    lines = with_lines(ROUTER, *NAT44, "Responder-tuples 1", "Forward 0")
+    with workplace("refdut-nat44", lines, tmp_path, connections="700", when_full=when_full) as here:
+        clear = tmp_path / "clear"
+        clear.write_text(CLEAR.format(python=sys.executable, socket=here.mapping["dut"]["control"]))
+        clear.chmod(0o755)
+        until(
+            lambda: here.script("table_capacity", "680", "720", "1", "4000", "./clear"),
+            lambda rows: rows[0]["Capacity"] == "700",
+        )
+
+
+STATEFUL: list[tuple[str, tuple[str, ...], str]] = [
+    # lines of the file, arguments
+    ("one entry", ("Enumerate-ports 0", "Responder-tuples 0"), "84 500 1 300 2 2 1 1 1000 300 400"),
+    ("a smaller table", ("Responder-tuples 2",), "84 500 1 300 2 2 1000 500 4000 300 700"),
+    (
+        "no enumeration",
+        ("Enumerate-ports 0", "Responder-tuples 1", "Fwd-var-sport 3", "Fwd-var-dport 3"),
+        "84 500 1 300 2 2 3000 1000 4000 300 1200",
+    ),
+    (
+        "addresses",
+        ("Enumerate-ips 1", "Enumerate-ports 0", *SOURCES),
+        "84 500 1 300 2 2 10 10 100 300 500",
+    ),
+    (
+        "addresses of both sides",
+        ("Enumerate-ips 3", "Responder-tuples 1", *SOURCES, *DESTINATIONS),
+        "84 500 1 300 2 2 2000 2000 4000 300 900",
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "arguments"), [row[1:3] for row in STATEFUL], ids=[row[0] for row in STATEFUL])
+def test_every_frame_passes_a_nat_in_both_directions(lines: tuple[str, ...], arguments: str, tmp_path: Path) -> None:
+    with workplace("refdut-nat44", with_lines(with_lines(ROUTER, *NAT44), *lines), tmp_path) as here:
+        done = until(
+            lambda: here.run("./build/siitperf-tp", *arguments.split()), passes, lambda done: done.stdout + done.stderr
+        )
+        frames = arguments.split()[6]
+        for line in (
+            f"Preliminary frames sent: {frames}",
+            f"Preliminary frames received: {frames}",
+            "Info: Preliminary phase finished.",
+            "Forward frames sent: 500",
+            "Forward frames received: 500",
+            "Reverse frames sent: 500",
+            "Reverse frames received: 500",
+        ):
+            assert line in done.stdout.splitlines()
 
 
 def test_the_commands_agree_with_a_trial_to_the_frame(tmp_path: Path) -> None:

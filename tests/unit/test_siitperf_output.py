@@ -13,7 +13,7 @@ import pytest
 from dutperf.model import Cause, Delays, Direction, DirectionCounts, TrialResult, Verdict
 from dutperf.siitperf import commands
 from plans import counts
-from siitperf_files import TRANSLATOR
+from siitperf_files import ENUMERATED, ROUTER, TRANSLATOR, with_lines
 from siitperf_plans import plan
 
 DELAY = Delays(min=295.0, p50=49.012, p99=200.0, p999=622.3, max=700.0)
@@ -138,10 +138,10 @@ ERRORS: list[tuple[str, str, list[str], str]] = [
         "Input Error: RATE: should be 1 to 1000000000, not 0",
     ),
     (
-        "stateful",
-        TRANSLATOR + "Stateful 1",
-        ["84", "1000", "1", "0", "2", "2", "9", "9", "10", "1", "2000"],
-        "Error: stateful tests are not implemented yet",
+        "a bad argument of a stateful test",
+        with_lines(ROUTER, "Stateful 1", *ENUMERATED["Fwd"]),
+        ["84", "1000", "1", "0", "2", "2", "9", "10", "10", "1", "2000"],
+        "Input Error: M: should be at most N, 9, not 10",
     ),
     (
         "no engine",

@@ -15,9 +15,9 @@ from dutperf.model import Cause, FieldMode, Trial, TrialResult, Verdict
 from dutperf.siitperf import commands, setup
 from dutperf.siitperf.configuration import InputError, parse
 from dutperf.siitperf.variables import Variables
-from dutperf.tester import ProgressCallback, TesterError
+from dutperf.tester import ProgressCallback
 from siitperf_files import MACS, ROUTER, TRANSLATOR, with_lines
-from siitperf_plans import RINGS, VETHS, WITH_CORES, WITH_STATE, plan
+from siitperf_plans import RINGS, VETHS, WITH_CORES, plan
 
 
 def frames(text: str, words: str = "84 1000 1 100 2 2") -> dict[str, Any]:
@@ -335,11 +335,6 @@ def test_the_number_of_a_repeat_is_one_that_a_frame_can_carry() -> None:
 def test_what_the_file_says_without_effect_is_told() -> None:
     remarks = plan(settings=parse(TRANSLATOR + "Enumerate-ports 1\nPromisc 0\n")).remarks
     assert ["Enumerate-ports" in remarks[0], "Promisc" in remarks[1], len(remarks)] == [True, True, 2]
-
-
-def test_stateful_tests_are_refused() -> None:
-    with pytest.raises(TesterError, match=r"stateful tests are not implemented yet \(Stateful is 2"):
-        plan(words="84 1000 60 2000 2 2 4000 4000 1000 500 4500", settings=WITH_STATE)
 
 
 def test_more_frames_than_a_trial_can_have_are_an_input_error() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from dutperf.model import Opening
+from dutperf.siitperf import stateful
 from dutperf.siitperf.configuration import InputError, Settings, integer
 
 _LARGEST = 2**32 - 1
@@ -62,7 +64,8 @@ def parse(words: Sequence[str], own: Sequence[Parameter], settings: Settings) ->
             "arguments", f"there are {len(words)}, not {len(parameters)}: {names} (Stateful is {settings['Stateful']})"
         )
     arguments = {parameter.name: _read(parameter, word) for parameter, word in zip(parameters, words, strict=True)}
-    for check in (_check_mix, _check_size, _check_latency, _check_frame_timeout, _check_stateful):
+    checks = [_check_mix, _check_size, _check_latency, _check_frame_timeout]
+    for check in (*checks, *(_STATEFUL_CHECKS if settings.stateful else ())):
         check(arguments, settings)
     return MappingProxyType(arguments)
 
@@ -120,17 +123,47 @@ def _check_frame_timeout(arguments: Arguments, _settings: Settings) -> None:
         )
 
 
-def _check_stateful(arguments: Arguments, _settings: Settings) -> None:
-    if "N" not in arguments:
-        return
-    n, m, frames, entries = (arguments[name] for name in ("n", "m", "N", "M"))
-    if frames - frames * (n - m) // n < entries:
+def connections(arguments: Arguments, settings: Settings) -> int:
+    """Connections that the frames of the preliminary phase may open.
+
+    Raises:
+        InputError: see :func:`stateful.space`.
+    """
+    space = stateful.space(settings)
+    return arguments["N"] if space.opening is Opening.EACH else space.size
+
+
+def _check_foreground(arguments: Arguments, _settings: Settings) -> None:
+    if has_background(arguments):
         raise InputError(
-            "M", f"should be at most {frames - frames * (n - m) // n}, the foreground frames among N, not {entries}"
+            "m",
+            f"should be n, {arguments['n']}, in stateful tests, not {arguments['m']}: all frames belong to connections,"
+            " there is no background traffic",
         )
-    if arguments["D"] * arguments["R"] < 1000 * frames + arguments["T"] * arguments["R"]:
+
+
+def _check_entries(arguments: Arguments, settings: Settings) -> None:
+    if arguments["M"] > arguments["N"]:
+        raise InputError("M", f"should be at most N, {arguments['N']}, not {arguments['M']}")
+    if arguments["M"] == 1 and settings["Responder-tuples"]:
+        raise InputError("M", f"may be 1 only if Responder-tuples is 0, not {settings['Responder-tuples']}")
+
+
+def _check_combinations(arguments: Arguments, settings: Settings) -> None:
+    space = stateful.space(settings)
+    if space.opening is Opening.EACH and arguments["N"] > space.size:
+        raise InputError(
+            "N", f"should be at most {space.size}, the combinations of ports and addresses, not {arguments['N']}"
+        )
+
+
+def _check_delay(arguments: Arguments, _settings: Settings) -> None:
+    if arguments["D"] * arguments["R"] < 1000 * arguments["N"] + arguments["T"] * arguments["R"]:
         raise InputError(
             "D",
-            f"should be at least 1000 * N / R + T, {1000 * frames / arguments['R'] + arguments['T']:g}, not"
+            f"should be at least 1000 * N / R + T, {1000 * arguments['N'] / arguments['R'] + arguments['T']:g}, not"
             f" {arguments['D']}",
         )
+
+
+_STATEFUL_CHECKS = (_check_foreground, _check_entries, _check_combinations, _check_delay)

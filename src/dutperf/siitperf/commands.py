@@ -15,17 +15,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dutperf.exit_status import ABORTED, INTERRUPTED, INVALID, WRONG_USAGE, signals_interrupt
-from dutperf.model import TRIAL_NUMBERS, Direction, DirectionCounts, Trial, TrialResult, Verdict
+from dutperf.model import TRIAL_NUMBERS, ConnectionUse, Direction, DirectionCounts, Trial, TrialResult, Verdict
 from dutperf.setup import traffic
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import ConfigError, Setup
 from dutperf.siitperf import arguments as positional
-from dutperf.siitperf import configuration, output, setup
+from dutperf.siitperf import configuration, output, preliminary, setup
 from dutperf.siitperf.arguments import Arguments, Parameter
 from dutperf.siitperf.configuration import InputError, Settings
-from dutperf.siitperf.output import Figures
+from dutperf.siitperf.output import Figures, Lines
 from dutperf.siitperf.variables import Variables
-from dutperf.tester import Tester, TesterError
+from dutperf.tester import Tester, TesterError, phases
 from dutperf.tester.dut_core import yield_to_the_dut
 from dutperf.tester.factory import engine_on
 
@@ -94,15 +94,11 @@ def plan(program: Program, words: Sequence[str], settings: Settings, variables: 
 
     Raises:
         InputError: invalid input.
-        TesterError: a feature that is not implemented yet.
     """
     arguments = positional.parse(words, program.parameters, settings)
+    remarks = _remarks(settings)
     if settings.stateful:
-        raise TesterError(
-            f"stateful tests are not implemented yet (Stateful is {settings['Stateful']} in {configuration.FILE})",
-            code="stateful",
-        )
-    remarks = list(_remarks(settings))
+        remarks += preliminary.remarks(arguments, settings, variables)
     number = SEEDED_TRIAL
     if variables.seed is None:
         # a new number as well: late frames of an earlier command have another one, and are not taken
@@ -113,14 +109,19 @@ def plan(program: Program, words: Sequence[str], settings: Settings, variables: 
     checked = setup.make(settings, variables, arguments)
     try:
         trial = traffic.make_trial(checked, chosen, chosen.frame_sizes[0], arguments["RATE"], number)
+        if settings.stateful:
+            trial = preliminary.timed(trial, arguments, settings)
     except ConfigError as error:
         raise InputError(setup.key_of(error.key), error.message) from None
-    return Planned(checked, program.stamp(trial, chosen, arguments), arguments, tuple(remarks), variables.repeats)
+    if trial.connections is None or trial.connections.use is ConnectionUse.TRAFFIC:
+        trial = program.stamp(trial, chosen, arguments)
+    repeats = 0 if settings.stateful else variables.repeats
+    return Planned(checked, trial, arguments, tuple(remarks), repeats)
 
 
 def _remarks(settings: Settings) -> list[str]:
     """Warnings for keys without an effect."""
-    without = [key for key in configuration.STATEFUL_ONLY if settings[key]]
+    without = [key for key in configuration.STATEFUL_ONLY if settings[key] and not settings.stateful]
     remarks = [f"Warning: {key} has no effect where Stateful is 0." for key in without]
     return (
         remarks
@@ -150,12 +151,13 @@ def until_valid(tester: Tester, planned: Planned) -> TrialResult:
     Raises:
         TesterError: the trial cannot be run.
     """
-    result = tester.run(planned.trial)
+    result = phases.run(tester, planned.trial)
     for repeat in range(1, planned.repeats + 1):
         if result.verdict is Verdict.VALID:
             break
         print(output.repeated(result, repeat, planned.repeats), file=sys.stderr, flush=True)
-        result = tester.run(planned.trial.model_copy(update={"trial": (planned.trial.trial + repeat) % TRIAL_NUMBERS}))
+        number = (planned.trial.trial + repeat) % TRIAL_NUMBERS
+        result = phases.run(tester, planned.trial.model_copy(update={"trial": number}))
     return result
 
 
@@ -163,13 +165,27 @@ def say(planned: Planned, program: Program, result: TrialResult) -> int:
     """Print the result; returns the exit status."""
     if result.verdict is Verdict.ABORTED:
         return _fail(f"Error: {result.causes[0].text}", ABORTED)
+    opened, measured = preliminary.split(planned.trial, result)
+    if opened is not None:
+        phase = planned.trial.preliminary[0] if planned.trial.preliminary else planned.trial
+        _print(output.preliminary(phase, opened, planned.arguments["M"]))
+    if measured is not None:
+        _print(_lines(planned, program, measured))
+    return 0 if result.verdict is Verdict.VALID else INVALID
+
+
+def _lines(planned: Planned, program: Program, result: TrialResult) -> Lines:
     found = {direction: program.figures(counts, planned.arguments) for direction, counts in result.directions().items()}
     figures: dict[Direction, Figures] = {direction: one for direction, one in found.items() if one is not None}
-    lines = output.lines(planned.trial, result, figures)
-    print(*lines.numbers, sep="\n", flush=True)
+    return output.lines(planned.trial, result, figures)
+
+
+def _print(lines: Lines) -> None:
+    for number in lines.numbers:
+        print(number)
+    sys.stdout.flush()
     for warning in lines.warnings:
         print(warning, file=sys.stderr)
-    return 0 if result.verdict is Verdict.VALID else INVALID
 
 
 def main(program: Program, words: Sequence[str]) -> int:
@@ -208,7 +224,7 @@ def _end(program: Program) -> NoReturn:
 
 
 def tp() -> NoReturn:
-    """``siitperf-tp SIZE RATE DURATION TIMEOUT n m``: frame loss at a rate, for throughput."""
+    """``siitperf-tp SIZE RATE DURATION TIMEOUT n m [N M R T D]``: frame loss at a rate, for throughput."""
     _end(TP)
 
 

@@ -171,9 +171,29 @@ class Settings:
         """Whether the DUT translates between IP versions."""
         return bool(self["IP-L-Vers"] != self["IP-R-Vers"])
 
+    @property
+    def initiator(self) -> str:
+        """The side that opens the connections of a stateful test."""
+        return "L" if self["Stateful"] == 1 else "R"
+
+    @property
+    def responder(self) -> str:
+        """The other side."""
+        return "R" if self["Stateful"] == 1 else "L"
+
+    @property
+    def initiator_direction(self) -> str:
+        """The direction that opens the connections of a stateful test."""
+        return "Forward" if self["Stateful"] == 1 else "Reverse"
+
     def active(self) -> tuple[str, ...]:
-        """The directions that send."""
+        """The directions that send in the test itself."""
         return tuple(name for name in DIRECTIONS if self[name])
+
+    def sending(self) -> tuple[str, ...]:
+        """The directions that send in any phase."""
+        opens = self.initiator_direction if self.stateful else None
+        return tuple(name for name in DIRECTIONS if self[name] or name == opens)
 
     def mode(self, key: str) -> FieldMode:
         """The mode of a key with 0 to 3."""
@@ -263,11 +283,12 @@ def _check_varying(settings: Settings, side: str) -> None:
 
 def _check_addresses(settings: Settings) -> None:
     """The source is the sender's Real address of its version. The destination is the other side's Real
-    address, through a translator its Virt address."""
+    address, through a translator its Virt address. The Responder of a stateful test learns its destinations."""
     for side in SIDES:
         version = settings[f"IP-{side}-Vers"]
         settings.required(f"IPv{version}-{side}-Real", f"IP-{side}-Vers is {version}")
     for direction, sender, receiver in (("Forward", "L", "R"), ("Reverse", "R", "L")):
-        if settings[direction] and settings.translates:
+        replies = settings.stateful and sender == settings.responder
+        if direction in settings.sending() and settings.translates and not replies:
             version = settings[f"IP-{sender}-Vers"]
             settings.required(f"IPv{version}-{receiver}-Virt", f"{direction} sends there, through a translator")

@@ -9,7 +9,8 @@ from typing import Any
 
 import yaml
 
-from dutperf.siitperf import setup
+from dutperf.model import Opening
+from dutperf.siitperf import setup, stateful
 from dutperf.siitperf.configuration import DIRECTIONS, SIDES, STATEFUL_ONLY, InputError, Settings
 from dutperf.siitperf.variables import Ports, Variables
 
@@ -53,8 +54,10 @@ def _comments(settings: Settings, variables: Variables, ports: Ports | None, who
     )
     yield (
         "  dutperf trial --config THIS --frame-size SIZE --rate RATE --duration DURATION --drain TIMEOUT/1000"
-        " --foreground n:m --seed SEED" + _options(settings)
+        f"{'' if settings.stateful else ' --foreground n:m'} --seed SEED{_options(settings)}"
     )
+    if settings.stateful:
+        yield from _stateful_comments(settings)
     if settings["IP-L-Vers"] == settings["IP-R-Vers"] == 4:
         yield (
             "If m = n, all traffic is IPv4 and --frame-size is SIZE - 20 (siitperf's SIZE is that of IPv6 frames, ours"
@@ -74,11 +77,27 @@ def _comments(settings: Settings, variables: Variables, ports: Ports | None, who
 
 def _options(settings: Settings) -> str:
     """Options that replace keys of this file."""
-    return (
-        ""
-        if len(settings.active()) == len(DIRECTIONS) or not settings.active()
-        else f" --directions {setup.directions(settings)}"
+    connections = " --connections N --preliminary-rate R --phase-gap (D-T)/1000-N/R" if settings.stateful else ""
+    one_way = len(settings.active()) not in (0, len(DIRECTIONS))
+    return connections + (f" --directions {setup.directions(settings)}" if one_way else "")
+
+
+def _stateful_comments(settings: Settings) -> Iterator[str]:
+    yield (
+        "N opens so many connections, M has no counterpart: the Responder's table has all of them. T has none either:"
+        " --drain is that of both phases."
     )
+    yield (
+        "Before each trial all connections of the DUT are deleted: set dut.commands.clear_connections and"
+        " count_connections (docs/stateful.md)."
+    )
+    if stateful.space(settings).opening is Opening.RANDOM:
+        yield (
+            "Enumerate-ports is 0: siitperf opens random combinations, possibly several times the same. dutperf opens"
+            " each once."
+        )
+    if not settings.active():
+        yield "Forward and Reverse are 0: measure the preliminary phase by dutperf establishment-rate."
 
 
 def _gateway_comments(side: str, keys: dict[str, Any]) -> Iterator[str]:
@@ -107,7 +126,7 @@ def _without_counterpart(settings: Settings) -> Iterator[str]:
     if "MEM-Channels" in given:
         yield f"MEM-Channels {given['MEM-Channels']} has no counterpart: DPDK detects it."
     for key in ("Stateful", *STATEFUL_ONLY):
-        if key in given:
+        if key in given and not settings.stateful:
             yield f"{key} {given[key]} has no counterpart: tests are stateless."
     unused = [f"{key} {given[key]}" for key in given if _is_unused(settings, key)]
     if unused:
@@ -117,6 +136,8 @@ def _without_counterpart(settings: Settings) -> Iterator[str]:
 def _is_unused(settings: Settings, key: str) -> bool:
     """Whether other keys make this one ineffective."""
     words = key.split("-")
+    if settings.stateful and words[0] in DIRECTIONS.values():
+        return words[0] != stateful.prefix(settings) or words[-1] in ("sport", "dport") or not _has_range(settings, key)
     if key.endswith("-Virt"):
         other = "R" if words[1] == "L" else "L"
         return not settings.translates or words[0] != f"IPv{settings[f'IP-{other}-Vers']}"
@@ -125,5 +146,11 @@ def _is_unused(settings: Settings, key: str) -> bool:
     if words[0] in DIRECTIONS.values() and words[-1] in ("min", "max"):
         return bool(settings[f"{words[0]}-var-{words[1]}"] == 0)
     if key.startswith("CPU-"):
-        return not any(key in setup.CORES[direction] for direction in settings.active())
+        return not any(key in setup.CORES[direction] for direction in settings.sending())
     return False
+
+
+def _has_range(settings: Settings, key: str) -> bool:
+    """Whether the Initiator's ports vary over the range that ``key`` bounds."""
+    prefix, field, _ = key.split("-")
+    return bool(settings["Enumerate-ports"] or settings[f"{prefix}-var-{field}"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dutperf.model import Direction, DirectionCounts, Trial, TrialResult, Verdict
+from dutperf.model import Direction, DirectionCounts, Phase, PhaseResult, Trial, TrialResult, Verdict
 from dutperf.tester.validity import sending_time_limit_s
 
 Figures = dict[str, float]
@@ -39,6 +39,31 @@ def lines(trial: Trial, result: TrialResult, figures: dict[Direction, Figures]) 
     return Lines(tuple(numbers), tuple(_warnings(trial, result)))
 
 
+def preliminary(phase: Phase, result: PhaseResult, table_size: int) -> Lines:
+    """Output for the preliminary phase of a stateful test. ``table_size``: entries of the state table, which
+    the first frames that arrive fill."""
+    numbers, warnings = list[str](), list[str]()
+    for counts in result.directions().values():
+        if _overdue(result):
+            limit_s = sending_time_limit_s(phase.duration_s)
+            warnings.append(
+                f"Warning: Preliminary sending was too slow: it exceeded the {limit_s:.10f} seconds limit, the test is"
+                " invalid."
+            )
+        else:
+            numbers.append(f"Preliminary frames sent: {counts.sent}")
+        numbers.append(f"Preliminary frames received: {counts.received}")
+        learned = 0 if result.connections is None else result.connections.learned
+        entries = min(table_size, counts.received) if learned else 0
+        if entries == table_size:
+            numbers.append("Info: Preliminary phase finished.")
+        else:
+            warnings.append(
+                f"Error: Failed to fill state table (valid entries: {entries}, state table size: {table_size})!"
+            )
+    return Lines(tuple(numbers), (*warnings, *_invalid(result)))
+
+
 def repeated(result: TrialResult, repeat: int, repeats: int) -> str:
     """Message before a repeat. It names the causes by their codes: scripts look for words that the causes'
     texts may have ("invalid", "Error")."""
@@ -50,7 +75,7 @@ def _name(direction: Direction) -> str:
     return direction.value.capitalize()
 
 
-def _overdue(result: TrialResult) -> set[Direction | None]:
+def _overdue(result: PhaseResult) -> set[Direction | None]:
     return {cause.direction for cause in result.causes if cause.code in OVERDUE}
 
 
@@ -87,5 +112,9 @@ def _warnings(trial: Trial, result: TrialResult) -> Iterator[str]:
     for direction in result.directions():
         if direction in _overdue(result):
             yield f"Warning: {_name(direction)} sending exceeded the {limit_s:.10f} seconds limit, the test is invalid."
+    yield from _invalid(result)
+
+
+def _invalid(result: PhaseResult) -> Iterator[str]:
     for cause in result.causes:
         yield f"Warning: the test is invalid: {cause.text}."

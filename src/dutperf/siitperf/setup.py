@@ -19,8 +19,10 @@ from dutperf.model import IPV6_HEADER_EXCESS, FieldMode, VaryingAddress, Varying
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, Foreground
 from dutperf.setup.configuration import ConfigError, Setup
+from dutperf.setup.rate import Rate
 from dutperf.setup.traffic import destination_ports, source_ports
-from dutperf.siitperf.arguments import Arguments, all_ipv4, has_background
+from dutperf.siitperf import stateful
+from dutperf.siitperf.arguments import Arguments, all_ipv4, connections, has_background
 from dutperf.siitperf.configuration import DIRECTIONS, SIDES, InputError, Settings
 from dutperf.siitperf.variables import Gateways, Ports, Variables
 
@@ -64,24 +66,35 @@ def conditions(settings: Settings, variables: Variables, arguments: Arguments) -
         directions=directions(settings),
         foreground=Foreground(n=arguments["n"], m=arguments["m"]),
         **({} if variables.seed is None else {"seed": variables.seed}),
+        **_preliminary(settings, arguments),
         **tagging,
     )
 
 
+def _preliminary(settings: Settings, arguments: Arguments) -> dict[str, Any]:
+    """Members of the conditions of a stateful test."""
+    if not settings.stateful:
+        return {}
+    return {
+        "connections": connections(arguments, settings),
+        "preliminary_rate": Rate(value=arguments["R"], unit="fps"),
+    }
+
+
 def directions(settings: Settings) -> Any:
-    """The active directions, as in :class:`Conditions`."""
-    active = settings.active()
+    """The active directions, as in :class:`Conditions`; of a stateful test without any, the Initiator's."""
+    active = settings.active() or settings.sending()
     return "both" if len(active) == len(DIRECTIONS) else active[0].lower()
 
 
 def mapping(
     settings: Settings, *, ports: Ports | None, gateways: Gateways, background: Collection[int]
 ) -> dict[str, Any]:
-    """Both sides in the form of our configuration file, without ports if ``ports`` is None.
-    ``background``: IP versions of background traffic.
+    """Both sides in the form of our configuration file, without ports if ``ports`` is None, and what
+    connections there are. ``background``: IP versions of background traffic.
 
     Raises:
-        InputError: gateways that are not used.
+        InputError: gateways that are not used; see :func:`stateful.space`.
     """
     asked = () if ports is not None and ports[0] in configuration.MEMORY_PORTS else _asked(settings, background)
     sides = {
@@ -95,11 +108,9 @@ def mapping(
                 "DUTPERF_GATEWAYS",
                 f"{gateway} is not used: it is not in the network of a side without MAC-x-DUT",
             )
-    return (
-        sides
-        if ports is None
-        else {name: {"port": port} | keys for port, (name, keys) in zip(ports, sides.items(), strict=True)}
-    )
+    if ports is not None:
+        sides = {name: {"port": port} | keys for port, (name, keys) in zip(ports, sides.items(), strict=True)}
+    return sides | ({"stateful": stateful.section(settings)} if settings.stateful else {})
 
 
 def _asked(settings: Settings, background: Collection[int]) -> list[tuple[str, int]]:
@@ -118,7 +129,12 @@ def key_of(place: str) -> str:
     name, _, key = place.partition(".")
     side = next((letter for letter, known in NAMES.items() if known == name), None)
     if side is None:
-        others = {"engine.netns": "DUTPERF_NETNS", "cores": "CPU-x-Send, CPU-x-Recv", "duration_s": "DURATION"}
+        others = {
+            "engine.netns": "DUTPERF_NETNS",
+            "cores": "CPU-x-Send, CPU-x-Recv",
+            "duration_s": "DURATION",
+            "connections": "N",
+        }
         return others.get(place, place)
     known = {
         "port": "DUTPERF_PORTS",
@@ -150,15 +166,15 @@ def dpdk_ports() -> Ports:
 
 
 def cores(settings: Settings) -> dict[str, int]:
-    """The cores of the active directions by key, in the order in which the engine places senders and
+    """The cores of the directions that send by key, in the order in which the engine places senders and
     receivers.
 
     Raises:
         InputError: a core is missing, or is given twice.
     """
-    active = settings.active()
-    keys = [key for direction in active for key in CORES[direction]]
-    if active == ("Reverse",):
+    sending = settings.sending()
+    keys = [key for direction in sending for key in CORES[direction]]
+    if sending == ("Reverse",):
         keys.reverse()  # of two cores, the engine's second one sends in this direction
     chosen = {key: settings.required(key, "set the core, or DUTPERF_CORES=auto") for key in keys}
     for key, core in chosen.items():
@@ -194,11 +210,17 @@ def _side(settings: Settings, side: str, gateways: Gateways, asked: Collection[i
         "mac": settings[f"MAC-{side}-Tester"],
         "seen_as": _text(settings[f"IPv{other}-{side}-Virt"]) if settings.translates else None,
         "varying_address": _varying(settings, side),
+        **({} if settings.stateful else _stateless(settings, side)),
+    }
+    return {name: value for name, value in keys.items() if value is not None}
+
+
+def _stateless(settings: Settings, side: str) -> dict[str, Any]:
+    return {
         "source_port": _port(settings, SENT_BY[side], "sport"),
         "destination_port": _port(settings, SENT_BY[side], "dport"),
         "networks": settings[f"Num-{side}-Nets"],
     }
-    return {name: value for name, value in keys.items() if value is not None}
 
 
 def _own(settings: Settings, side: str, version: int, asked: Collection[int]) -> IPv4Interface | IPv6Interface | None:

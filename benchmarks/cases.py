@@ -6,18 +6,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
+from math import ceil
 from typing import Any, Literal
 
 from dutperf.frames import Endpoints, Stack, build
-from dutperf.model import FieldMode, FrameSpec, Stamping, Stream, Tagged, Trial, VaryingAddress, VaryingField
+from dutperf.model import (
+    Connections,
+    ConnectionUse,
+    Direction,
+    FieldMode,
+    FrameSpec,
+    Stamping,
+    Stream,
+    Tagged,
+    Trial,
+    VaryingAddress,
+    VaryingField,
+)
 from dutperf.setup.conditions import RFC4814_DESTINATION_PORTS, RFC4814_SOURCE_PORTS
 from dutperf.setup.size_mix import SizeMix
+from dutperf.setup.stateful_traffic import MOST_SOURCES
 
 TRIAL_S = 0.3
 """Sending time of a trial."""
 MOST_FPS = 1_000_000_000
 """More than any core can send: what counts is how many leave in the sending time."""
 TAGS = 1_000
+MOST_OPENED_FPS = 200_000_000
+"""The same where connections are opened: each frame needs one of its own."""
+OPENING_FPS = 2_000_000
+"""Rate of a preliminary phase that is not timed."""
 
 Ports = Literal["null", "ring", "af_packet", "af_xdp"]
 
@@ -42,8 +60,18 @@ class Case:
     sizes: str | int = 64
     flows: int = 1
     by_flow: bool = False
+    both_directions: bool = False
+    """What counts is the sum of the two."""
+    connections: int | None = None
+    """Stateful traffic on so many connections."""
+    use: Literal[ConnectionUse.OPEN, ConnectionUse.TRAFFIC] = ConnectionUse.TRAFFIC
+    """Which phase is timed: the one that opens them, or the one after it."""
     goal: float | None = None
     """The ratio that is aimed at, to what the reference sends on each of two ports."""
+    beside: str | None = None
+    """The case of the same traffic without connections."""
+    beside_goal: float | None = None
+    """The ratio to it that is aimed at."""
 
     @property
     def between_cores(self) -> bool:
@@ -51,33 +79,56 @@ class Case:
         return self.cores > self.queues
 
     def trial(self, number: int, duration_s: float = TRIAL_S) -> Trial:
-        """The trial that is timed, in one direction."""
-        duration_ns = round(duration_s * 1e9)
+        """The trial that is timed."""
+        rate_fps = self.rate_fps
+        if self.connections is not None and self.use is ConnectionUse.OPEN:
+            rate_fps, duration_s = MOST_OPENED_FPS, self.connections / MOST_OPENED_FPS
+        return self._trial(number, duration_s, rate_fps, self.use)
+
+    def opening(self, number: int) -> Trial | None:
+        """The preliminary phase before that trial; None: there is none."""
+        if self.connections is None or self.use is ConnectionUse.OPEN:
+            return None
+        return self._trial(number, self.connections / OPENING_FPS, OPENING_FPS, ConnectionUse.OPEN)
+
+    def _trial(self, number: int, duration_s: float, rate_fps: int, use: ConnectionUse) -> Trial:
+        both = self.both_directions and not (self.connections is not None and use is ConnectionUse.OPEN)
         tagged = Tagged(count=TAGS, after_ns=0) if self.stamping is Stamping.TAGGED else None
         return Trial(
             trial=number,
-            duration_ns=duration_ns,
+            duration_ns=round(duration_s * 1e9),
             drain_ns=0,
             stamping=self.stamping,
             tagged=tagged,
             by_flow=self.by_flow or None,
-            forward=self._stream(),
+            connections=self._connections(use),
+            forward=self._stream(rate_fps, Direction.FORWARD),
+            reverse=self._stream(rate_fps, Direction.REVERSE) if both else None,
         )
 
-    def _stream(self) -> Stream:
+    def _ports(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """First and last source and destination port."""
+        if self.connections is None:
+            return RFC4814_SOURCE_PORTS, RFC4814_DESTINATION_PORTS
+        return (1024, 1023 + MOST_SOURCES), (1, ceil(self.connections / MOST_SOURCES))
+
+    def _connections(self, use: ConnectionUse) -> Connections | None:
+        if self.connections is None:
+            return None
+        return Connections(use=use, initiator=Direction.FORWARD, count=self.connections, version=self.version)
+
+    def _stream(self, rate_fps: int, direction: Direction) -> Stream:
         if self.headers is not None:
-            return Stream(rate_fps=self.rate_fps, **described(self.headers, self.sizes, self.flows))
+            return Stream(rate_fps=rate_fps, **described(self.headers, self.sizes, self.flows))
         ends = {4: ("198.18.0.2", "198.19.0.2"), 6: ("2001:2::2", "2001:2:0:8000::2")}[self.version]
         size = 64 if self.version == 4 else 84
+        source, destination = ends if direction is Direction.FORWARD else reversed(ends)
         frame = FrameSpec.model_validate(
-            {"version": self.version, "size": size, "source": ends[0], "destination": ends[1]}
+            {"version": self.version, "size": size, "source": source, "destination": destination}
         )
-        ports = [
-            VaryingField(mode=self.mode, min=low, max=high)
-            for low, high in (RFC4814_SOURCE_PORTS, RFC4814_DESTINATION_PORTS)
-        ]
+        ports = [VaryingField(mode=self.mode, min=low, max=high) for low, high in self._ports()]
         return Stream(
-            rate_fps=self.rate_fps, foreground=frame, source_port=ports[0], destination_port=ports[1], **self.stream
+            rate_fps=rate_fps, foreground=frame, source_port=ports[0], destination_port=ports[1], **self.stream
         )
 
 
@@ -109,6 +160,7 @@ _DESCRIBED = (
     Case("send and receive three sizes (imix) on one core", headers="ipv4/udp", sizes="imix", **_RECEIVED),
     Case("send and receive behind a VLAN tag on one core", headers="vlan(id=5)/ipv4/udp", **_RECEIVED),
 )
+_ONE_WAY, _BOTH_WAYS = "send and receive on one core", "send and receive both ways on one core"
 _ADDRESS = VaryingAddress(mode=FieldMode.RANDOM, min=0, max=65535)
 _ADDRESSES = {"source_address": _ADDRESS, "destination_address": _ADDRESS}
 
@@ -132,7 +184,24 @@ CASES: tuple[Case, ...] = (
     *_on_null(4),
     *_on_null(6),
     *_DESCRIBED,
-    Case("send and receive on one core", ports="ring", counts="received", goal=1.5),
+    Case(_ONE_WAY, goal=1.5, **_RECEIVED),
+    Case(
+        "open 20 million connections on one core",
+        connections=20_000_000,
+        use=ConnectionUse.OPEN,
+        beside=_ONE_WAY,
+        beside_goal=0.7,
+        **_RECEIVED,
+    ),
+    Case(_BOTH_WAYS, both_directions=True, **_RECEIVED),
+    Case(
+        "both ways in 1 million connections on one core",
+        both_directions=True,
+        connections=1_000_000,
+        beside=_BOTH_WAYS,
+        beside_goal=0.4,
+        **_RECEIVED,
+    ),
     Case(
         "send and receive on one core, every frame stamped",
         ports="ring",

@@ -33,7 +33,6 @@ from cases import CASES, Case
 from testpmd import PROGRAM, Testpmd
 
 from dutperf import lab
-from dutperf.model import Direction
 from dutperf.setup import configuration, traffic
 from dutperf.setup.configuration import Setup
 from dutperf.tester.engine import EngineCommand, EngineTester
@@ -61,16 +60,26 @@ class Timed:
 
     case: Case
     pairs: tuple[Pair, ...]
+    beside: Timed | None = None
+    """The same traffic without connections, on the same engines."""
 
     @property
     def ratio(self) -> float:
         """The median over the pairs."""
         return median(pair.value / pair.reference for pair in self.pairs)
 
+    @property
+    def ratio_beside(self) -> float | None:
+        """The median over the rounds; None: there is nothing beside it."""
+        if self.beside is None:
+            return None
+        rounds = zip(self.pairs, self.beside.pairs, strict=True)
+        return median(pair.value / beside.value for pair, beside in rounds)
+
     def as_json(self) -> dict[str, Any]:
         """An entry of bench.json."""
         value, reference = median(pair.value for pair in self.pairs), median(pair.reference for pair in self.pairs)
-        return {
+        entry = {
             "name": self.case.name,
             "value": round(value),
             "unit": f"frames/s {self.case.counts}",
@@ -78,6 +87,9 @@ class Timed:
             "reference_value": round(reference),
             "ratio": round(self.ratio, 3),
         }
+        if self.ratio_beside is not None:
+            entry |= {"beside": self.case.beside, "ratio_beside": round(self.ratio_beside, 3)}
+        return entry
 
 
 def main() -> None:
@@ -87,7 +99,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, metavar="COUNT", help="pairs of a case and the reference")
     parser.add_argument("--out", type=Path, default=Path("bench.json"))
     chosen = parser.parse_args()
-    cases = [case for case in CASES if chosen.only in case.name]
+    wanted = {name for case in CASES if chosen.only in case.name for name in (case.name, case.beside)}
+    cases = [case for case in CASES if case.name in wanted]
     cores = sorted(os.sched_getaffinity(0))
     if not cases or len(cores) < 2:
         sys.exit("no such case" if not cases else "two cores are needed: one that is measured, one for everything else")
@@ -109,7 +122,10 @@ def _timed(cases: list[Case], cores: list[int], rounds: int) -> Iterator[Timed]:
     for engine in sorted({(case.cores, case.queues) for case in cases}):
         alike = [case for case in cases if (case.cores, case.queues) == engine]
         pairs = [_round(alike, cores, number) for number in range(rounds)]
-        yield from (Timed(case, of_case) for case, of_case in zip(alike, zip(*pairs, strict=True), strict=True))
+        timed: dict[str | None, Timed] = {}
+        for case, of_case in zip(alike, zip(*pairs, strict=True), strict=True):
+            timed[case.name] = Timed(case, of_case, timed.get(case.beside))
+        yield from timed.values()
 
 
 def _round(cases: list[Case], cores: list[int], number: int) -> list[Pair]:
@@ -142,8 +158,10 @@ def _lines_per_second(cores: list[int]) -> float:
 
 
 def _frames_per_second(tester: EngineTester, case: Case, number: int) -> float:
-    counts = tester.run(case.trial(number)).directions()[Direction.FORWARD]
-    return float(getattr(counts, case.counts)) / counts.send_time_s
+    if (opening := case.opening(number)) is not None:
+        tester.run(opening)
+    directions = tester.run(case.trial(number)).directions().values()
+    return sum(float(getattr(counts, case.counts)) / counts.send_time_s for counts in directions)
 
 
 @contextmanager
@@ -178,15 +196,30 @@ def _through(driver: str, mapping: Mapping[str, Any]) -> dict[str, Any]:
     return {**mapping, **sides}
 
 
+def _shown(figure: float | None, digits: int) -> str:
+    return "" if figure is None else f"{figure:.{digits}f}"
+
+
 def _show(timed: list[Timed], of_two: Timed) -> None:
     table = Table(title=f"against {REFERENCE}, on the same core", title_justify="left")
-    for column in ("", "Mframes/s", "reference", "ratio", "to each of two ports", "aimed at"):
+    columns = (
+        "",
+        "Mframes/s",
+        "reference",
+        "ratio",
+        "to each of two ports",
+        "aimed at",
+        "to no connections",
+        "aimed at",
+    )
+    for column in columns:
         table.add_column(column, justify="left" if not column else "right")
     for one in timed:
         entry, goal = one.as_json(), one.case.goal
         millions = (f"{entry['value'] / 1e6:.2f}", f"{entry['reference_value'] / 1e6:.1f}")
         ratios = (f"{one.ratio:.2f}", f"{one.ratio / of_two.ratio:.2f}")
-        table.add_row(one.case.name, *millions, *ratios, "" if goal is None else f"{goal:.1f}")
+        beside = (one.ratio_beside, one.case.beside_goal)
+        table.add_row(one.case.name, *millions, *ratios, _shown(goal, 1), _shown(beside[0], 2), _shown(beside[1], 1))
     console = Console(width=max(140, Console().width))
     console.print(table)
     each = of_two.as_json()["value"] / 1e6

@@ -57,4 +57,13 @@ inline FieldPair random_ports() {
         {.mode = FieldMode::random, .min = 1024, .max = 65535}, {.mode = FieldMode::random, .min = 1, .max = 49151}, 1};
 }
 
+inline constexpr std::uint32_t kConnections = 1'000'000;
+
+inline ConnectionSpace connection_space() {
+    return {.source_port = {.mode = FieldMode::random, .min = 1024, .max = 41023},
+            .destination_port = {.mode = FieldMode::random, .min = 1, .max = 25},
+            .source_address = {},
+            .destination_address = {}};
+}
+
 }  // namespace dutperf

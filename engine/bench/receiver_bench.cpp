@@ -25,7 +25,7 @@ Expected expected() {
 template <bool Stamps>
 class Bench {
 public:
-    explicit Bench(const TestBed& bed)
+    explicit Bench(const TestBed& bed, StateTable* table)
         : bed_(bed),
           pool_(bed.frame_pools[0], frame_of(bed, Stamps ? kStreamStamped : std::uint8_t{0}, {}), next_generation()),
           source_({.foreground = &pool_,
@@ -34,7 +34,12 @@ public:
                    .n = 2,
                    .m = 2,
                    .stamps = StampChoice::every()}),
-          receiver_({bed.ports[1]->id()}, {}, expected<Stamps>(), bed.control_pool, bed.control_rings[1]) {}
+          receiver_({bed.ports[1]->id()}, {}, expected<Stamps>(), bed.control_pool, bed.control_rings[1]) {
+        if (table != nullptr) {
+            receiver_.learn(
+                {*table, ConnectionChoice::random(table->connections(), 1), 0, Direction::forward, kFrames});
+        }
+    }
 
     void fill() {
         std::array<rte_mbuf*, kBurst> frames{};
@@ -64,8 +69,8 @@ private:
 };
 
 template <bool Stamps>
-void receive(benchmark::State& state) {
-    Bench<Stamps> bench(session().bed());
+void receive_into(benchmark::State& state, StateTable* table) {
+    Bench<Stamps> bench(session().bed(), table);
     for (auto _ : state) {
         bench.fill();
         state.SetIterationTime(bench.drain());
@@ -73,8 +78,18 @@ void receive(benchmark::State& state) {
     state.counters["frames/s"] = benchmark::Counter(static_cast<double>(bench.received()), benchmark::Counter::kIsRate);
 }
 
+template <bool Stamps>
+void receive(benchmark::State& state) {
+    receive_into<Stamps>(state, nullptr);
+}
 BENCHMARK(receive<false>)->Name("receive, checksums and order")->Apply(set_iterations)->UseManualTime();
 BENCHMARK(receive<true>)->Name("receive, checksums, order and delays")->Apply(set_iterations)->UseManualTime();
+
+void learn(benchmark::State& state) {
+    StateTable table(connection_space(), kConnections, false);
+    receive_into<false>(state, &table);
+}
+BENCHMARK(learn)->Name("receive, checksums, order and connections")->Apply(set_iterations)->UseManualTime();
 
 }  // namespace
 }  // namespace dutperf

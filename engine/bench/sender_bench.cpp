@@ -2,6 +2,7 @@
 // The cost of each step of sending, on the cheapest port (null): each benchmark adds one step to the one before.
 #include "bench/bed.hpp"
 #include "port/burst.hpp"
+#include "trial/responder_source.hpp"
 #include "trial/transmitter.hpp"
 
 namespace dutperf {
@@ -61,9 +62,23 @@ void with_template(benchmark::State& state) {
 }
 BENCHMARK(with_template)->Name("send: and lengths, and whose template it is")->Apply(set_iterations);
 
+enum class Connected : std::uint8_t { no, opened, used };
+
 struct Composition {
     bool ports = false, networks = false, stamps = false;
+    Connected connected = Connected::no;
 };
+
+template <Composition C>
+FrameFields fields_of() {
+    if constexpr (C.connected == Connected::no)
+        return {random_ports(), {{}, {.mode = FieldMode::random, .min = 0, .max = 255}, 2}};
+    else
+        return FrameFields({connection_space(),
+                            C.connected == Connected::opened ? ConnectionChoice::in_order(kConnections)
+                                                             : ConnectionChoice::random(kConnections, 1),
+                            1});
+}
 
 template <Composition C>
 struct Parts {
@@ -74,7 +89,7 @@ struct Parts {
                next_generation()),
           parts{.foreground = &pool,
                 .background = nullptr,
-                .fields = {random_ports(), {{}, {.mode = FieldMode::random, .min = 0, .max = 255}, 2}},
+                .fields = fields_of<C>(),
                 .n = 2,
                 .m = 2,
                 .stamps = StampChoice::every()} {}
@@ -107,6 +122,32 @@ BENCHMARK(with_content<Composition{.ports = true, .networks = true}>)
 BENCHMARK(with_content<Composition{.ports = true, .stamps = true}>)
     ->Name("send: and random ports and stamps")
     ->Apply(set_iterations);
+BENCHMARK(with_content<Composition{.ports = true, .connected = Connected::opened}>)
+    ->Name("send: and ports of connections that are opened")
+    ->Apply(set_iterations);
+BENCHMARK(with_content<Composition{.ports = true, .connected = Connected::used}>)
+    ->Name("send: and ports of random connections")
+    ->Apply(set_iterations);
+
+void replies(benchmark::State& state) {
+    const TestBed bed = session().bed();
+    FramePool pool(bed.frame_pools[0], frame_of(bed, 0, {}), next_generation());
+    const StateTable table(connection_space(), kConnections, false);
+    ResponderSource<false, false> source({.pool = &pool,
+                                          .table = &table,
+                                          .choice = ConnectionChoice::random(kConnections, 1),
+                                          .stamps = StampChoice::every()});
+    const std::uint16_t port = null_port().id();
+    Frames frames{};
+    std::uint64_t number = 0;
+    for (auto _ : state) {
+        if (!source.make(number, kBurst, 0, frames.data())) return state.SkipWithError("no buffers");
+        number += kBurst;
+        send_all(port, frames);
+    }
+    report(state);
+}
+BENCHMARK(replies)->Name("send: replies in random connections")->Apply(set_iterations);
 
 template <Composition C>
 void with_schedule(benchmark::State& state) {

@@ -50,9 +50,13 @@ void ConnectionChoice::fill(std::uint64_t k, const Stride& stride, std::size_t c
 
 void ConnectionChoice::fill_in_order(std::uint64_t k, const Stride& stride, std::size_t count,
                                      std::uint32_t* out) const {
-    const auto forward = static_cast<std::uint32_t>(stride.distance() % count_);
     auto number = static_cast<std::uint32_t>(k % count_);
     const std::size_t whole = (count + kLanes - 1) / kLanes * kLanes;
+    if (number + stride.distance() * whole <= count_) [[likely]] {
+        for (std::size_t i = 0; i < count; i += kLanes) store_lanes(&out[i], stride.lanes(number, i));
+        return;
+    }
+    const auto forward = static_cast<std::uint32_t>(stride.distance() % count_);
     for (std::size_t i = 0; i < whole; ++i) {
         out[i] = number;
         number += forward;
@@ -78,21 +82,24 @@ void ConnectionFields::find(std::uint64_t k, std::size_t count, ConnectionNumber
 }
 
 void ConnectionFields::fill_ports(std::uint64_t k, std::size_t count, DoubleColumn& both) const {
-    ConnectionNumbers combinations;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled by find()
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): filled by find()
+    alignas(kLanesAlignment) ConnectionNumbers combinations;
     find(k, count, combinations);
     const std::uint64_t source_min = space_.source_port.min, destination_min = space_.destination_port.min;
+    // to the compiler, the stores could change any member
+    const Divisor source_ports = source_ports_, destination_ports = destination_ports_;
     for (std::size_t i = 0; i < count; i += kLanes) {
         const Lanes all = load_lanes(&combinations[i]);
-        const Lanes rest = source_ports_.quotient(all);
-        const Lanes source = source_min + source_ports_.remainder(all, rest);
-        const Lanes destination =
-            destination_min + destination_ports_.remainder(rest, destination_ports_.quotient(rest));
+        const Lanes rest = source_ports.quotient(all);
+        const Lanes source = source_min + source_ports.remainder(all, rest);
+        const Lanes destination = destination_min + destination_ports.remainder(rest, destination_ports.quotient(rest));
         store_lanes(&both[i], swap_bytes_of_words(source | destination << 16U));
     }
 }
 
 void ConnectionFields::fill_addresses(std::uint64_t k, std::size_t count, Column& source, Column& destination) const {
-    ConnectionNumbers combinations;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled by find()
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): filled by find()
+    alignas(kLanesAlignment) ConnectionNumbers combinations;
     find(k, count, combinations);
     const std::uint64_t source_min = space_.source_address.min, destination_min = space_.destination_address.min;
     for (std::size_t i = 0; i < count; i += kLanes) {

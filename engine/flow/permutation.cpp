@@ -26,11 +26,7 @@ Number mixed(Number number, std::uint64_t key) {
 
 // A number below twice the radix, modulo the radix.
 std::uint64_t reduced(std::uint64_t number, std::uint32_t radix) { return number >= radix ? number - radix : number; }
-Lanes reduced(Lanes number, std::uint32_t radix) {
-    using Signed = std::int64_t __attribute__((vector_size(sizeof(Lanes))));
-    const Lanes less = number - radix;
-    return less + (reinterpret_cast<Lanes>(reinterpret_cast<Signed>(less) < 0) & radix);
-}
+Lanes reduced(Lanes number, std::uint32_t radix) { return min32(number, number - radix); }  // below 0: large halves
 
 }  // namespace
 
@@ -39,8 +35,9 @@ Permutation::Permutation(std::uint32_t size, std::uint64_t seed)
     for (std::size_t round = 0; round < kRounds; ++round) keys_[round] = random_bits(seed, round);
 }
 
+// Inlined, because a call would load all constants again for each lanes.
 template <class Number>
-Number Permutation::once(Number number) const {
+[[gnu::always_inline]] inline Number Permutation::once(Number number) const {
     Number high = low_radix_.quotient(number);
     Number low = low_radix_.remainder(number, high);
     for (std::size_t round = 0; round < kRounds; round += 2) {
@@ -58,10 +55,11 @@ std::uint32_t Permutation::of(std::uint32_t number) const {
 
 // Images beyond the size are few: less than one in the square root of the size.
 void Permutation::map(std::uint32_t* numbers, std::size_t count) const {
+    const Permutation own = *this;  // to the compiler, the stores could change any member
     Lanes beyond{};
     for (std::size_t i = 0; i < count; i += kLanes) {
-        const Lanes image = once(load_lanes(&numbers[i]));
-        beyond |= size_ - 1 - image;  // negative beyond the size
+        const Lanes image = own.once(load_lanes(&numbers[i]));
+        beyond |= own.size_ - 1 - image;  // negative beyond the size
         store_lanes(&numbers[i], image);
     }
     if (any_of(beyond) >> 63U == 0) [[likely]]

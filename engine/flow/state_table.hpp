@@ -4,6 +4,7 @@
 // that a trial means the same connections whatever the DUT does.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,16 +34,21 @@ public:
     // A frame of the connection arrived from `source` (an address of the table's IP version) with `ports`, the first 32
     // bits of its UDP header. Another address or port than before takes the place of the one before.
     Arrival learn(std::uint32_t connection, const std::uint8_t* source, std::uint32_t ports) {
-        std::uint64_t* entry = &entries_[words_ * connection];
+        return ipv6() ? learn<true>(connection, source, ports) : learn<false>(connection, source, ports);
+    }
+    // For loops that check the IP version once.
+    template <bool Ipv6>
+    Arrival learn(std::uint32_t connection, const std::uint8_t* source, std::uint32_t ports) {
+        constexpr std::size_t kWords = Ipv6 ? kWordsIpv6 : kWordsIpv4;
+        std::uint64_t* entry = &entries_[kWords * connection];
         const std::uint64_t reply_ports = std::uint64_t{ports << 16U | ports >> 16U} << 32U;
-        const bool known = entry[words_ - 1] != 0;
-        if (words_ == kWordsIpv4) return set(connection, entry[0], reply_ports | load<std::uint32_t>(source), known);
-        const std::uint64_t before[]{entry[0], entry[1], entry[2]};
-        entry[0] = load<std::uint64_t>(source);
-        entry[1] = load<std::uint64_t>(source + 8);
-        entry[2] = reply_ports;
-        if (!known) return Arrival::opened;
-        if (before[0] == entry[0] && before[1] == entry[1] && before[2] == entry[2]) return Arrival::known;
+        const std::array<std::uint64_t, kWords> arrived = words<Ipv6>(source, reply_ports);
+        std::uint64_t different = 0;
+        for (std::size_t word = 0; word < kWords; ++word) different |= entry[word] ^ arrived[word];
+        if (different == 0) return Arrival::known;  // nothing is written: the line may be shared with another core
+        const bool opened = entry[kWords - 1] == 0;
+        for (std::size_t word = 0; word < kWords; ++word) entry[word] = arrived[word];
+        if (opened) return Arrival::opened;
         remapped_[connection] = 1;
         return Arrival::remapped;
     }
@@ -61,12 +67,12 @@ public:
 private:
     [[nodiscard]] bool is_learned(std::uint32_t connection) const { return entry(connection)[words_ - 1] != 0; }
 
-    Arrival set(std::uint32_t connection, std::uint64_t& entry, std::uint64_t value, bool known) {
-        if (entry == value) return Arrival::known;
-        entry = value;
-        if (!known) return Arrival::opened;
-        remapped_[connection] = 1;
-        return Arrival::remapped;
+    template <bool Ipv6>
+    static auto words(const std::uint8_t* source, std::uint64_t reply_ports) {
+        if constexpr (Ipv6)
+            return std::array{load<std::uint64_t>(source), load<std::uint64_t>(source + 8), reply_ports};
+        else
+            return std::array{reply_ports | load<std::uint32_t>(source)};
     }
 
     ConnectionSpace space_;

@@ -42,6 +42,15 @@ struct Packed {
 
 template <class Word>
 inline Lanes load_lanes(const Word* at) {
+#ifdef DUTPERF_LANES_OF_AVX512
+    // GCC 12 extends each half for itself; with zeros in place of its undefined source, of which it warns
+    if constexpr (sizeof(Word) == 4)
+        return reinterpret_cast<Lanes>(
+            _mm512_maskz_cvtepu32_epi64(0xFF, _mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(at))));
+    if constexpr (sizeof(Word) == 2)
+        return reinterpret_cast<Lanes>(
+            _mm512_maskz_cvtepu16_epi64(0xFF, _mm_loadu_si128(reinterpret_cast<const __m128i_u*>(at))));
+#endif
     return __builtin_convertvector(*reinterpret_cast<const typename Packed<Word>::Words*>(at), Lanes);
 }
 
@@ -141,6 +150,12 @@ inline Lanes swap_halves64(Lanes all) {
 }
 inline Lanes swap_halves32(Lanes all) {
     return shuffle_bytes<2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13>(all);
+}
+
+// The smaller of each two 32-bit halves.
+inline Lanes min32(Lanes one, Lanes other) {
+    const auto a = reinterpret_cast<LanesOf32>(one), b = reinterpret_cast<LanesOf32>(other);
+    return reinterpret_cast<Lanes>(a < b ? a : b);
 }
 
 // Adds the 32-bit halves of each lane independently.

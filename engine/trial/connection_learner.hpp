@@ -25,15 +25,16 @@ public:
 
     // Takes intact frames of one layout with increasing numbers; `first`: the tag of the first. Frames of the other IP
     // version are not learned.
-    void take(rte_mbuf* const* frames, const Tag& first, std::span<const std::uint64_t> numbers, const Layout& layout) {
-        if (!is_expected(first) || numbers.back() >= frames_ || layout.ipv6 != table_->ipv6()) [[unlikely]]
+    template <Layout L>
+    void take(rte_mbuf* const* frames, const Tag& first, std::span<const std::uint64_t> numbers) {
+        if (!is_expected(first) || numbers.back() >= frames_ || L.ipv6 != table_->ipv6()) [[unlikely]]
             return;
         find(numbers);
         for (std::size_t i = 0; i < numbers.size(); ++i) __builtin_prefetch(table_->entry(connections_[i]), 1);
         for (std::size_t i = 0; i < numbers.size(); ++i) {
             const auto* frame = rte_pktmbuf_mtod(frames[i], const std::uint8_t*);
-            table_->learn(connections_[i], frame + layout.source_at(),
-                          load<std::uint32_t>(frame + layout.transport_at()));
+            table_->learn<L.ipv6>(connections_[i], frame + L.source_at(),
+                                  load<std::uint32_t>(frame + L.transport_at()));
         }
     }
 

@@ -300,7 +300,7 @@ private:
     // Frames of a mixed batch have no common layout: a receiver that learns uses none.
     template <class Batch>
     void learn_run(rte_mbuf* const* frames, const Tag& first, std::span<const std::uint64_t> run) {
-        if constexpr (!std::is_same_v<Batch, MixedMatch>) learner_->take(frames, first, run, Batch::kLayout);
+        if constexpr (!std::is_same_v<Batch, MixedMatch>) learner_->take<Batch::kLayout>(frames, first, run);
     }
 
     // Makes a mismatch the reference for the next batches. `plain`: the last plain one, or nullptr.

@@ -12,6 +12,7 @@
 
 #include "flow/connections.hpp"
 #include "frame/layout.hpp"
+#include "platform/huge_page_allocator.hpp"
 
 namespace dutperf {
 
@@ -78,7 +79,7 @@ private:
     ConnectionSpace space_;
     std::uint32_t connections_;
     std::size_t words_;
-    std::vector<std::uint64_t> entries_;
+    std::vector<std::uint64_t, HugePageAllocator<std::uint64_t>> entries_;
     std::vector<std::uint8_t> remapped_, lost_;  // bytes, because several loops write them
 };
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "frame/address.hpp"
-#include "refdut/huge_page_allocator.hpp"
+#include "platform/huge_page_allocator.hpp"
 #include "refdut/loss.hpp"
 #include "refdut/service_queue.hpp"
 

@@ -380,6 +380,7 @@ void RunningTrial::prepare_connections() {
     const auto& initiator = spec_.streams[index_of(wanted.initiator)];
     std::unique_ptr<StateTable>& table = *bed_.state;
     if (wanted.use == ConnectionUse::open) {
+        table.reset();  // before the memory of another one is needed
         table = std::make_unique<StateTable>(wanted.space(*initiator), wanted.count, wanted.ipv6);
         return;
     }

@@ -27,7 +27,7 @@ help:
 	@echo "make accuracy      compare results with the known truth of a reference DUT, as a table, into results/accuracy.md"
 	@echo "make spacing       measure the gaps between frames with both kinds of pacing, on the fake card of the tests, into results/spacing"
 	@echo "make example       show why throughput needs a frame timeout and a loss ratio goal, with downloads through the same router, about two minutes"
-	@echo "make bench         measure how fast one core sends and receives, against dpdk-testpmd, and the cost of each step, into bench.json"
+	@echo "make bench         measure how fast one core sends and receives, against dpdk-testpmd, what connections cost, and each step, into bench.json"
 	@echo "make bench-memory  measure the engine's memory in PDV trials of one million and of sixty million frames"
 	@echo "make deb           build Debian packages for RELEASE=$(RELEASE) in a clean chroot, into build/deb"
 	@echo "make deb-test      install, use, upgrade and purge them in a clean chroot of RELEASE=$(RELEASE)"
@@ -119,6 +119,7 @@ bench: setup
 	@scripts/setup bench
 	@scripts/build
 	$(VENV)/python benchmarks/speed.py
+	$(VENV)/python benchmarks/preparation.py
 	build/engine/engine-bench
 	$(VENV)/python benchmarks/instructions.py
 

@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from dutperf.model import FieldMode, FrameSpec, Stamping, Stream, Trial, VaryingField, to_json
+from dutperf.model import FieldMode, FrameSpec, Stamping, Stream, Trial, VaryingField
 from dutperf.setup.conditions import Rate
 from dutperf.tester.engine import EngineCommand
 from dutperf.tester.process import EngineProcess
@@ -59,7 +59,7 @@ def measure(planned: Trial) -> Seen:
     engine = EngineProcess(EngineCommand.find().argv())
     try:
         answer(engine, 1, "open", OPEN)
-        result = answer(engine, 2, "run", to_json(planned))
+        result = answer(engine, 2, "run", planned.request())
         return Seen(result, peak_mib(engine.pid))
     finally:
         engine.close()

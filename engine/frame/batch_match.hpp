@@ -68,14 +68,17 @@ public:
         tails_.fill(0);
     }
 
-    // Reads the i-th frame of a burst.
-    void read(std::size_t i, const std::uint8_t* frame, std::size_t length) {
-        if (length != length_) [[unlikely]] {
-            words_[0][i] = ~std::uint64_t{0};  // not the EtherType of any frame
-            return;
-        }
-        for (std::size_t w = 0; w < W::kCount; ++w) words_[w][i] = load<std::uint64_t>(frame + W::kBegin + 8 * w);
-        if (tail_ != 0) tails_[i] = checksum_add(frame + W::kEnd, tail_);
+    // Reads the i-th frame of a burst, its first argument. The lengths are the reader's own: to the compiler, each
+    // frame that is stored could change those of the batch.
+    [[nodiscard]] auto reader() {
+        return [this, wanted = length_, tail = tail_](std::size_t i, const std::uint8_t* frame, std::size_t length) {
+            if (length != wanted) [[unlikely]] {
+                words_[0][i] = ~std::uint64_t{0};  // not the EtherType of any frame
+                return;
+            }
+            for (std::size_t w = 0; w < W::kCount; ++w) words_[w][i] = load<std::uint64_t>(frame + W::kBegin + 8 * w);
+            if (tail != 0) tails_[i] = checksum_add(frame + W::kEnd, tail);
+        };
     }
 
     // Matches the `count` frames that were read.

@@ -29,12 +29,10 @@ public:
     // reference for frames of the same kind. Not to be called between read() and tag().
     void set_reference(const std::uint8_t* frame, std::size_t length, std::span<const std::uint16_t> tags_from_end);
 
-    // Reads the i-th frame of a burst, which stays where it is until match() returns. Frames are read in order.
-    void read(std::size_t i, const std::uint8_t* frame, std::size_t length) {
-        frames_[i] = frame;
-        std::size_t number = first_of_length_[length % kLengths];
-        while (!references_[number].is_of(frame, length)) number = references_[number].next;
-        members_[number][sizes_[number]++] = static_cast<std::uint8_t>(i);
+    // Reads the i-th frame of a burst, its first argument, which stays where it is until match() returns. Frames are
+    // read in order.
+    [[nodiscard]] auto reader() {
+        return [this](std::size_t i, const std::uint8_t* frame, std::size_t length) { read(i, frame, length); };
     }
 
     // Matches the frames that were read.
@@ -63,6 +61,13 @@ public:
     }
 
 private:
+    void read(std::size_t i, const std::uint8_t* frame, std::size_t length) {
+        frames_[i] = frame;
+        std::size_t number = first_of_length_[length % kLengths];
+        while (!references_[number].is_of(frame, length)) number = references_[number].next;
+        members_[number][sizes_[number]++] = static_cast<std::uint8_t>(i);
+    }
+
     static constexpr std::uint64_t kMismatch = std::uint64_t{1} << 63U;
     static constexpr std::size_t kMostWords = 24, kMostSums = 6, kLengths = 16384;
     static constexpr unsigned kIdentityShift = 40;

@@ -56,7 +56,7 @@ void accepts_only_what_is_intact(std::uint16_t size) {
                                             .ports = static_cast<std::uint32_t>(random())});
             frames[i] = with_corruption(whole, random);
             corrupted.push_back(frames[i] != whole);
-            batch->read(i, frames[i].data(), frames[i].size());
+            batch->reader()(i, frames[i].data(), frames[i].size());
         }
         batch->match(frames.size());
         for (std::size_t i = 0; i < frames.size(); ++i) {
@@ -84,7 +84,7 @@ TEST(BatchMatch, DetectsEveryBitErrorThatMatters) {
     for (std::size_t bit = 0; bit < 8 * reference.size(); ++bit) {
         Bytes bad = reference;
         bad[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
-        batch->read(0, bad.data(), bad.size());
+        batch->reader()(0, bad.data(), bad.size());
         batch->match(1);
         EXPECT_EQ(!batch->run_from(0, 1).empty(), bit / 8 < ethernet::kType)
             << "byte " << bit / 8 << " bit " << bit % 8;
@@ -94,7 +94,7 @@ TEST(BatchMatch, DetectsEveryBitErrorThatMatters) {
 TEST(BatchMatch, WithoutAReferenceNothingMatches) {
     const Bytes frame = test_frame({});
     const auto batch = std::make_unique<BatchMatch<kIpv4Layout>>();
-    batch->read(0, frame.data(), frame.size());
+    batch->reader()(0, frame.data(), frame.size());
     batch->match(1);
     EXPECT_TRUE(batch->run_from(0, 1).empty());
 }
@@ -109,7 +109,7 @@ TEST(BatchMatch, RunsEndWhereNumbersDecreaseOrStampsChange) {
     batch->set_reference(reference.data(), reference.size());
     for (std::size_t i = 0; i < frames.size(); ++i) {
         const Bytes frame = test_frame({.sequence = frames[i].first, .stamp = frames[i].second});
-        batch->read(i, frame.data(), frame.size());
+        batch->reader()(i, frame.data(), frame.size());
     }
     batch->match(frames.size());
     std::vector<Run> runs;
@@ -129,7 +129,7 @@ TEST(BatchMatch, ARunEndsBeforeAMismatch) {
     for (std::size_t i = 0; i < 4; ++i) {
         Bytes frame = test_frame({.sequence = i, .stamp = 1});
         if (i == 2) frame.back() ^= 1U;
-        batch->read(i, frame.data(), frame.size());
+        batch->reader()(i, frame.data(), frame.size());
     }
     batch->match(4);
     EXPECT_EQ(batch->run_from(0, 4).size(), 2U);

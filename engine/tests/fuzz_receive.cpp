@@ -120,7 +120,7 @@ private:
         const bool intact = plain != nullptr && is_intact(frame.data(), frame.size());
         require(!intact || (found.tag == plain && found.intact), "only the fast path accepts it", frame);
         require(kind_of(frame.data(), frame.size()) != OtherKind::count, "a kind that is none", frame);
-        match_.read(0, frame.data(), frame.size());
+        match_.reader()(0, frame.data(), frame.size());
         match_.match(1);
         require(match_.run_from(0, 1).empty() || intact, "only the batch matches it", frame);
         mixed_.read(0, frame.data(), frame.size());

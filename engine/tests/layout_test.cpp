@@ -76,7 +76,7 @@ TEST(Layout, FramesOfAnotherLayoutAreReadByIt) {
     batch->set_reference(first.data(), first.size());
     const Bytes next =
         with_tag_and_extension(test_frame({.ipv6 = true, .size = 90, .sequence = 8, .ports = 0x12345678}));
-    batch->read(0, next.data(), next.size());
+    batch->reader()(0, next.data(), next.size());
     batch->match(1);
     ASSERT_EQ(batch->run_from(0, 1).size(), 1U);
     EXPECT_EQ(batch->tag(0).sequence, 8U);
@@ -84,7 +84,7 @@ TEST(Layout, FramesOfAnotherLayoutAreReadByIt) {
          {13U, 15U, 18U, 60U, 70U, 89U}) {  // types, tag, version, extension header, ports, after the tag
         Bytes bad = next;
         bad[at] ^= 0x40U;
-        batch->read(0, bad.data(), bad.size());
+        batch->reader()(0, bad.data(), bad.size());
         batch->match(1);
         EXPECT_TRUE(batch->run_from(0, 1).empty()) << at;
     }

@@ -20,7 +20,7 @@ using Random = std::mt19937_64;
 // Reads and matches frames, and compares each match with dissect(). Returns which frames matched.
 std::vector<bool> matched(MixedMatch& batch, const std::vector<Bytes>& frames,
                           std::span<const std::uint16_t> from_end = {}) {
-    for (std::size_t i = 0; i < frames.size(); ++i) batch.read(i, frames[i].data(), frames[i].size());
+    for (std::size_t i = 0; i < frames.size(); ++i) batch.reader()(i, frames[i].data(), frames[i].size());
     batch.match(frames.size());
     std::vector<bool> result(frames.size());
     for (std::size_t i = 0; i < frames.size();) {

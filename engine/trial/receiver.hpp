@@ -172,18 +172,19 @@ private:
     void take_many(Batch& batch, rte_mbuf* const* frames, std::uint16_t count, RxStatistics::Burst& taken) {
         const int last_buffer = std::max(count - kBufferAhead, 0), last_frame = std::max(count - kFrameAhead, 0);
         int i = 0;
-        for (; i < last_buffer; ++i) read<true, true>(batch, frames, i);
-        for (; i < last_frame; ++i) read<false, true>(batch, frames, i);
-        for (; i < count; ++i) read<false, false>(batch, frames, i);
+        const auto reader = batch.reader();
+        for (; i < last_buffer; ++i) read<true, true>(reader, frames, i);
+        for (; i < last_frame; ++i) read<false, true>(reader, frames, i);
+        for (; i < count; ++i) read<false, false>(reader, frames, i);
         count_matched(batch, frames, count, taken);
     }
 
     // Reads a frame into the batch and prefetches later ones, if there are any.
-    template <bool Buffer, bool Frame, class Batch>
-    static void read(Batch& batch, rte_mbuf* const* frames, int i) {
+    template <bool Buffer, bool Frame, class Reader>
+    static void read(const Reader& reader, rte_mbuf* const* frames, int i) {
         if constexpr (Buffer) __builtin_prefetch(frames[i + kBufferAhead]);
         if constexpr (Frame) __builtin_prefetch(begin_of(*frames[i + kFrameAhead]));
-        batch.read(static_cast<std::size_t>(i), begin_of(*frames[i]), rte_pktmbuf_data_len(frames[i]));
+        reader(static_cast<std::size_t>(i), begin_of(*frames[i]), rte_pktmbuf_data_len(frames[i]));
     }
 
     template <class Batch>

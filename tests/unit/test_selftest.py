@@ -16,15 +16,17 @@ from typer.testing import CliRunner
 
 from dutperf import procedures
 from dutperf.cli import app
-from dutperf.lab.refdut import DirectionTruth, PortLosses, Properties, Quantiles, RefDutError, Truth
-from dutperf.model import TrialResult, Verdict
-from dutperf.procedures import back_to_back, frame_loss, latency, pdv, throughput
+from dutperf.lab.refdut import DirectionTruth, NatProperties, PortLosses, Properties, Quantiles, RefDutError, Truth
+from dutperf.model import Connections, ConnectionUse, Direction, TrialResult, Verdict
+from dutperf.procedures import back_to_back, establishment_rate, frame_loss, latency, pdv, throughput
 from dutperf.run.campaign import Plan
 from dutperf.selftest import checks, floors
 from dutperf.selftest.checks import (
     BURST_CAPACITY_FPS,
     CAPACITY_FPS,
+    CONNECTIONS,
     DELAY_MS,
+    ESTABLISHED_CPS,
     LOST_EVERY,
     QUEUE_FRAMES,
     SEARCH_S,
@@ -139,19 +141,18 @@ class FakeDut:
     tester with a wrong clock sees that."""
     miscounts: int = 0
     lateness_us: float = 0.0
-    configured: int = 0
+    asked: list[str] = field(default_factory=list)
 
     def configure(self, properties: Properties) -> None:
-        self.configured += 1
+        self.asked.append("configure")
         delays = {
             "slow_every": properties.extra_delay_every or None,
             "slow_us": properties.extra_delay_ms * 1e3 * self.wrong,
         }
-        capacity = (
-            {"capacity_fps": properties.capacity_fps * self.wrong, "queue_frames": properties.queue}
-            if properties.capacity_fps
-            else {}
-        )
+        limit, queue = properties.capacity_fps, properties.queue
+        if isinstance(properties, NatProperties):
+            limit, queue = properties.establishment_cps, properties.establishment_queue
+        capacity = {"capacity_fps": limit * self.wrong, "queue_frames": queue} if limit else {}
         loss = 1 / properties.loss_every if properties.loss_every else 0.0
         self.tester.inner.dut = SimulatedDut(
             delay_us=10.0 + properties.delay_ms * 1e3 * self.wrong, **capacity, **delays
@@ -162,6 +163,9 @@ class FakeDut:
         [*lost] = [one.lost for one in self.tester.results[-1].directions().values()]
         both = [direction_truth(10**6, one + self.miscounts, self.lateness_us) for one in lost]
         return truth(both[0], both[1] if len(both) > 1 else None)
+
+    def clear(self) -> None:
+        self.asked.append("clear")
 
     def stall(self, duration_s: float, after_s: float = 0.0) -> None:
         raise NotImplementedError
@@ -235,6 +239,12 @@ KNOWN = [
     ),
     pytest.param(latency.PROCEDURE.name, "typical latency", DELAY_MS, id="latency"),
     pytest.param(pdv.PROCEDURE.name, "PDV", DELAY_MS, id="pdv"),
+    pytest.param(
+        establishment_rate.PROCEDURE.name,
+        "establishment rate",
+        ESTABLISHED_CPS * (CONNECTIONS - 1) / (CONNECTIONS - QUEUE_FRAMES - 1),
+        id="establishment-rate",
+    ),
 ]
 
 
@@ -314,12 +324,18 @@ def test_a_dut_that_does_not_answer_is_an_error_of_the_tester() -> None:
         ObservedTester(tester, Dead(tester), Properties()).run(trial())
 
 
-STATEFUL = {"establishment-rate", "table-capacity", "teardown-rate"}
-"""The self-test's DUT keeps no connections: tests/integration/test_stateful.py."""
+def test_a_dut_keeps_its_connections_through_the_phases_of_a_trial() -> None:
+    tester = Remembering(SimulatedTester())
+    observing = ObservedTester(tester, dut := FakeDut(tester), NatProperties())
+    for use in (ConnectionUse.OPEN, ConnectionUse.EACH, ConnectionUse.LOST):
+        connections = Connections(use=use, initiator=Direction.FORWARD, count=1000)
+        observing.run(trial(connections=connections, **{"reverse" if use is ConnectionUse.OPEN else "forward": None}))
+    observing.run(trial())
+    assert dut.asked == ["configure", "clear", "clear", "configure"]
 
 
 def test_every_procedure_has_a_check() -> None:
-    assert {check.name for check in checks.ALL} == {definition.name for definition in procedures.ALL} - STATEFUL
+    assert {check.name for check in checks.ALL} == {definition.name for definition in procedures.ALL}
 
 
 @pytest.mark.parametrize("quick", [True, False])

@@ -14,8 +14,21 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from dutperf.lab.refdut import Properties
-from dutperf.procedures import back_to_back, frame_loss, ipdv, latency, pdv, ramp, recovery, reset, throughput
+from dutperf.lab.refdut import NatProperties, Properties
+from dutperf.procedures import (
+    back_to_back,
+    establishment_rate,
+    frame_loss,
+    ipdv,
+    latency,
+    pdv,
+    ramp,
+    recovery,
+    reset,
+    table_capacity,
+    teardown_rate,
+    throughput,
+)
 from dutperf.procedures.definition import Definition
 from dutperf.selftest.findings import Finding, judge
 from dutperf.selftest.ground_truth import FaultInjection, ObservedTrial
@@ -53,6 +66,17 @@ RESET_FPS = 1_000
 RESET_S = 3.0
 """Stall and reset lose more than half of a trial's frames: late frames cannot cause so much loss
 (validity.py)."""
+
+CONNECTIONS, ESTABLISHED_CPS = 5_000, 20_050
+"""Opened in a quarter of a second; the DUT's queue holds new connections as it holds the frames of a throughput
+trial."""
+LOWEST_CPS, HIGHEST_CPS, RESOLUTION_CPS = 20_500, 24_000, 100
+TABLE, FIRST_CONNECTIONS, MOST_CONNECTIONS = 777, 300, 2_000
+TABLE_CPS = 5_000
+"""So slow that no disturbance costs the DUT a connection."""
+DELETED, DELETED_CPS = 10_000, 10_000
+DELETION_SLACK_S = 0.01
+"""By which this process may notice the end of a deletion too late."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +164,11 @@ class Check:
     def name(self) -> str:
         """The procedure's name."""
         return self.definition.name
+
+    @property
+    def lab(self) -> str:
+        """The reference DUT that has the properties."""
+        return "refdut-nat44" if isinstance(self.properties, NatProperties) else "refdut-ipv4"
 
     def chosen(self, *, quick: bool) -> dict[str, Any]:
         """The conditions of its short or long form."""
@@ -286,6 +315,52 @@ def _reset(name: str) -> Figure:
     )
 
 
+def _establishment() -> Figure:
+    """As for throughput, but the number of connections is given, not the time. At a rate R the last of n
+    connections finds n - C (n - 1) / R of them unestablished."""
+    spare = CONNECTIONS - QUEUE_FRAMES - 1
+    true = ESTABLISHED_CPS * (CONNECTIONS - 1) / spare
+
+    def error(evidence: Evidence) -> float:
+        bursts = [(rate_cps, rate_cps * disturbance_s) for rate_cps, disturbance_s in evidence.failures()]
+        of_one = ESTABLISHED_CPS * CONNECTIONS / spare**2
+        highest = min(
+            (rate_cps + burst * of_one for rate_cps, burst in bursts if burst < QUEUE_FRAMES), default=2 * true
+        )
+        value = evidence.point.establishment_cps.median or 0
+        return max(0.0, highest - value) + (SENDING_TIME_SLACK_S * ESTABLISHED_CPS + 1) * of_one
+
+    return Figure(
+        "establishment rate",
+        "connections/s",
+        true,
+        0.02 * true,
+        lambda point: iter([point.establishment_cps.median]),
+        error,
+    )
+
+
+def _capacity() -> Figure:
+    return Figure("capacity", "connections", TABLE, 1, lambda point: iter([point.capacity.median]), lambda _: 0.0)
+
+
+def _teardown() -> Figure:
+    """The DUT deletes at a fixed rate; the request and its answer take a part of the measured time."""
+
+    def error(evidence: Evidence) -> float:
+        own_s = (evidence.point.empty_s.median or 0.0) + DELETION_SLACK_S
+        return DELETED_CPS * own_s * DELETED_CPS / DELETED
+
+    return Figure(
+        "tear-down rate",
+        "connections/s",
+        DELETED_CPS,
+        0.03 * DELETED_CPS,
+        lambda point: iter([point.teardown_cps.median]),
+        error,
+    )
+
+
 def _delays(definition: Definition, properties: Properties, figure: Figure, **conditions: Any) -> Check:
     """One disturbed trial does not change a median over repetitions."""
     usual = {"rate": _fps(DELAY_FPS), "duration_s": 0.5, "repetitions": 3}
@@ -354,5 +429,35 @@ ALL: tuple[Check, ...] = (
         (_reset("arrival_gap"), _reset("loss")),
         reset_s=RESET_S,
         more={"repetitions": 3},
+    ),
+    Check(
+        establishment_rate.PROCEDURE,
+        NatProperties(establishment_cps=ESTABLISHED_CPS, establishment_queue=QUEUE_FRAMES),
+        {
+            "connections": CONNECTIONS,
+            "min_rate": _fps(LOWEST_CPS),
+            "max_rate": _fps(HIGHEST_CPS),
+            "resolution": _fps(RESOLUTION_CPS),
+        },
+        (_establishment(),),
+        more={"repetitions": 3},
+    ),
+    Check(
+        table_capacity.PROCEDURE,
+        NatProperties(connections=TABLE),
+        {
+            "first_connections": FIRST_CONNECTIONS,
+            "most_connections": MOST_CONNECTIONS,
+            "max_rate": _fps(TABLE_CPS),
+            "resolution": Rate(value=50, unit="percent"),
+        },
+        (_capacity(),),
+        more={"repetitions": 3},
+    ),
+    Check(
+        teardown_rate.PROCEDURE,
+        NatProperties(deletion_cps=DELETED_CPS),
+        {"connections": DELETED, "preliminary_rate": _fps(10_000), "repetitions": 3},
+        (_teardown(),),
     ),
 )

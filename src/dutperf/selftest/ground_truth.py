@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dutperf.lab.refdut import Properties, RefDutError, Truth
-from dutperf.model import Trial, TrialResult, Verdict
+from dutperf.model import ConnectionUse, Trial, TrialResult, Verdict
 from dutperf.selftest.findings import Finding, Judgement
 from dutperf.tester import ProgressCallback, Tester, TesterError
 
@@ -25,6 +25,10 @@ class ReferenceDut(Protocol):
 
     def counters(self) -> Truth:
         """Its counters since."""
+        ...
+
+    def clear(self) -> None:
+        """Restart its counters at 0; it keeps its connections."""
         ...
 
     def stall(self, duration_s: float, after_s: float = 0.0) -> None:
@@ -87,7 +91,8 @@ class ObservedTrial:
 
 @dataclass
 class ObservedTester:
-    """A :class:`dutperf.tester.Tester` with a reference DUT that is configured again before each trial."""
+    """A :class:`dutperf.tester.Tester` with a reference DUT that is configured again before each trial; in the
+    later phases of a trial with connections it must keep them, so only its counters restart."""
 
     tester: Tester
     dut: ReferenceDut
@@ -102,14 +107,20 @@ class ObservedTester:
             TesterError: also if the DUT does not answer.
         """
         try:
-            self.dut.configure(self.properties)
-            if self.inject_fault is not None:
-                self.inject_fault(self.dut)
+            self._prepare(trial)
             result = self.tester.run(trial, on_progress)
             self.seen.append(ObservedTrial(trial, result, self.dut.counters()))
         except RefDutError as error:
             raise TesterError(str(error)) from None
         return result
+
+    def _prepare(self, trial: Trial) -> None:
+        if trial.connections is not None and trial.connections.use is not ConnectionUse.OPEN:
+            self.dut.clear()
+            return
+        self.dut.configure(self.properties)
+        if self.inject_fault is not None:
+            self.inject_fault(self.dut)
 
     def wait_until_quiet(self, limit_s: float) -> float:
         """See :meth:`dutperf.tester.Tester.wait_until_quiet`."""

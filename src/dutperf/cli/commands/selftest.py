@@ -30,6 +30,7 @@ from dutperf.results.tables import Table
 from dutperf.run.campaign import Observer
 from dutperf.run.testbench import Source, bench
 from dutperf.selftest import checks, floors
+from dutperf.selftest.checks import Check
 from dutperf.selftest.findings import Finding, Judgement, exit_status
 from dutperf.selftest.floors import DisturbedError
 from dutperf.selftest.outcome import COLUMNS, FLOOR_COLUMNS, Outcome, floor_rows, markdown, row
@@ -153,10 +154,13 @@ def _calibrate(source: Source, directory: Path, *, quick: bool) -> Calibration |
 
 def _check(parts: Sequence[str], directory: Path, *, quick: bool) -> Iterator[Finding]:
     chosen = [check for check in checks.ALL if check.name in parts]
-    if not chosen:
-        return
+    for lab in dict.fromkeys(check.lab for check in chosen):
+        yield from _check_on(lab, [check for check in chosen if check.lab == lab], directory, quick=quick)
+
+
+def _check_on(lab: str, chosen: Sequence[Check], directory: Path, *, quick: bool) -> Iterator[Finding]:
     conditions = [check.definition.conditions(**check.chosen(quick=quick)) for check in chosen]
-    with bench(Source("refdut-ipv4", {}, None), *conditions) as ready:
+    with bench(Source(lab, {}, None), *conditions) as ready:
         dut = RefDut(Path(str(ready.setup.dut.control)))
         self_test = SelfTest(ready, dut, directory, _watch, quick)
         for check in chosen:

@@ -30,7 +30,7 @@ public:
           pool_(bed.frame_pools[0], frame_of(bed, Stamps ? kStreamStamped : std::uint8_t{0}, {}), next_generation()),
           source_({.foreground = &pool_,
                    .background = nullptr,
-                   .fields = {random_ports(), {{}, {}, 1}},
+                   .fields = fields(table),
                    .n = 2,
                    .m = 2,
                    .stamps = StampChoice::every()}),
@@ -39,6 +39,12 @@ public:
             receiver_.learn(
                 {*table, ConnectionChoice::random(table->connections(), 1), 0, Direction::forward, kFrames});
         }
+    }
+
+    // Learned connections stay as they are.
+    static FrameFields fields(const StateTable* table) {
+        if (table == nullptr) return {random_ports(), {{}, {}, 1}};
+        return FrameFields({table->space(), ConnectionChoice::random(table->connections(), 1), 1});
     }
 
     void fill() {

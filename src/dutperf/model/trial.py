@@ -70,7 +70,7 @@ class Question(Value):
     """What the procedure wants to learn from a trial, and how exactly
     (:mod:`dutperf.tester.validity`)."""
 
-    tolerated_loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    tolerated_loss: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of a direction's frames that may be lost."""
     links_may_fall: bool = False
     """The DUT is reset during the trial, and the tester's links may go down with it."""

@@ -136,6 +136,7 @@ void replies(benchmark::State& state) {
     ResponderSource<false, false> source({.pool = &pool,
                                           .table = &table,
                                           .choice = ConnectionChoice::random(kConnections, 1),
+                                          .addresses = std::nullopt,
                                           .stamps = StampChoice::every()});
     const std::uint16_t port = null_port().id();
     Frames frames{};

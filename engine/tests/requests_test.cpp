@@ -285,10 +285,10 @@ TEST(Requests, PortsHaveNamesAndPaths) {
 }
 
 TEST(Requests, PortsAndPathsAreCheckedByTheTable) {
-    const auto port = [](const char* name) { return json{{"name", name}, {"port", "ring"}}; };
+    const auto port = [](const std::string& name) { return json{{"name", name}, {"port", "ring"}}; };
     const auto path = [](const char* from, const char* to) { return json{{"from", from}, {"to", to}}; };
     json seventeen = json::array();
-    for (int i = 0; i < 17; ++i) seventeen.push_back(port(("p" + std::to_string(i)).c_str()));
+    for (int i = 0; i < 17; ++i) seventeen.push_back(port(std::to_string(i)));
     EXPECT_EQ(rejected_open(four_ports({{"ports", seventeen}})), "params.ports");
     EXPECT_EQ(rejected_open(four_ports({{"ports", {port("a")}}})), "params.ports");
     EXPECT_EQ(rejected_open(four_ports({{"ports", {port("a"), port("a")}}})), "params.ports.1.name");

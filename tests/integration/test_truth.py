@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import pytest
 
 import dutperf
-from dutperf.lab.refdut import Properties
+from dutperf.lab.refdut import NatProperties, Properties, RefDut
 from dutperf.model import FieldMode
+from plans import journal_lines
 
 from .measuring import bench
 from .test_commands import dutperf as command
@@ -141,6 +143,92 @@ def test_twenty_of_twenty_repetitions_read_the_capacity(tmp_path: Path, lab: str
     values = [value for point in read for value in point.throughput_fps.values]
     print(TRUE_FPS, len(points), values)
     assert values == pytest.approx([TRUE_FPS] * 20, rel=0.005)
+
+
+SETTINGS, MOST_TRIED = 20, 25
+CONNECTIONS = 5_000
+"""Of an establishment trial: at these rates a quarter of a second."""
+
+
+def readings(
+    place: Path, seed: str, link: str, of_setting: Callable[[Random], tuple[NatProperties, str, dict[str, Any]]]
+) -> list[tuple[NatProperties, Any, Path]]:
+    """Points of a stateful procedure, each with the properties that the DUT had and the directory of its results.
+    Those that the tester limited are no readings."""
+    settings, found = Random(seed), []
+    with dutperf.bench(lab="refdut-nat44", lab_options={"link": link}) as ready:
+        dut = RefDut(Path(str(ready.setup.dut.control)))
+        for run in range(MOST_TRIED):
+            properties, procedure, conditions = of_setting(settings)
+            dut.configure(properties)
+            out = place / str(run)
+            results = ready.measure(procedure, out, repetitions=1, drain_s=0.2, **conditions)
+            point = results[procedure].summary.points[0]
+            print(run, properties.model_dump(exclude_defaults=True), point.message)
+            if point.limited_by == "dut":
+                found.append((properties, point, out))
+            if len(found) == SETTINGS:
+                break
+    return found
+
+
+def true_rate_cps(properties: NatProperties) -> float:
+    """At a rate R the last of n connections finds n - C (n - 1) / R of them unestablished: the one in service
+    and the queue."""
+    return properties.establishment_cps * (CONNECTIONS - 1) / (CONNECTIONS - properties.establishment_queue - 1)
+
+
+@pytest.mark.parametrize("link", ["memif", "veth"])
+def test_twenty_of_twenty_establishment_rates_are_read_as_set(tmp_path: Path, link: str) -> None:
+    """Within 1 %. The queue holds what comes in bunches after the stalls of this machine, and is part of the
+    truth."""
+
+    def setting(settings: Random) -> tuple[NatProperties, str, dict[str, Any]]:
+        properties = NatProperties(
+            establishment_cps=settings.randrange(12_000, 25_000), establishment_queue=settings.randrange(400, 800)
+        )
+        true, place = true_rate_cps(properties), settings.uniform(0.85, 0.95)
+        search = {"min_rate": f"{true * place:.0f}", "max_rate": f"{true * (place + 0.2):.0f}", "resolution": "0.5%"}
+        return properties, "establishment-rate", {"connections": CONNECTIONS, **search}
+
+    read = [
+        (point.establishment_cps.median / true_rate_cps(properties))
+        for properties, point, _ in readings(tmp_path, f"rates {link}", link, setting)
+    ]
+    print([round(ratio, 4) for ratio in read])
+    assert read == pytest.approx([1.0] * SETTINGS, rel=0.01)
+
+
+def test_twenty_of_twenty_tables_are_read_as_set(tmp_path: Path) -> None:
+    """The capacity exactly. The policy by a trial with one connection more: a DUT that refuses it opens all others;
+    one that evicts has opened them all, and lacks as many as it evicts at once."""
+
+    def setting(settings: Random) -> tuple[NatProperties, str, dict[str, Any]]:
+        policy: dict[str, Any] = settings.choice(
+            [{}, {"when_full": "evict"}, {"when_full": "evict", "evict_count": settings.randrange(2, 60)}]
+        )
+        properties = NatProperties(connections=settings.randrange(100, 400), **policy)
+        search = {"first_connections": 80, "most_connections": 2_000, "max_rate": "5k", "resolution": "50%"}
+        return properties, "table-capacity", search
+
+    read = readings(tmp_path, "tables", "veth", setting)
+    assert len(read) == SETTINGS
+    assert [point.capacity.median for _, point, _ in read] == [properties.connections for properties, _, _ in read]
+    assert [evicted_at_once(out, properties.connections + 1) for properties, _, out in read] == [
+        properties.evict_count if properties.when_full == "evict" else None for properties, _, _ in read
+    ]
+
+
+def evicted_at_once(out: Path, connections: int) -> int | None:
+    """Connections that lost their reply after so many had been opened; None: never were so many opened."""
+    results = [event["result"] for event in journal_lines(out) if event["event"] == "result"]
+    lost = {
+        result["connections"]["lost"]
+        for result in results
+        if result["verdict"] == "valid" and (result.get("connections") or {}).get("learned") == connections
+    }
+    assert len(lost) <= 1, lost
+    return lost.pop() if lost else None
 
 
 LOSS, LOSS_FPS, LOSS_FRAMES = 0.01, 5_000, 10_000

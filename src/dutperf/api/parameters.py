@@ -84,9 +84,9 @@ class TrialConditions(TypedDict, total=False):
     frame_timeout_ms: float | None
     """Frames with a longer delay count as lost; not part of any RFC. Every frame is then
     time-stamped."""
-    connections: int | None
-    """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
-    trial all frames belong to them, in both directions. Default: a stateless DUT."""
+    connections: int | str | Sequence[int] | None
+    """Connections through a stateful DUT (RFC 9693): a preliminary phase opens them, then all
+    frames belong to them, in both directions. Default: a stateless DUT."""
     preliminary_rate: AnyRate
     """Rate of the preliminary phase, which opens the connections: safely below the DUT's
     maximum connection establishment rate (RFC 9693 section 4.2)."""
@@ -182,9 +182,10 @@ class ThroughputConditions(MeasurementConditions, total=False):
     goals: Sequence[float]
     """With `search` mlr: share of a direction's frames that may be lost; repeatable: 0 and
     0.005 in one search."""
-    connections: int | None
+    connections: int | str | Sequence[int] | None
     """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
-    trial all frames belong to them, in both directions. Default: a stateless DUT."""
+    trial all frames belong to them, in both directions; each value of a list is measured.
+    Default: a stateless DUT."""
     preliminary_rate: AnyRate
     """Rate of the preliminary phase, which opens the connections: safely below the DUT's
     maximum connection establishment rate (RFC 9693 section 4.2)."""
@@ -253,9 +254,10 @@ class FrameLossConditions(MeasurementConditions, total=False):
     frame_timeout_ms: float | None
     """Frames with a longer delay count as lost; not part of any RFC. Every frame is then
     time-stamped."""
-    connections: int | None
+    connections: int | str | Sequence[int] | None
     """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
-    trial all frames belong to them, in both directions. Default: a stateless DUT."""
+    trial all frames belong to them, in both directions; each value of a list is measured.
+    Default: a stateless DUT."""
     preliminary_rate: AnyRate
     """Rate of the preliminary phase, which opens the connections: safely below the DUT's
     maximum connection establishment rate (RFC 9693 section 4.2)."""
@@ -367,9 +369,10 @@ class LatencyConditions(MeasurementConditions, total=False):
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
-    connections: int | None
+    connections: int | str | Sequence[int] | None
     """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
-    trial all frames belong to them, in both directions. Default: a stateless DUT."""
+    trial all frames belong to them, in both directions; each value of a list is measured.
+    Default: a stateless DUT."""
     preliminary_rate: AnyRate
     """Rate of the preliminary phase, which opens the connections: safely below the DUT's
     maximum connection establishment rate (RFC 9693 section 4.2)."""
@@ -439,9 +442,10 @@ class PdvConditions(MeasurementConditions, total=False):
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
-    connections: int | None
+    connections: int | str | Sequence[int] | None
     """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
-    trial all frames belong to them, in both directions. Default: a stateless DUT."""
+    trial all frames belong to them, in both directions; each value of a list is measured.
+    Default: a stateless DUT."""
     preliminary_rate: AnyRate
     """Rate of the preliminary phase, which opens the connections: safely below the DUT's
     maximum connection establishment rate (RFC 9693 section 4.2)."""
@@ -503,9 +507,10 @@ class IpdvConditions(MeasurementConditions, total=False):
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
-    connections: int | None
+    connections: int | str | Sequence[int] | None
     """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
-    trial all frames belong to them, in both directions. Default: a stateless DUT."""
+    trial all frames belong to them, in both directions; each value of a list is measured.
+    Default: a stateless DUT."""
     preliminary_rate: AnyRate
     """Rate of the preliminary phase, which opens the connections: safely below the DUT's
     maximum connection establishment rate (RFC 9693 section 4.2)."""
@@ -661,8 +666,9 @@ class OfRamp(RampConditions, OfSetup, total=False):
 class EstablishmentRateConditions(MeasurementConditions, total=False):
     """Conditions of ``establishment-rate``."""
 
-    connections: int | None
-    """Connections that each trial opens."""
+    connections: int | str | Sequence[int] | None
+    """Connections that each trial opens; each value of a list is measured (RFC 9693 section 5:
+    tenfold steps)."""
     phase_gap_s: float
     """Wait between opening and validation, in s."""
     max_rate: AnyRate | None
@@ -725,7 +731,7 @@ class TeardownRateConditions(MeasurementConditions, total=False):
 
     ports: Literal["fixed", "increasing", "decreasing", "random"]
     """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
-    connections: int | None
+    connections: int | str | Sequence[int] | None
     """Connections that are opened and deleted; each value of a list is measured (RFC 9693
     section 4.8: several)."""
     preliminary_rate: AnyRate

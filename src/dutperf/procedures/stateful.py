@@ -74,7 +74,12 @@ class Validated(OfConnections):
 
     connections: Annotated[
         ConnectionCount,
-        Option("Connections that each trial opens", label="connections", metavar="COUNT"),
+        Option(
+            "Connections that each trial opens; each value of a list is measured (RFC 9693 section 5: tenfold steps)",
+            label="connections",
+            metavar="COUNT,…",
+            several=True,
+        ),
     ] = CONNECTIONS
     reply_share: ReplyShare = 0.8
 

@@ -561,9 +561,10 @@ class WithConnections(Value):
         ConnectionCount | None,
         Option(
             "Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the trial all frames"
-            " belong to them, in both directions. Default: a stateless DUT",
+            " belong to them, in both directions; each value of a list is measured. Default: a stateless DUT",
             label="connections",
-            metavar="COUNT",
+            metavar="COUNT,…",
+            several=True,
         ),
     ] = None
     preliminary_rate: PreliminaryRate = PRELIMINARY_RATE
@@ -672,6 +673,14 @@ class SingleTrial(WithTimeout, WithConnections, Conditions):
     networks: Annotated[
         int, Field(ge=1, le=256), Option("Destination networks in each direction, 1-256", metavar="COUNT")
     ] = 1
+    connections: Annotated[
+        ConnectionCount | None,
+        Option(
+            "Connections through a stateful DUT (RFC 9693): a preliminary phase opens them, then all frames belong to"
+            " them, in both directions. Default: a stateless DUT",
+            metavar="COUNT",
+        ),
+    ] = None
 
     @field_validator("capture")
     @classmethod

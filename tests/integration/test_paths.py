@@ -161,6 +161,12 @@ def test_the_commands_show_paths_and_their_sum(tmp_path: Path) -> None:
         if point["throughput_fps"]["median"] is not None:
             assert point["in_sum_fps"] == pytest.approx(12 * point["throughput_fps"]["median"])
             assert len(point["paths"]) == 12
-        refused = dutperf("back-to-back", *common[:4], "--max-rate", "500", "--out", str(tmp_path / "bursts"))
+        refused = dutperf("trial", *common, "--rate", "500", "--connections", "100")
         assert refused.returncode == 2
-        assert "it needs a configuration with left and right" in " ".join(refused.stderr.split())
+        assert "need left and right, not ports" in " ".join(refused.stderr.split())
+        done = dutperf(
+            "ramp", *common[:4], "--from", "100", "--to", "500", "--over", "1", "--repetitions", "1", "--json"
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        [point] = json.loads(done.stdout)["points"]
+        assert len(point["parts"][0]["sent"]) == 12

@@ -15,10 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dutperf import procedures
 from dutperf.model import FRAME_SIZE, Case, Direction, Load, Trial, TrialResult, Verdict, to_json
 from dutperf.procedures import evidence
-from dutperf.procedures.bench import Plan, PlanError
+from dutperf.procedures.bench import Plan
 from dutperf.setup import configuration, path_texts, traffic, yaml_text
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import ConfigError, ParameterError
@@ -205,7 +204,6 @@ def plan_of_four(**conditions: Any) -> Plan[Any]:
     return replace(made, make_trial=make_trial, config=configuration.as_json(setup))
 
 
-BY_PATH = {"throughput", "frame-loss", "latency", "pdv", "ipdv"}
 WEAK = SimulatedDut(capacity_fps={Direction("a->b"): 50_000, Direction("c->d"): 9_000, Direction("d->c"): 30_000})
 
 
@@ -271,6 +269,7 @@ def test_results_of_two_ports_have_no_members_of_paths(tmp_path: Path) -> None:
         "frame-loss": {"rates": "40k,10k"},
         "latency": {"rate": "1k", "tag_after_s": 0.1},
         "ipdv": {"rate": "1k"},
+        "recovery": {"rate": "20k", "overload_s": 1, "duration_s": 4},
     }
     for name, conditions in each.items():
         measure(
@@ -283,11 +282,43 @@ def test_results_of_two_ports_have_no_members_of_paths(tmp_path: Path) -> None:
             )
 
 
-@pytest.mark.parametrize("name", sorted(one.name for one in procedures.ALL if one.name not in BY_PATH))
-def test_other_procedures_refuse_named_ports(name: str, tmp_path: Path) -> None:
-    needed = {"connections": 100} if name in ("establishment-rate", "teardown-rate") else {}
-    with pytest.raises(PlanError, match="figures of forward and reverse only"):
-        measure(SimulatedTester(WEAK), plan_of_four(max_rate="10k", rate="5k", **needed), tmp_path, name)
+def test_the_weakest_path_decides_the_longest_burst(tmp_path: Path) -> None:
+    alone = SimulatedDut(capacity_fps={Direction("c->d"): 9_000}, queue_frames=50)
+    what = plan_of_four(rate="9k", max_rate="20k", max_burst_s=1, repetitions=3)
+    [point] = measure(SimulatedTester(alone), what, tmp_path, "back-to-back").points
+    assert point.average_frames == pytest.approx(50 / (1 - 9 / 20), rel=0.05)
+    assert "c->d lost" in point.message
+    assert "2 paths lost none" in point.message
+
+
+def test_recovery_and_reset_are_by_path(tmp_path: Path) -> None:
+    overloaded = SimulatedDut(capacity_fps={Direction("c->d"): 10_000}, recovery_s=0.5)
+    what = plan_of_four(rate="10k", overload_s=1, duration_s=4, repetitions=2)
+    [point] = measure(SimulatedTester(overloaded), what, tmp_path / "recovery", "recovery").points
+    assert point.directions()[Direction("c->d")]["recovery"].median == pytest.approx(0.5, abs=0.01)
+    assert set(point.directions()) == {"c->d"}
+    assert point.outcomes["a->b"] == {"measured": 0, "not_caused": 2, "not_over": 0}
+    assert (point.forward, point.reverse) == (None, None)
+    what = plan_of_four(rate="1k", duration_s=6, reset_after_s=1, repetitions=2)
+    [point] = measure(SimulatedTester(SimulatedDut(outage_s=(1.5, 2))), what, tmp_path / "reset", "reset").points
+    assert list(point.directions()) == ["a->b", "c->d", "d->c"]
+    assert next(row[0] for row in point.rows()) == "a->b arrival gap"
+    document = json.loads((tmp_path / "reset" / "summary.json").read_text(encoding="utf-8"))["points"][0]
+    assert document["paths"]["d->c"]["loss"]["median"] == pytest.approx(0.5, abs=0.002)
+
+
+def test_a_ramp_is_by_path(tmp_path: Path) -> None:
+    what = plan_of_four(from_rate="1k", to_rate="20k", duration_s=4, repetitions=1)
+    [point] = measure(SimulatedTester(WEAK), what, tmp_path, "ramp").points
+    assert {*point.parts[0].sent} == {"a->b", "c->d", "d->c"}
+    assert point.parts[-1].lost["c->d"] > 0
+    assert point.parts[-1].lost["a->b"] == 0
+    assert point.first_loss_fps.median == pytest.approx(9_000, rel=0.02)
+
+
+def test_connections_need_left_and_right() -> None:
+    with pytest.raises(ParameterError, match="need left and right, not ports"):
+        trial_of_four(connections=100)
 
 
 def test_a_frame_at_a_wrong_port_is_told() -> None:

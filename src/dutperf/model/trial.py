@@ -216,6 +216,12 @@ class Phase(Value):
         both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
         return {direction: stream for direction, stream in both.items() if stream is not None}
 
+    def with_streams(self, streams: dict[Direction, Stream]) -> Self:
+        """The trial with these streams in place of its own on the same paths."""
+        if self.paths is not None:
+            return self.model_copy(update={"paths": {**self.paths, **streams}})
+        return self.model_copy(update={direction.value: stream for direction, stream in streams.items()})
+
     @property
     def longest_frame(self) -> int:
         """Size of the longest frame that is sent, in bytes."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic
 
 from dutperf.journal import RepetitionFinding
 from dutperf.model import Case, Load, Trial, TrialResult, axes_as_json, axes_of, to_json
-from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan, PlanError, fixed_repetitions
+from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan, fixed_repetitions
 from dutperf.procedures.trial_action import TrialAction
 from dutperf.statistics import stopping
 from dutperf.statistics.stopping import Stopped
@@ -25,24 +25,15 @@ class Procedure(ABC, Generic[ConditionsT]):
     on random numbers of its own, so a run can be resumed from its journal.
 
     Raises:
-        PlanError: ``auto`` repetitions, where the procedure has no single figure; named ports, where its
-            figures are of left and right.
+        PlanError: ``auto`` repetitions, where the procedure has no single figure.
     """
 
     has_single_figure: ClassVar[bool] = False
     """Whether there is a figure by which :meth:`stopped` can end ``auto`` repetitions."""
-    by_path: ClassVar[bool] = False
-    """Whether its figures are of any paths, not of forward and reverse alone."""
 
     def __init__(self, plan: Plan[ConditionsT]) -> None:
         self.plan = plan
         self.conditions = plan.conditions
-        if plan.config.get("ports") is not None and not self.by_path:
-            raise PlanError(
-                "this procedure has figures of forward and reverse only: it needs a configuration with left and right,"
-                " not with ports",
-                option="config",
-            )
         self.cases = self.cases_of()
         if not self.has_single_figure:
             fixed_repetitions(plan.conditions)

@@ -100,7 +100,6 @@ class Delays(Procedure[DelayFiles]):
     """
 
     has_single_figure = True
-    by_path = True
 
     def __init__(self, kind: Kind, plan: Plan[Any]) -> None:
         super().__init__(plan)

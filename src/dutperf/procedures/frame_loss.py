@@ -105,7 +105,6 @@ class FrameLoss(Procedure[FrameLossConditions]):
     """
 
     event = "series"
-    by_path = True
 
     def __init__(self, plan: Plan[FrameLossConditions]) -> None:
         super().__init__(plan)

@@ -248,8 +248,8 @@ class Ramp(Procedure[RampConditions]):
         trial = super().trial(case, load, number, duration_s)
         profile = self._ends[case].profile(trial.duration_ns)
         changed = {"pattern": profile, "rate_fps": profile.mean_fps}
-        streams = {way.value: stream.model_copy(update=changed) for way, stream in trial.streams().items()}
-        return trial.model_copy(update={"stamping": Stamping.EVERY, "delay_parts": PARTS, **streams})
+        streams = {way: stream.model_copy(update=changed) for way, stream in trial.streams().items()}
+        return trial.with_streams(streams).model_copy(update={"stamping": Stamping.EVERY, "delay_parts": PARTS})
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> RampFinding:
         """See :class:`~dutperf.procedures.base.Procedure`: one trial."""

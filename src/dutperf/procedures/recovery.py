@@ -92,13 +92,13 @@ def change_rate(trial: Trial, conditions: RecoveryConditions, rates: Rates) -> T
             option="overload_s",
         )
     after_ns = round(conditions.overload_s * 1e9)
-    changed: dict[str, Any] = {
-        direction.value: stream.model_copy(
+    streams = {
+        direction: stream.model_copy(
             update={"then": RateChange(rate_fps=stream.of_test_frames(rates["reduced_fps"]), after_ns=after_ns)}
         )
         for direction, stream in trial.streams().items()
     }
-    return trial.model_copy(update=changed)
+    return trial.with_streams(streams)
 
 
 def read(counts: DirectionCounts, conditions: RecoveryConditions, _rates: Rates) -> Reading:

@@ -71,7 +71,6 @@ class Throughput(RepeatedSearches[ThroughputConditions]):
         PlanError: rates that contradict each other, or percentages of an unknown maximum.
     """
 
-    by_path = True
     nothing_passed = "nothing passed, down to the minimum rate"
 
     def __init__(self, plan: Plan[ThroughputConditions]) -> None:

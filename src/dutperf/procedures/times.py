@@ -14,10 +14,20 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from dutperf.journal import RepetitionFinding, ResultEvent
-from dutperf.model import Case, Direction, DirectionCounts, LimitedBy, Load, Trial, Value, Verdict
+from dutperf.model import (
+    Case,
+    Direction,
+    DirectionCounts,
+    LimitedBy,
+    Load,
+    Trial,
+    Value,
+    Verdict,
+    without_none,
+)
 from dutperf.procedures import evidence
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, fixed_repetitions
@@ -152,6 +162,8 @@ class TimesPoint(points.DirectionsPoint[Times]):
     rates_fps: dict[str, int]
     forward: dict[str, Times] | None = None
     reverse: dict[str, Times] | None = None
+    paths: dict[Direction, dict[str, Times]] | None = None
+    """Of each path of named ports."""
     outcomes: dict[str, dict[str, int]]
     """By direction: how many repetitions were ``measured``, ``not_caused``, ``not_over``."""
     limited_by: LimitedBy | None
@@ -159,6 +171,14 @@ class TimesPoint(points.DirectionsPoint[Times]):
     repetitions: int
     """Finished ones."""
     trials: Trials
+
+    @model_serializer(mode="wrap")
+    def _of_two_ports(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_none(members(self), "paths")
+
+    def of_paths(self) -> dict[Direction, dict[str, Times]] | None:
+        """See :class:`dutperf.results.points.DirectionsPoint`."""
+        return self.paths
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
@@ -181,7 +201,10 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
         events = recorded.of(TimesFinding)
         rule = fixed_repetitions(recorded.conditions)
         beyond = any(not event.valid for event in events)
-        readings = {direction.value: _readings(events, direction) for direction in recorded.conditions.active()}
+        used = dict.fromkeys(direction for event in events for direction in event.readings)
+        directions = tuple(used) or recorded.conditions.active()
+        readings = {direction: _readings(events, direction) for direction in directions}
+        times = {} if beyond else {direction: _times(of_one) for direction, of_one in readings.items()}
         rates = {
             name: value
             for name, value in recorded.limits.items()
@@ -190,8 +213,8 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
         return point(
             case=recorded.case,
             rates_fps=rates,
-            **({} if beyond else {direction: _times(of_one) for direction, of_one in readings.items()}),
-            outcomes={direction: _outcomes(of_one) for direction, of_one in readings.items()},
+            **_as_members(times),
+            outcomes={direction.value: _outcomes(of_one) for direction, of_one in readings.items()},
             limited_by=LimitedBy.TESTER if beyond else None,
             repetitions=len(events),
             trials=points.trials(recorded.of(ResultEvent)),
@@ -202,6 +225,13 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
         )
 
     return build
+
+
+def _as_members(times: Mapping[Direction, dict[str, Times] | None]) -> dict[str, Any]:
+    """The times as members of the point."""
+    if all(direction.is_of_two for direction in times):
+        return {direction.value: of_one for direction, of_one in times.items()}
+    return {"paths": {direction: of_one for direction, of_one in times.items() if of_one}}
 
 
 def _readings(events: Sequence[TimesFinding], direction: Direction) -> list[Reading]:
@@ -225,7 +255,7 @@ def _times(readings: Sequence[Reading]) -> dict[str, Times] | None:
     }
 
 
-def _message(events: Sequence[TimesFinding], readings: Mapping[str, list[Reading]]) -> str:
+def _message(events: Sequence[TimesFinding], readings: Mapping[Direction, list[Reading]]) -> str:
     """Repetitions without a result; else directions without a time; else that there are none."""
     without = [event.message for event in events if event.not_forwarding or not event.valid]
     if without or not events:
@@ -234,7 +264,7 @@ def _message(events: Sequence[TimesFinding], readings: Mapping[str, list[Reading
     return "; ".join(texts) or f"every repetition showed a time ({len(events)} of them)"
 
 
-def _exceptions(direction: str, readings: Sequence[Reading]) -> list[str]:
+def _exceptions(direction: Direction, readings: Sequence[Reading]) -> list[str]:
     texts = []
     for outcome in ("not_over", "not_caused"):
         remarks = [reading.remark for reading in readings if reading.outcome == outcome]

@@ -247,7 +247,7 @@ _OF_PATHS: tuple[Row, ...] = (
 
 
 def _paths(title: str, result: TrialResult) -> Table:
-    """A line for each path, and all of them in sum."""
+    """A line for each path, and where there are several, all of them in sum."""
     directions = result.directions()
     shown = [row for number, row in enumerate(_OF_PATHS) if number < 4 or any(map(row[1], directions.values()))]
     table = Table(title=title, title_justify="left")
@@ -255,7 +255,16 @@ def _paths(title: str, result: TrialResult) -> Table:
         table.add_column(name, justify="left" if name == "path" else "right")
     for direction, counts in directions.items():
         table.add_row(direction.value, *(cell(counts) for _, cell in shown))
-    sent, received = (sum(getattr(one, name) for one in directions.values()) for name in ("sent", "received"))
+    if len(directions) > 1:
+        table.add_section()
+        total = _in_sum(result)
+        table.add_row(f"{len(directions)} paths in sum", *(total.get(name, "") for name, _ in shown))
+    return table
+
+
+def _in_sum(result: TrialResult) -> dict[str, str]:
+    counted = result.directions().values()
+    sent, received = (sum(getattr(one, name) for one in counted) for name in ("sent", "received"))
     total = {
         "sent": f"{sent:,}",
         "received": f"{received:,}",
@@ -265,9 +274,7 @@ def _paths(title: str, result: TrialResult) -> Table:
     if result.in_sum is not None:
         delays = result.in_sum.delay_us
         total |= {"median delay, µs": f"{delays.p50:,.1f}", "largest delay, µs": f"{delays.max:,.1f}"}
-    table.add_section()
-    table.add_row(f"{len(directions)} paths in sum", *(total.get(name, "") for name, _ in shown))
-    return table
+    return total
 
 
 def _by_frames(names: Mapping[Direction, Sequence[str]], result: TrialResult) -> None:
@@ -352,10 +359,24 @@ def _summary(of: Summary) -> None:
 
 
 def table(shown: tables.Table) -> Table:
-    """Words left-aligned, figures right-aligned; narrow terminals do not cut digits off."""
+    """Words left-aligned, figures right-aligned, without columns that are empty. Columns are as wide as
+    their longest word where the terminal has room for it; narrow terminals do not cut digits off."""
     drawn = Table(title=escape(shown.title), title_justify="left")
-    for number, head in enumerate(shown.heads):
-        drawn.add_column(head, justify="left" if shown.is_word(number) else "right", overflow="fold")
+    used = [number for number in range(len(shown.heads)) if any(row[number] for row in shown.rows)]
+    widths = [_longest_word(shown, number) for number in used]
+    fits = sum(widths) + 3 * len(widths) + 1 <= output().width
+    for number, width in zip(used, widths, strict=True):
+        drawn.add_column(
+            shown.heads[number],
+            justify="left" if shown.is_word(number) else "right",
+            overflow="fold",
+            min_width=width if fits else None,
+        )
     for row in shown.rows:
-        drawn.add_row(*row)
+        drawn.add_row(*(row[number] for number in used))
     return drawn
+
+
+def _longest_word(shown: tables.Table, column: int) -> int:
+    texts = (shown.heads[column], *(row[column] for row in shown.rows))
+    return max((len(word) for text in texts for word in text.split()), default=1)

@@ -34,8 +34,8 @@ from dutperf.run import campaign
 from dutperf.run.campaign import Plan
 from dutperf.run.testbench import StatefulPhases
 from dutperf.setup import configuration, stateful_traffic, traffic
-from dutperf.setup.conditions import SingleTrial
-from dutperf.setup.configuration import ConfigError, Setup
+from dutperf.setup.conditions import SingleTrial, each, make
+from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.tester import ProgressCallback, TesterError, phases
 from dutperf.tester.simulated import SimulatedTester
 from plans import NAT44, Log, counts, journal_lines
@@ -271,8 +271,8 @@ class NatTester(SimulatedTester):
         return len(asked) - len(self.lost)
 
 
-def plan_of(name: str, nat: Nat, **conditions: Any) -> Plan[Any]:
-    definition, setup = procedures.find(name), setup_of()
+def plan_of(name: str, nat: Nat, timeout_s: float | None = None, **conditions: Any) -> Plan[Any]:
+    definition, setup = procedures.find(name), setup_of(timeout_s=timeout_s)
     chosen = traffic.sized(setup, definition.conditions(drain_s=0.1, **conditions))
     return Plan(
         conditions=chosen,
@@ -307,6 +307,68 @@ def test_twenty_establishment_rates_are_read_within_a_percent(tmp_path: Path) ->
         point = measured("establishment-rate", nat, tmp_path / str(number), repetitions=1, resolution="0.5%")
         assert point.establishment_cps.median == pytest.approx(nat.rate_cps, rel=0.01)
         assert point.limited_by == "dut"
+
+
+def test_no_rate_is_tried_at_which_connections_expire_in_the_trial(tmp_path: Path) -> None:
+    """10,000 connections and their replies at alpha 0.8 take 22,500 / R seconds, beside twice the time that is
+    received for; the DUT keeps them for 10.2 s."""
+    conditions = {"repetitions": 1, "timeout_s": 10.2, "max_rate": "50k"}
+    point = measured("establishment-rate", Nat(rate_cps=500), tmp_path / "slow", **conditions)
+    assert point.establishment_cps.median is None
+    assert point.upper_bound.load.value == 2_251
+    point = measured("establishment-rate", Nat(rate_cps=3_000), tmp_path / "fast", **conditions)
+    assert point.establishment_cps.median == pytest.approx(3_000, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("name", "conditions", "option", "needed"),
+    [
+        ("establishment-rate", {"max_rate": "2k"}, "max_rate", "2,251"),
+        ("establishment-rate", {"min_rate": "2k"}, "min_rate", "2,251"),
+        ("establishment-rate", {"initial_rate": "2k"}, "initial_rate", "2,251"),
+        ("establishment-rate", {"initial_rate": "900", "reply_share": 0}, "initial_rate", "991"),
+        ("table-capacity", {"max_rate": "200"}, "max_rate", "226"),
+        ("teardown-rate", {"preliminary_rate": "900"}, "preliminary_rate", "991"),
+    ],
+)
+def test_rates_at_which_connections_expire_in_the_trial(
+    name: str, conditions: dict[str, Any], option: str, needed: str, tmp_path: Path
+) -> None:
+    with pytest.raises(PlanError, match=f"at least {needed} in a second are needed") as raised:
+        measured(name, Nat(), tmp_path, timeout_s=10.2, **conditions)
+    assert raised.value.option == option
+
+
+def test_waits_longer_than_the_timeout(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"after 5 s .* the waits of a trial alone take 6.2 s"):
+        measured("establishment-rate", Nat(), tmp_path, timeout_s=5, phase_gap_s=6)
+
+
+def test_a_capacity_that_the_timeout_hides_is_no_capacity(tmp_path: Path) -> None:
+    point = measured("table-capacity", Nat(), tmp_path, timeout_s=10.2, max_rate="5k", repetitions=1)
+    assert point.capacity.median is None
+    assert point.limited_by == "tester"
+    assert "32,000 connections at 5,000 in a second take longer" in point.message
+
+
+@pytest.mark.parametrize(
+    ("text", "connections"), [("10k", 10_000), ("1.5M", 1_500_000), (" 0.5k ", 500), ("12_000", 12_000), (7, 7)]
+)
+def test_numbers_of_connections(text: str | int, connections: int) -> None:
+    assert make(SingleTrial, {"connections": text}).connections == connections
+
+
+@pytest.mark.parametrize("text", ["k", "10K", "1.5", "0.0001k", "-3", "1e3", ""])
+def test_texts_that_are_no_number_of_connections(text: str) -> None:
+    with pytest.raises(ParameterError, match="is not a number of connections: give a whole number"):
+        make(SingleTrial, {"connections": text})
+
+
+def test_each_of_several_numbers_of_connections_is_measured() -> None:
+    chosen = each(procedures.find("establishment-rate").conditions, {"connections": "1k,10k,100k"})
+    assert [one.connections for one in chosen] == [1_000, 10_000, 100_000]
+    with pytest.raises(ParameterError, match="the same value twice"):
+        each(procedures.find("throughput").conditions, {"connections": "1k,1000"})
 
 
 def test_only_validation_finds_that_connections_were_evicted(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ class TrialConditions(TypedDict, total=False):
     frame_timeout_ms: float | None
     """Frames with a longer delay count as lost; not part of any RFC. Every frame is then
     time-stamped."""
-    connections: int | str | Sequence[int] | None
+    connections: int | str | Sequence[int | str] | None
     """Connections through a stateful DUT (RFC 9693): a preliminary phase opens them, then all
     frames belong to them, in both directions. Default: a stateless DUT."""
     preliminary_rate: AnyRate
@@ -182,7 +182,7 @@ class ThroughputConditions(MeasurementConditions, total=False):
     goals: Sequence[float]
     """With `search` mlr: share of a direction's frames that may be lost; repeatable: 0 and
     0.005 in one search."""
-    connections: int | str | Sequence[int] | None
+    connections: int | str | Sequence[int | str] | None
     """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
     trial all frames belong to them, in both directions; each value of a list is measured.
     Default: a stateless DUT."""
@@ -254,7 +254,7 @@ class FrameLossConditions(MeasurementConditions, total=False):
     frame_timeout_ms: float | None
     """Frames with a longer delay count as lost; not part of any RFC. Every frame is then
     time-stamped."""
-    connections: int | str | Sequence[int] | None
+    connections: int | str | Sequence[int | str] | None
     """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
     trial all frames belong to them, in both directions; each value of a list is measured.
     Default: a stateless DUT."""
@@ -369,7 +369,7 @@ class LatencyConditions(MeasurementConditions, total=False):
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
-    connections: int | str | Sequence[int] | None
+    connections: int | str | Sequence[int | str] | None
     """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
     trial all frames belong to them, in both directions; each value of a list is measured.
     Default: a stateless DUT."""
@@ -442,7 +442,7 @@ class PdvConditions(MeasurementConditions, total=False):
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
-    connections: int | str | Sequence[int] | None
+    connections: int | str | Sequence[int | str] | None
     """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
     trial all frames belong to them, in both directions; each value of a list is measured.
     Default: a stateless DUT."""
@@ -507,7 +507,7 @@ class IpdvConditions(MeasurementConditions, total=False):
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
-    connections: int | str | Sequence[int] | None
+    connections: int | str | Sequence[int | str] | None
     """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
     trial all frames belong to them, in both directions; each value of a list is measured.
     Default: a stateless DUT."""
@@ -666,7 +666,7 @@ class OfRamp(RampConditions, OfSetup, total=False):
 class EstablishmentRateConditions(MeasurementConditions, total=False):
     """Conditions of ``establishment-rate``."""
 
-    connections: int | str | Sequence[int] | None
+    connections: int | str | Sequence[int | str] | None
     """Connections that each trial opens; each value of a list is measured (RFC 9693 section 5:
     tenfold steps)."""
     phase_gap_s: float
@@ -704,9 +704,9 @@ class TableCapacityConditions(MeasurementConditions, total=False):
     """Rate to try first."""
     resolution: AnyRate
     """Resolution at which the search ends: frames/s, or a share of the maximum rate."""
-    first_connections: int
+    first_connections: int | str
     """Connections that surely fit into the DUT's table (RFC 9693 section 4.9: C0)."""
-    most_connections: int
+    most_connections: int | str
     """Connections up to which the search goes."""
     capacity_error: int
     """Distance between bounds at which the search ends, in connections (RFC 9693 section 4.9:
@@ -729,9 +729,7 @@ class OfTableCapacity(TableCapacityConditions, OfSetup, total=False):
 class TeardownRateConditions(MeasurementConditions, total=False):
     """Conditions of ``teardown-rate``."""
 
-    ports: Literal["fixed", "increasing", "decreasing", "random"]
-    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
-    connections: int | str | Sequence[int] | None
+    connections: int | str | Sequence[int | str] | None
     """Connections that are opened and deleted; each value of a list is measured (RFC 9693
     section 4.8: several)."""
     preliminary_rate: AnyRate

@@ -37,6 +37,11 @@ class Stateful(Protocol):
         """The phase with one reply in each connection."""
         ...
 
+    def lowest_rate(self, conditions: Conditions, frames_each: float) -> int:
+        """The lowest rate, in connections/s, at which ``frames_each`` frames in each connection end before
+        the DUT's timeout. Raises ParameterError: there is none."""
+        ...
+
 
 TrialFactory = Callable[[Case, Load, int], Trial]
 """Makes the trial of a case, a load (frames/s) and a trial number."""

@@ -47,7 +47,7 @@ class EstablishmentRate(RepeatedSearches[Validated]):
 
     def __init__(self, plan: Plan[Validated]) -> None:
         super().__init__(plan)
-        self._bounds = stateful.bounds(plan.conditions)
+        self._bounds = stateful.bounds(plan, plan.conditions, plan.conditions.reply_share)
 
     def first_load(self, case: Case) -> Load:
         """See :class:`~dutperf.procedures.base.Procedure`."""

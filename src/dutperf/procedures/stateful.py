@@ -49,6 +49,7 @@ class OneFrameEach(Conditions):
     frame_from: Annotated[str | None, FIXED] = None
     flows: Annotated[int, FIXED] = 1
     modifiers: Annotated[tuple[str, ...], FIXED] = ()
+    ports: Annotated[FieldMode, FIXED] = FieldMode.RANDOM
     pattern: Annotated[str, FIXED] = "constant"
     burst_rate: Annotated[Rate | None, FIXED] = None
     warm_up_s: Annotated[float, FIXED] = 0.0
@@ -61,7 +62,6 @@ class OfConnections(OneFrameEach, Searched):
 
     search: Annotated[Literal["binary", "mlr"], FIXED] = "binary"
     goals: Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], FIXED] = ()
-    ports: Annotated[FieldMode, FIXED] = FieldMode.RANDOM
     phase_gap_s: Annotated[
         float,
         Field(ge=0, le=3_600),
@@ -95,21 +95,60 @@ def phases_of(plan: Plan[Any]) -> Stateful:
     return plan.stateful
 
 
-def bounds(conditions: Searched, minimum: int | None = None, maximum: int | None = None) -> Bounds:
-    """The range of connections/s of a search; ``minimum`` and ``maximum`` narrow that of the conditions.
+def bounds(
+    plan: Plan[Any],
+    conditions: OfConnections,
+    reply_share: float,
+    minimum: int | None = None,
+    maximum: int | None = None,
+) -> Bounds:
+    """The range of connections/s of a search; ``minimum`` and ``maximum`` narrow that of the conditions. At no
+    rate of it does a trial last longer than the DUT keeps a connection without a frame (RFC 9693 section 4.4).
 
     Raises:
-        PlanError: rates that contradict each other, or percentages of a link's speed.
+        PlanError: rates that contradict each other or that timeout, or percentages of a link's speed.
     """
+    limits = _chosen_bounds(conditions)
+    in_time = phases_of(plan).lowest_rate(conditions, frames_each(reply_share))
+    if maximum is not None:
+        lowest = limits.lowest if minimum is None else minimum
+        limits = replace(limits, minimum=lowest, maximum=maximum, initial=maximum)
+    _check_in_time(conditions, in_time, max_rate=limits.highest, initial_rate=limits.initial)
+    if maximum is None:
+        _check_in_time(conditions, in_time, min_rate=limits.minimum)
+    return replace(limits, minimum=max(limits.lowest, in_time)) if in_time > limits.lowest else limits
+
+
+def check_preliminary_rate(plan: Plan[Any], conditions: OneFrameEach, rate_cps: int) -> None:
+    """Check that the DUT keeps all connections until the last is opened.
+
+    Raises:
+        PlanError: its timeout is shorter.
+    """
+    _check_in_time(conditions, phases_of(plan).lowest_rate(conditions, 1), preliminary_rate=rate_cps)
+
+
+def _check_in_time(conditions: Conditions, lowest_cps: int, **rates_cps: int | None) -> None:
+    for option, rate_cps in rates_cps.items():
+        if rate_cps is not None and rate_cps < lowest_cps:
+            raise PlanError(
+                f"{conditions.connections:,} connections at {rate_cps:,} in a second take longer than the DUT keeps one"
+                f" without a frame (stateful.timeout_s): at least {lowest_cps:,} in a second are needed",
+                option=option,
+            )
+
+
+def _chosen_bounds(conditions: Searched) -> Bounds:
     for name in ("max_rate", "min_rate", "initial_rate"):
         rate: Rate | None = getattr(conditions, name)
         if rate is not None and rate.unit == "percent":
             raise PlanError("connections/s have no share of a link's speed: give a number", option=name)
-    limits = replace(searches.bounds(conditions, None), unit=Unit.CONNECTIONS_PER_SECOND)
-    if maximum is None:
-        return limits
-    lowest = limits.lowest if minimum is None else minimum
-    return replace(limits, minimum=lowest, maximum=maximum, initial=maximum)
+    return replace(searches.bounds(conditions, None), unit=Unit.CONNECTIONS_PER_SECOND)
+
+
+def frames_each(reply_share: float) -> float:
+    """Frames in each connection, those of the replies weighted by how much longer they take."""
+    return 1 + (1 / reply_share if reply_share else 0)
 
 
 def trial(
@@ -118,7 +157,7 @@ def trial(
     """Opens the connections of ``conditions`` at ``rate_cps`` and, unless ``reply_share`` is 0, has each pass
     one reply at that share of the rate (RFC 9693 sections 4.5, 4.6)."""
     phases = phases_of(plan)
-    question = searches.question(conditions, bounds(conditions), rate_cps)
+    question = searches.question(conditions, _chosen_bounds(conditions), rate_cps)
     opening = phases.opening(conditions, case, rate_cps, number).model_copy(update={"question": question})
     if not reply_share:
         return Trial(**dict(opening))

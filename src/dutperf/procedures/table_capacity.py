@@ -34,7 +34,7 @@ from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Statistics
 from dutperf.search import Outcome
-from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch
+from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch, Bounds
 from dutperf.setup.conditions import ConnectionCount
 from dutperf.setup.option import Option
 
@@ -48,11 +48,12 @@ class CapacityConditions(OfConnections):
             "Connections that surely fit into the DUT's table (RFC 9693 section 4.9: C0)",
             label="connections to begin with (C0)",
             metavar="COUNT",
+            text=True,
         ),
     ] = 1_000
     most_connections: Annotated[
         ConnectionCount,
-        Option("Connections up to which the search goes", label="connections at most", metavar="COUNT"),
+        Option("Connections up to which the search goes", label="connections at most", metavar="COUNT", text=True),
     ] = 100_000_000
     capacity_error: Annotated[
         int,
@@ -126,17 +127,17 @@ class TableCapacity(Procedure[CapacityConditions]):
     def __init__(self, plan: Plan[CapacityConditions]) -> None:
         super().__init__(plan)
         conditions = plan.conditions
-        self._bounds = stateful.bounds(conditions)
         if not conditions.reply_share:
             text = "the capacity shows only in connections that are validated: give a share above 0"
             raise PlanError(text, option="reply_share")
+        self._first_bounds = self._bounds(conditions.first_connections)
         if conditions.first_connections >= conditions.most_connections:
             raise PlanError("leaves no room for a search: give more", option="most_connections")
 
     def first_load(self, case: Case) -> Load:
         """See :class:`~dutperf.procedures.base.Procedure`."""
         del case
-        return Load(self._bounds.first, Unit.CONNECTIONS_PER_SECOND)
+        return Load(self._first_bounds.first, Unit.CONNECTIONS_PER_SECOND)
 
     def algorithm(self) -> dict[str, Any]:
         """See :class:`~dutperf.procedures.base.Procedure`."""
@@ -157,8 +158,15 @@ class TableCapacity(Procedure[CapacityConditions]):
         del prior
         return _Capacity(self, bench, place).finding()
 
+    def _bounds(self, connections: int, lowest: int | None = None, highest: int | None = None) -> Bounds:
+        conditions = self._of(connections)
+        return stateful.bounds(self.plan, conditions, conditions.reply_share, lowest, highest)
+
+    def _of(self, connections: int) -> CapacityConditions:
+        return self.conditions.model_copy(update={"connections": connections})
+
     def _trial(self, case: Case, rate_cps: int, connections: int, number: int) -> Trial:
-        conditions = self.conditions.model_copy(update={"connections": connections})
+        conditions = self._of(connections)
         return stateful.trial(self.plan, conditions, case, rate_cps, number, conditions.reply_share)
 
     def rate(
@@ -166,7 +174,10 @@ class TableCapacity(Procedure[CapacityConditions]):
     ) -> tuple[int | None, bool]:
         """The highest validated establishment rate of so many connections between two rates, and whether the DUT
         collapsed."""
-        limits = self._bounds if highest is None else stateful.bounds(self.conditions, lowest, highest)
+        try:
+            limits = self._bounds(connections, lowest, highest)
+        except PlanError as error:
+            raise _Unmeasurable(error.message) from None
         search, collapsed = BinarySearch(limits, None), False
         while (rate_cps := search.next_load()) is not None:
             load = Load(rate_cps, Unit.CONNECTIONS_PER_SECOND)

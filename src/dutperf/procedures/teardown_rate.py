@@ -69,11 +69,15 @@ class Teardown(Procedure[TeardownConditions]):
         super().__init__(plan)
         if plan.dut_connections is None:
             raise PlanError("a cable has no connections to delete", option="connections")
+        stateful.check_preliminary_rate(plan, plan.conditions, self._rate_cps())
+
+    def _rate_cps(self) -> int:
+        return max(1, round(self.conditions.preliminary_rate.value))
 
     def first_load(self, case: Case) -> Load:
         """See :class:`~dutperf.procedures.base.Procedure`."""
         del case
-        return Load(max(1, round(self.conditions.preliminary_rate.value)), Unit.CONNECTIONS_PER_SECOND)
+        return Load(self._rate_cps(), Unit.CONNECTIONS_PER_SECOND)
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         """See :class:`~dutperf.procedures.base.Procedure`."""

@@ -15,7 +15,7 @@ from dutperf import lab
 from dutperf.journal import JournalError
 from dutperf.model import FRAME_SIZE, Case, Load, Phase, Trial
 from dutperf.run.campaign import Plan, PlanError
-from dutperf.setup import configuration, dut, traffic
+from dutperf.setup import configuration, dut, stateful_traffic, traffic
 from dutperf.setup.changing_rate import is_changing
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import ConfigError, Offloads, ParameterError, Setup
@@ -157,6 +157,10 @@ class StatefulPhases:
     def replies(self, conditions: Conditions, case: Case, rate_fps: int, number: int) -> Phase:
         """See the protocol."""
         return traffic.replies(self.setup, conditions, case[FRAME_SIZE], rate_fps, number)
+
+    def lowest_rate(self, conditions: Conditions, frames_each: float) -> int:
+        """See the protocol."""
+        return stateful_traffic.lowest_rate(self.setup, conditions, frames_each)
 
 
 @dataclass(frozen=True)

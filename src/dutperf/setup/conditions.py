@@ -12,11 +12,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_serializer, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from dutperf import errors
 from dutperf.model import (
@@ -536,7 +545,18 @@ class WithTimeout(Value):
     frame_timeout_ms: TimeoutMs = None
 
 
-ConnectionCount = Annotated[int, Field(ge=1, le=MOST_CONNECTIONS)]
+def _connections(given: Any) -> Any:
+    """A number of connections from its text: ``"10000"``, ``"10k"``, ``"1.5M"``."""
+    if not isinstance(given, str):
+        return given
+    match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kM]?)\s*", given)
+    count = Decimal(match[1].replace("_", "")) * {"": 1, "k": 1_000, "M": 1_000_000}[match[2]] if match else None
+    if count is None or count % 1:
+        raise ValueError(f"'{given}' is not a number of connections: give a whole number (10000, 10k, 1M)")
+    return int(count)
+
+
+ConnectionCount = Annotated[int, BeforeValidator(_connections), Field(ge=1, le=MOST_CONNECTIONS)]
 PreliminaryRate = Annotated[
     Rate,
     Option(
@@ -679,6 +699,7 @@ class SingleTrial(WithTimeout, WithConnections, Conditions):
             "Connections through a stateful DUT (RFC 9693): a preliminary phase opens them, then all frames belong to"
             " them, in both directions. Default: a stateless DUT",
             metavar="COUNT",
+            text=True,
         ),
     ] = None
 

@@ -147,6 +147,27 @@ def _check_sides(setup: Setup) -> None:
         raise ConfigError("the offload checksums does not go with connections", "engine.offloads")
 
 
+def lowest_rate(setup: Setup, conditions: Conditions, frames_each: float) -> int:
+    """The lowest rate, in connections/s, at which ``frames_each`` frames in each connection, and what is waited
+    before and after them, end before the DUT's timeout (RFC 9693 section 4.4); without a timeout 1.
+
+    Raises:
+        ParameterError: the waits alone take longer.
+    """
+    timeout_s, connections = setup.stateful.timeout_s, conditions.connections
+    if timeout_s is None or connections is None:
+        return 1
+    phases = 2 if frames_each > 1 else 1
+    waits_s = conditions.learning_rest_s + phases * conditions.drain_s + (phases - 1) * conditions.phase_gap_s
+    if waits_s >= timeout_s:
+        raise ParameterError(
+            f"the DUT deletes a connection after {timeout_s:g} s without a frame (stateful.timeout_s), but the waits of"
+            f" a trial alone take {waits_s:g} s: raise the DUT's timeout, or choose shorter waits",
+            "drain_s",
+        )
+    return int(connections * frames_each / (timeout_s - waits_s)) + 1
+
+
 def check_timeout(setup: Setup, phases: tuple[Phase, ...]) -> None:
     """Check that the DUT keeps connections without a frame through all phases (RFC 9693 section 4.4).
 

@@ -30,6 +30,8 @@ from dutperf.model import (
     Verdict,
 )
 from dutperf.procedures.bench import PlanError
+from dutperf.results import tables
+from dutperf.results.summary import Summary
 from dutperf.run import campaign
 from dutperf.run.campaign import Plan
 from dutperf.run.testbench import StatefulPhases
@@ -285,10 +287,12 @@ def plan_of(name: str, nat: Nat, timeout_s: float | None = None, **conditions: A
 
 
 def measured(name: str, nat: Nat, out: Path, **conditions: Any) -> Any:
-    tester = NatTester(nat)
-    summary = campaign.measure(procedures.find(name), tester, plan_of(name, nat, **conditions), out, Log())
-    [point] = summary.points
+    [point] = summary_of(name, nat, out, **conditions).points
     return point
+
+
+def summary_of(name: str, nat: Nat, out: Path, **conditions: Any) -> Summary:
+    return campaign.measure(procedures.find(name), NatTester(nat), plan_of(name, nat, **conditions), out, Log())
 
 
 def test_twenty_capacities_are_read_exactly(tmp_path: Path) -> None:
@@ -369,6 +373,37 @@ def test_each_of_several_numbers_of_connections_is_measured() -> None:
     assert [one.connections for one in chosen] == [1_000, 10_000, 100_000]
     with pytest.raises(ParameterError, match="the same value twice"):
         each(procedures.find("throughput").conditions, {"connections": "1k,1000"})
+
+
+@pytest.mark.parametrize(
+    ("name", "conditions"),
+    [
+        ("throughput", {"max_rate": "10k", "resolution": "50%"}),
+        ("throughput", {"max_rate": "10k", "resolution": "50%", "search": "mlr"}),
+        ("frame-loss", {"rates": "10k,5k"}),
+        ("latency", {"rate": "10k", "tag_after_s": 0.1}),
+        ("pdv", {"rate": "10k"}),
+    ],
+)
+def test_a_table_that_stays_unfilled_is_a_finding_of_its_own(
+    name: str, conditions: dict[str, Any], tmp_path: Path
+) -> None:
+    nat = Nat(capacity=4_000)
+    chosen = {"connections": 10_000, "duration_s": 1, "repetitions": 1, **conditions}
+    summary = summary_of(name, nat, tmp_path, **chosen)
+    point: Any = summary.points[0]
+    limits = {rate.limited_by for rate in point.rates} if name == "frame-loss" else {point.limited_by}
+    assert limits == {"connections"}
+    assert point.without_connections
+    assert not point.limited_by_tester
+    assert not point.has_number
+    if name != "frame-loss":
+        assert "the Responder learned 4,000 of 10,000 connections" in point.message
+        assert "which counted 4,000 connections itself" in point.message
+        tried = [line for line in journal_lines(tmp_path) if line["event"] == "result"]
+        assert len(tried) == 4, "no other rate is tried: the rate has no part in it"
+    [shown] = [text for text, warns in tables.messages(summary) if warns]
+    assert "not measured, because the DUT did not open the connections" in shown
 
 
 def test_only_validation_finds_that_connections_were_evicted(tmp_path: Path) -> None:

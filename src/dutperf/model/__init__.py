@@ -43,6 +43,7 @@ from dutperf.model.load import Load, Unit, is_load
 from dutperf.model.replay import MOST_BYTES, MOST_FRAMES, LengthChanges, RecordedFrame, Recording, Replay
 from dutperf.model.result import (
     LOSS_BINS,
+    NOT_OPENED,
     PUNCTUAL_US,
     AdditionalCounts,
     Arrivals,
@@ -120,6 +121,7 @@ __all__ = [
     "MOST_CAPTURED",
     "MOST_CONNECTIONS",
     "MOST_FRAMES",
+    "NOT_OPENED",
     "PORT_NAME",
     "PREAMBLE_AND_GAP",
     "PUNCTUAL_US",

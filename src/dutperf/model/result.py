@@ -549,6 +549,10 @@ def members_of(counts: Mapping[Direction, DirectionCounts]) -> dict[str, Any]:
     return {str(direction): one for direction, one in counts.items()} if two else {"paths": dict(counts)}
 
 
+NOT_OPENED = "not_opened"
+"""Code of the cause of a trial whose connections could not all be opened."""
+
+
 class TrialResult(PhaseResult):
     """The result of a trial: that of its measuring phase, with a verdict on all of its phases
     (:mod:`dutperf.tester.phases`)."""
@@ -574,6 +578,11 @@ class TrialResult(PhaseResult):
     """Frames that the DUT itself counted as lost during the measuring phase, by cause; None: it does not
     count them."""
 
+    @property
+    def not_opened(self) -> bool:
+        """Whether nothing but connections that were not opened makes it invalid."""
+        return bool(self.causes) and all(cause.code == NOT_OPENED for cause in self.causes)
+
     @model_serializer(mode="wrap")
     def _without_empty(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return without_empty(members(self), "preliminary")
@@ -586,6 +595,9 @@ class LimitedBy(StrEnum):
     """A load that failed."""
     TESTER = "tester"
     """A load that the tester cannot measure; the DUT may be capable of more."""
+    CONNECTIONS = "connections"
+    """The DUT did not open the connections of a trial (RFC 9693), at any repeat: there is neither a loss nor
+    a limit of the tester."""
     RANGE = "range"
     """The end of the range that the user set (at the lower end: nothing in it passed)."""
     MEDIA = "media"

@@ -291,6 +291,11 @@ class FrameLossPoint(points.Point):
         """See :class:`dutperf.results.points.Point`."""
         return bool(self.rates) and all(rate.limited_by is LimitedBy.TESTER for rate in self.rates)
 
+    @property
+    def without_connections(self) -> bool:
+        """See :class:`dutperf.results.points.Point`."""
+        return bool(self.rates) and all(rate.limited_by is LimitedBy.CONNECTIONS for rate in self.rates)
+
     def rows(self) -> list[Row]:
         """See :class:`dutperf.results.points.Point`."""
         return [_row(rate) for rate in self.rates]
@@ -386,7 +391,9 @@ def _rate(
         load=Load.fps(rate_fps),
         percent_of_maximum=None if media_fps is None else round(100 * rate_fps / media_fps, 4),
         loss_ratio=_loss_ratio([one.loss_ratio for one in findings], recorded.conditions),
-        limited_by=LimitedBy.TESTER if any(one.outcome is Outcome.UNMEASURABLE for one in findings) else None,
+        limited_by=(
+            points.unmeasured_by(results) if any(one.outcome is Outcome.UNMEASURABLE for one in findings) else None
+        ),
         trials=points.trials(results),
     )
 
@@ -419,7 +426,9 @@ def _message(
     tester = (
         [f"the tester, not the DUT, is the limit at {', '.join(beyond)} frames/s: no figures there"] if beyond else []
     )
-    return [dead or _first_lossless(rates, lossless_fps, conditions), *tester]
+    unopened = [f"{rate.load.value:,}" for rate in rates if rate.limited_by is LimitedBy.CONNECTIONS]
+    without = [f"the DUT did not open the connections at {', '.join(unopened)} frames/s: no figures there"]
+    return [dead or _first_lossless(rates, lossless_fps, conditions), *tester, *(without if unopened else [])]
 
 
 def _first_lossless(rates: Sequence[RateLoss], lossless_fps: list[int], conditions: FrameLossConditions) -> str:

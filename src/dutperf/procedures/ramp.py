@@ -432,7 +432,7 @@ def point(recorded: Recorded) -> RampPoint:
         parts=()
         if beyond or not usable
         else tuple(_part(usable, ends, recorded.conditions.duration_s, part) for part in range(PARTS)),
-        limited_by=LimitedBy.TESTER if beyond else None,
+        limited_by=points.unmeasured_by(recorded.of(ResultEvent)) if beyond else None,
         repetitions=len(found),
         trials=points.trials(recorded.of(ResultEvent)),
         message=_message(found, ends) + recorded.shortfall(len(found)),

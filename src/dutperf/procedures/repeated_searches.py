@@ -25,12 +25,12 @@ from dutperf.search.binary import Search, SearchResult
 from dutperf.statistics import stopping
 from dutperf.statistics.stopping import Stopped
 
-PRECEDENCE = (LimitedBy.TESTER, LimitedBy.DUT, LimitedBy.RANGE, LimitedBy.MEDIA)
+PRECEDENCE = (LimitedBy.TESTER, LimitedBy.CONNECTIONS, LimitedBy.DUT, LimitedBy.RANGE, LimitedBy.MEDIA)
 """What limits a point where its repetitions differ: the first of these that any repetition has.
 
 ``tester`` comes first: one repetition that shows the tester's own limit puts the median and the
-percentiles in doubt. Then ``dut``, which is a result. ``range`` comes before ``media``, because the
-user can change a range that ended too early (or in which nothing passed).
+percentiles in doubt. So does ``connections``. Then ``dut``, which is a result. ``range`` comes before
+``media``, because the user can change a range that ended too early (or in which nothing passed).
 """
 
 
@@ -119,6 +119,8 @@ class RepeatedSearches(Procedure[ConditionsT]):
             result, outcome = self.offer(bench, Load(value, self.unit), self._now(search, place))
             offered.append(Offered(value, outcome, result))
             search.record_outcome(outcome, searches.loss_of(result))
+            if _unopened(offered) is not None:
+                break  # the rate has no part in it
         search_result = search.result()
         self._lengths[not prior].append(len(search_result.loads))
         members = {
@@ -132,7 +134,7 @@ class RepeatedSearches(Procedure[ConditionsT]):
         """The result of a search for one goal, as members of a finding."""
         return {
             "lower_bound": search_result.lower_bound,
-            "limited_by": search_result.limited_by,
+            "limited_by": LimitedBy.CONNECTIONS if _unopened(offered) else search_result.limited_by,
             "upper_bound": search_result.upper_bound,
             "loads": tuple(search_result.loads),
             "message": self._reason(case, search_result, offered),
@@ -157,6 +159,8 @@ class RepeatedSearches(Procedure[ConditionsT]):
 
     def _reason(self, case: Case, search_result: SearchResult, offered: Sequence[Offered]) -> str:
         """Why the search ended at this lower bound, in a sentence."""
+        if (unopened := _unopened(offered)) is not None:
+            return f"at {Load(unopened.value, self.unit)}: {evidence.invalidity(unopened.result)}"
         if search_result.upper_bound is None:
             return self.all_passed(case, search_result.limited_by)
         load = Load(search_result.upper_bound, self.unit)
@@ -235,9 +239,8 @@ def bounds(figures: Statistics, upper: UpperBound | None, unit: Unit) -> set[Loa
 def upper_bound(searches: Sequence[SearchFinding], results: Sequence[ResultEvent]) -> UpperBound | None:
     """The lowest upper bound of the repetitions that is a failed trial; of several trials at that
     load, the one that lost most."""
-    wanted = {
-        (search.repetition, search.upper_bound) for search in searches if search.limited_by is not LimitedBy.TESTER
-    }
+    unmeasured = (LimitedBy.TESTER, LimitedBy.CONNECTIONS)
+    wanted = {(search.repetition, search.upper_bound) for search in searches if search.limited_by not in unmeasured}
     failed = [
         (event.load, event.result)
         for event in results
@@ -248,6 +251,11 @@ def upper_bound(searches: Sequence[SearchFinding], results: Sequence[ResultEvent
     load, result = min(failed, key=lambda trial: (trial[0], -trial[1].worst_loss_ratio))
     lost = points.losses(result)
     return UpperBound(load=load, **(lost if result.paths is None else {"paths": lost}))
+
+
+def _unopened(offered: Sequence[Offered]) -> Offered | None:
+    """The last load, if its connections were not opened."""
+    return offered[-1] if offered and offered[-1].result.not_opened else None
 
 
 def _not_passed(value: int, offered: Sequence[Offered]) -> TrialResult:

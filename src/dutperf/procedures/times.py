@@ -215,7 +215,7 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
             rates_fps=rates,
             **_as_members(times),
             outcomes={direction.value: _outcomes(of_one) for direction, of_one in readings.items()},
-            limited_by=LimitedBy.TESTER if beyond else None,
+            limited_by=points.unmeasured_by(recorded.of(ResultEvent)) if beyond else None,
             repetitions=len(events),
             trials=points.trials(recorded.of(ResultEvent)),
             message=(

@@ -292,6 +292,12 @@ def figures_of(point: Point) -> Iterator[tuple[Load | None, str, Figure]]:
             yield load, name, figure
 
 
+_UNUSABLE = {
+    LimitedBy.TESTER.value: "limited by the tester",
+    LimitedBy.CONNECTIONS.value: "the connections were not opened",
+}
+
+
 def _collect(
     value: Any, name: str, load: Load | None, limit: str | None, series: str | None
 ) -> Iterator[tuple[str, Load | None, Figure]]:
@@ -305,12 +311,12 @@ def _collect(
     elif isinstance(value, dict):
         limit = value.get("limited_by", limit)
         if "values" in value and "median" in value:
-            by_tester = "limited by the tester" if limit == LimitedBy.TESTER else ""
+            unusable = _UNUSABLE.get(limit, "") if limit else ""
             figure = {
                 "median": value["median"],
                 "values": tuple(value["values"]),
                 "limited_by": limit,
-                "unusable": by_tester,
+                "unusable": unusable,
             }
             yield name, load, Figure.model_validate(figure)
             return

@@ -105,6 +105,11 @@ class Point(Value, ABC):
         return any(isinstance(of, Statistics) and of.median is not None for _, of in self)
 
     @property
+    def without_connections(self) -> bool:
+        """Whether nothing was measured because the DUT did not open the connections."""
+        return getattr(self, "limited_by", None) is LimitedBy.CONNECTIONS
+
+    @property
     def limited_by_tester(self) -> bool:
         """Whether the point shows the tester's limit, not the DUT's."""
         return getattr(self, "limited_by", None) is LimitedBy.TESTER
@@ -208,6 +213,12 @@ class DirectionsPoint(Point, Generic[FiguresT]):
         }
 
 
+def unmeasured_by(results: Sequence[ResultEvent]) -> LimitedBy:
+    """Why some of these trials are not valid, by the last of them."""
+    invalid = [event.result for event in results if event.result.verdict is not Verdict.VALID]
+    return LimitedBy.CONNECTIONS if invalid and invalid[-1].not_opened else LimitedBy.TESTER
+
+
 @dataclass(frozen=True)
 class Recorded:
     """The journal's data of one case: ``limits`` is its entry in the plan."""
@@ -234,7 +245,7 @@ class Recorded:
             "case": self.case,
             "message": ("measured" if events else "not measured") + self.shortfall(len(events)),
             "repetitions": len(events),
-            "limited_by": None if valid else LimitedBy.TESTER,
+            "limited_by": None if valid else unmeasured_by(self.of(ResultEvent)),
         }
 
     def statistics(self, kind: type[Finding], member: str) -> Statistics:

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dutperf.model import ConnectionUse, Opening, PhaseResult, Trial, TrialResult
+from dutperf.model import NOT_OPENED, ConnectionUse, Opening, PhaseResult, Trial, TrialResult
 from dutperf.setup import stateful_traffic
 from dutperf.siitperf import stateful
 from dutperf.siitperf.arguments import Arguments, connections
 from dutperf.siitperf.configuration import Settings
 from dutperf.siitperf.variables import Variables
-from dutperf.tester.phases import NOT_OPENED
 
 _NS_IN_MS = 1_000_000
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from dutperf.model import (
+    NOT_OPENED,
     TRIAL_NUMBERS,
     Cause,
     ConnectionUse,
@@ -23,8 +24,6 @@ from dutperf.model import (
 )
 from dutperf.tester import ProgressCallback, Tester, TesterError
 
-NOT_OPENED = "not_opened"
-"""Code of the cause of a trial whose connections could not all be opened."""
 _WORST_FIRST = (Verdict.ABORTED, Verdict.INVALID, Verdict.VALID)
 
 
@@ -77,7 +76,7 @@ def run(
             return _with_preliminary(TrialResult(trial=trial.trial, verdict=Verdict.VALID, ended_early_s=0.0), done)
         if phase.connections is not None and dut is not None:
             dut_connections = dut.count_connections()
-        if (missing := _not_opened(phase, done[-1], trial)) is not None:
+        if (missing := _not_opened(phase, done[-1], trial, dut_connections)) is not None:
             return _without_measuring(trial, done, missing).model_copy(update={"dut_connections": dut_connections})
     measure = partial(tester.run, trial.alone(), on_progress)
     measured = measure() if around is None else around(measure)
@@ -98,7 +97,7 @@ def _clear(dut: DutConnections) -> None:
         )
 
 
-def _not_opened(phase: Trial, result: TrialResult, trial: Trial) -> str | None:
+def _not_opened(phase: Trial, result: TrialResult, trial: Trial, dut_connections: int | None) -> str | None:
     """Why the connections of the measuring phase are not there; None: they are."""
     if phase.connections is None or phase.connections.use is not ConnectionUse.OPEN or result.connections is None:
         return None
@@ -106,9 +105,10 @@ def _not_opened(phase: Trial, result: TrialResult, trial: Trial) -> str | None:
     may_lack = trial.connections is not None and trial.connections.entries is not None
     if learned == wanted or (learned and may_lack):
         return None
+    counted = "" if dut_connections is None else f", which counted {dut_connections:,} connections itself"
     return (
         f"the Responder learned {learned:,} of {wanted:,} connections: the frames of {wanted - learned:,} did not pass"
-        " the DUT"
+        f" the DUT{counted}"
     )
 
 

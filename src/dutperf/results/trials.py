@@ -90,7 +90,7 @@ def delay_charts(done: Sequence[FinishedTrial], marks: Sequence[Mark]) -> list[C
     """The delays of each case, where frames were stamped."""
     return [
         chart
-        for case, each in _by_case(done).items()
+        for case, each in by_case(done).items()
         for chart in (_distribution(case, each, marks), _histogram(case, each))
     ]
 
@@ -98,15 +98,16 @@ def delay_charts(done: Sequence[FinishedTrial], marks: Sequence[Mark]) -> list[C
 def progress_charts(done: Sequence[FinishedTrial]) -> list[Chart]:
     """The run's progress: the search path of each case with more than one offered load, and the
     sender's lateness."""
-    searched = {case: each for case, each in _by_case(done).items() if len({one.load for one in each}) > 1}
+    searched = {case: each for case, each in by_case(done).items() if len({one.load for one in each}) > 1}
     return [*(_path(case, each) for case, each in searched.items()), _lateness(done)]
 
 
-def _by_case(done: Sequence[FinishedTrial]) -> dict[Case, list[FinishedTrial]]:
-    by_case: dict[Case, list[FinishedTrial]] = {}
+def by_case(done: Sequence[FinishedTrial]) -> dict[Case, list[FinishedTrial]]:
+    """The trials of each case, in order."""
+    cases: dict[Case, list[FinishedTrial]] = {}
     for one in done:
-        by_case.setdefault(one.case, []).append(one)
-    return by_case
+        cases.setdefault(one.case, []).append(one)
+    return cases
 
 
 def _finished_trial(number: int, event: ResultEvent, case: Case, conditions: Conditions) -> FinishedTrial:

@@ -21,7 +21,7 @@ from dutperf.errors import MissingLibrary
 from dutperf.journal import PlanEvent
 from dutperf.model import Axis, Unit, axes_of, shown_directions
 from dutperf.report import drawing
-from dutperf.results import environments, labels, tables
+from dutperf.results import connections, environments, labels, tables
 from dutperf.results.charts import Chart
 from dutperf.results.measured import Measured, moment
 from dutperf.results.tables import Table
@@ -131,6 +131,7 @@ def _part(one: Measured) -> dict[str, Any]:
         "state": one.state(),
         "table": tables.results(one.summary) if one.summary else None,
         "streams": tables.by_stream(one.summary) if one.summary else None,
+        "connections": connections.table(one.trials()) if has else None,
         "messages": tables.messages(one.summary) if one.summary else [],
         "results": _drawn(one, one.result_charts()),
         "progress": _drawn(one, one.progress_charts()),

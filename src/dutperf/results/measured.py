@@ -10,7 +10,7 @@ from datetime import datetime
 
 from dutperf import journal
 from dutperf.journal import Event, PlanEvent, ResultEvent, of_kind
-from dutperf.results import table_fill, tables, trials
+from dutperf.results import connections, tables, trials
 from dutperf.results.charts import Chart
 from dutperf.results.summary import Summary
 from dutperf.results.tables import Record
@@ -79,7 +79,7 @@ class Measured:
     def progress_charts(self) -> list[Chart]:
         """The plots of the run's progress, from the journal."""
         done = self.trials()
-        return _drawable([*trials.progress_charts(done), table_fill.chart(done)])
+        return _drawable([*trials.progress_charts(done), connections.chart(done)])
 
     def charts(self) -> dict[str, Chart]:
         """All plots by their names in ``dutperf plot``."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
@@ -28,7 +28,7 @@ from dutperf.model import (
     to_json,
 )
 from dutperf.procedures import evidence
-from dutperf.results import filled_lines, idle_offloads, loss, modifier_frames, tables
+from dutperf.results import connections, filled_lines, idle_offloads, loss, modifier_frames, tables
 from dutperf.run.campaign import Summary
 from dutperf.run.suite import SuiteSummary
 
@@ -195,6 +195,8 @@ def _remarks(result: TrialResult) -> Iterator[str]:
     if result.capture is not None:
         yield captured(result.capture)
     yield from evidence.misdelivered(result)
+    if opened := connections.sentence(result):
+        yield opened
     for direction, causes in (result.dut_losses or {}).items():
         yield f"the DUT's own counters, {direction}: {_by_kind(causes) or 'nothing'} lost"
 
@@ -359,24 +361,32 @@ def _summary(of: Summary) -> None:
 
 
 def table(shown: tables.Table) -> Table:
-    """Words left-aligned, figures right-aligned, without columns that are empty. Columns are as wide as
-    their longest word where the terminal has room for it; narrow terminals do not cut digits off."""
-    drawn = Table(title=escape(shown.title), title_justify="left")
+    """Words left-aligned, figures right-aligned, without columns that are empty. In a terminal that is too
+    narrow for whole words and figures they are folded, never cut off."""
     used = [number for number in range(len(shown.heads)) if any(row[number] for row in shown.rows)]
-    widths = [_longest_word(shown, number) for number in used]
-    fits = sum(widths) + 3 * len(widths) + 1 <= output().width
+    widths, padding = _widths(shown, used)
+    drawn = Table(title=escape(shown.title), title_justify="left", padding=(0, padding))
     for number, width in zip(used, widths, strict=True):
-        drawn.add_column(
-            shown.heads[number],
-            justify="left" if shown.is_word(number) else "right",
-            overflow="fold",
-            min_width=width if fits else None,
-        )
+        justify: JustifyMethod = "left" if shown.is_word(number) else "right"
+        drawn.add_column(shown.heads[number], justify=justify, overflow="fold", width=width)
     for row in shown.rows:
         drawn.add_row(*(row[number] for number in used))
     return drawn
 
 
-def _longest_word(shown: tables.Table, column: int) -> int:
-    texts = (shown.heads[column], *(row[column] for row in shown.rows))
-    return max((len(word) for text in texts for word in text.split()), default=1)
+def _widths(shown: tables.Table, used: Sequence[int]) -> tuple[list[int | None], int]:
+    """Widths of the columns, and the space at either side of their texts. Each has room for its longest word;
+    what is left goes to the columns whose texts are longer, from left to right. None: no such widths fit."""
+    texts = [[shown.heads[number], *(row[number] for row in shown.rows)] for number in used]
+    words = [max((len(word) for text in column for word in text.split()), default=1) for column in texts]
+    for padding in (1, 0):
+        spare = output().width - sum(words) - (2 * padding + 1) * len(used) - 1
+        if spare < 0:
+            continue
+        widths: list[int | None] = []
+        for column, longest in zip(texts, words, strict=True):
+            more = min(spare, max(map(len, column)) - longest)
+            spare -= more
+            widths.append(longest + more)
+        return widths, padding
+    return [None] * len(used), 1

@@ -25,15 +25,19 @@ from dutperf.lab.site import Site
 
 
 class ConntrackOptions(ResetOptions):
-    """Options of the kernel's connection tracking, by default the kernel's own."""
+    """Options of the kernel's connection tracking. Its own timeouts are too short for the tests, whose
+    connections must outlive a trial (RFC 9693 section 4.4)."""
 
     udp_timeout_s: Annotated[
-        int | None,
-        Field(ge=1, le=86_400, description="life of a UDP connection without a reverse frame, in s (kernel: 30)"),
-    ] = None
+        int,
+        Field(
+            ge=1, le=86_400, description="life of a UDP connection without a reverse frame, in s (kernel's default: 30)"
+        ),
+    ] = 300
     udp_stream_timeout_s: Annotated[
-        int | None, Field(ge=1, le=86_400, description="life of an answered UDP connection, in s (kernel: 120)")
-    ] = None
+        int,
+        Field(ge=1, le=86_400, description="life of an answered UDP connection, in s (kernel's default: 120)"),
+    ] = 300
     table: Annotated[
         int | None,
         Field(
@@ -90,6 +94,7 @@ def build(site: Site, options: NatOptions) -> dict[str, Any]:
         "engine": {"dut_cores": list(cores)},
         "left": {"port": "tl", "version": 4, **LEFT.ipv4, **LEFT.ipv6},
         "right": {"port": "tr", "version": 4, **RIGHT.ipv4, **RIGHT.ipv6},
+        "stateful": stateful(options),
         "dut": {
             "name": "Linux NAT44",
             "version": release,
@@ -120,9 +125,7 @@ def start_nat(dut: Namespace, options: ConntrackOptions) -> None:
     """Load the rules, and set the timeouts."""
     dut.nft(ruleset(options.statement()))
     timeouts = {"udp_timeout": options.udp_timeout_s, "udp_timeout_stream": options.udp_stream_timeout_s}
-    chosen = {name: seconds for name, seconds in timeouts.items() if seconds is not None}
-    if chosen:
-        dut.sysctl({f"netfilter/nf_conntrack_{name}": seconds for name, seconds in chosen.items()})
+    dut.sysctl({f"netfilter/nf_conntrack_{name}": seconds for name, seconds in timeouts.items()})
 
 
 def ruleset(statement: str) -> str:
@@ -147,6 +150,11 @@ def ruleset(statement: str) -> str:
   }}
 }}
 """
+
+
+def stateful(options: ConntrackOptions) -> dict[str, Any]:
+    """The section of the tester's configuration: a connection without a frame lives as long as the shorter timeout."""
+    return {"timeout_s": min(options.udp_timeout_s, options.udp_stream_timeout_s)}
 
 
 def about(options: ConntrackOptions, maximum: int) -> dict[str, Any]:

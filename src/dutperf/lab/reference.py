@@ -165,6 +165,11 @@ def build(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
         "engine": {"dut_cores": [site.dut_core]},
         "left": {"port": tester_ports.left, **left},
         "right": {"port": tester_ports.right, **right},
+        **(
+            {"stateful": {"timeout_s": options.timeout_s}}
+            if isinstance(options, NatOptions) and options.timeout_s
+            else {}
+        ),
         "dut": identity(kind, site, options),
     }
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from dutperf.lab.addresses import LEFT, NAT64_PREFIX, RIGHT, RIGHT_BEHIND_NAT64, translated_sides
 from dutperf.lab.definition import Lab
-from dutperf.lab.nft_nat44 import ConntrackOptions, about, connection_commands, start_nat, table_size
+from dutperf.lab.nft_nat44 import ConntrackOptions, about, connection_commands, start_nat, stateful, table_size
 from dutperf.lab.site import Site
 from dutperf.lab.tayga_siit import OWN_IPV6, TUN, head, identity, reset, start_tayga
 
@@ -41,6 +41,7 @@ def build(site: Site, options: ConntrackOptions) -> dict[str, Any]:
         "engine": {"dut_cores": [site.dut_core]},
         "left": {"port": "tl", **left},
         "right": {"port": "tr", **right},
+        "stateful": stateful(options),
         "dut": {
             **identity(site, version),
             "name": "TAYGA and Linux NAT44",

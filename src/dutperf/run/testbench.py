@@ -64,6 +64,16 @@ class Source:
             raise ParameterError("has no effect with `config`: leave it out, or give a lab", "lab_options")
         return cls(name, dict(lab_options), file, queues=queues, offloads=offloads)
 
+    def with_lab_options(self, lab_options: Mapping[str, str]) -> Source:
+        """The same lab with these options in place of, or beside, its own.
+
+        Raises:
+            ParameterError: there is no lab.
+        """
+        if self.lab is None and lab_options:
+            raise ParameterError("has no effect with `config`: leave it out, or give a lab", "lab_options")
+        return replace(self, lab_options={**self.lab_options, **lab_options})
+
     @classmethod
     def of_plan(
         cls, source: Mapping[str, Any], config: Mapping[str, Any], current: Path | Setup | None = None

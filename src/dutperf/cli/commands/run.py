@@ -20,12 +20,28 @@ PlanFile = Annotated[
 ]
 
 
+LabOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--lab-option", metavar="KEY=VALUE", help="Instead of, or beside, those of the plan's lab-options; repeatable."
+    ),
+]
+
+
 @watched
-def run(plan: PlanFile, out: options.Out = None, as_json: options.Json = False, *, watchers: Watchers) -> None:
+def run(
+    plan: PlanFile,
+    lab_option: LabOption = None,
+    out: options.Out = None,
+    as_json: options.Json = False,
+    *,
+    watchers: Watchers,
+) -> None:
     """Run the procedures of a plan: for each traffic mix the throughput first, then the procedures that
     need it."""
     planned = plan_file.load(plan)
+    source = planned.source.with_lab_options(options.lab_options(lab_option))
     directory = out or fresh_directory(plan.stem)
-    with bench(planned.source, *(conditions for _, conditions in planned.wanted)) as ready:
+    with bench(source, *(conditions for _, conditions in planned.wanted)) as ready:
         result = measure_all(planned.wanted, ready, directory, watchers)
     show_result(result, directory, as_json)

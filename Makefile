@@ -6,12 +6,13 @@ DEMO := results/demo
 
 COUNT := 1
 SECONDS := 60
+CORES := 1
 RELEASE := bookworm
 PYTEST := scripts/own_session $(VENV)/python -m pytest
 # Tests that compare values and bytes, not times: they may run beside each other.
 BESIDE := tests/unit $(addprefix tests/engine/test_,frames.py queues.py reference_dut.py siitperf.py)
 
-.PHONY: fuzz deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example test cards test-report truth faults accuracy spacing bench bench-memory check format clean
+.PHONY: fuzz deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example scalability test cards test-report truth faults accuracy spacing bench bench-memory check format clean
 .NOTPARALLEL:
 
 help:
@@ -27,6 +28,7 @@ help:
 	@echo "make accuracy      compare results with the known truth of a reference DUT, as a table, into results/accuracy.md"
 	@echo "make spacing       measure the gaps between frames with both kinds of pacing, on the fake card of the tests, into results/spacing"
 	@echo "make example       show why throughput needs a frame timeout and a loss ratio goal, with downloads through the same router, about two minutes"
+	@echo "make scalability   measure a stateful gateway over its connections and CORES=$(CORES) (1,2,4), about ten minutes for each"
 	@echo "make bench         measure how fast one core sends and receives, against dpdk-testpmd, what connections cost, and each step, into bench.json"
 	@echo "make bench-memory  measure the engine's memory in PDV trials of one million and of sixty million frames"
 	@echo "make deb           build Debian packages for RELEASE=$(RELEASE) in a clean chroot, into build/deb"
@@ -60,6 +62,9 @@ demo:
 example: build
 	rm -rf results/gaming-rfc2544
 	$(VENV)/python examples/gaming-rfc2544/run.py --out results/gaming-rfc2544
+
+scalability: build
+	$(VENV)/python examples/stateful-scalability/run.py --cores $(CORES)
 
 test: setup-dev
 	@scripts/build cards

@@ -343,6 +343,21 @@ def test_rates_at_which_connections_expire_in_the_trial(
     assert raised.value.option == option
 
 
+@pytest.mark.parametrize(
+    ("name", "option"), [("establishment-rate", "max_rate"), ("teardown-rate", "preliminary_rate")]
+)
+def test_connections_have_no_share_of_a_links_speed(name: str, option: str, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="no share of a link's speed") as raised:
+        measured(name, Nat(), tmp_path, **{option: "10%"})
+    assert raised.value.option == option
+
+
+def test_no_trial_of_a_minute_is_asked_of_connections_that_have_none() -> None:
+    """The timeout of 30 s is shorter than the default duration, which this procedure has not."""
+    plan = plan_of("establishment-rate", Nat(), timeout_s=30, max_rate="50k", connections=1_000)
+    plan.make_trial(plan.cases[0], Load.fps(1_000), 1)
+
+
 def test_waits_longer_than_the_timeout(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r"after 5 s .* the waits of a trial alone take 6.2 s"):
         measured("establishment-rate", Nat(), tmp_path, timeout_s=5, phase_gap_s=6)
@@ -350,9 +365,9 @@ def test_waits_longer_than_the_timeout(tmp_path: Path) -> None:
 
 def test_a_capacity_that_the_timeout_hides_is_no_capacity(tmp_path: Path) -> None:
     point = measured("table-capacity", Nat(), tmp_path, timeout_s=10.2, max_rate="5k", repetitions=1)
-    assert point.capacity.median is None
-    assert point.limited_by == "tester"
-    assert "32,000 connections at 5,000 in a second take longer" in point.message
+    assert point.capacity.median == 16_000
+    assert point.limited_by == "range"
+    assert "of more it is not known: 32,000 connections at 5,000 in a second take longer" in point.message
 
 
 @pytest.mark.parametrize(
@@ -383,13 +398,15 @@ def test_each_of_several_numbers_of_connections_is_measured() -> None:
         ("frame-loss", {"rates": "10k,5k"}),
         ("latency", {"rate": "10k", "tag_after_s": 0.1}),
         ("pdv", {"rate": "10k"}),
+        ("teardown-rate", {}),
     ],
 )
 def test_a_table_that_stays_unfilled_is_a_finding_of_its_own(
     name: str, conditions: dict[str, Any], tmp_path: Path
 ) -> None:
     nat = Nat(capacity=4_000)
-    chosen = {"connections": 10_000, "duration_s": 1, "repetitions": 1, **conditions}
+    chosen = {"connections": 10_000, "repetitions": 1, **conditions}
+    chosen |= {} if name == "teardown-rate" else {"duration_s": 1}
     summary = summary_of(name, nat, tmp_path, **chosen)
     point: Any = summary.points[0]
     limits = {rate.limited_by for rate in point.rates} if name == "frame-loss" else {point.limited_by}

@@ -119,13 +119,21 @@ def bounds(
     return replace(limits, minimum=max(limits.lowest, in_time)) if in_time > limits.lowest else limits
 
 
-def check_preliminary_rate(plan: Plan[Any], conditions: OneFrameEach, rate_cps: int) -> None:
-    """Check that the DUT keeps all connections until the last is opened.
+def preliminary_cps(plan: Plan[Any], conditions: OneFrameEach, rate: Rate) -> int:
+    """The rate of a preliminary phase, at which the DUT keeps all connections until the last is opened.
 
     Raises:
-        PlanError: its timeout is shorter.
+        PlanError: a percentage of a link's speed, or the DUT's timeout is shorter.
     """
+    _check_is_number(rate, "preliminary_rate")
+    rate_cps = max(1, round(rate.value))
     _check_in_time(conditions, phases_of(plan).lowest_rate(conditions, 1), preliminary_rate=rate_cps)
+    return rate_cps
+
+
+def _check_is_number(rate: Rate | None, option: str) -> None:
+    if rate is not None and rate.unit == "percent":
+        raise PlanError("connections/s have no share of a link's speed: give a number", option=option)
 
 
 def _check_in_time(conditions: Conditions, lowest_cps: int, **rates_cps: int | None) -> None:
@@ -140,9 +148,7 @@ def _check_in_time(conditions: Conditions, lowest_cps: int, **rates_cps: int | N
 
 def _chosen_bounds(conditions: Searched) -> Bounds:
     for name in ("max_rate", "min_rate", "initial_rate"):
-        rate: Rate | None = getattr(conditions, name)
-        if rate is not None and rate.unit == "percent":
-            raise PlanError("connections/s have no share of a link's speed: give a number", option=name)
+        _check_is_number(getattr(conditions, name), name)
     return replace(searches.bounds(conditions, None), unit=Unit.CONNECTIONS_PER_SECOND)
 
 

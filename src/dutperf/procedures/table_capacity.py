@@ -115,6 +115,10 @@ class _Unmeasurable(Exception):
         self.reason = reason
 
 
+class _OutlastsTimeout(Exception):
+    """Trials at lower rates, which might pass, would take longer than the DUT keeps connections."""
+
+
 class TableCapacity(Procedure[CapacityConditions]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
@@ -177,7 +181,7 @@ class TableCapacity(Procedure[CapacityConditions]):
         try:
             limits = self._bounds(connections, lowest, highest)
         except PlanError as error:
-            raise _Unmeasurable(error.message) from None
+            raise _OutlastsTimeout(error.message) from None
         search, collapsed = BinarySearch(limits, None), False
         while (rate_cps := search.next_load()) is not None:
             load = Load(rate_cps, Unit.CONNECTIONS_PER_SECOND)
@@ -189,6 +193,11 @@ class TableCapacity(Procedure[CapacityConditions]):
         found = search.result()
         if found.lower_bound is None and found.limited_by is LimitedBy.TESTER:
             raise _Unmeasurable(f"{connections:,} connections could not be measured: {evidence.invalidity(result)}")
+        if found.lower_bound is None and not collapsed and lowest is not None and limits.lowest > lowest:
+            raise _OutlastsTimeout(
+                f"{connections:,} connections pass at no rate at which the DUT keeps them through a trial"
+                f" (stateful.timeout_s), {limits.lowest:,} connections/s and more"
+            )
         return found.lower_bound, collapsed
 
 
@@ -199,6 +208,8 @@ class _Capacity:
         self._procedure, self._bench, self._place = procedure, bench, place
         self._conditions = procedure.conditions
         self._steps: list[Step] = []
+        self._fit: int | None = None
+        """The most connections that fit so far."""
 
     def finding(self) -> CapacityFinding:
         """Search."""
@@ -212,6 +223,10 @@ class _Capacity:
                 limited_by=LimitedBy.TESTER,
                 steps=tuple(self._steps),
                 message=unmeasurable.reason,
+            )
+        except _OutlastsTimeout as reason:
+            return self._found(
+                self._fit, None, f"{self._fit or 0:,} connections fit, of more it is not known: {reason}"
             )
 
     def _searched(self) -> CapacityFinding:
@@ -258,7 +273,10 @@ class _Capacity:
         self._steps.append(step)
         rate = "no rate passed" if rate_cps is None else f"{rate_cps:,} connections/s"
         self._bench.say(f"{connections:,} connections: {rate}{', the DUT collapsed' if collapsed else ''}", self._place)
-        return rate_cps if step.fits else None
+        if not step.fits:
+            return None
+        self._fit = connections
+        return rate_cps
 
     def _found(self, capacity: int | None, upper: int | None, message: str) -> CapacityFinding:
         return CapacityFinding(

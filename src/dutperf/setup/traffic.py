@@ -56,6 +56,7 @@ from dutperf.setup.conditions import (
     burst_of,
 )
 from dutperf.setup.configuration import LINK_TIMEOUT_S, ConfigError, ParameterError, Setup, Side, missing_seen_as
+from dutperf.setup.option import is_fixed
 from dutperf.setup.pacing import fill_of
 from dutperf.setup.size_mix import SizeMix
 
@@ -105,8 +106,8 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
         **stamps(conditions),
         **traffic,
     )
-    if conditions.connections is not None:
-        stateful_traffic.check_timeout(setup, (*preliminary, trial.alone()))
+    if conditions.connections is not None and not is_fixed(type(conditions).model_fields["duration_s"]):
+        stateful_traffic.check_timeout(setup, (*preliminary, trial.alone()))  # others make their phases themselves
     return trial
 
 

@@ -84,7 +84,7 @@ def run(
         dut_connections = dut.count_connections()
     added: dict[str, Any] = {"dut_connections": dut_connections, **_probe(tester, trial, measured)}
     if trial.question.delete_connections and dut is not None:
-        added |= {"deletion_s": dut.clear_connections(), "deletion_empty_s": dut.clear_connections()}
+        added |= _delete(dut, trial, measured, dut_connections)
     return _with_preliminary(measured.model_copy(update=added), done)
 
 
@@ -110,6 +110,14 @@ def _not_opened(phase: Trial, result: TrialResult, trial: Trial, dut_connections
         f"the Responder learned {learned:,} of {wanted:,} connections: the frames of {wanted - learned:,} did not pass"
         f" the DUT{counted}"
     )
+
+
+def _delete(dut: DutConnections, trial: Trial, measured: TrialResult, dut_connections: int | None) -> dict[str, Any]:
+    """Times the deletion of the connections that ``trial`` opened: members of the result."""
+    missing = None if _is_bad(measured) else _not_opened(trial, measured, trial, dut_connections)
+    if missing is not None:
+        return {"verdict": Verdict.INVALID, "causes": (Cause(code=NOT_OPENED, text=missing),)}
+    return {"deletion_s": dut.clear_connections(), "deletion_empty_s": dut.clear_connections()}
 
 
 def _without_measuring(trial: Trial, done: list[TrialResult], missing: str) -> TrialResult:

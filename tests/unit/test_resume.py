@@ -139,7 +139,7 @@ def test_every_procedure_goes_on_from_any_event_with_the_conditions_in_its_journ
     whole = uninterrupted(tmp_path / "whole", name)
     lines = (whole / JOURNAL).read_bytes().splitlines(keepends=True)
     expected = course(whole)
-    for length in range(1, len(lines), 1 + len(lines) // 20):
+    for length in range(1, len(lines), 1 + len(lines) // 8):
         directory = cut(whole, tmp_path / str(length), sum(map(len, lines[:length])))
         assert timeless(go_on(directory)) == timeless(write_summary(whole))
         assert course(directory) == expected

@@ -420,7 +420,7 @@ def test_a_table_that_stays_unfilled_is_a_finding_of_its_own(
         tried = [line for line in journal_lines(tmp_path) if line["event"] == "result"]
         assert len(tried) == 4, "no other rate is tried: the rate has no part in it"
     [shown] = [text for text, warns in tables.messages(summary) if warns]
-    assert "not measured, because the DUT did not open the connections" in shown
+    assert "limited by connections that the DUT did not open" in shown
 
 
 def test_only_validation_finds_that_connections_were_evicted(tmp_path: Path) -> None:

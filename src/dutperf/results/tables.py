@@ -144,7 +144,7 @@ def _of_point(point: Mapping[str, Any], series: str | None) -> Iterator[Record]:
 def _messages(point: Point) -> Iterator[tuple[str, bool]]:
     warning = "limited by the tester, not the DUT: " if point.limited_by_tester else ""
     if point.without_connections:
-        warning = "not measured, because the DUT did not open the connections: "
+        warning = "limited by connections that the DUT did not open: "
     yield f"{point.case}: {warning}{point.message}", bool(warning)
     for remark in point.remarks():
         yield f"{point.case}{remark}", False

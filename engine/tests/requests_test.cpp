@@ -52,8 +52,8 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
         {"/trial", 1.5, "params.trial"},
         {"/duration_ns", 0, "params.duration_ns"},
         {"/duration_ns", 1, ""},
-        {"/rest_ns", 60'000'000'000, ""},
-        {"/rest_ns", 60'000'000'001, "params.rest_ns"},
+        {"/rest_ns", 100'000'000'000'000, ""},
+        {"/rest_ns", 100'000'000'000'001, "params.rest_ns"},
         {"/burst", 512, ""},
         {"/burst", 513, "params.burst"},
         {"/burst", 0, "params.burst"},
@@ -288,7 +288,7 @@ TEST(Requests, PortsAndPathsAreCheckedByTheTable) {
     const auto port = [](const std::string& name) { return json{{"name", name}, {"port", "ring"}}; };
     const auto path = [](const char* from, const char* to) { return json{{"from", from}, {"to", to}}; };
     json seventeen = json::array();
-    for (int i = 0; i < 17; ++i) seventeen.push_back(port(std::to_string(i)));
+    for (int i = 0; i < 17; ++i) seventeen.push_back(port(std::string("p").append(std::to_string(i))));
     EXPECT_EQ(rejected_open(four_ports({{"ports", seventeen}})), "params.ports");
     EXPECT_EQ(rejected_open(four_ports({{"ports", {port("a")}}})), "params.ports");
     EXPECT_EQ(rejected_open(four_ports({{"ports", {port("a"), port("a")}}})), "params.ports.1.name");

@@ -78,8 +78,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.fixture
-def lab_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def lab_records(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory of the test's own for labs' records: labs of others on this machine are none of
-    its business."""
-    monkeypatch.setattr(site, "STATE_DIR", tmp_path / "labs")
-    return tmp_path / "labs"
+    its business. Its path has room for those of sockets."""
+    records = tmp_path_factory.mktemp("labs")
+    monkeypatch.setattr(site, "STATE_DIR", records)
+    return records

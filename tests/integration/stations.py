@@ -118,13 +118,12 @@ class Stations:
 
 @contextmanager
 def stations_of(configuration: dict[str, Any]) -> Iterator[Stations]:
-    """Both stations for a lab's configuration; they send to the DUT, or to each other where there
-    is none."""
+    """Both stations for a lab's configuration; they send to the DUT, or to each other where it is no
+    gateway."""
     tester = configuration["engine"]["netns"]
     dut = tester.removesuffix("tester") + "dut"
-    left_to, right_to = (
-        ((dut, "dl"), (dut, "dr")) if Path("/run/netns", dut).exists() else ((tester, "tr"), (tester, "tl"))
-    )
+    gateways = any(key.startswith("gateway") for side in ("left", "right") for key in configuration[side])
+    left_to, right_to = ((dut, "dl"), (dut, "dr")) if gateways else ((tester, "tr"), (tester, "tl"))
     with ExitStack() as stack:
 
         def station(side: str, port: str, to: tuple[str, str]) -> Station:

@@ -25,7 +25,8 @@ pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
 DATA = bytes(range(18))
 NATS = ["nft-nat44", "tayga-nat64", "refdut-nat44", "refdut-nat64"]
-LABS = ["tayga-siit", "kernel-ipv4", "kernel-ipv6", "refdut-siit", "loopback", *NATS]
+SWITCHES = ["linux-bridge", "ovs", "testpmd"]
+LABS = ["tayga-siit", "kernel-ipv4", "kernel-ipv6", "refdut-siit", "loopback", *NATS, *SWITCHES]
 
 
 def udp(source: str, destination: str, payload: bytes = DATA) -> Packet:
@@ -222,7 +223,7 @@ def test_nothing_stays_and_the_host_is_left_alone(name: str, lab_records: Path) 
         assert left_over(lab_records)
         during = [line for text in host() for line in text.splitlines() if "valid_lft" not in line]
         pids = dut_pids(configuration)
-        assert bool(pids) == name.startswith(("tayga-", "refdut-"))
+        assert bool(pids) == name.startswith(("tayga-", "refdut-", "ovs", "testpmd"))
     assert during == before
     assert not namespaces_of(configuration)
     assert not left_over(lab_records)
@@ -287,17 +288,17 @@ import sys, time
 from pathlib import Path
 from dutperf.lab import bring_up, site
 site.STATE_DIR = Path(sys.argv[1])
-with bring_up("tayga-siit", {}) as configuration:
+with bring_up(sys.argv[2], {}) as configuration:
     print(configuration["engine"]["netns"], flush=True)
     time.sleep(60)
 """
 
 
-def start_owner(records: Path) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+def start_owner(records: Path, name: str = "tayga-siit") -> tuple[subprocess.Popen[str], dict[str, Any]]:
     """Another process with a lab, and as much of the lab's configuration as the helpers above need."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(records)], stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", OWNER, str(records), name], stdout=subprocess.PIPE, text=True, env=environment
     )
     assert owner.stdout is not None
     return owner, {"engine": {"netns": owner.stdout.readline().strip()}}
@@ -313,13 +314,14 @@ def test_a_signal_takes_the_lab_down(number: signal.Signals, lab_records: Path) 
     assert not left_over(lab_records)
 
 
-def test_what_a_killed_owner_leaves_the_next_lab_command_removes(lab_records: Path) -> None:
-    owner, configuration = start_owner(lab_records)
+@pytest.mark.parametrize(("name", "processes"), [("tayga-siit", 1), ("linux-bridge", 0), ("ovs", 2), ("testpmd", 1)])
+def test_what_a_killed_owner_leaves_the_next_lab_command_removes(name: str, processes: int, lab_records: Path) -> None:
+    owner, configuration = start_owner(lab_records, name)
     pids = dut_pids(configuration)
-    assert len(pids) == 1
+    assert len(pids) == processes
     owner.kill()
     owner.wait()
-    assert wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids)), "TAYGA dies with its owner"
+    assert wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids)), "the DUT dies with its owner"
     assert len(namespaces_of(configuration)) == 2
     with lab.bring_up("loopback", {}):
         assert not namespaces_of(configuration)

@@ -45,6 +45,9 @@ def test_every_lab_is_listed_with_its_options() -> None:
         "kernel-ipv4",
         "kernel-ipv6",
         "nft-nat44",
+        "linux-bridge",
+        "ovs",
+        "testpmd",
         "refdut-siit",
         "refdut-ipv4",
         "refdut-ipv6",
@@ -85,6 +88,10 @@ def test_every_lab_is_listed_with_its_options() -> None:
         ("nft-nat44", {"udp_timeout_s": "0"}, ["udp_timeout_s=0"]),
         ("nft-nat44", {"pool_addresses": "65"}, ["pool_addresses=65", "64"]),
         ("tayga-nat64", {"cores": "2"}, ["unknown option cores"]),
+        ("linux-bridge", {"ageing_s": "0"}, ["ageing_s=0"]),
+        ("ovs", {"ageing_s": "20", "flows": "fixed"}, ["ageing_s needs flows=learning"]),
+        ("ovs", {"link": "memif"}, ["link=memif", "vhost"]),
+        ("testpmd", {"forward": "txonly"}, ["forward=txonly", "macswap"]),
         ("loopback", {"version": "5"}, ["version=5", "4 or 6"]),
     ],
 )
@@ -112,6 +119,8 @@ def test_without_root_there_is_no_lab(monkeypatch: pytest.MonkeyPatch) -> None:
         ("nft", "kernel-ipv4", "nftables"),
         ("ip", "loopback", "iproute2"),
         ("ethtool", "loopback", "ethtool"),
+        ("dpdk-testpmd", "testpmd", "dpdk-dev"),
+        ("ovsdb-server", "ovs", "openvswitch-switch"),
     ],
 )
 def test_a_missing_program_is_named_with_its_package(

@@ -17,7 +17,17 @@ from typing import Any
 
 import yaml
 
-from dutperf.lab import kernel_router, loopback, nft_nat44, reference, tayga_nat64, tayga_siit
+from dutperf.lab import (
+    kernel_router,
+    linux_bridge,
+    loopback,
+    nft_nat44,
+    open_vswitch,
+    reference,
+    tayga_nat64,
+    tayga_siit,
+    testpmd,
+)
 from dutperf.lab.definition import Lab, LabOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.signals import defer_signals, exit_on_signals
@@ -29,6 +39,9 @@ _ALL: tuple[Lab[Any], ...] = (
     tayga_siit.LAB,
     tayga_nat64.LAB,
     *kernel_router.LABS,
+    linux_bridge.LAB,
+    open_vswitch.LAB,
+    testpmd.LAB,
     nft_nat44.LAB,
     *reference.LABS,
     loopback.LAB,

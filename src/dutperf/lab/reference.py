@@ -11,7 +11,6 @@ from __future__ import annotations
 import platform
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -33,6 +32,7 @@ from dutperf.lab.addresses import (
 )
 from dutperf.lab.definition import Lab, LabOptions
 from dutperf.lab.errors import LabError
+from dutperf.lab.memif import Ports, memory_ports
 from dutperf.lab.netns import DUT_PORTS, TESTER_PORTS
 from dutperf.lab.refdut import PROGRAM, VARIABLE, Milliseconds, NatProperties, Properties, RefDut, RefDutError
 from dutperf.lab.site import Site, await_start
@@ -122,24 +122,6 @@ class NatOptions(ReferenceOptions, NatProperties):
             "first_port": self.first_port,
             "last_port": self.last_port,
         }
-
-
-@dataclass(frozen=True)
-class Ports:
-    """Port specs of both sides."""
-
-    left: str
-    right: str
-
-
-def memory_ports(site: Site, role: Literal["client", "server"], max_frame_size: int) -> Ports:
-    """One end of a shared-memory link (memif) on each side; the DUT is the server."""
-    slot = 1 << (max_frame_size - 1).bit_length()
-    ends = (
-        f"vdev:net_memif_{side},role={role},bsize={slot},socket={site.directory / side}.memif,socket-abstract=no"
-        for side in ("left", "right")
-    )
-    return Ports(*ends)
 
 
 def build(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:

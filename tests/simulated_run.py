@@ -34,6 +34,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "recovery": {**_AT_THROUGHPUT, "overload_s": 0.25},
     "reset": {**_AT_THROUGHPUT, "duration_s": 3, "reset_after_s": 1},
     "ramp": {"to_rate": Rate.parse("70k")},
+    "load-latency": _AT_THROUGHPUT,
     "establishment-rate": {"max_rate": Rate.parse("70k"), "resolution": Rate.parse("5%")},
     "table-capacity": {"max_rate": Rate.parse("70k"), "first_connections": 1_000, "most_connections": 4_000},
     "teardown-rate": {},

@@ -136,6 +136,14 @@ class Bench:
     @overload
     def measure(
         self,
+        procedure: Literal["load-latency"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.LoadLatencyConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
         procedure: Literal["establishment-rate"],
         out: StrPath | None = None,
         progress: Callback | None = None,
@@ -351,6 +359,13 @@ def measure(
 ) -> Results: ...
 @overload
 def measure(
+    procedure: Literal["load-latency"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfLoadLatency],
+) -> Results: ...
+@overload
+def measure(
     procedure: Literal["establishment-rate"],
     out: StrPath | None = None,
     progress: Callback | None = None,
@@ -379,7 +394,7 @@ def measure(procedure: str, out: StrPath | None = None, progress: Callback | Non
 
     Args:
         procedure: its name: ``throughput``, ``frame-loss``, ``back-to-back``, ``latency``, ``pdv``,
-            ``ipdv``, ``recovery``, ``reset`` or ``ramp``.
+            ``ipdv``, ``recovery``, ``reset``, ``ramp`` or ``load-latency``.
         out: directory for journal and summary, which must not hold another run; default:
             ``results/DATE-TIME-PROCEDURE``.
         progress: called with a :class:`~dutperf.run.campaign.Status` before, about once a second

@@ -663,6 +663,57 @@ class OfRamp(RampConditions, OfSetup, total=False):
     """:class:`RampConditions`, and the setup."""
 
 
+class LoadLatencyConditions(MeasurementConditions, total=False):
+    """Conditions of ``load-latency``."""
+
+    frame: str | None
+    """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
+    version says. Default: UDP directly over IP."""
+    frame_from: str | None
+    """The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20
+    bytes, or those from tag= on. Default: frames that the tester makes."""
+    flows: int
+    """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
+    ports of its own."""
+    duration_s: float
+    """Sending time of a trial (RFC 2544 section 24: 60)."""
+    warm_up_s: float
+    """Send a trial's traffic for so long before it and count none of it, so that the DUT's
+    caches and tables are filled (a preliminary phase)."""
+    directions: Literal["both", "forward", "reverse"]
+    """Directions that send (RFC 2544 section 14: both)."""
+    foreground: Foreground | str
+    """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each
+    value of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1."""
+    ports: Literal["fixed", "increasing", "decreasing", "random"]
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
+    networks: int
+    """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of
+    a list is measured."""
+    modifiers: tuple[str, ...]
+    """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
+    routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
+    routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
+    pattern: str
+    """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
+    gaps; or bursts (RFC 2544 section 21)."""
+    burst_rate: AnyRate | None
+    """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
+    loss_tolerance: float
+    """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    rate: AnyRate | None
+    """The throughput per direction, or another rate to measure at: frames/s or % of the media's
+    maximum. Without it and `throughput_from` the throughput is measured first."""
+    throughput_from: Path | Mapping[int, int] | Any
+    """Use the median throughput of each frame size from this earlier run."""
+    loads: tuple[float, ...]
+    """Loads to measure, in % of the throughput; 0: lone frames, 100 frames/s."""
+
+
+class OfLoadLatency(LoadLatencyConditions, OfSetup, total=False):
+    """:class:`LoadLatencyConditions`, and the setup."""
+
+
 class EstablishmentRateConditions(MeasurementConditions, total=False):
     """Conditions of ``establishment-rate``."""
 

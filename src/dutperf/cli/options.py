@@ -220,7 +220,9 @@ def _is_enum(kind: Any) -> bool:
 
 def _default(one: Offered) -> Any:
     value = one.default
-    return str(value) if value is not None and _typed(one) is str else value
+    if value is None or _typed(one) is not str:
+        return value
+    return ",".join(f"{part:g}" for part in value) if isinstance(value, tuple) else str(value)
 
 
 def parse_rate(option: str, text: str) -> Rate:

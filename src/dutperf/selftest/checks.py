@@ -21,6 +21,7 @@ from dutperf.procedures import (
     frame_loss,
     ipdv,
     latency,
+    load_latency,
     pdv,
     ramp,
     recovery,
@@ -265,6 +266,15 @@ def _change() -> Figure:
     )
 
 
+def _delay_at_loads() -> Figure:
+    """The DUT delays every frame by as much, at each load."""
+
+    def read(point: Any) -> Iterator[float | None]:
+        return (delays["p50"].median / 1000 for at in point.loads for delays in at.delay_us.values())
+
+    return Figure("median delay at each load", "ms", DELAY_MS, 0.1 * DELAY_MS, read, delayed)
+
+
 def _recovery() -> Figure:
     """The stall ends this long after the rate change; the queue has room as soon as a frame was served."""
 
@@ -408,6 +418,7 @@ ALL: tuple[Check, ...] = (
     _delays(latency.PROCEDURE, Properties(delay_ms=DELAY_MS), _typical(), tags=500, tag_after_s=0.1),
     _delays(pdv.PROCEDURE, Properties(extra_delay_every=DELAYED_EVERY, extra_delay_ms=DELAY_MS), _variation()),
     _delays(ipdv.PROCEDURE, Properties(extra_delay_every=3, extra_delay_ms=DELAY_MS), _change(), rate=_fps(CHANGE_FPS)),
+    _delays(load_latency.PROCEDURE, Properties(delay_ms=DELAY_MS), _delay_at_loads(), loads=(0, 50, 100)),
     Check(
         ramp.PROCEDURE,
         Properties(capacity_fps=RAMP_CAPACITY_FPS, queue=QUEUE_FRAMES),

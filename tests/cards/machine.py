@@ -19,7 +19,8 @@ from pathlib import Path
 
 from cards.image import Image
 from cards.qmp import Monitor, Refused
-from cards.shell import Shell, Silent
+from dutperf.lab.guest.machine import accelerator
+from dutperf.lab.guest.shell import Shell, Silent
 
 MODELS: Mapping[str, dict[str, str]] = {
     "e1000": {"driver": "e1000"},
@@ -126,7 +127,7 @@ class Guest:
     """Where in what the console said the trials were."""
 
     def run(self, script: str, timeout_s: float = 60) -> str:
-        """Output of a shell script in the guest; see :meth:`cards.shell.Shell.run`."""
+        """Output of a shell script in the guest; see :meth:`dutperf.lab.guest.shell.Shell.run`."""
         return self.shell.run(script, timeout_s)
 
     def console(self) -> str:
@@ -222,12 +223,3 @@ def _await_sockets(process: subprocess.Popen[bytes], directory: Path, log: Path)
         if process.poll() is not None or time.monotonic() > deadline_s:
             raise RuntimeError(f"QEMU did not start: {log.read_text(errors='replace')}")
         time.sleep(0.02)
-
-
-def accelerator() -> str:
-    """``kvm`` where the processor virtualises and the kernel lets us use it, else ``tcg``. A
-    /dev/kvm alone says little: in a sandbox it may not work."""
-    flags = next(
-        (line.split() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")), []
-    )
-    return "kvm" if {"vmx", "svm"} & set(flags) and os.access("/dev/kvm", os.R_OK | os.W_OK) else "tcg"

@@ -18,7 +18,9 @@ from typing import Any
 import yaml
 
 from dutperf.lab import (
+    jool,
     kernel_router,
+    kernel_vm,
     linux_bridge,
     loopback,
     nft_nat44,
@@ -38,7 +40,9 @@ __all__ = ["LabError", "LabInfo", "bring_up", "describe", "down", "list_labs", "
 _ALL: tuple[Lab[Any], ...] = (
     tayga_siit.LAB,
     tayga_nat64.LAB,
+    *jool.LABS,
     *kernel_router.LABS,
+    kernel_vm.LAB,
     linux_bridge.LAB,
     open_vswitch.LAB,
     testpmd.LAB,

@@ -311,19 +311,21 @@ def prefer(pid: int) -> None:
         Path(f"/proc/{pid}/autogroup").write_text("-20")
 
 
-def await_start(daemon: subprocess.Popen[bytes], log: Path, name: str, started: Callable[[], bool]) -> None:
+def await_start(
+    daemon: subprocess.Popen[bytes], log: Path, name: str, started: Callable[[], bool], limit_s: float = START_S
+) -> None:
     """Wait until a process of the DUT has ``started``; ``name`` it for messages.
 
     Raises:
-        LabError: it ended, or did not start within START_S seconds; with the last line of its log.
+        LabError: it ended, or did not start within ``limit_s`` seconds; with the last line of its log.
     """
-    deadline = time.monotonic() + START_S
+    deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline and daemon.poll() is None:
         if started():
             return
         time.sleep(0.01)
     last = (log.read_text(errors="replace").strip() or "nothing").splitlines()[-1]
-    raise LabError(f"{name} did not start within {START_S:g} s; last output: {last}")
+    raise LabError(f"{name} did not start within {limit_s:g} s; last output: {last}")
 
 
 def end(daemon: subprocess.Popen[bytes]) -> None:

@@ -1,15 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A root shell in the guest: scripts go over a serial port to ``guest/agent``, their output and
-exit status come back."""
+"""A root shell in the guest: scripts go over a serial port to :data:`AGENT`, their output and exit status come
+back. Also a program of its own: ``python3 -I -S shell.py SOCKET SCRIPT``. It imports nothing of this package."""
 
 from __future__ import annotations
 
 import base64
 import re
 import socket
+import sys
 import time
 from pathlib import Path
 
+AGENT = r"""#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs what the host says, one script in base64 a line, and answers with its output and a line of its exit status.
+printf '\001ready\n'
+while IFS= read -r line; do
+    echo "$line" | base64 -d > /tmp/script
+    sh /tmp/script < /dev/null 2>&1
+    printf '\001%s\n' "$?"
+done
+"""
+"""The guest's end."""
 _ANSWERED = re.compile(rb"\x01(\w+)\n")
 """The agent's line after the output of a script: its exit status, and before the first ``ready``."""
 
@@ -71,3 +83,21 @@ class Shell:
             self._received += received
         output, self._received = self._received[: end.start()], self._received[end.end() :]
         return end[1].decode(), output.decode(errors="replace").rstrip("\n")
+
+
+def main(path: str, script: str) -> None:
+    """Print what the script does; ends with its exit status."""
+    shell = Shell(Path(path))
+    try:
+        status, output = shell.status(script)
+    except Silent as error:
+        sys.exit(f"shell: {error}")
+    print(output)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:3])
+    except OSError as error:
+        sys.exit(f"shell: {error.strerror or error}")

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine in QEMU whose two network cards are TAP interfaces in the DUT's namespace, each bridged to its cable.
+
+With KVM where the processor and the kernel allow it, else by software emulation: a hundred times slower, which the
+results name. The whole machine runs on the DUT's core.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from dutperf.lab.definition import ResetOptions
+from dutperf.lab.guest import initramfs, packages, shell
+from dutperf.lab.guest.packages import Kernel
+from dutperf.lab.netns import DUT_PORTS, NEIGHBOUR_LIFE_S, run
+from dutperf.lab.site import Site, await_start
+
+Accelerator = Literal["kvm", "tcg"]
+EMULATIONS: Mapping[Accelerator, str] = {"kvm": "KVM", "tcg": "software emulation (QEMU TCG)"}
+PORTS = ("eth0", "eth1")
+"""The guest's cards, left and right."""
+MACS = ("02:00:00:00:01:01", "02:00:00:00:01:02")
+MEMORY_MB = 512
+BOOT_S = 120.0
+"""Time limit for the boot, in seconds: emulated it takes ten where nobody else works."""
+READY, FAILED = "dutperf: the guest is ready", "dutperf: the guest is not ready"
+"""What it says on its console."""
+DRIVERS = ("virtio_pci", "virtio_net")
+INIT = """#!/bin/sh
+# First process of the guest: file systems, drivers, its set-up, then a shell for the host.
+export PATH=/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin HOME=/root
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+exec < /dev/console > /dev/console 2>&1
+for module in MODULES; do modprobe $module; done
+stty -F /dev/ttyS1 raw -echo
+ip link set lo up
+if sh -e /usr/local/bin/set-up; then echo 'READY'; else echo 'FAILED'; fi
+while :; do agent <> /dev/ttyS1 >&0; done
+"""
+
+
+class GuestOptions(ResetOptions):
+    """The machine."""
+
+    accelerator: Annotated[
+        Literal["auto", "kvm", "tcg"],
+        Field(description="auto: KVM where it works, else tcg; kvm; tcg: software emulation, slow"),
+    ] = "auto"
+
+    def chosen(self) -> Accelerator:
+        """The one to use."""
+        return accelerator() if self.accelerator == "auto" else self.accelerator
+
+
+def accelerator() -> Accelerator:
+    """``kvm`` where the processor virtualises and the kernel lets us use it, else ``tcg``. A
+    /dev/kvm alone says little: in a sandbox it may not work."""
+    flags = next(
+        (line.split() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")), []
+    )
+    return "kvm" if {"vmx", "svm"} & set(flags) and os.access("/dev/kvm", os.R_OK | os.W_OK) else "tcg"
+
+
+@dataclass(frozen=True)
+class Software:
+    """What a guest has besides busybox, and the script that sets it up."""
+
+    set_up: str
+    modules: tuple[str, ...] = ()
+    """Of its kernel."""
+    module_files: Sequence[Path] = ()
+    """Others."""
+    programs: Sequence[Path] = ()
+    places: Sequence[Path] = ()
+    """Where the libraries of the programs may be, besides the usual places."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Contents by path below the root."""
+
+
+def start(site: Site, options: GuestOptions, kernel: Kernel, software: Software) -> None:
+    """Create the namespaces, cables and bridges, and boot the guest; returns when it is set up.
+
+    Raises:
+        LabError: it does not start.
+    """
+    site.add_switch(options.mtu, [site.dut_core])
+    for cable, tap in zip(DUT_PORTS, _taps(), strict=True):
+        bridge = f"bridge-{cable}"
+        site.dut.ip(
+            f"link add {bridge} mtu {options.mtu} type bridge stp_state 0 mcast_snooping 0",
+            f"tuntap add {tap} mode tap",
+            f"link set {tap} mtu {options.mtu} master {bridge} up",
+            f"link set {cable} master {bridge}",
+            f"link set {bridge} up",
+        )
+    image = build(site.directory, kernel, software)
+    log, console = site.directory / "qemu.log", site.directory / "console"
+    daemon = site.start_daemon(command(site.directory, kernel, image, options), log)
+    name = f"lab {site.record.lab}: the emulated machine"
+    await_start(daemon, log, name, lambda: _said(console), limit_s=BOOT_S)
+    if READY not in console.read_text(errors="replace"):
+        await_start(daemon, console, name, lambda: False, limit_s=0)
+
+
+def _said(console: Path) -> bool:
+    text = console.read_text(errors="replace") if console.exists() else ""
+    return READY in text or FAILED in text
+
+
+def build(directory: Path, kernel: Kernel, software: Software) -> Path:
+    """The initramfs."""
+    root = directory / "root"
+    initramfs.lay_out(root)
+    busybox = Path(run(["sh", "-c", "command -v busybox"]).strip())
+    initramfs.install_busybox(root, busybox)
+    modules = (*DRIVERS, *software.modules)
+    initramfs.install_modules(root, kernel.modules, modules, software.module_files)
+    loaded = (*DRIVERS, *software.modules, *(file.stem for file in software.module_files))
+    init = INIT.replace("MODULES", " ".join(loaded)).replace("READY", READY).replace("FAILED", FAILED)
+    initramfs.write_script(root / "init", init)
+    initramfs.write_script(root / "usr/local/bin/agent", shell.AGENT)
+    initramfs.write_script(root / "usr/local/bin/set-up", software.set_up)
+    for program in software.programs:
+        initramfs.copy_with_links(program, root, Path("/usr/bin"))
+        for library in initramfs.libraries(program, software.places):
+            own = any(library.is_relative_to(place) for place in software.places)
+            initramfs.copy_with_links(library, root, Path("/usr/lib") if own else None)
+    for path, text in software.files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return initramfs.pack(root, directory / "initramfs")
+
+
+def command(directory: Path, kernel: Kernel, image: Path, options: GuestOptions) -> list[str]:
+    """QEMU's command line."""
+    processor = {"kvm": ["-accel", "kvm", "-cpu", "host"], "tcg": ["-accel", "tcg", "-cpu", "max"]}[options.chosen()]
+    off = ",".join(f"{feature}=off" for feature in ("mq", "gso", "guest_tso4", "guest_tso6", "guest_ufo"))
+    cards = [
+        word
+        for number, tap in enumerate(_taps())
+        for word in (
+            *("-netdev", f"tap,id=cable{number},ifname={tap},script=no,downscript=no"),
+            *(
+                "-device",
+                f"virtio-net-pci,netdev=cable{number},addr=0x{number + 4:x},mac={MACS[number]},romfile=,{off}",
+            ),
+        )
+    ]
+    return [
+        *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-machine", "q35", *processor, "-smp", "1", "-m", str(MEMORY_MB)),
+        *("-kernel", str(kernel.image), "-initrd", str(image)),
+        *("-append", "console=ttyS0 quiet loglevel=4 panic=-1 no_timer_check mitigations=off"),
+        *("-chardev", f"file,id=console,path={directory}/console", "-serial", "chardev:console"),
+        *("-chardev", f"socket,id=shell,path={directory}/shell,server=on,wait=off", "-serial", "chardev:shell"),
+        *cards,
+    ]
+
+
+def _taps() -> tuple[str, str]:
+    left, right = (f"tap-{port}" for port in DUT_PORTS)
+    return left, right
+
+
+def ask(site: Site, script: str) -> list[str]:
+    """The command that runs a script in the guest and prints what it says."""
+    return [sys.executable, "-I", "-S", str(Path(shell.__file__)), str(site.directory / "shell"), script]
+
+
+FORWARDING = ("ipv4/ip_forward", "ipv6/conf/all/forwarding")
+
+
+def routing(commands: Iterable[str]) -> str:
+    """The beginning of a set-up: a router of both IP versions, whose addresses work at once; ``commands`` of ``ip``
+    give its ports addresses and routes."""
+    settings = {
+        **dict.fromkeys(FORWARDING, 1),
+        **{f"ipv4/conf/{which}/rp_filter": 0 for which in ("all", *PORTS)},
+        **{f"ipv6/conf/{which}/accept_dad": 0 for which in ("all", *PORTS)},
+        **{f"{version}/neigh/{port}/gc_stale_time": NEIGHBOUR_LIFE_S for version in ("ipv4", "ipv6") for port in PORTS},
+    }
+    lines = [f"echo {value} > /proc/sys/net/{path}" for path, value in settings.items()]
+    lines += [f"ip link set {port} up" for port in PORTS]
+    # busybox's ip knows no nodad, and needs none without duplicate address detection
+    return "".join(f"{line}\n" for line in (*lines, *(f"ip {one.removesuffix(' nodad')}" for one in commands)))
+
+
+def reset(site: Site, reset_s: float, stop: str = "", start: str = "") -> list[str]:
+    """The command that stops the guest's forwarding for ``reset_s`` seconds; ``stop`` and ``start`` are further
+    commands in the guest."""
+
+    def turn(value: int) -> str:
+        return "; ".join(f"echo {value} > /proc/sys/net/{path}" for path in FORWARDING)
+
+    steps = (turn(0), stop, f"usleep {round(reset_s * 1e6)}", start, turn(1))
+    return ask(site, "\n".join(filter(None, steps)))
+
+
+def identity(options: GuestOptions, kernel: Kernel, site: Site) -> dict[str, Any]:
+    """What the results say of any guest."""
+    return {
+        "kernel": f"{kernel.release} in QEMU",
+        "machine": f"one processor, {MEMORY_MB} MB, virtio-net, by {EMULATIONS[options.chosen()]}",
+        "cores": [site.dut_core],
+    }
+
+
+PROGRAMS = packages.PROGRAMS

@@ -21,7 +21,7 @@ help:
 	@echo "make setup         install the packages to build and run"
 	@echo "make test          all tests except the long ones below (as root: they create network namespaces)"
 	@echo "make truth         measure a known truth at full length, about half an hour"
-	@echo "make cards         run the engine on every network card that QEMU emulates, with faults, under ten minutes"
+	@echo "make cards         run the engine on every network card that QEMU emulates, with faults, and the labs in QEMU, about ten minutes"
 	@echo "make faults        inject faults into the tester while it measures: no trial may blame the DUT; COUNT=10 repeats it ten times"
 	@echo "make fuzz          frames of any shape for the receiver, under sanitizers; SECONDS=3600 for an hour"
 	@echo "make test-report   test reports in Chromium, at three widths, light and dark"
@@ -75,7 +75,7 @@ test: setup-dev
 cards:
 	@scripts/setup cards
 	@scripts/build cards
-	$(PYTEST) --numprocesses 2 --dist loadgroup tests/cards -m "cards or not cards"
+	$(PYTEST) --numprocesses 2 --dist loadgroup tests/cards tests/integration/test_guests.py -m "cards or not cards"
 
 fuzz: setup
 	@scripts/fuzz $(SECONDS)

@@ -9,7 +9,6 @@ The last two are UNIX sockets here.
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import tempfile
 import time

@@ -117,16 +117,17 @@ class Stations:
 
 
 @contextmanager
-def stations_of(configuration: dict[str, Any]) -> Iterator[Stations]:
+def stations_of(configuration: dict[str, Any], dut_macs: tuple[str, str] | None = None) -> Iterator[Stations]:
     """Both stations for a lab's configuration; they send to the DUT, or to each other where it is no
-    gateway."""
+    gateway. ``dut_macs``: the DUT's, left and right, where its ports are not the cables' ends."""
     tester = configuration["engine"]["netns"]
     dut = tester.removesuffix("tester") + "dut"
     gateways = any(key.startswith("gateway") for side in ("left", "right") for key in configuration[side])
-    left_to, right_to = ((dut, "dl"), (dut, "dr")) if gateways else ((tester, "tr"), (tester, "tl"))
+    others = ((dut, "dl"), (dut, "dr")) if gateways else ((tester, "tr"), (tester, "tl"))
+    left_to, right_to = dut_macs or (mac_of(*others[0]), mac_of(*others[1]))
     with ExitStack() as stack:
 
-        def station(side: str, port: str, to: tuple[str, str]) -> Station:
+        def station(side: str, port: str, to: str) -> Station:
             packet_socket = stack.enter_context(
                 in_namespace(tester, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW))
             )
@@ -134,6 +135,6 @@ def stations_of(configuration: dict[str, Any]) -> Iterator[Stations]:
             addresses = tuple(
                 configuration[side][key].partition("/")[0] for key in ("ipv4", "ipv6") if key in configuration[side]
             )
-            return Station(packet_socket, mac_of(tester, port), mac_of(*to), addresses)
+            return Station(packet_socket, mac_of(tester, port), to, addresses)
 
         yield Stations(station("left", "tl", left_to), station("right", "tr", right_to))

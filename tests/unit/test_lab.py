@@ -45,6 +45,9 @@ def test_every_lab_is_listed_with_its_options() -> None:
         "kernel-ipv4",
         "kernel-ipv6",
         "nft-nat44",
+        "jool-siit",
+        "jool-nat64",
+        "kernel-vm",
         "linux-bridge",
         "ovs",
         "testpmd",
@@ -92,6 +95,8 @@ def test_every_lab_is_listed_with_its_options() -> None:
         ("ovs", {"ageing_s": "20", "flows": "fixed"}, ["ageing_s needs flows=learning"]),
         ("ovs", {"link": "memif"}, ["link=memif", "vhost"]),
         ("testpmd", {"forward": "txonly"}, ["forward=txonly", "macswap"]),
+        ("kernel-vm", {"accelerator": "xen"}, ["accelerator=xen", "tcg"]),
+        ("jool-nat64", {"udp_timeout_s": "60"}, ["udp_timeout_s=60", "120"]),
         ("loopback", {"version": "5"}, ["version=5", "4 or 6"]),
     ],
 )
@@ -121,6 +126,7 @@ def test_without_root_there_is_no_lab(monkeypatch: pytest.MonkeyPatch) -> None:
         ("ethtool", "loopback", "ethtool"),
         ("dpdk-testpmd", "testpmd", "dpdk-dev"),
         ("ovsdb-server", "ovs", "openvswitch-switch"),
+        ("qemu-system-x86_64", "jool-siit", "qemu-system-x86"),
     ],
 )
 def test_a_missing_program_is_named_with_its_package(
@@ -299,14 +305,11 @@ def test_only_what_dead_owners_left_is_removed(state: Path) -> None:
 @pytest.mark.parametrize(
     "program", ["echo first; echo no configuration", "echo no configuration; exec sleep 9"], ids=["ended", "hangs"]
 )
-def test_a_process_that_does_not_start_is_named_with_its_last_words(
-    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(site, "START_S", 0.5)
+def test_a_process_that_does_not_start_is_named_with_its_last_words(program: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with log.open("wb") as output, subprocess.Popen(["sh", "-c", program], stdout=output) as daemon:
         with pytest.raises(LabError, match=r"^a DUT did not start within 0\.5 s; last output: no configuration$"):
-            site.await_start(daemon, log, "a DUT", lambda: False)
+            site.await_start(daemon, log, "a DUT", lambda: False, limit_s=0.5)
         daemon.kill()
 
 

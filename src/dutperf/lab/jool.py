@@ -84,7 +84,7 @@ def start(site: Site, options: GuestOptions, program: str, settings: dict[str, A
     own = (*LEFT.ip6(PORTS[0]), *RIGHT.ip4(PORTS[1]), *RIGHT.ip6(PORTS[1]))
     text = {"instance": INSTANCE, "framework": "netfilter", **settings}
     software = Software(
-        set_up=f"{machine.routing(own)}{program} file handle /{CONFIGURATION}\n",
+        set_up=f"{machine.routing(own, options.mtu)}{program} file handle /{CONFIGURATION}\n",
         module_files=[file for file in jool.modules if file.stem in ("jool_common", program)],
         programs=[jool.program(program)],
         places=jool.libraries,

@@ -26,7 +26,7 @@ def build(site: Site, options: KernelOptions) -> dict[str, Any]:
     """Boot the machine; returns the tester's configuration."""
     kernel = packages.kernel(packages.cache())
     own = (line for side, port in zip((LEFT, RIGHT), PORTS, strict=True) for line in (*side.ip4(port), *side.ip6(port)))
-    machine.start(site, options, kernel, Software(set_up=machine.routing(own)))
+    machine.start(site, options, kernel, Software(set_up=machine.routing(own, options.mtu)))
     left, right = (
         {"port": port, "version": options.version, **side.ipv4, **side.ipv6}
         for port, side in zip(TESTER_PORTS, (LEFT, RIGHT), strict=True)

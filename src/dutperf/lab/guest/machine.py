@@ -179,7 +179,7 @@ def ask(site: Site, script: str) -> list[str]:
 FORWARDING = ("ipv4/ip_forward", "ipv6/conf/all/forwarding")
 
 
-def routing(commands: Iterable[str]) -> str:
+def routing(commands: Iterable[str], mtu: int) -> str:
     """The beginning of a set-up: a router of both IP versions, whose addresses work at once; ``commands`` of ``ip``
     give its ports addresses and routes."""
     settings = {
@@ -189,7 +189,7 @@ def routing(commands: Iterable[str]) -> str:
         **{f"{version}/neigh/{port}/gc_stale_time": NEIGHBOUR_LIFE_S for version in ("ipv4", "ipv6") for port in PORTS},
     }
     lines = [f"echo {value} > /proc/sys/net/{path}" for path, value in settings.items()]
-    lines += [f"ip link set {port} up" for port in PORTS]
+    lines += [f"ip link set {port} mtu {mtu} up" for port in PORTS]
     # busybox's ip knows no nodad, and needs none without duplicate address detection
     return "".join(f"{line}\n" for line in (*lines, *(f"ip {one.removesuffix(' nodad')}" for one in commands)))
 

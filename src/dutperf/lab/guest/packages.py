@@ -32,8 +32,6 @@ PROGRAMS = {
     "depmod": "kmod",
 }
 """Programs that a guest needs, each with its Debian package."""
-COMPILERS = {"make": "make", "gcc-12": "gcc-12"}
-"""Further ones to build Jool."""
 
 
 def cache() -> Path:
@@ -106,9 +104,6 @@ def jool(directory: Path, built_for: Kernel) -> Jool:
     """
     with _kept(directory / f"jool-{built_for.release}") as fresh:
         if fresh is not None:
-            for program, package in COMPILERS.items():
-                if shutil.which(program) is None:
-                    raise LabError(f"Jool is built with {program}, which is not installed: apt-get install {package}")
             _say("downloading and building Jool, once: a minute or two")
             _build(fresh, built_for)
     root = directory / f"jool-{built_for.release}"
@@ -125,6 +120,9 @@ def _build(root: Path, built_for: Kernel) -> None:
     _unpack(packages, root)
     version = next(path.name.split("_")[1] for path in packages if path.name.startswith("jool-dkms_"))
     tree = root / "usr/src" / headers
+    for program in ("make", *re.findall(r"gcc-\d+", (tree / ".kernelvariables").read_text())):
+        if shutil.which(program) is None:
+            raise LabError(f"Jool is built with {program}, which is not installed: apt-get install {program}")
     makefile = tree / "Makefile"
     makefile.write_text(makefile.read_text().replace("/usr/src", f"{root}/usr/src"))
     source = next(root.glob("usr/src/jool-*/src/mod"))

@@ -150,6 +150,7 @@ def test_the_mac_addresses_that_testpmd_leaves(forward: str, tmp_path: Path) -> 
 
 def test_what_open_vswitch_counts_as_lost_is_what_is_missing() -> None:
     with up("ovs", {}) as made, stations_of(made) as both:
+        assert made["dut"]["version"][0].isdigit()
         assert wait_for(lambda: passes(both))
         count = dut.losses_of(configuration.parse(made, "ovs").dut)
         assert count is not None

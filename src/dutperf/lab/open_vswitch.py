@@ -138,7 +138,7 @@ def build(site: Site, options: OvsOptions) -> dict[str, Any]:
         **tester_sides(left, right, options.version),
         "dut": {
             "name": "Open vSwitch",
-            "version": switch.set_up("get", "Open_vSwitch", ".", "ovs_version").strip('"'),
+            "version": version(),
             "kernel": release,
             "cores": [site.dut_core],
             "datapath": "user space",
@@ -150,6 +150,11 @@ def build(site: Site, options: OvsOptions) -> dict[str, Any]:
             },
         },
     }
+
+
+def version() -> str:
+    """Of Open vSwitch, such as 3.1.0."""
+    return run(["ovs-vswitchd", "--version"]).splitlines()[0].split()[-1]
 
 
 def check_dpdk(site: Site) -> None:

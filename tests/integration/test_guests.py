@@ -137,6 +137,9 @@ def test_a_machine_that_is_not_set_up_is_one_sentence(lab_records: Path, monkeyp
         return "echo no such thing\nfalse\n"
 
     monkeypatch.setattr("dutperf.lab.guest.machine.routing", broken)
-    with pytest.raises(lab.LabError, match="the emulated machine did not start"), lab.bring_up("kernel-vm", {}):
+    with (
+        pytest.raises(lab.LabError, match="the emulated machine did not start; last output: no such thing"),
+        lab.bring_up("kernel-vm", {}),
+    ):
         pass
     assert not left_over(lab_records)

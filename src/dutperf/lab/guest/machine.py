@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dutperf.lab.definition import ResetOptions
+from dutperf.lab.errors import LabError
 from dutperf.lab.guest import initramfs, packages, shell
 from dutperf.lab.guest.packages import Kernel
 from dutperf.lab.netns import DUT_PORTS, NEIGHBOUR_LIFE_S, run
@@ -107,8 +108,9 @@ def start(site: Site, options: GuestOptions, kernel: Kernel, software: Software)
     daemon = site.start_daemon(command(site.directory, kernel, image, options), log)
     name = f"lab {site.record.lab}: the emulated machine"
     await_start(daemon, log, name, lambda: _said(console), limit_s=BOOT_S)
-    if READY not in console.read_text(errors="replace"):
-        await_start(daemon, console, name, lambda: False, limit_s=0)
+    said = [line for line in console.read_text(errors="replace").splitlines() if line.strip() and line != FAILED]
+    if READY not in said:
+        raise LabError(f"{name} did not start; last output: {said[-1] if said else 'nothing'}")
 
 
 def _said(console: Path) -> bool:
@@ -159,7 +161,7 @@ def command(directory: Path, kernel: Kernel, image: Path, options: GuestOptions)
         *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-machine", "q35", *processor, "-smp", "1", "-m", str(MEMORY_MB)),
         *("-kernel", str(kernel.image), "-initrd", str(image)),
-        *("-append", "console=ttyS0 quiet loglevel=4 panic=-1 no_timer_check mitigations=off"),
+        *("-append", "console=ttyS0 quiet loglevel=4 panic=-1 no_timer_check"),
         *("-chardev", f"file,id=console,path={directory}/console", "-serial", "chardev:console"),
         *("-chardev", f"socket,id=shell,path={directory}/shell,server=on,wait=off", "-serial", "chardev:shell"),
         *cards,

@@ -280,7 +280,12 @@ def _delay_chart(points: Sequence[LoadLatencyPoint]) -> Chart:
     curves = [
         _curve(point, label, several=len(points) > 1, values=delays)
         for point in points
-        for name, label in (("min", "minimum"), ("p50", "median"), ("p99", "99th percentile"), ("p999", "99.9th"))
+        for name, label in (
+            ("min", "minimum"),
+            ("p50", "median"),
+            ("p99", "99th percentile"),
+            ("p999", "99.9th percentile"),
+        )
         if (delays := [(at.share_percent, us) for at in point.loads if (us := at.worst_us(name)) is not None])
     ]
     return Chart(

@@ -123,7 +123,7 @@ private:
         match_.reader()(0, frame.data(), frame.size());
         match_.match(1);
         require(match_.run_from(0, 1).empty() || intact, "only the batch matches it", frame);
-        mixed_.read(0, frame.data(), frame.size());
+        mixed_.reader()(0, frame.data(), frame.size());
         mixed_.match(1);
         require(mixed_.run_from(0, 1).empty() || (found.tag != nullptr && found.intact), "only the batch matches it",
                 frame);

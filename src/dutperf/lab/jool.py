@@ -26,8 +26,6 @@ from dutperf.lab.addresses import (
 from dutperf.lab.definition import Lab
 from dutperf.lab.guest import machine, packages
 from dutperf.lab.guest.machine import PORTS, GuestOptions, Software
-from dutperf.lab.guest.packages import Jool, Kernel
-from dutperf.lab.netns import TESTER_PORTS
 from dutperf.lab.site import Site
 
 INSTANCE = "dutperf"
@@ -46,14 +44,12 @@ class StatefulOptions(GuestOptions):
 def stateless(site: Site, options: GuestOptions) -> dict[str, Any]:
     """Boot the machine with ``jool_siit``; returns the tester's configuration."""
     mappings = [{"ipv6 prefix": f"{ipv6}/128", "ipv4 prefix": f"{ipv4}/32"} for ipv4, ipv6 in siit_mappings()]
-    jool = start(site, options, "jool_siit", {"eamt": mappings})
-    left, right = translated_sides(LEFT.tester4, RIGHT_SEEN_FROM_LEFT)
-    return configuration(site, options, "jool_siit", jool, (left, right))
+    return boot(site, options, "jool_siit", {"eamt": mappings}, translated_sides(LEFT.tester4, RIGHT_SEEN_FROM_LEFT))
 
 
 def stateful(site: Site, options: StatefulOptions) -> dict[str, Any]:
     """Boot the machine with ``jool``; returns the tester's configuration."""
-    (outside,) = outside_pool(1)
+    (outside,), life_s = outside_pool(1), options.udp_timeout_s
     pool = [
         {"protocol": protocol, "prefix": f"{outside}/32", "port range": "1024-65535"}
         for protocol in ("TCP", "UDP", "ICMP")
@@ -61,13 +57,11 @@ def stateful(site: Site, options: StatefulOptions) -> dict[str, Any]:
     settings = {
         "global": {
             "pool6": NAT64_PREFIX,
-            "udp-timeout": f"0:{options.udp_timeout_s // 60}:{options.udp_timeout_s % 60}",
+            "udp-timeout": f"{life_s // 3600}:{life_s // 60 % 60:02}:{life_s % 60:02}",
         },
         "pool4": pool,
     }
-    jool = start(site, options, "jool", settings)
-    left, right = translated_sides(outside, RIGHT_BEHIND_NAT64)
-    made = configuration(site, options, "jool", jool, (left, right))
+    made = boot(site, options, "jool", settings, translated_sides(outside, RIGHT_BEHIND_NAT64))
     count = f"jool -i {INSTANCE} stats display --all | sed -n 's/^JSTAT_SESSIONS: //p'"
     clear = f"jool instance remove {INSTANCE}; jool file handle /{CONFIGURATION}"
     made["dut"]["commands"] |= {
@@ -77,40 +71,37 @@ def stateful(site: Site, options: StatefulOptions) -> dict[str, Any]:
     return {**made, "stateful": {"timeout_s": options.udp_timeout_s}, "dut": made["dut"] | {"outside": [outside]}}
 
 
-def start(site: Site, options: GuestOptions, program: str, settings: dict[str, Any]) -> Jool:
-    """Boot the machine with Jool's ``program`` and its module; returns what it is."""
-    kernel = packages.kernel(packages.cache())
-    jool = packages.jool(packages.cache(), kernel)
+def boot(
+    site: Site,
+    options: GuestOptions,
+    program: str,
+    settings: dict[str, Any],
+    sides: tuple[dict[str, object], dict[str, object]],
+) -> dict[str, Any]:
+    """Boot the machine with Jool's ``program`` and its module; returns the tester's configuration."""
+    kernel = packages.kernel()
+    jool = packages.jool(kernel)
     own = (*LEFT.ip6(PORTS[0]), *RIGHT.ip4(PORTS[1]), *RIGHT.ip6(PORTS[1]))
     text = {"instance": INSTANCE, "framework": "netfilter", **settings}
     software = Software(
         set_up=f"{machine.routing(own, options.mtu)}{program} file handle /{CONFIGURATION}\n",
-        module_files=[file for file in jool.modules if file.stem in ("jool_common", program)],
+        modules=[file for file in jool.modules if file.stem in ("jool_common", program)],
         programs=[jool.program(program)],
         places=jool.libraries,
         files={CONFIGURATION: json.dumps(text)},
     )
     machine.start(site, options, kernel, software)
-    return jool
-
-
-def configuration(
-    site: Site, options: GuestOptions, program: str, jool: Jool, sides: tuple[dict[str, object], dict[str, object]]
-) -> dict[str, Any]:
-    """The tester's configuration, and what the results say of Jool."""
-    left, right = ({"port": port, **side} for port, side in zip(TESTER_PORTS, sides, strict=True))
+    left, right = sides
     switch = f"{program} -i {INSTANCE} global update manually-enabled"
-    reset = machine.reset(site, options.reset_s, stop=f"{switch} false", start=f"{switch} true")
-    kernel: Kernel = packages.kernel(packages.cache())
     return {
         "engine": {"dut_cores": [site.dut_core]},
-        "left": left,
-        "right": right,
+        "left": {"port": "tl", **left},
+        "right": {"port": "tr", **right},
         "dut": {
             "name": f"Jool {'SIIT' if program == 'jool_siit' else 'NAT64'}",
             "version": jool.version,
             **machine.identity(options, kernel, site),
-            "commands": {"reset": reset},
+            "commands": {"reset": machine.reset(site, options.reset_s, stop=f"{switch} false", start=f"{switch} true")},
         },
     }
 
@@ -120,14 +111,14 @@ LABS = (
         name="jool-siit",
         summary="Jool, a stateless NAT64 (SIIT) in the kernel of an emulated machine",
         options=GuestOptions,
-        programs=machine.PROGRAMS,
+        programs=packages.PROGRAMS,
         build=stateless,
     ),
     Lab(
         name="jool-nat64",
         summary="Jool, a stateful NAT64 in the kernel of an emulated machine",
         options=StatefulOptions,
-        programs=machine.PROGRAMS,
+        programs=packages.PROGRAMS,
         build=stateful,
     ),
 )

@@ -56,11 +56,11 @@ def copy_with_links(path: Path, root: Path, place: Path | None = None) -> None:
 
 def install_modules(root: Path, modules: Path, names: Iterable[str], more: Iterable[Path] = ()) -> None:
     """The named modules of ``modules``, a kernel's directory, with those that they depend on, and the tables by which
-    ``modprobe`` finds these; ``more``: files of further modules."""
+    ``modprobe`` finds these; ``more``: files of further modules. Raises KeyError if there is no module of a name."""
     others = {_named(path.stem): path for path in more}
     files = {_named(path.stem): path for path in modules.rglob("*.ko")} | others
-    wanted = [name for name in map(_named, (*names, *others)) if name in files]
-    needed = {file for name in wanted for file in (files[name], *(files[one] for one in _dependencies(name, files)))}
+    wanted = {*map(_named, names), *others}
+    needed = {files[one] for name in wanted for one in (name, *_dependencies(name, files))}
     target = root / "lib/modules" / modules.name
     target.mkdir(parents=True)
     lists = {modules / f"modules.{kind}" for kind in ("builtin", "builtin.modinfo", "order")}

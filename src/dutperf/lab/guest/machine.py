@@ -8,7 +8,6 @@ results name. The whole machine runs on the DUT's core.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +17,9 @@ from pydantic import Field
 
 from dutperf.lab.definition import ResetOptions
 from dutperf.lab.errors import LabError
-from dutperf.lab.guest import initramfs, packages, shell
+from dutperf.lab.guest import initramfs, shell
 from dutperf.lab.guest.packages import Kernel
-from dutperf.lab.netns import DUT_PORTS, NEIGHBOUR_LIFE_S, run
+from dutperf.lab.netns import DUT_PORTS, NEIGHBOUR_LIFE_S, run, standalone
 from dutperf.lab.site import Site, await_start
 
 Accelerator = Literal["kvm", "tcg"]
@@ -76,10 +75,8 @@ class Software:
     """What a guest has besides busybox, and the script that sets it up."""
 
     set_up: str
-    modules: tuple[str, ...] = ()
-    """Of its kernel."""
-    module_files: Sequence[Path] = ()
-    """Others."""
+    modules: Sequence[Path] = ()
+    """Files of modules, besides its kernel's."""
     programs: Sequence[Path] = ()
     places: Sequence[Path] = ()
     """Where the libraries of the programs may be, besides the usual places."""
@@ -124,9 +121,8 @@ def build(directory: Path, kernel: Kernel, software: Software) -> Path:
     initramfs.lay_out(root)
     busybox = Path(run(["sh", "-c", "command -v busybox"]).strip())
     initramfs.install_busybox(root, busybox)
-    modules = (*DRIVERS, *software.modules)
-    initramfs.install_modules(root, kernel.modules, modules, software.module_files)
-    loaded = (*DRIVERS, *software.modules, *(file.stem for file in software.module_files))
+    initramfs.install_modules(root, kernel.modules, DRIVERS, software.modules)
+    loaded = (*DRIVERS, *(file.stem for file in software.modules))
     init = INIT.replace("MODULES", " ".join(loaded)).replace("READY", READY).replace("FAILED", FAILED)
     initramfs.write_script(root / "init", init)
     initramfs.write_script(root / "usr/local/bin/agent", shell.AGENT)
@@ -175,7 +171,7 @@ def _taps() -> tuple[str, str]:
 
 def ask(site: Site, script: str) -> list[str]:
     """The command that runs a script in the guest and prints what it says."""
-    return [sys.executable, "-I", "-S", str(Path(shell.__file__)), str(site.directory / "shell"), script]
+    return standalone(shell, str(site.directory / "shell"), script)
 
 
 FORWARDING = ("ipv4/ip_forward", "ipv6/conf/all/forwarding")
@@ -214,6 +210,3 @@ def identity(options: GuestOptions, kernel: Kernel, site: Site) -> dict[str, Any
         "machine": f"one processor, {MEMORY_MB} MB, virtio-net, by {EMULATIONS[options.chosen()]}",
         "cores": [site.dut_core],
     }
-
-
-PROGRAMS = packages.PROGRAMS

@@ -58,7 +58,7 @@ class Kernel:
     @property
     def modules(self) -> Path:
         """Directory of its modules."""
-        return next(path for path in _libraries(self.root, f"modules/{self.release}") if (path / "kernel").is_dir())
+        return next(self.root.glob(f"**/lib/modules/{self.release}/kernel")).parent
 
 
 @dataclass(frozen=True)
@@ -83,30 +83,29 @@ class Jool:
         return [path.parent for path in sorted(self.root.rglob("libnl-3.so.200"))]
 
 
-def kernel(directory: Path) -> Kernel:
+def kernel() -> Kernel:
     """Debian's kernel.
 
     Raises:
         LabError: it cannot be downloaded.
     """
-    with _kept(directory / "kernel") as fresh:
+    with _kept(target := cache() / "kernel") as fresh:
         if fresh is not None:
             _say("downloading Debian's kernel, once")
             _unpack(_download(fresh, [_current(KERNEL)]), fresh)
-    return Kernel(directory / "kernel")
+    return Kernel(target)
 
 
-def jool(directory: Path, built_for: Kernel) -> Jool:
+def jool(built_for: Kernel) -> Jool:
     """Jool, built for this kernel: about a minute and a half, once.
 
     Raises:
         LabError: it cannot be downloaded, or built.
     """
-    with _kept(directory / f"jool-{built_for.release}") as fresh:
+    with _kept(root := cache() / f"jool-{built_for.release}") as fresh:
         if fresh is not None:
             _say("downloading and building Jool, once: a minute or two")
             _build(fresh, built_for)
-    root = directory / f"jool-{built_for.release}"
     return Jool(root, (root / "version").read_text().strip())
 
 
@@ -170,10 +169,6 @@ def _run(argv: list[str], directory: Path, what: str) -> None:
     if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"]
         raise LabError(f"{what}: {lines[-1]}")
-
-
-def _libraries(root: Path, below: str) -> list[Path]:
-    return [path for place in ("lib", "usr/lib") if (path := root / place / below).exists()]
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from tabulate import tabulate
 
 import dutperf
 from dutperf.report import drawing
-from dutperf.results.charts import Chart, Curve
+from dutperf.results.charts import Chart, line
 
 LOADS = (0, 10, 25, 50, 75, 90, 100, 110, 120)
 PATTERNS = ("constant", "poisson")
@@ -207,7 +207,7 @@ def _chart(
         loads = one.loads[pattern].loads if pattern in one.loads else ()
         points = [(at.share_percent, figure(at)) for at in loads if at.delay_us]
         if points:
-            curves.append(Curve(dut, tuple(x for x, _ in points), tuple(y for _, y in points)))
+            curves.append(line(dut, points))
     return Chart(
         name=name,
         title=f"{label.partition(',')[0].capitalize()} over the load, {pattern} traffic",

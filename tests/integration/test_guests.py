@@ -49,7 +49,7 @@ FIRST = {
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
     """What is downloaded and built once."""
-    packages.jool(packages.cache(), packages.kernel(packages.cache()))
+    packages.jool(packages.kernel())
 
 
 def passes(both: Stations, name: str) -> bool:

@@ -80,6 +80,12 @@ def siit_mappings() -> list[tuple[str, str]]:
     return left + right
 
 
+def routed_sides(version: int) -> tuple[dict[str, object], dict[str, object]]:
+    """The tester's configuration of its sides, without the ports, beside a router, with ``version`` in the
+    foreground."""
+    return {"version": version, **LEFT.ipv4, **LEFT.ipv6}, {"version": version, **RIGHT.ipv4, **RIGHT.ipv6}
+
+
 def translated_sides(left_seen_as: str, right_seen_as: str) -> tuple[dict[str, object], dict[str, object]]:
     """The tester's configuration of its sides, without the ports, beside a translator: IPv6 on the left,
     IPv4 on the right, and IPv6 on both for the background."""

@@ -45,6 +45,10 @@ class ResetOptions(LabOptions):
     reset_s: Annotated[float, Field(gt=0, le=3600, description="duration of a reset, in s")] = 0.5
 
 
+Cores = Annotated[
+    int, Field(ge=1, le=64, description="cores of the DUT; a hash of addresses and ports selects one for a flow")
+]
+"""Option of labs whose DUT may have several."""
 OptionsT = TypeVar("OptionsT", bound=LabOptions)
 
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from dutperf.lab import filters
-from dutperf.lab.addresses import LEFT, RIGHT
+from dutperf.lab.addresses import LEFT, RIGHT, routed_sides
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.netns import DUT_PORTS
 from dutperf.lab.site import Site
@@ -67,10 +67,11 @@ def build(version: Literal[4, 6], site: Site, options: RouterOptions) -> dict[st
         site.dut.ip(*side.ip4(port), *side.ip6(port))
     if options.rules():
         site.dut.nft(ruleset(options.rules()))
+    left, right = routed_sides(version)
     return {
         "engine": {"dut_cores": [site.dut_core]},
-        "left": {"port": "tl", "version": version, **LEFT.ipv4, **LEFT.ipv6},
-        "right": {"port": "tr", "version": version, **RIGHT.ipv4, **RIGHT.ipv6},
+        "left": {"port": "tl", **left},
+        "right": {"port": "tr", **right},
         "dut": {
             **identity(version, site.dut_core, options),
             "commands": {"reset": reset(site, options.reset_s), "filters": filtered(site), **losses(site, options)},

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from dutperf.lab.addresses import LEFT, RIGHT
+from dutperf.lab.addresses import LEFT, RIGHT, routed_sides
 from dutperf.lab.definition import Lab
 from dutperf.lab.guest import machine, packages
 from dutperf.lab.guest.machine import PORTS, GuestOptions, Software
-from dutperf.lab.netns import TESTER_PORTS
 from dutperf.lab.site import Site
 from dutperf.lab.transparent import Version
 
@@ -24,17 +23,14 @@ class KernelOptions(GuestOptions):
 
 def build(site: Site, options: KernelOptions) -> dict[str, Any]:
     """Boot the machine; returns the tester's configuration."""
-    kernel = packages.kernel(packages.cache())
+    kernel = packages.kernel()
     own = (line for side, port in zip((LEFT, RIGHT), PORTS, strict=True) for line in (*side.ip4(port), *side.ip6(port)))
     machine.start(site, options, kernel, Software(set_up=machine.routing(own, options.mtu)))
-    left, right = (
-        {"port": port, "version": options.version, **side.ipv4, **side.ipv6}
-        for port, side in zip(TESTER_PORTS, (LEFT, RIGHT), strict=True)
-    )
+    left, right = routed_sides(options.version)
     return {
         "engine": {"dut_cores": [site.dut_core]},
-        "left": left,
-        "right": right,
+        "left": {"port": "tl", **left},
+        "right": {"port": "tr", **right},
         "dut": {
             "name": f"Linux IPv{options.version} router",
             "version": kernel.release,
@@ -48,6 +44,6 @@ LAB = Lab(
     name="kernel-vm",
     summary="Debian's kernel as a router in an emulated machine",
     options=KernelOptions,
-    programs=machine.PROGRAMS,
+    programs=packages.PROGRAMS,
     build=build,
 )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from dutperf.lab.definition import Lab, ResetOptions
+from dutperf.lab.definition import Cores, Lab, ResetOptions
 from dutperf.lab.netns import DUT_PORTS, TESTER_PORTS
 from dutperf.lab.site import Site
 from dutperf.lab.transparent import TransparentOptions, tester_sides
@@ -22,9 +22,7 @@ class BridgeOptions(TransparentOptions, ResetOptions):
     ageing_s: Annotated[
         float, Field(ge=0.01, le=1_000_000, description="life of a learned address without a frame from it, in s")
     ] = 300
-    cores: Annotated[
-        int, Field(ge=1, le=64, description="cores of the DUT; a hash of addresses and ports selects one for a flow")
-    ] = 1
+    cores: Cores = 1
 
 
 def build(site: Site, options: BridgeOptions) -> dict[str, Any]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from dutperf.lab.errors import LabError
 
@@ -39,6 +41,12 @@ def run(argv: Sequence[str], stdin: str = "") -> str:
         complaint = (done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"]
         raise LabError(f"{' '.join(argv[:6])} failed: {complaint[0]}")
     return done.stdout
+
+
+def standalone(program: ModuleType, *argv: str) -> list[str]:
+    """The command line of a module that is a program of its own and imports nothing of this package: without
+    site-packages, so that it starts fast."""
+    return [sys.executable, "-I", "-S", str(program.__file__), *argv]
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,15 @@ table the kernel evicts connections without a reverse frame, so a capacity shows
 from __future__ import annotations
 
 import platform
-import sys
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from dutperf.lab import conntrack, kernel_router
-from dutperf.lab.addresses import LEFT, POOL_SIZE, RIGHT, outside_pool
-from dutperf.lab.definition import Lab, ResetOptions
+from dutperf.lab.addresses import LEFT, POOL_SIZE, RIGHT, outside_pool, routed_sides
+from dutperf.lab.definition import Cores, Lab, ResetOptions
 from dutperf.lab.errors import LabError
-from dutperf.lab.netns import DUT_PORTS, Namespace
+from dutperf.lab.netns import DUT_PORTS, Namespace, standalone
 from dutperf.lab.site import Site
 
 
@@ -76,9 +74,7 @@ class ConntrackOptions(ResetOptions):
 class NatOptions(ConntrackOptions):
     """Also the cores."""
 
-    cores: Annotated[
-        int, Field(ge=1, le=64, description="cores of the DUT; a hash of addresses and ports selects one for a flow")
-    ] = 1
+    cores: Cores = 1
 
 
 def build(site: Site, options: NatOptions) -> dict[str, Any]:
@@ -90,10 +86,11 @@ def build(site: Site, options: NatOptions) -> dict[str, Any]:
         site.dut.ip(*side.ip4(port), *side.ip6(port))
     start_nat(site.dut, options)
     release = platform.release()
+    left, right = routed_sides(4)
     return {
         "engine": {"dut_cores": list(cores)},
-        "left": {"port": "tl", "version": 4, **LEFT.ipv4, **LEFT.ipv6},
-        "right": {"port": "tr", "version": 4, **RIGHT.ipv4, **RIGHT.ipv6},
+        "left": {"port": "tl", **left},
+        "right": {"port": "tr", **right},
         "stateful": stateful(options),
         "dut": {
             "name": "Linux NAT44",
@@ -169,7 +166,7 @@ def connection_commands(dut: Namespace) -> dict[str, list[str]]:
     """The DUT's commands for its connections and its losses."""
 
     def ask(task: str) -> list[str]:
-        return [sys.executable, "-I", "-S", str(Path(conntrack.__file__)), task]
+        return standalone(conntrack, task)
 
     lost = (
         'nft list counter ip nat reverse_no_connection | awk \'$1 == "packets" { print "reverse no_connection", $2 }\''

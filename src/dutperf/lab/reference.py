@@ -27,6 +27,7 @@ from dutperf.lab.addresses import (
     RIGHT_SEEN_FROM_LEFT_NET,
     Side,
     outside_pool,
+    routed_sides,
     siit_mappings,
     translated_sides,
 )
@@ -214,8 +215,7 @@ def sides_of_tester(kind: Kind) -> tuple[dict[str, Any], dict[str, Any]]:
     if kind in seen_as:
         left, right = seen_as[kind]
         return translated_sides(left, right)
-    version = 6 if kind == "ipv6" else 4
-    return {"version": version, **LEFT.ipv4, **LEFT.ipv6}, {"version": version, **RIGHT.ipv4, **RIGHT.ipv6}
+    return routed_sides(6 if kind == "ipv6" else 4)
 
 
 def identity(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:

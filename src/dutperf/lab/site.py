@@ -248,19 +248,23 @@ class Site:
     def add_switch(self, mtu: int, cores: Collection[int]) -> None:
         """Create both namespaces and the cables between them; the DUT's ports are up, its kernel sends nothing of
         its own, and what it receives is processed on ``cores``."""
-        prepare_quiet(self.tester)
-        prepare_quiet(self.dut)
-        connect(self.tester, self.dut, mtu)
-        finish_tester(self.tester)
-        send_whole_frames(self.dut)
+        self._add_quiet(mtu)
         self.dut.ip(*(f"link set {port} up" for port in DUT_PORTS))
         confine(self.dut, cores)
 
     def add_program_dut(self, mtu: int) -> None:
         """Create both namespaces and the cables between them, for a DUT that is a program with packet
         sockets."""
-        self.add_switch(mtu, [self.dut_core])
+        self._add_quiet(mtu)
         hand_to_program(self.dut, DUT_PORTS)
+        confine(self.dut, [self.dut_core])
+
+    def _add_quiet(self, mtu: int) -> None:
+        prepare_quiet(self.tester)
+        prepare_quiet(self.dut)
+        connect(self.tester, self.dut, mtu)
+        finish_tester(self.tester)
+        send_whole_frames(self.dut)
 
     def add_memory_dut(self) -> None:
         """Create both namespaces without cables, for a DUT and a tester that share memory."""

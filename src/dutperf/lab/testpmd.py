@@ -8,7 +8,6 @@ A frame that finds the other end's ring full is lost; testpmd's counters show it
 from __future__ import annotations
 
 import platform
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +16,7 @@ from pydantic import Field
 from dutperf.lab import telemetry
 from dutperf.lab.definition import Lab
 from dutperf.lab.memif import memory_ports
+from dutperf.lab.netns import standalone
 from dutperf.lab.site import Site, await_start
 from dutperf.lab.transparent import TransparentOptions, tester_sides
 
@@ -99,7 +99,7 @@ def command_line(site: Site, options: TestpmdOptions) -> list[str]:
 
 def losses(site: Site) -> list[str]:
     """The command that prints how many frames testpmd received and did not forward, by direction."""
-    return [sys.executable, "-I", "-S", str(Path(telemetry.__file__)), str(site.directory)]
+    return standalone(telemetry, str(site.directory))
 
 
 def version(site: Site) -> str:

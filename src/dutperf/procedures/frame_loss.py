@@ -104,8 +104,6 @@ class FrameLoss(Procedure[FrameLossConditions]):
         PlanError: no rate to begin with, a step that is too wide, or rates that are not possible.
     """
 
-    event = "series"
-
     def __init__(self, plan: Plan[FrameLossConditions]) -> None:
         super().__init__(plan)
         self._rates = {case: rates_of(plan.conditions, plan.maximum_fps(case)) for case in self.cases}

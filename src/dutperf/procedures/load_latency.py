@@ -24,7 +24,7 @@ from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.rates import rate_of, throughput_otherwise
 from dutperf.results import charts, deviations, points
-from dutperf.results.charts import Chart, Curve
+from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials, cell
@@ -128,8 +128,6 @@ class LoadLatency(Procedure[LoadLatencyConditions]):
     Raises:
         PlanError: no throughput is known, or loads that are not possible.
     """
-
-    event = "loads"
 
     def __init__(self, plan: Plan[LoadLatencyConditions]) -> None:
         super().__init__(plan)
@@ -278,7 +276,7 @@ def _row(at: AtLoad) -> Row:
 
 def _delay_chart(points: Sequence[LoadLatencyPoint]) -> Chart:
     curves = [
-        _curve(point, label, several=len(points) > 1, values=delays)
+        charts.line(charts.of_case(point.case, label, several=len(points) > 1), delays)
         for point in points
         for name, label in (
             ("min", "minimum"),
@@ -305,7 +303,7 @@ def _delay_chart(points: Sequence[LoadLatencyPoint]) -> Chart:
 
 def _loss_chart(points: Sequence[LoadLatencyPoint]) -> Chart:
     curves = [
-        _curve(point, str(direction), several=len(points) > 1, values=losses)
+        charts.line(charts.of_case(point.case, str(direction), several=len(points) > 1), losses)
         for point in points
         for direction in (point.loads[0].loss_ratio if point.loads else ())
         if (
@@ -324,12 +322,6 @@ def _loss_chart(points: Sequence[LoadLatencyPoint]) -> Chart:
         curves=tuple(curves),
         x_range=(0, None),
         y_range=(0, None),
-    )
-
-
-def _curve(point: LoadLatencyPoint, label: str, *, several: bool, values: Sequence[tuple[float, float]]) -> Curve:
-    return Curve(
-        f"{point.case}, {label}" if several else label, tuple(x for x, _ in values), tuple(y for _, y in values)
     )
 
 

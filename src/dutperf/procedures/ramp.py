@@ -366,7 +366,7 @@ def _loss_chart(points: Sequence[RampPoint]) -> Chart:
     for point in points:
         for direction in point.parts[0].sent if point.parts else ():
             loss = [(part.load.value, 100 * part.loss_ratio[direction]) for part in point.parts]
-            curves.append(_curve(_label(point, direction, several=len(points) > 1), loss))
+            curves.append(charts.line(charts.of_case(point.case, str(direction), several=len(points) > 1), loss))
         highest = max((y for curve in curves for y in curve.y), default=0.0)
         curves += _first_loss_line(point, (0.0, highest), several=len(points) > 1)
     return Chart(
@@ -383,7 +383,7 @@ def _loss_chart(points: Sequence[RampPoint]) -> Chart:
 
 def _delay_chart(points: Sequence[RampPoint]) -> Chart:
     curves = [
-        _curve(_label(point, label, several=len(points) > 1), delays)
+        charts.line(charts.of_case(point.case, label, several=len(points) > 1), delays)
         for point in points
         for name, label in (("p50", "median"), ("p99", "99th percentile"), ("max", "maximum"))
         if (delays := [(one.load.value, us) for one in point.parts if (us := one.worst_us(name)) is not None])
@@ -406,16 +406,8 @@ def _delay_chart(points: Sequence[RampPoint]) -> Chart:
 def _first_loss_line(point: RampPoint, ends: tuple[float, float], *, several: bool) -> list[Curve]:
     """A vertical line."""
     first_fps = point.first_loss_fps.median
-    label = _label(point, "first loss", several=several)
+    label = charts.of_case(point.case, "first loss", several=several)
     return [] if first_fps is None else [Curve(label, (first_fps, first_fps), ends, kind="reference")]
-
-
-def _curve(label: str, values: Sequence[tuple[int, float]]) -> Curve:
-    return Curve(label, tuple(float(x) for x, _ in values), tuple(y for _, y in values))
-
-
-def _label(point: RampPoint, label: str, *, several: bool) -> str:
-    return f"{point.case}, {label}" if several else str(label)
 
 
 def point(recorded: Recorded) -> RampPoint:

@@ -87,10 +87,19 @@ def with_bars(label: str, figures: Iterable[tuple[float, Figure]]) -> Curve:
     return Curve(label, tuple(x for x, *_ in points), tuple(median for _, median, *_ in points), bars)
 
 
+def line(label: str, points: Sequence[tuple[float, float]]) -> Curve:
+    """A curve through these points."""
+    return Curve(label, tuple(float(x) for x, _ in points), tuple(y for _, y in points))
+
+
+def of_case(case: Case, label: str, *, several: bool) -> str:
+    """The label of a case's curve, which names the case where the chart has ``several``."""
+    return f"{case}, {label}" if several else label
+
+
 def over_repetitions(label: str, values: Sequence[float | None]) -> Curve:
     """The value of each repetition, counted from 1; those without one are left out."""
-    points = [(float(number), value) for number, value in enumerate(values, start=1) if value is not None]
-    return Curve(label, tuple(x for x, _ in points), tuple(y for _, y in points))
+    return line(label, [(number, value) for number, value in enumerate(values, start=1) if value is not None])
 
 
 def repetitions(

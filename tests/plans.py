@@ -29,7 +29,11 @@ from dutperf.model import (
     VaryingField,
 )
 from dutperf.procedures import (
+    address_ageing,
+    address_capacity,
+    address_learning_rate,
     back_to_back,
+    broadcast,
     frame_loss,
     latency,
     load_latency,
@@ -43,7 +47,7 @@ from dutperf.procedures import (
 )
 from dutperf.run import campaign
 from dutperf.run.campaign import Observer, Plan, Status, Summary
-from dutperf.run.testbench import StatefulPhases
+from dutperf.run.testbench import StatefulPhases, SwitchTrials
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import Duration, Rate, Repetitions
 from dutperf.setup.dut import ByCause
@@ -108,6 +112,15 @@ NAT44 = {
 }
 
 
+SWITCH = {
+    "ports": {
+        name: {"port": f"eth{number}", "version": 4, "ipv4": f"198.18.0.{1 + number}/24"}
+        for number, name in enumerate("abc", 1)
+    },
+    "paths": "mesh",
+}
+
+
 class Everything(
     throughput.ThroughputConditions,
     frame_loss.FrameLossConditions,
@@ -120,6 +133,10 @@ class Everything(
     stateful.Validated,
     table_capacity.CapacityConditions,
     teardown_rate.TeardownConditions,
+    address_capacity.AddressCapacityConditions,
+    address_learning_rate.LearningRateConditions,
+    address_ageing.AgeingConditions,
+    broadcast.BroadcastConditions,
 ):
     """What any procedure may be measured for, to be narrowed to one of them."""
 
@@ -150,6 +167,8 @@ def plan(media_fps: int | None = None, **conditions: Any) -> Plan[Everything]:
         dut_reset=Resets(),
         dut_connections=Clears(),
         stateful=StatefulPhases(configuration.parse(NAT44, "test")),
+        clear_addresses=lambda: None,
+        switching=SwitchTrials(configuration.parse(SWITCH, "test")),
     )
 
 

@@ -21,6 +21,7 @@ from dutperf.journal import JOURNAL, ResultEvent, ResumedJournal, TrialEvent
 from dutperf.run.campaign import Plan, Summary
 from dutperf.setup.conditions import Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
+from dutperf.tester.simulated_switch import AddressTable
 from plans import Log, measure, plan, resume
 
 _AT_THROUGHPUT: dict[str, Any] = {"throughput_from": {84: 60_000, 128: 50_000}}
@@ -38,6 +39,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "establishment-rate": {"max_rate": Rate.parse("70k"), "resolution": Rate.parse("5%")},
     "table-capacity": {"max_rate": Rate.parse("70k"), "first_connections": 1_000, "most_connections": 4_000},
     "teardown-rate": {},
+    "address-capacity": {"first_addresses": 100, "most_addresses": 2_000},
+    "address-learning-rate": {"max_rate": Rate.parse("10k"), "resolution": Rate.parse("5%")},
+    "address-ageing": {"duration_s": 3},
+    "broadcast": {"max_rate": Rate.parse("70k"), "resolution": Rate.parse("5%")},
 }
 """What each procedure needs."""
 
@@ -47,15 +52,17 @@ def a_plan(name: str = "throughput") -> Plan:
     return plan(**{"frame_sizes": (84, 128), "repetitions": 5, "duration_s": 0.5, "seed": 3} | OPTIONS[name])
 
 
-STATEFUL = ("establishment-rate", "table-capacity", "teardown-rate")
+TABLE = AddressTable(size=1_234, learning_aps=5_432, ageing_s=2)
+OF_SWITCHES = ("address-capacity", "address-learning-rate", "address-ageing", "broadcast")
+IN_PHASES = ("establishment-rate", "table-capacity", "teardown-rate", *OF_SWITCHES)
 
 
 def a_tester(events: list[journal.Event], name: str = "throughput") -> SimulatedTester:
     """A DUT that loses at random and a tester that is disturbed at times, as they are after the
     trials of ``events`` that have a result. Trials in phases have no chance in them: how many phases
     were run does not follow from the journal."""
-    if name in STATEFUL:
-        return SimulatedTester(SimulatedDut(capacity_fps=54_321))
+    if name in IN_PHASES:
+        return SimulatedTester(SimulatedDut(capacity_fps=54_321, addresses=TABLE))
     trials = [
         event.trial
         for event, following in itertools.pairwise(events)

@@ -12,10 +12,14 @@ import pytest
 
 from documented import CONFIG
 from dutperf import lab
+from dutperf.lab import transparent
 from dutperf.run import testbench
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from dutperf.tester.simulated_switch import AddressTable
 
-DUT = SimulatedDut(capacity_fps=40_000, queue_frames=100, delay_us=80, jitter_us=5)
+DUT = SimulatedDut(
+    capacity_fps=40_000, queue_frames=100, delay_us=80, jitter_us=5, addresses=AddressTable(size=5000, ageing_s=5)
+)
 
 SIDES: dict[str, dict[str, Any]] = {
     "siit": {
@@ -54,9 +58,12 @@ class Labs:
         self.up += 1
         stateful = {"clear_connections": "true"} if "nat" in name else {}
         filters = {"filters": "echo permit all"} if name.startswith("kernel") else {}
+        sides = SIDES.get(name.rpartition("-")[2].replace("nat44", "ipv4"), SIDES["siit"])
+        if (ports := int(options.get("ports", 2))) > 2:
+            sides = transparent.tester_ports(transparent.cables(ports), 4)
         try:
             yield {
-                **SIDES.get(name.rpartition("-")[2].replace("nat44", "ipv4"), SIDES["siit"]),
+                **sides,
                 "dut": {"name": name, "commands": {"reset": "true", **filters, **stateful}},
             }
         finally:

@@ -5,6 +5,7 @@
 #   four_ports.sh router NAME             the kernel routes IPv4 between four networks
 #   four_ports.sh bridge NAME             the kernel bridges
 #   four_ports.sh hub NAME                the same without learning: each frame leaves by all other ports
+#   four_ports.sh cables NAME             only cables: for a switch that is a program
 #   four_ports.sh lose NAME FROM TO N     the router drops every N-th frame from the port FROM to TO, and counts those that it drops
 #   four_ports.sh astray NAME TO OUT      the bridge sends frames for the tester's port TO out of the port OUT
 #   four_ports.sh down NAME
@@ -34,6 +35,9 @@ case $what in
             ip -n "$dut" address add "198.18.$number.1/24" dev "d$port"
             number=$((number + 1))
         done
+        ;;
+    cables)
+        cables
         ;;
     bridge | hub)
         cables

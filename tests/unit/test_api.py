@@ -34,6 +34,7 @@ from dutperf.run import suite
 from dutperf.run.suite import SuiteSummary
 from dutperf.setup.option import offered
 from dutperf.statistics.stopping import Auto
+from plans import SWITCH
 from virtual import Labs
 
 QUICK: dict[str, Any] = {"duration_s": 0.5, "drain_s": 0, "repetitions": 2}
@@ -291,6 +292,8 @@ def test_every_procedure_has_typed_rows(definition: Any, tmp_path: Path) -> None
     given = {name: value for name, value in usual.items() if name in known}
     stateful = {**documented.CONFIG, "dut": {"commands": {"clear_connections": "true"}}}
     source: dict[str, Any] = {"config": stateful} if "preliminary_rate" in known or "reply_share" in known else {}
+    if {"learning_port", "sending_port"} & known:
+        source = {"config": {**SWITCH, "dut": {"commands": {"clear_addresses": "true"}}}}
     result = dutperf.measure(definition.name, tmp_path / "out", **(source or {"lab": "refdut-siit"}), **given)
     table = export.arrow(result.rows())
     assert table.num_rows == len(result.rows()) > 0

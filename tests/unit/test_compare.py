@@ -531,7 +531,9 @@ def test_a_share_of_nothing_is_still_nothing() -> None:
 
 @pytest.mark.parametrize("name", [definition.name for definition in procedures.ALL])
 def test_every_procedure_has_figures_that_its_exports_have(name: str, tmp_path: Path) -> None:
-    dut = SimulatedDut(capacity_fps=54_321, outage_s=(1.2, 1.6) if name == "reset" else None)
+    dut = SimulatedDut(
+        capacity_fps=54_321, addresses=simulated_run.TABLE, outage_s=(1.2, 1.6) if name == "reset" else None
+    )
     summary = measure(SimulatedTester(dut), simulated_run.a_plan(name), tmp_path, name)
     exported = {column for record in tables.records(summary) for column in record}
     figures = [(figure, value) for point in summary.points for _, figure, value in comparison.figures_of(point)]

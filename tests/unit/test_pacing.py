@@ -97,6 +97,7 @@ def test_where_delays_links_or_connections_count_there_is_no_choice() -> None:
         *("latency", "pdv", "ipdv", "ramp", "load-latency"),
         "reset",
         *("establishment-rate", "table-capacity", "teardown-rate"),
+        *("address-capacity", "address-learning-rate", "address-ageing", "broadcast"),
     }
 
 

@@ -86,4 +86,5 @@ def test_a_journal_states_only_conditions_that_its_procedure_uses() -> None:
     assert {"min_rate", "resolution"}.isdisjoint(own["frame-loss"])
     assert ("step" in own["frame-loss"], "step" in own["throughput"]) == (True, False)
     with_maximum = {name for name, stated in own.items() if "max_rate" in stated}
-    assert with_maximum == {"throughput", "frame-loss", "back-to-back", "establishment-rate", "table-capacity"}
+    searches = {"throughput", "establishment-rate", "table-capacity", "address-learning-rate", "broadcast"}
+    assert with_maximum == {*searches, "frame-loss", "back-to-back"}

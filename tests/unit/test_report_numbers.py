@@ -114,7 +114,12 @@ def test_plots_of_results_have_the_summary_s_numbers(name: str, measured: dict[s
 def test_every_procedure_says_the_same_everywhere(name: str, tmp_path: Path) -> None:
     """Page, tables, terminal, exports, JSON and objects of one directory; also where it stands
     alone."""
-    dut = SimulatedDut(capacity_fps=54_321, jitter_us=30, outage_s=(1.2, 1.6) if name == "reset" else None)
+    dut = SimulatedDut(
+        capacity_fps=54_321,
+        addresses=simulated_run.TABLE,
+        jitter_us=30,
+        outage_s=(1.2, 1.6) if name == "reset" else None,
+    )
     summary = measure(SimulatedTester(dut), simulated_run.a_plan(name), tmp_path, name)
     [one] = results.read(tmp_path).measured
     assert one.summary == summary

@@ -790,3 +790,119 @@ class TeardownRateConditions(MeasurementConditions, total=False):
 
 class OfTeardownRate(TeardownRateConditions, OfSetup, total=False):
     """:class:`TeardownRateConditions`, and the setup."""
+
+
+class AddressCapacityConditions(MeasurementConditions, total=False):
+    """Conditions of ``address-capacity``."""
+
+    learning_port: str | None
+    """Port whose addresses the DUT learns (RFC 2889 section 5.7.3). Default: the first of the
+    configuration."""
+    test_port: str | None
+    """Port that sends to these addresses; all others monitor what the DUT floods. Default: the
+    second port."""
+    test_rate: AnyRate
+    """Rate of the test frames, in frames/s."""
+    ageing_s: float
+    """Ageing time of the DUT, within which addresses must be learned and tested; without a
+    command clear_addresses each trial waits for it first (RFC 2889 section 5.7.2; IEEE
+    802.1D: 300)."""
+    first_addresses: int
+    """Addresses to begin with (RFC 2889 section 5.7.2: initial addresses)."""
+    most_addresses: int
+    """Addresses up to which the search goes."""
+    address_error: int
+    """Distance between bounds at which the search ends, in addresses."""
+    learning_rate: AnyRate
+    """Rate of the learning frames, in frames/s: at most the address learning rate (RFC 2889
+    section 5.7.2)."""
+
+
+class OfAddressCapacity(AddressCapacityConditions, OfSetup, total=False):
+    """:class:`AddressCapacityConditions`, and the setup."""
+
+
+class AddressLearningRateConditions(MeasurementConditions, total=False):
+    """Conditions of ``address-learning-rate``."""
+
+    max_rate: AnyRate | None
+    """Highest rate. Default: the media's maximum frame rate; if that is unknown, a search
+    doubles its rate, and series and bursts need this option."""
+    min_rate: AnyRate | None
+    """Lowest rate of the search."""
+    initial_rate: AnyRate | None
+    """Rate to try first."""
+    resolution: AnyRate
+    """Resolution at which the search ends: frames/s, or a share of the maximum rate."""
+    learning_port: str | None
+    """Port whose addresses the DUT learns (RFC 2889 section 5.7.3). Default: the first of the
+    configuration."""
+    test_port: str | None
+    """Port that sends to these addresses; all others monitor what the DUT floods. Default: the
+    second port."""
+    test_rate: AnyRate
+    """Rate of the test frames, in frames/s."""
+    ageing_s: float
+    """Ageing time of the DUT, within which addresses must be learned and tested; without a
+    command clear_addresses each trial waits for it first (RFC 2889 section 5.7.2; IEEE
+    802.1D: 300)."""
+    addresses: int
+    """Addresses that each trial offers: at most the address caching capacity (RFC 2889 section
+    5.8.2)."""
+
+
+class OfAddressLearningRate(AddressLearningRateConditions, OfSetup, total=False):
+    """:class:`AddressLearningRateConditions`, and the setup."""
+
+
+class AddressAgeingConditions(MeasurementConditions, total=False):
+    """Conditions of ``address-ageing``."""
+
+    duration_s: float
+    """Sending time of a trial (RFC 2544 section 24: 60)."""
+    learning_port: str | None
+    """Port whose addresses the DUT learns (RFC 2889 section 5.7.3). Default: the first of the
+    configuration."""
+    test_port: str | None
+    """Port that sends to these addresses; all others monitor what the DUT floods. Default: the
+    second port."""
+    test_rate: AnyRate
+    """Rate of the test frames, in frames/s."""
+
+
+class OfAddressAgeing(AddressAgeingConditions, OfSetup, total=False):
+    """:class:`AddressAgeingConditions`, and the setup."""
+
+
+class BroadcastConditions(MeasurementConditions, total=False):
+    """Conditions of ``broadcast``."""
+
+    duration_s: float
+    """Sending time of a trial (RFC 2544 section 24: 60)."""
+    warm_up_s: float
+    """Send a trial's traffic for so long before it and count none of it, so that the DUT's
+    caches and tables are filled (a preliminary phase)."""
+    ports: Literal["fixed", "increasing", "decreasing", "random"]
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
+    pattern: str
+    """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
+    gaps; or bursts (RFC 2544 section 21)."""
+    burst_rate: AnyRate | None
+    """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
+    loss_tolerance: float
+    """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    max_rate: AnyRate | None
+    """Highest rate. Default: the media's maximum frame rate; if that is unknown, a search
+    doubles its rate, and series and bursts need this option."""
+    min_rate: AnyRate | None
+    """Lowest rate of the search."""
+    initial_rate: AnyRate | None
+    """Rate to try first."""
+    resolution: AnyRate
+    """Resolution at which the search ends: frames/s, or a share of the maximum rate."""
+    sending_port: str | None
+    """Port that sends the broadcasts. Default: the first of the configuration."""
+
+
+class OfBroadcast(BroadcastConditions, OfSetup, total=False):
+    """:class:`BroadcastConditions`, and the setup."""

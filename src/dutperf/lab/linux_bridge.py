@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Linux kernel as a learning bridge of two ports (IEEE 802.1D), without spanning tree."""
+"""The Linux kernel as a learning bridge (IEEE 802.1D) of two to sixteen ports, without spanning tree."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from dutperf.lab import bridge_limit
 from dutperf.lab.definition import Cores, Lab, ResetOptions
-from dutperf.lab.netns import DUT_PORTS, TESTER_PORTS
+from dutperf.lab.netns import TESTER_PORTS, run, standalone
 from dutperf.lab.site import Site
-from dutperf.lab.transparent import TransparentOptions, tester_sides
+from dutperf.lab.transparent import Ports, TransparentOptions, cables, tester_ports, tester_sides
 
 BRIDGE = "bridge"
 
 
 class BridgeOptions(TransparentOptions, ResetOptions):
-    """How long addresses stay in its table, and the cores."""
+    """Ports, size of its address table, how long addresses stay there, and the cores."""
+
+    ports: Ports = 2
+    addresses: Annotated[
+        int,
+        Field(ge=0, lt=2**32, description="addresses that it learns at most, of the tester's ports too; 0: no limit"),
+    ] = 0
 
     ageing_s: Annotated[
         float, Field(ge=0.01, le=1_000_000, description="life of a learned address without a frame from it, in s")
@@ -27,25 +34,32 @@ class BridgeOptions(TransparentOptions, ResetOptions):
 
 def build(site: Site, options: BridgeOptions) -> dict[str, Any]:
     """The DUT as a bridge, and the tester's configuration."""
-    cores = site.dut_cores(options.cores)
-    site.add_switch(options.mtu, cores)
+    cores, ends = site.dut_cores(options.cores), cables(options.ports)
+    site.add_switch(options.mtu, cores, ends)
     site.dut.ip(
         f"link add {BRIDGE} type bridge stp_state 0 mcast_snooping 0",
         f"link set {BRIDGE} mtu {options.mtu} up",
-        *(f"link set {port} master {BRIDGE}" for port in DUT_PORTS),
+        *(f"link set {port} master {BRIDGE}" for _, port in ends),
     )
     site.dut.write({f"/sys/class/net/{BRIDGE}/bridge/ageing_time": round(100 * options.ageing_s)})
+    if options.addresses:
+        run(site.dut.command(standalone(bridge_limit, BRIDGE, str(options.addresses))))
     release = platform.release()
+    two = options.ports == 2
     return {
         "engine": {"dut_cores": list(cores)},
-        **tester_sides(*TESTER_PORTS, options.version),
+        **(tester_sides(*TESTER_PORTS, options.version) if two else tester_ports(ends, options.version)),
         "dut": {
             "name": "Linux bridge",
             "version": release,
             "kernel": release,
             "cores": list(cores),
             "ageing_s": options.ageing_s,
-            "commands": {"reset": reset(site, options.reset_s)},
+            **({"addresses": options.addresses} if options.addresses else {}),
+            "commands": {
+                "reset": reset(site, options.reset_s),
+                "clear_addresses": site.dut.command(["ip", "link", "set", BRIDGE, "type", "bridge", "fdb_flush"]),
+            },
         },
     }
 
@@ -58,7 +72,7 @@ def reset(site: Site, reset_s: float) -> list[str]:
 
 LAB = Lab(
     name="linux-bridge",
-    summary="the Linux kernel as a learning bridge of two ports",
+    summary="the Linux kernel as a learning bridge of two ports or more",
     options=BridgeOptions,
     programs={},
     build=build,

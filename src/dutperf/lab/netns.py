@@ -21,6 +21,8 @@ TESTER_PORTS = ("tl", "tr")
 """The tester's ends of the left and of the right cable."""
 DUT_PORTS = ("dl", "dr")
 """The DUT's ends of the cables."""
+CABLES = tuple(zip(TESTER_PORTS, DUT_PORTS, strict=True))
+"""Both ends of each cable."""
 NEIGHBOUR_LIFE_S = 3600
 """Lifetime of the DUT's neighbour entries without traffic."""
 
@@ -137,24 +139,21 @@ def hand_to_program(namespace: Namespace, ports: Sequence[str]) -> None:
     namespace.nft(f"table netdev discard {{\n{''.join(chains)}}}\n")
 
 
-def finish_tester(tester: Namespace) -> None:
+def finish_tester(tester: Namespace, ports: Sequence[str] = TESTER_PORTS) -> None:
     """Bring the tester's ports up.
 
     They receive by NAPI (``gro on``), in their own queue. Otherwise frames for the tester would share
     the queue of frames for the DUT, and an overloaded DUT would make the *tester* lose frames.
     """
-    hand_to_program(tester, TESTER_PORTS)
-    for port in TESTER_PORTS:
+    hand_to_program(tester, ports)
+    for port in ports:
         run(tester.command(["ethtool", "--features", port, "gro", "on"]))
 
 
-def connect(tester: Namespace, dut: Namespace, mtu: int) -> None:
-    """Create the two cables tl-dl and tr-dr between the namespaces; ``mtu`` in bytes."""
+def connect(tester: Namespace, dut: Namespace, mtu: int, cables: Sequence[tuple[str, str]] = CABLES) -> None:
+    """Create the cables between the namespaces; ``mtu`` in bytes."""
     tester.ip(
-        *(
-            f"link add {near} mtu {mtu} type veth peer name {far} netns {dut.name} mtu {mtu}"
-            for near, far in zip(TESTER_PORTS, DUT_PORTS, strict=True)
-        )
+        *(f"link add {near} mtu {mtu} type veth peer name {far} netns {dut.name} mtu {mtu}" for near, far in cables)
     )
 
 
@@ -182,9 +181,9 @@ def prepare_router(dut: Namespace) -> None:
     })  # fmt: skip
 
 
-def send_whole_frames(dut: Namespace) -> None:
+def send_whole_frames(dut: Namespace, ports: Sequence[str] = DUT_PORTS) -> None:
     """Turn segmentation offloads off on the DUT's ports: only then does the other end receive by NAPI."""
-    for port in DUT_PORTS:
+    for port in ports:
         run(dut.command(["ethtool", "--features", port, "tso", "off", "gso", "off"]))
 
 
@@ -201,7 +200,7 @@ def start_router(dut: Namespace) -> None:
     dut.ip(*(f"link set {port} up" for port in ("lo", *DUT_PORTS)))
 
 
-def confine(dut: Namespace, cores: Collection[int]) -> None:
+def confine(dut: Namespace, cores: Collection[int], ports: Sequence[str] = DUT_PORTS) -> None:
     """Run the DUT kernel's receive processing on ``cores`` (receive packet steering), off the tester's
     cores. Of several, a hash of addresses and ports selects one.
 
@@ -209,7 +208,7 @@ def confine(dut: Namespace, cores: Collection[int]) -> None:
     """
     if (os.cpu_count() or 1) > 1:
         mask = core_mask(cores)
-        dut.write({f"/sys/class/net/{port}/queues/rx-*/rps_cpus": mask for port in DUT_PORTS})
+        dut.write({f"/sys/class/net/{port}/queues/rx-*/rps_cpus": mask for port in ports})
 
 
 def core_mask(cores: Collection[int]) -> str:

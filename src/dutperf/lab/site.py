@@ -25,6 +25,7 @@ from pathlib import Path
 from dutperf.lab.errors import LabError
 from dutperf.lab.hosts import host_of
 from dutperf.lab.netns import (
+    CABLES,
     DUT_PORTS,
     Namespace,
     confine,
@@ -245,12 +246,13 @@ class Site:
         start_router(self.dut)
         confine(self.dut, cores or [self.dut_core])
 
-    def add_switch(self, mtu: int, cores: Collection[int]) -> None:
+    def add_switch(self, mtu: int, cores: Collection[int], cables: Sequence[tuple[str, str]] = CABLES) -> None:
         """Create both namespaces and the cables between them; the DUT's ports are up, its kernel sends nothing of
         its own, and what it receives is processed on ``cores``."""
-        self._add_quiet(mtu)
-        self.dut.ip(*(f"link set {port} up" for port in DUT_PORTS))
-        confine(self.dut, cores)
+        self._add_quiet(mtu, cables)
+        ports = [far for _, far in cables]
+        self.dut.ip(*(f"link set {port} up" for port in ports))
+        confine(self.dut, cores, ports)
 
     def add_program_dut(self, mtu: int) -> None:
         """Create both namespaces and the cables between them, for a DUT that is a program with packet
@@ -259,12 +261,12 @@ class Site:
         hand_to_program(self.dut, DUT_PORTS)
         confine(self.dut, [self.dut_core])
 
-    def _add_quiet(self, mtu: int) -> None:
+    def _add_quiet(self, mtu: int, cables: Sequence[tuple[str, str]] = CABLES) -> None:
         prepare_quiet(self.tester)
         prepare_quiet(self.dut)
-        connect(self.tester, self.dut, mtu)
-        finish_tester(self.tester)
-        send_whole_frames(self.dut)
+        connect(self.tester, self.dut, mtu, cables)
+        finish_tester(self.tester, [near for near, _ in cables])
+        send_whole_frames(self.dut, [far for _, far in cables])
 
     def add_memory_dut(self) -> None:
         """Create both namespaces without cables, for a DUT and a tester that share memory."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads offered to a DUT in a trial: a number and its unit.
 
-RFC 2544 offers frames/s, RFC 9004 a burst of frames, RFC 9411 and stateful tests connections/s, RFC
-8219 section 9 (DNS64) queries/s. A search varies only the number. Code that shows, stores or
-compares a load has its unit with it.
+RFC 2544 offers frames/s, RFC 9004 a burst of frames, RFC 2889 addresses and addresses/s, RFC 9411 and
+stateful tests connections/s, RFC 8219 section 9 (DNS64) queries/s. A search varies only the number.
+Code that shows, stores or compares a load has its unit with it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ class Unit(StrEnum):
     FRAMES_PER_SECOND = "frames/s", "fps", "{:,} frames/s", True
     """In each active direction."""
     CONNECTIONS_PER_SECOND = "connections/s", "cps", "{:,} connections/s", False
+    ADDRESSES_PER_SECOND = "addresses/s", "aps", "{:,} addresses/s", False
+    ADDRESSES = "addresses", "addresses", "{:,} addresses", False
     QUERIES_PER_SECOND = "queries/s", "qps", "{:,} queries/s", False
     FRAMES = "frames", "frames", "a burst of {:,} frames", True
     """Frames of a burst, in each active direction."""

@@ -79,6 +79,8 @@ class Question(Value):
     with it, and its counts are the trial's."""
     delete_connections: bool = False
     """How long the DUT takes to delete its connections is measured after the trial (RFC 9693 section 4.8)."""
+    clear_addresses: bool = False
+    """The DUT's address table is emptied before the trial (RFC 2889 sections 5.7, 5.8)."""
     may_end_early: bool = False
     """A trial that can no longer become valid may end early: it is repeated, and its result is not
     used."""

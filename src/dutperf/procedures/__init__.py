@@ -9,7 +9,11 @@ in ``ALL``.
 from __future__ import annotations
 
 from dutperf.procedures import (
+    address_ageing,
+    address_capacity,
+    address_learning_rate,
     back_to_back,
+    broadcast,
     establishment_rate,
     frame_loss,
     ipdv,
@@ -39,6 +43,10 @@ ALL: tuple[Definition, ...] = (
     establishment_rate.PROCEDURE,
     table_capacity.PROCEDURE,
     teardown_rate.PROCEDURE,
+    address_capacity.PROCEDURE,
+    address_learning_rate.PROCEDURE,
+    address_ageing.PROCEDURE,
+    broadcast.PROCEDURE,
 )
 _BY_NAME = {definition.name: definition for definition in ALL}
 

@@ -17,20 +17,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from dutperf.journal import ResultEvent, WaitEvent
+from dutperf.journal import ResultEvent
 from dutperf.model import Case, LimitedBy, Load, Trial, TrialResult, Unit, Verdict
 from dutperf.procedures import repeated_searches, searches, stateful
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.repeated_searches import RepeatedSearches, SearchFinding, UpperBound
+from dutperf.procedures.repeated_searches import RepeatedSearches, UpperBound
 from dutperf.procedures.stateful import Validated
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials
-from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
+from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import TYPICAL_TRIALS, Search
 from dutperf.search.restart import PriorResults
 
@@ -159,25 +159,15 @@ class EstablishmentPoint(points.Point):
 
 def point(recorded: Recorded) -> EstablishmentPoint:
     """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
-    found, rule = recorded.of(SearchFinding), recorded.conditions.repetitions
-    decisive = repeated_searches.decisive(found)
-    values = [search.lower_bound for search in found]
-    stopped = repeated_searches.stopped(found, rule, values)
+    establishment_cps, members = repeated_searches.found(recorded)
     results = recorded.of(ResultEvent)
-    upper = repeated_searches.upper_bound(found, points.without_waits(results, recorded.of(WaitEvent)))
-    nothing = not values or any(search.not_forwarding for search in found)
     return EstablishmentPoint(
-        case=recorded.case,
+        **members,
         connections=recorded.conditions.connections,
         validated=recorded.conditions.reply_share > 0,
-        establishment_cps=without_number(values) if nothing else statistics(values, rule),
-        limited_by=None if decisive is None else decisive.limited_by,
-        upper_bound=upper,
-        after_loss=_after_loss(results, upper),
+        establishment_cps=establishment_cps,
+        after_loss=_after_loss(results, members["upper_bound"]),
         dut_connections=_counted_by_dut(results),
-        message=repeated_searches.message(found) + recorded.shortfall(len(found), stopped),
-        repetitions=Repetitions(finished=len(found), stopped=stopped),
-        trials=points.trials(results),
     )
 
 

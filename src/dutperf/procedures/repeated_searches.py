@@ -12,14 +12,14 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
-from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.journal import RepetitionFinding, ResultEvent, WaitEvent
 from dutperf.model import Case, Direction, LimitedBy, Load, TrialResult, Unit, Value, Verdict, without_none
 from dutperf.procedures import evidence, searches
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan
 from dutperf.results import points
-from dutperf.results.points import Loss
-from dutperf.results.statistics import Statistics
+from dutperf.results.points import Loss, Recorded
+from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.search import Outcome
 from dutperf.search.binary import Search, SearchResult
 from dutperf.statistics import stopping
@@ -87,7 +87,15 @@ class RepeatedSearches(Procedure[ConditionsT]):
     def offer(self, bench: Bench, load: Load, place: Place) -> tuple[TrialResult, Outcome]:
         """Offer a load. Returns the result and its outcome for the search."""
         result = self.measure(bench, load, place)
-        return result, evidence.outcome_of(result, self.conditions)
+        return result, self.outcome(result)
+
+    def outcome(self, result: TrialResult) -> Outcome:
+        """What a trial tells the search."""
+        return evidence.outcome_of(result, self.conditions)
+
+    def shortcoming(self, result: TrialResult) -> str:
+        """What the DUT failed to do in a trial that did not pass, for messages."""
+        return evidence.losses(result, self.conditions.frame_timeout_ms)
 
     def why_unmeasurable(self, case: Case, result: TrialResult) -> str:  # noqa: ARG002
         """Why the load of ``result`` could not be measured."""
@@ -169,7 +177,7 @@ class RepeatedSearches(Procedure[ConditionsT]):
             return evidence.no_forwarding(result)
         if search_result.limited_by is LimitedBy.TESTER:
             return f"limited by the tester at {load}: {self.why_unmeasurable(case, result)}"
-        failed = f"{self.failed_at} {load} {evidence.losses(result, self.conditions.frame_timeout_ms)}"
+        failed = f"{self.failed_at} {load} {self.shortcoming(result)}"
         if result.proven_failed is not None:
             failed += f"; the tester was disturbed, and {result.proven_failed}"
         if search_result.unmeasurable:
@@ -228,6 +236,25 @@ def stopped(searches: Sequence[SearchFinding], rule: stopping.Rule, *series: Seq
     """Why no further search was needed, by the values of ``series``; None where one was, or where
     the DUT forwarded nothing."""
     return None if any(search.not_forwarding for search in searches) else stopping.stopped(rule, *series)
+
+
+def found(recorded: Recorded, kind: type[SearchFinding] = SearchFinding) -> tuple[Statistics, dict[str, Any]]:
+    """The statistics of the lower bounds of the searches that the journal holds, and the members that each of
+    their points has: ``case``, ``limited_by``, ``upper_bound``, ``message``, ``repetitions``, ``trials``."""
+    events, rule = recorded.of(kind), recorded.conditions.repetitions
+    one = decisive(events)
+    values = [search.lower_bound for search in events]
+    ended = stopped(events, rule, values)
+    results = recorded.of(ResultEvent)
+    nothing = not values or any(search.not_forwarding for search in events)
+    return without_number(values) if nothing else statistics(values, rule), {
+        "case": recorded.case,
+        "limited_by": None if one is None else one.limited_by,
+        "upper_bound": upper_bound(events, points.without_waits(results, recorded.of(WaitEvent))),
+        "message": message(events) + recorded.shortfall(len(events), ended),
+        "repetitions": Repetitions(finished=len(events), stopped=ended),
+        "trials": points.trials(results),
+    }
 
 
 def bounds(figures: Statistics, upper: UpperBound | None, unit: Unit) -> set[Load]:

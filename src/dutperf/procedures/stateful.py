@@ -9,20 +9,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dutperf.model import Case, FieldMode, Question, Trial, TrialResult, Unit
+from dutperf.model import Case, Question, Trial, TrialResult, Unit
 from dutperf.procedures import searches
 from dutperf.procedures.bench import Plan, PlanError, Stateful
+from dutperf.procedures.one_frame_each import OneFrameEach
 from dutperf.procedures.searches import Searched
 from dutperf.search.binary import Bounds
 from dutperf.setup.conditions import (
     Conditions,
     ConnectionCount,
-    Directions,
-    Foreground,
     Rate,
 )
 from dutperf.setup.option import FIXED, Option
-from dutperf.setup.pacing import SOFTWARE
 
 CONNECTIONS = 10_000
 """By default: any DUT has room for so many."""
@@ -36,25 +34,6 @@ ReplyShare = Annotated[
     Field(ge=0, le=1),
     Option(REPLY_SHARE_HELP, label="rate of the validation, share of the establishment rate", metavar="ALPHA"),
 ]
-
-
-class OneFrameEach(Conditions):
-    """Conditions of trials whose frames follow from the connections: one frame in each."""
-
-    duration_s: Annotated[float, FIXED] = 60.0
-    directions: Annotated[Directions, FIXED] = "both"
-    foreground: Annotated[Foreground, FIXED] = Foreground()
-    networks: Annotated[int, FIXED] = 1
-    frame: Annotated[str | None, FIXED] = None
-    frame_from: Annotated[str | None, FIXED] = None
-    flows: Annotated[int, FIXED] = 1
-    modifiers: Annotated[tuple[str, ...], FIXED] = ()
-    ports: Annotated[FieldMode, FIXED] = FieldMode.RANDOM
-    pattern: Annotated[str, FIXED] = "constant"
-    burst_rate: Annotated[Rate | None, FIXED] = None
-    warm_up_s: Annotated[float, FIXED] = 0.0
-    pacing: Annotated[str, FIXED] = SOFTWARE
-    loss_tolerance: Annotated[float, FIXED] = 0.0
 
 
 class OfConnections(OneFrameEach, Searched):

@@ -19,7 +19,8 @@ from dutperf.procedures import evidence, stateful
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.stateful import CONNECTIONS, OneFrameEach
+from dutperf.procedures.one_frame_each import OneFrameEach
+from dutperf.procedures.stateful import CONNECTIONS
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Rule as Clause

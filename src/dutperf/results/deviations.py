@@ -236,6 +236,8 @@ def _modifiers(facts: Facts) -> str | None:
 
 TRIAL_LENGTH = Rule("RFC 2544 section 24", trial_length)
 FRAME_SIZES_RULE = Rule("RFC 8219 section 5.1.1", _frame_sizes)
+HEADERS_RULE = Rule("RFC 2544 appendix C.2.6.4", _headers)
+NETWORKS_RULE = Rule("RFC 2544 section 12", _networks)
 OF_A_SEARCH = ("RFC 2544 section 24", "RFC 2544 section 26.1")
 """Clauses whose deviations a measurement at a throughput inherits from the search."""
 GENERAL = (
@@ -248,7 +250,9 @@ GENERAL = (
     Rule("RFC 2544 section 21", _pacing),
     Rule("RFC 4814 section 4.5", _ports),
     FRAME_SIZES_RULE,
-    Rule("RFC 2544 appendix C.2.6.4", _headers),
+    HEADERS_RULE,
     Rule("RFC 2544 section 11", _modifiers),
-    Rule("RFC 2544 section 12", _networks),
+    NETWORKS_RULE,
 )
+OF_ADDRESS_TABLES = tuple(rule for rule in GENERAL if rule not in (FRAME_SIZES_RULE, HEADERS_RULE, NETWORKS_RULE))
+"""Of procedures that choose the frames and their addresses themselves (RFC 2889 sections 5.7, 5.8)."""

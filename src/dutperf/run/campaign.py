@@ -217,6 +217,8 @@ class Campaign:
         self._trials = 0
         self._timed_trials = 0
         self._timed_s = 0.0
+        self._planned_s = 0.0
+        """Of the trial that is run."""
         self._ended_s = -math.inf
         self._attempts = attempts.Attempts()
         self._status: Status | None = None
@@ -347,6 +349,7 @@ class Campaign:
 
     def _run(self, trial: Trial, load: Load, where: dict[str, Any], place: Place, note: str | None) -> TrialResult:
         """Run one trial of ``load``; ``where``: its place in the journal."""
+        self._planned_s = trial.whole_s
         self._show(self._status_of(load, place, note))
         run = self._tester.run if self._journal.repeats else self._settled_run
         self._journal.write(TrialEvent(**where, trial=trial))
@@ -374,6 +377,8 @@ class Campaign:
         rest_s = self._ended_s + self._plan.conditions.settle_s - time.monotonic()
         if rest_s > 0:
             time.sleep(rest_s)
+        if trial.question.clear_addresses and self._plan.clear_addresses is not None:
+            self._plan.clear_addresses()
         began_s = time.monotonic()
         runner = ActionRunner(self._action, on_progress)
         with runner.around_trial():
@@ -416,22 +421,16 @@ class Campaign:
             upper=place.upper,
             trials_done=self._trials,
             trials_left=place.trials_left,
-            remaining_s=place.trials_left * self._trial_s(place),
+            remaining_s=place.trials_left * self._trial_s(),
             last=self._last(),
             note=note,
         )
 
-    def _trial_s(self, place: Place) -> float:
+    def _trial_s(self) -> float:
         """How long a trial takes, with the rest after it: the mean so far, or before the first trial
         the planned time."""
-        conditions = self._plan.conditions
-        planned_s = (
-            conditions.learning_rest_s
-            + conditions.warm_up_s
-            + (place.duration_s or conditions.duration_s)
-            + conditions.drain_s
-        )
-        return conditions.settle_s + (self._timed_s / self._timed_trials if self._timed_trials else planned_s)
+        mean_s = self._timed_s / self._timed_trials if self._timed_trials else self._planned_s
+        return self._plan.conditions.settle_s + mean_s
 
     def _last(self) -> TrialResult | None:
         return None if self._status is None else self._status.last

@@ -15,10 +15,11 @@ from dutperf import lab
 from dutperf.journal import JournalError
 from dutperf.model import FRAME_SIZE, Case, Load, Phase, Trial
 from dutperf.run.campaign import Plan, PlanError
-from dutperf.setup import configuration, dut, stateful_traffic, traffic
+from dutperf.setup import configuration, dut, stateful_traffic, switch_traffic, traffic
 from dutperf.setup.changing_rate import is_changing
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import ConfigError, Offloads, ParameterError, Setup
+from dutperf.setup.switch_traffic import Aged, Audience, Learned, Roles
 from dutperf.tester import calibration
 from dutperf.tester.dut_core import yielding_to_the_dut
 from dutperf.tester.engine import EngineTester
@@ -174,6 +175,33 @@ class StatefulPhases:
 
 
 @dataclass(frozen=True)
+class SwitchTrials:
+    """See :class:`dutperf.procedures.bench.Switching`."""
+
+    setup: Setup
+
+    def roles(self, learning_port: str | None, test_port: str | None) -> Roles:
+        """See the protocol."""
+        return switch_traffic.roles(self.setup, learning_port, test_port)
+
+    def learned(self, conditions: Conditions, case: Case, made: Learned, number: int) -> Trial:
+        """See the protocol."""
+        return switch_traffic.learned(self.setup, conditions, case[FRAME_SIZE], made, number)
+
+    def ageing(self, conditions: Conditions, case: Case, made: Aged, number: int) -> Trial:
+        """See the protocol."""
+        return switch_traffic.ageing(self.setup, conditions, case[FRAME_SIZE], made, number)
+
+    def audience(self, sending_port: str | None) -> Audience:
+        """See the protocol."""
+        return switch_traffic.audience(self.setup, sending_port)
+
+    def broadcast(self, conditions: Conditions, case: Case, by: Audience, rate_fps: int, number: int) -> Trial:
+        """See the protocol."""
+        return switch_traffic.broadcast(self.setup, conditions, case[FRAME_SIZE], by, rate_fps, number)
+
+
+@dataclass(frozen=True)
 class Bench:
     """A bench that is ready to measure: the DUT is set up and has answered, the engine runs, its
     ports are open."""
@@ -207,6 +235,8 @@ class Bench:
             dut_losses=dut.losses_of(self.setup.dut),
             dut_connections=self.dut_connections(),
             stateful=StatefulPhases(self.setup),
+            clear_addresses=dut.clear_addresses_of(self.setup.dut),
+            switching=SwitchTrials(self.setup),
         )
 
     def dut_connections(self) -> dut.Connections | None:

@@ -255,6 +255,9 @@ class DutCommands(Value):
     count_connections: Command | None = None
     """Prints the number of connections; the first whole number of its output counts. Further lines of a
     name and a number (``early_drop 12``) are statistics of the DUT."""
+    clear_addresses: Command | None = None
+    """Before a trial of a switch's address table (RFC 2889 sections 5.7, 5.8): makes the DUT forget all
+    addresses that it has learned. Without it the trials wait until they have aged."""
     time_limit_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
 
     def names(self) -> list[str]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The DUT's commands (``dut.commands`` of the configuration): set it up, tear it down, read its state
-and its loss counters, reset it, give it filters, count and clear its connections.
+and its loss counters, reset it, give it filters, count and clear its connections, clear its addresses.
 
 They run on this machine, each in a session of its own; ``ssh router show version`` is an ordinary
 command. They do not concern the test traffic.
@@ -103,6 +103,21 @@ def reset_of(dut: Dut) -> Callable[[], RunningCommand] | None:
         return None
     command, time_limit_s = dut.commands.reset, dut.commands.time_limit_s
     return lambda: RunningCommand(command, "reset", time_limit_s)
+
+
+def clear_addresses_of(dut: Dut) -> Callable[[], None] | None:
+    """Empties the DUT's address table; None where the configuration has no command for it.
+
+    Raises, when it is called:
+        ConfigError: see :func:`run`.
+    """
+    if dut.commands is None or dut.commands.clear_addresses is None:
+        return None
+
+    def clear() -> None:
+        _run_if_any(dut, "clear_addresses")
+
+    return clear
 
 
 @dataclass(frozen=True)

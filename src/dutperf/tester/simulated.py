@@ -39,6 +39,7 @@ from dutperf.model import (
     members_of,
 )
 from dutperf.tester import EndTrial, Progress, ProgressCallback, truth, validity
+from dutperf.tester.simulated_switch import AddressTable, SimulatedSwitch
 from dutperf.tester.truth import NO_LIMIT, Lost
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -94,6 +95,9 @@ class SimulatedDut:
     """In every trial it loses the frames that are sent between these two times after the start; its
     capacity then plays no role."""
 
+    addresses: AddressTable = field(default_factory=AddressTable)
+    """Its address table, where it is a switch."""
+
     def alive(self, direction: Direction, trials_before: int) -> bool:
         """Whether the DUT forwards frames in ``direction``."""
         return direction not in self.dead_directions and (
@@ -141,6 +145,7 @@ class SimulatedTester:
     """The trials so far."""
     _delays: list[np.ndarray[Any, np.dtype[np.float64]]] = field(default_factory=list, repr=False)
     """Of the last trial's paths, in microseconds."""
+    _own_switch: SimulatedSwitch | None = field(default=None, repr=False)
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
         """See :meth:`dutperf.tester.Tester.run`."""
@@ -148,6 +153,7 @@ class SimulatedTester:
         stall_s = random.uniform(*DISTURBANCE_S) if random.random() < self.limits.disturbed_ratio else 0.0
         self._delays.clear()
         counts = {direction: self._count(trial, direction, stall_s, random) for direction in trial.streams()}
+        counts = self._switch().flood(trial, counts)
         self.trials.append(trial)
         if on_progress is not None:
             with suppress(EndTrial):  # its result comes all at once
@@ -162,6 +168,11 @@ class SimulatedTester:
             in_sum=None if trial.paths is None else self._in_sum(),
             connections=_connections(trial, counts),
         )
+
+    def _switch(self) -> SimulatedSwitch:
+        if self._own_switch is None:
+            self._own_switch = SimulatedSwitch(self.dut.addresses)
+        return self._own_switch
 
     def wait_until_quiet(self, limit_s: float) -> float:
         """Nothing disturbs virtual time."""

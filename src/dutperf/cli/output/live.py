@@ -13,6 +13,7 @@ from rich.text import Text
 
 from dutperf.cli.output.news import News
 from dutperf.model import DirectionCounts, Trial, TrialResult, Verdict
+from dutperf.procedures import evidence
 from dutperf.run.campaign import Observer, Status
 from dutperf.tester import Progress, ProgressCallback
 
@@ -196,7 +197,7 @@ def _outcome(result: TrialResult) -> str:
         for direction, counts in result.directions().items()
         if counts.lost
     ]
-    return ", ".join(losses) or "nothing lost"
+    return ", ".join(losses or ["nothing lost"]) + "".join(f", {text}" for text in evidence.misdelivered(result)[:2])
 
 
 def _late(counts: DirectionCounts) -> str:

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ageing time of a switch: how long it keeps a MAC address that sends nothing more (RFC 2889 section 5.7.2 demands
+that it is known; IEEE 802.1D).
+
+One trial a repetition: the learning port sends one frame from an address, then the test port sends to it until the
+end. At first these frames arrive at the learning port alone. When the address has aged, the switch floods them, and
+they arrive at the monitoring ports too. The ageing time follows from how many did: frame k is due at a known time.
+Its error is an interval between two test frames, besides how late the learning frame may leave in a valid trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.model import Case, Load, Trial, TrialResult, Verdict
+from dutperf.procedures import evidence
+from dutperf.procedures.addresses import AtPorts, flooded, frames_per_second, maker_of, roles_of
+from dutperf.procedures.base import Prior, Procedure
+from dutperf.procedures.bench import Bench, Place, Plan
+from dutperf.procedures.definition import Definition
+from dutperf.results import charts, deviations, points
+from dutperf.results.charts import Chart
+from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.statistics import Statistics
+from dutperf.setup.conditions import Duration, Repetitions
+from dutperf.setup.switch_traffic import FORGETTING_FROM_NS, Aged
+
+
+class AgeingConditions(AtPorts):
+    """Conditions of a measurement of the ageing time."""
+
+    duration_s: Duration = 330.0
+    repetitions: Repetitions = 1
+
+
+class AgeingFinding(RepetitionFinding):
+    """The result of a repetition."""
+
+    event: Literal["ageing"] = "ageing"
+    ageing_s: float | None
+    """When the first frame was flooded, after the learning frame was due; None: none was, or all were."""
+    flooded: int
+
+
+class Ageing(Procedure[AgeingConditions]):
+    """The procedure (:class:`dutperf.procedures.base.Procedure`).
+
+    Raises:
+        PlanError: a rate that is not possible.
+        ConfigError: the setup is no switch's.
+    """
+
+    def __init__(self, plan: Plan[AgeingConditions]) -> None:
+        super().__init__(plan)
+        self._roles = roles_of(plan)
+        self._test_fps = frames_per_second("test_rate", plan.conditions.test_rate)
+
+    def first_load(self, case: Case) -> Load:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del case
+        return Load.fps(self._test_fps)
+
+    def limits(self, case: Case) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del case
+        return {
+            "learning_port": self._roles.learning,
+            "test_port": self._roles.test,
+            "monitoring_ports": list(self._roles.monitors),
+            "interval_s": 1 / self._test_fps,
+        }
+
+    def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        made = Aged(self._roles, load.value, duration_s or self.conditions.duration_s)
+        return maker_of(self.plan).ageing(self.conditions, case, made, number)
+
+    def repetition(self, bench: Bench, place: Place, prior: Prior) -> AgeingFinding:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del prior
+        result = self.measure(bench, self.first_load(place.case), place)
+        if result.verdict is not Verdict.VALID:
+            return AgeingFinding(valid=False, message=evidence.invalidity(result), ageing_s=None, flooded=0)
+        if evidence.dead_directions(result):
+            message = evidence.no_forwarding(result)
+            return AgeingFinding(not_forwarding=True, message=message, ageing_s=None, flooded=0)
+        return self._read(result)
+
+    def _read(self, result: TrialResult) -> AgeingFinding:
+        count, sent = flooded(result, self._roles), result.directions()[self._roles.tested].sent
+        known = sent - count
+        if not count:
+            text = f"the address did not age within {self.conditions.duration_s:g} s: give a longer duration"
+        elif not known:
+            text = "every test frame was flooded: the address was not learned at all"
+        else:
+            ageing_s = FORGETTING_FROM_NS / 1e9 + known / self._test_fps
+            text = f"the address was known for {known:,} test frames, the other {count:,} were flooded"
+            return AgeingFinding(message=text, ageing_s=ageing_s, flooded=count)
+        return AgeingFinding(message=text, ageing_s=None, flooded=count)
+
+
+class AgeingPoint(points.RepeatedPoint):
+    """A case and its ageing time."""
+
+    title: ClassVar[str] = "ageing time of an address, s"
+    columns: ClassVar[Row] = ("median", "p1", "p99", "error", "limited by")
+
+    ageing_s: Statistics
+    interval_s: float
+    """Between two test frames: the error."""
+    trials: Trials
+
+    def rows(self) -> list[Row]:
+        """See :class:`dutperf.results.points.Point`."""
+        return [(*self.ageing_s.cells(".3f"), cell(self.interval_s, ".4f"), self.limited_by or "-")]
+
+    def resolution(self, conditions: Mapping[str, Any]) -> float:
+        """See :class:`dutperf.results.points.Point`."""
+        del conditions
+        return self.interval_s
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """Each repetition's value."""
+        del limits
+        values = [(point.case, point.ageing_s.values) for point in points]
+        return (charts.repetitions("Ageing time", "ageing time, s", values),)
+
+
+def point(recorded: Recorded) -> AgeingPoint:
+    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
+    members = recorded.repeated(AgeingFinding)
+    reasons = [event.message for event in recorded.of(AgeingFinding) if event.message and event.ageing_s is None]
+    if reasons:
+        members["message"] = reasons[-1] + recorded.shortfall(members["repetitions"])
+    return AgeingPoint(
+        **members,
+        ageing_s=recorded.statistics(AgeingFinding, "ageing_s"),
+        interval_s=recorded.limits["interval_s"],
+        trials=points.trials(recorded.of(ResultEvent)),
+    )
+
+
+PROCEDURE = Definition(
+    name="address-ageing",
+    summary="Measure how long a switch keeps a MAC address that sends nothing more (RFC 2889 5.7.2).",
+    conditions=AgeingConditions,
+    make=Ageing,
+    point=point,
+    rules=deviations.OF_ADDRESS_TABLES,
+)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Address caching capacity of a switch: the most MAC addresses that it learns and keeps (RFC 2889 section 5.7;
+RFC 2285 section 3.8.1).
+
+A search over the number of addresses: it doubles, then halves the range. A switch also learns the addresses of the
+tester's own ports, which announce themselves before; a table of N entries has room for N less these. A load whose
+first address would age before its test frame is not offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field
+
+from dutperf.model import Case, LimitedBy, Load, Trial, Unit
+from dutperf.procedures import repeated_searches
+from dutperf.procedures.addresses import AddressCount, AddressSearch, OfAddresses, frames_per_second
+from dutperf.procedures.base import Prior
+from dutperf.procedures.bench import Place, Plan, PlanError
+from dutperf.procedures.definition import Definition
+from dutperf.procedures.repeated_searches import UpperBound
+from dutperf.results import charts, deviations, points
+from dutperf.results.charts import Chart
+from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.statistics import Repetitions, Statistics
+from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch, Bounds, Resolution, Search
+from dutperf.setup.conditions import Rate
+from dutperf.setup.conditions import Repetitions as Asked
+from dutperf.setup.option import Option
+
+
+class AddressCapacityConditions(OfAddresses):
+    """Conditions of a measurement of the address caching capacity."""
+
+    repetitions: Asked = 1
+    first_addresses: Annotated[
+        AddressCount,
+        Option(
+            "Addresses to begin with (RFC 2889 section 5.7.2: initial addresses)",
+            label="addresses to begin with",
+            metavar="COUNT",
+        ),
+    ] = 1_000
+    most_addresses: Annotated[
+        AddressCount,
+        Option("Addresses up to which the search goes", label="addresses at most", metavar="COUNT"),
+    ] = 1_000_000
+    address_error: Annotated[
+        int,
+        Field(ge=1),
+        Option(
+            "Distance between bounds at which the search ends, in addresses",
+            label="resolution of the search, addresses",
+            metavar="COUNT",
+        ),
+    ] = 1
+    learning_rate: Annotated[
+        Rate,
+        Option(
+            "Rate of the learning frames, in frames/s: at most the address learning rate (RFC 2889 section 5.7.2)",
+            label="rate of the learning frames",
+            metavar="RATE",
+        ),
+    ] = Rate(value=1_000, unit="fps")
+
+
+class AddressCapacity(AddressSearch[AddressCapacityConditions]):
+    """The procedure (:class:`dutperf.procedures.base.Procedure`).
+
+    Raises:
+        PlanError: rates or numbers that contradict each other.
+        ConfigError: the setup is no switch's.
+    """
+
+    unit = Unit.ADDRESSES
+    failed_at = "with"
+
+    def __init__(self, plan: Plan[AddressCapacityConditions]) -> None:
+        super().__init__(plan)
+        conditions = plan.conditions
+        self._learning_fps = frames_per_second("learning_rate", conditions.learning_rate)
+        if conditions.first_addresses > conditions.most_addresses:
+            raise PlanError(f"is below {conditions.first_addresses:,}, with which it begins", option="most_addresses")
+        if not self.fits_in_time(conditions.first_addresses, self._learning_fps):
+            raise PlanError(
+                f"{conditions.first_addresses:,} addresses at {self._learning_fps:,} in a second would age before they"
+                f" are tested: raise it, `test_rate` or `ageing_s`",
+                option="learning_rate",
+            )
+        self._most = self._most_in_time(conditions.most_addresses)
+
+    def _most_in_time(self, wanted: int) -> int:
+        if self.fits_in_time(wanted, self._learning_fps):
+            return wanted
+        each_s = 1 / self._learning_fps + 1 / self._test_fps
+        return max(self.conditions.first_addresses, int((self.conditions.ageing_s - self.conditions.drain_s) / each_s))
+
+    def first_load(self, case: Case) -> Load:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del case
+        return Load(self.conditions.first_addresses, self.unit)
+
+    def algorithm(self) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return {"algorithm": "binary", "start": "none", "most_addresses": self._most}
+
+    def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
+        """See :class:`~dutperf.procedures.base.Procedure`; addresses and rates set the duration."""
+        del duration_s
+        return self.of_addresses(case, load.value, self._learning_fps, number)
+
+    def trials_of(self, *, first: bool) -> float:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del first
+        return TYPICAL_TRIALS
+
+    def new_search(self, place: Place, prior: Prior) -> Search:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        del place, prior
+        conditions = self.conditions
+        return BinarySearch(
+            Bounds(
+                Resolution(step=conditions.address_error),
+                minimum=1,
+                maximum=self._most,
+                initial=conditions.first_addresses,
+                unit=self.unit,
+            )
+        )
+
+    def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        del case, limited_by
+        if self._most < self.conditions.most_addresses:
+            return (
+                f"all {self._most:,} addresses fit that can be learned and tested within the ageing time of"
+                f" {self.conditions.ageing_s:g} s: learn and test faster"
+            )
+        return f"all {self._most:,} addresses of the search fit: allow more"
+
+
+class AddressCapacityPoint(points.Point):
+    """A case and its address caching capacity."""
+
+    title: ClassVar[str] = "address caching capacity, addresses"
+    columns: ClassVar[Row] = ("median", "p1", "p99", "table", "limited by")
+    implied: ClassVar[Sequence[str]] = ("table_entries",)
+
+    addresses: Statistics
+    """Learned beside the addresses of the tester's own ports."""
+    table_entries: float | None
+    """The median with these."""
+    own_addresses: int
+    limited_by: LimitedBy | None
+    """None where no repetition was finished."""
+    upper_bound: UpperBound | None
+    repetitions: Repetitions
+    trials: Trials
+
+    def rows(self) -> list[Row]:
+        """See :class:`dutperf.results.points.Point`."""
+        return [(*self.addresses.cells(",.0f"), cell(self.table_entries, ",.0f"), self.limited_by or "-")]
+
+    def remarks(self) -> Iterator[str]:
+        """See :class:`dutperf.results.points.Point`."""
+        yield f": the table also held the addresses of the tester's {self.own_addresses} ports"
+        if certainty := self.repetitions.certainty(self.addresses):
+            yield f": {certainty}"
+
+    def resolution(self, conditions: Mapping[str, Any]) -> float:
+        """See :class:`dutperf.results.points.Point`."""
+        return float(conditions["address_error"])
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """Each repetition's value."""
+        del limits
+        values = [(point.case, point.addresses.values) for point in points]
+        return (charts.repetitions("Address caching capacity", "capacity, addresses", values),)
+
+
+def point(recorded: Recorded) -> AddressCapacityPoint:
+    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
+    addresses, members = repeated_searches.found(recorded)
+    own = recorded.limits["own_addresses"]
+    return AddressCapacityPoint(
+        **members,
+        addresses=addresses,
+        table_entries=None if addresses.median is None else addresses.median + own,
+        own_addresses=own,
+    )
+
+
+PROCEDURE = Definition(
+    name="address-capacity",
+    summary="Search for the number of MAC addresses that a switch learns and keeps (RFC 2889 5.7).",
+    conditions=AddressCapacityConditions,
+    make=AddressCapacity,
+    point=point,
+    rules=deviations.OF_ADDRESS_TABLES,
+)

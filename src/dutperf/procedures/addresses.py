@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Common to the procedures of a switch's address table (RFC 2889 sections 5.7, 5.8): their conditions, and what a
+trial shows.
+
+The learning port sends one frame from each address, then the test port one to each. A switch floods frames to
+addresses that it does not know, so these arrive at the monitoring ports too. A trial passes if none does, and if
+every test frame arrives at the learning port. Before each trial the table is empty: a command of the configuration
+(``clear_addresses``) empties it, or the trial waits until the addresses have aged.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from dutperf.model import Case, Trial, TrialResult
+from dutperf.procedures import evidence
+from dutperf.procedures.bench import ConditionsT, Plan, PlanError, Switching
+from dutperf.procedures.one_frame_each import OneFrameEach
+from dutperf.procedures.repeated_searches import RepeatedSearches
+from dutperf.search import Outcome
+from dutperf.setup.conditions import Rate
+from dutperf.setup.option import Option
+from dutperf.setup.switch_traffic import MOST_ADDRESSES, Learned, Roles
+
+AddressCount = Annotated[int, Field(ge=1, le=MOST_ADDRESSES)]
+TEST_RATE = Rate(value=1_000, unit="fps")
+
+
+class AtPorts(OneFrameEach):
+    """Conditions of every procedure of a switch's address table."""
+
+    learning_port: Annotated[
+        str | None,
+        Option(
+            "Port whose addresses the DUT learns (RFC 2889 section 5.7.3). Default: the first of the configuration",
+            label="learning port",
+            metavar="PORT",
+        ),
+    ] = None
+    test_port: Annotated[
+        str | None,
+        Option(
+            "Port that sends to these addresses; all others monitor what the DUT floods. Default: the second port",
+            label="test port",
+            metavar="PORT",
+        ),
+    ] = None
+    test_rate: Annotated[
+        Rate,
+        Option("Rate of the test frames, in frames/s", label="rate of the test frames", metavar="RATE"),
+    ] = TEST_RATE
+
+
+class OfAddresses(AtPorts):
+    """Conditions of a search with addresses that are learned and tested."""
+
+    ageing_s: Annotated[
+        float,
+        Field(gt=0, le=1_000_000),
+        Option(
+            "Ageing time of the DUT, within which addresses must be learned and tested; without a command"
+            " clear_addresses each trial waits for it first",
+            clause="RFC 2889 section 5.7.2; IEEE 802.1D: 300",
+            label="ageing time of the DUT, s",
+        ),
+    ] = 300.0
+
+
+def maker_of(plan: Plan[Any]) -> Switching:
+    """What makes the trials.
+
+    Raises:
+        PlanError: the plan has nothing that does.
+    """
+    if plan.switching is None:
+        raise PlanError("nothing makes trials of an address table here", option="learning_port")
+    return plan.switching
+
+
+def roles_of(plan: Plan[Any]) -> Roles:
+    """The ports by what they do.
+
+    Raises:
+        ConfigError, PlanError: there are no such ports.
+    """
+    return maker_of(plan).roles(plan.conditions.learning_port, plan.conditions.test_port)
+
+
+def frames_per_second(option: str, rate: Rate) -> int:
+    """A rate in frames/s.
+
+    Raises:
+        PlanError: a percentage of a link's speed.
+    """
+    if rate.unit == "percent":
+        raise PlanError("addresses/s have no share of a link's speed: give a number", option=option)
+    return max(1, round(rate.value))
+
+
+def flooded(result: TrialResult, roles: Roles) -> int:
+    """Test frames that arrived at a monitoring port; of several ports the most."""
+    tested = result.directions().get(roles.tested)
+    astray = {} if tested is None else tested.misdelivered or {}
+    return max((astray.get(monitor, 0) for monitor in roles.monitors), default=0)
+
+
+class AddressSearch(RepeatedSearches[ConditionsT]):
+    """A search whose trials learn and test addresses.
+
+    Raises:
+        PlanError: rates or ports that are not possible.
+        ConfigError: the setup is no switch's.
+    """
+
+    nothing_passed = "nothing passed"
+
+    def __init__(self, plan: Plan[ConditionsT]) -> None:
+        super().__init__(plan)
+        self._roles = roles_of(plan)
+        conditions: Any = plan.conditions
+        self._test_fps = frames_per_second("test_rate", conditions.test_rate)
+
+    def limits(self, case: Case) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del case
+        return {
+            "learning_port": self._roles.learning,
+            "test_port": self._roles.test,
+            "monitoring_ports": list(self._roles.monitors),
+            "own_addresses": self._roles.own_addresses,
+            "emptied_by": "waiting" if self.plan.clear_addresses is None else "clear_addresses",
+        }
+
+    def of_addresses(self, case: Case, addresses: int, learning_fps: int, number: int) -> Trial:
+        """The trial in which so many addresses are learned and tested."""
+        conditions: Any = self.conditions
+        wait_s = conditions.ageing_s if self.plan.clear_addresses is None else None
+        made = Learned(self._roles, addresses, learning_fps, self._test_fps, wait_s)
+        return maker_of(self.plan).learned(conditions, case, made, number)
+
+    def fits_in_time(self, addresses: int, learning_fps: int) -> bool:
+        """Whether all addresses are tested before the first of them ages."""
+        conditions: Any = self.conditions
+        return bool(addresses / learning_fps + addresses / self._test_fps + conditions.drain_s < conditions.ageing_s)
+
+    def outcome(self, result: TrialResult) -> Outcome:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        found = evidence.outcome_of(result, self.conditions)
+        return Outcome.FAILED if found is Outcome.PASSED and flooded(result, self._roles) else found
+
+    def shortcoming(self, result: TrialResult) -> str:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        count, tested = flooded(result, self._roles), result.directions().get(self._roles.tested)
+        sent = 0 if tested is None else tested.sent
+        lost = f"; {super().shortcoming(result)}" if result.worst_loss_ratio else ""
+        return f"{count:,} of {sent:,} test frames flooded{lost}"

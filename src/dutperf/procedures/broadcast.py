@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Broadcast frames: the highest rate at which a switch forwards every broadcast to every other port, and their delay
+(RFC 2889 section 5.10).
+
+A search as for the throughput. A trial passes if a copy of each broadcast arrives at each port but the sender's. At
+one of these ports every copy is told from the others and timed; at the rest they are counted. Each repetition times
+the next port. Delays are those of the trial at the highest rate that passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from dutperf.model import Case, LimitedBy, Load, Trial, TrialResult, Value
+from dutperf.procedures import evidence, repeated_searches, searches
+from dutperf.procedures.addresses import maker_of
+from dutperf.procedures.base import Prior
+from dutperf.procedures.bench import Place, Plan
+from dutperf.procedures.definition import Definition
+from dutperf.procedures.load_latency import DelayFigures
+from dutperf.procedures.repeated_searches import Offered, RepeatedSearches, SearchFinding, UpperBound
+from dutperf.procedures.searches import Searched
+from dutperf.results import charts, deviations, points
+from dutperf.results.charts import Chart
+from dutperf.results.deviations import Rule as Clause
+from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.statistics import Repetitions, Statistics, statistics
+from dutperf.search import Outcome
+from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
+from dutperf.setup.conditions import Directions, Foreground
+from dutperf.setup.option import FIXED, Option
+from dutperf.setup.pacing import SOFTWARE
+
+
+class BroadcastConditions(Searched):
+    """Conditions of a broadcast measurement."""
+
+    search: Annotated[Literal["binary", "mlr"], FIXED] = "binary"
+    goals: Annotated[tuple[float, ...], FIXED] = ()
+    directions: Annotated[Directions, FIXED] = "both"
+    foreground: Annotated[Foreground, FIXED] = Foreground()
+    networks: Annotated[int, FIXED] = 1
+    frame: Annotated[str | None, FIXED] = None
+    frame_from: Annotated[str | None, FIXED] = None
+    flows: Annotated[int, FIXED] = 1
+    modifiers: Annotated[tuple[str, ...], FIXED] = ()
+    pacing: Annotated[str, FIXED] = SOFTWARE
+    sending_port: Annotated[
+        str | None,
+        Option(
+            "Port that sends the broadcasts. Default: the first of the configuration",
+            label="sending port",
+            metavar="PORT",
+        ),
+    ] = None
+
+
+class BroadcastFinding(SearchFinding):
+    """The result of a repetition's search."""
+
+    timed_port: str
+    delay_us: DelayFigures | None
+    """Of the trial at the lower bound, at that port; None: nothing passed."""
+
+
+class Broadcast(RepeatedSearches[BroadcastConditions]):
+    """The procedure (:class:`dutperf.procedures.base.Procedure`).
+
+    Raises:
+        PlanError: rates that contradict each other, or percentages of an unknown maximum.
+        ConfigError: the setup is no switch's.
+    """
+
+    nothing_passed = "nothing passed, down to the minimum rate"
+
+    def __init__(self, plan: Plan[BroadcastConditions]) -> None:
+        super().__init__(plan)
+        self._audience = self._now_timed = maker_of(plan).audience(plan.conditions.sending_port)
+        self._bounds = {case: searches.bounds(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
+
+    def first_load(self, case: Case) -> Load:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return Load.fps(self._bounds[case].first)
+
+    def algorithm(self) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return searches.description(self.conditions) | {"start": "none"}
+
+    def limits(self, case: Case) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        limits = self._bounds[case]
+        return {
+            "sending_port": self._audience.sender,
+            "receiving_ports": [self._audience.timed, *self._audience.others],
+            "minimum_fps": limits.lowest,
+            "maximum_fps": limits.maximum,
+            "initial_fps": limits.initial,
+            "resolution_fps": limits.resolution.step or None,
+            "resolution_percent": limits.resolution.share * 100 or None,
+        }
+
+    def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        made = maker_of(self.plan).broadcast(self.conditions, case, self._now_timed, load.value, number)
+        question = searches.question(self.conditions, self._bounds[case], load.value)
+        made = made.model_copy(update={"question": question})
+        return made if duration_s is None else made.lasting(duration_s)
+
+    def trials_of(self, *, first: bool) -> float:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        del first
+        return TYPICAL_TRIALS
+
+    def new_search(self, place: Place, prior: Prior) -> Search:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        del prior
+        self._now_timed = self._audience.turned(place.repetition - 1)
+        return searches.make(self.conditions, self._bounds[place.case])
+
+    def outcome(self, result: TrialResult) -> Outcome:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        found = evidence.outcome_of(result, self.conditions)
+        lost = any(ratio > self.conditions.loss_tolerance for ratio in self._copies_lost(result).values())
+        return Outcome.FAILED if found is Outcome.PASSED and lost else found
+
+    def shortcoming(self, result: TrialResult) -> str:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        copies = [
+            f"{port} lacks {ratio:.2%} of the copies" for port, ratio in self._copies_lost(result).items() if ratio
+        ]
+        own = [super().shortcoming(result)] if result.worst_loss_ratio or not copies else []
+        return ", ".join(own + copies)
+
+    def _copies_lost(self, result: TrialResult) -> dict[str, float]:
+        """Share of the broadcasts of which no copy was counted at each port that only counts."""
+        counts = result.directions().get(self._now_timed.path)
+        if counts is None or not counts.sent:
+            return {}
+        arrived = counts.misdelivered or {}
+        return {port: max(0, counts.sent - arrived.get(port, 0)) / counts.sent for port in self._now_timed.others}
+
+    def finding(
+        self, members: dict[str, Any], case: Case, result: SearchResult, offered: Sequence[Offered]
+    ) -> BroadcastFinding:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        del case
+        passed = [one for one in offered if one.value == result.lower_bound and one.outcome is Outcome.PASSED]
+        counts = passed[-1].result.directions()[self._now_timed.path] if passed else None
+        delays = None if counts is None else counts.delay_us
+        names = DelayFigures.model_fields
+        figures = None if delays is None else DelayFigures(**{name: getattr(delays, name) for name in names})
+        return BroadcastFinding(**members, timed_port=self._now_timed.timed, delay_us=figures)
+
+    def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
+        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
+        highest = Load.fps(self._bounds[case].highest)
+        return (
+            f"the media's maximum of {highest} passed"
+            if limited_by is LimitedBy.MEDIA
+            else f"the maximum rate of the search, {highest}, passed"
+        )
+
+
+class AtPort(Value):
+    """Delays at a receiving port, over the repetitions that timed it, in µs."""
+
+    port: str
+    delay_us: dict[str, Statistics]
+
+
+class BroadcastPoint(points.Point):
+    """A case and its broadcast forwarding rate."""
+
+    title: ClassVar[str] = "broadcast forwarding rate, frames/s of the sending port; delays at it in µs"
+    columns: ClassVar[Row] = ("at port", "median", "p1", "p99", "copies/s", "min", "delay", "p99 delay", "limited by")
+    implied: ClassVar[Sequence[str]] = ("copies_fps",)
+    series: ClassVar[str | None] = "at_ports"
+
+    broadcast_fps: Statistics
+    copies_fps: float | None
+    """The median times the receiving ports."""
+    at_ports: tuple[AtPort, ...]
+    """Those that a repetition timed."""
+    limited_by: LimitedBy | None
+    """None where no repetition was finished."""
+    upper_bound: UpperBound | None
+    repetitions: Repetitions
+    trials: Trials
+
+    def rows(self) -> list[Row]:
+        """See :class:`dutperf.results.points.Point`."""
+        rate = (*self.broadcast_fps.cells(",.0f"), cell(self.copies_fps, ",.0f"))
+        limit = self.limited_by or "-"
+        return [
+            (at.port, *rate, *(cell(at.delay_us[name].median, ",.1f") for name in ("min", "p50", "p99")), limit)
+            for at in self.at_ports
+        ] or [("-", *rate, "-", "-", "-", limit)]
+
+    def remarks(self) -> Iterator[str]:
+        """See :class:`dutperf.results.points.Point`."""
+        if certainty := self.repetitions.certainty(self.broadcast_fps):
+            yield f": {certainty}"
+
+    def resolution(self, conditions: Mapping[str, Any]) -> float:
+        """See :class:`dutperf.results.points.Point`."""
+        limits = points.limits_of(self, conditions)
+        upper = (self.broadcast_fps.p99 or 0.0) if self.upper_bound is None else self.upper_bound.load.value
+        return max(1.0, float(limits.get("resolution_fps") or (limits["resolution_percent"] or 0) / 100 * upper))
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """The rate over the cases, and each repetition's value."""
+        del limits
+        figures = [
+            ("measured", point.case, (of.median, of.p1, of.p99)) for point in points for of in (point.broadcast_fps,)
+        ]
+        label = "broadcasts, frames/s"
+        values = [(point.case, point.broadcast_fps.values) for point in points]
+        return (
+            *charts.over_cases("Broadcast forwarding rate", label, figures, caption=charts.bars()),
+            charts.repetitions("Broadcast forwarding rate", label, values),
+        )
+
+
+def point(recorded: Recorded) -> BroadcastPoint:
+    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
+    broadcast_fps, members = repeated_searches.found(recorded, BroadcastFinding)
+    found, rule = recorded.of(BroadcastFinding), recorded.conditions.repetitions
+    ports: list[str] = recorded.limits["receiving_ports"]
+    timed = {port: [one.delay_us for one in found if one.timed_port == port and one.delay_us] for port in ports}
+    at_ports = tuple(
+        AtPort(
+            port=port,
+            delay_us={
+                name: statistics([getattr(one, name) for one in delays], rule) for name in DelayFigures.model_fields
+            },
+        )
+        for port, delays in timed.items()
+        if delays
+    )
+    median = broadcast_fps.median
+    return BroadcastPoint(
+        **members,
+        broadcast_fps=broadcast_fps,
+        copies_fps=None if median is None else median * len(ports),
+        at_ports=at_ports,
+    )
+
+
+RULES = deviations.rules(Clause("RFC 8219 section 12", deviations.single_iteration), any_size=True)
+
+
+PROCEDURE = Definition(
+    name="broadcast",
+    summary="Search for the rate at which a switch forwards every broadcast to every port (RFC 2889 5.10).",
+    conditions=BroadcastConditions,
+    make=Broadcast,
+    point=point,
+    rules=tuple(rule for rule in RULES if rule not in (deviations.HEADERS_RULE, deviations.NETWORKS_RULE)),
+)

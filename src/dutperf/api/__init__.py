@@ -144,6 +144,14 @@ class Bench:
     @overload
     def measure(
         self,
+        procedure: Literal["soak"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.SoakConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
         procedure: Literal["establishment-rate"],
         out: StrPath | None = None,
         progress: Callback | None = None,
@@ -164,6 +172,38 @@ class Bench:
         out: StrPath | None = None,
         progress: Callback | None = None,
         **conditions: Unpack[parameters.TeardownRateConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
+        procedure: Literal["address-capacity"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.AddressCapacityConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
+        procedure: Literal["address-learning-rate"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.AddressLearningRateConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
+        procedure: Literal["address-ageing"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.AddressAgeingConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
+        procedure: Literal["broadcast"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.BroadcastConditions],
     ) -> Results: ...
     def measure(
         self, procedure: str, out: StrPath | None = None, progress: Callback | None = None, **conditions: Any
@@ -366,6 +406,13 @@ def measure(
 ) -> Results: ...
 @overload
 def measure(
+    procedure: Literal["soak"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfSoak],
+) -> Results: ...
+@overload
+def measure(
     procedure: Literal["establishment-rate"],
     out: StrPath | None = None,
     progress: Callback | None = None,
@@ -385,6 +432,34 @@ def measure(
     progress: Callback | None = None,
     **given: Unpack[parameters.OfTeardownRate],
 ) -> Results: ...
+@overload
+def measure(
+    procedure: Literal["address-capacity"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfAddressCapacity],
+) -> Results: ...
+@overload
+def measure(
+    procedure: Literal["address-learning-rate"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfAddressLearningRate],
+) -> Results: ...
+@overload
+def measure(
+    procedure: Literal["address-ageing"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfAddressAgeing],
+) -> Results: ...
+@overload
+def measure(
+    procedure: Literal["broadcast"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfBroadcast],
+) -> Results: ...
 def measure(procedure: str, out: StrPath | None = None, progress: Callback | None = None, **given: Any) -> Results:
     """Measure by a procedure, as ``dutperf PROCEDURE`` does: every trial goes to a journal, and only
     valid trials count.
@@ -394,7 +469,8 @@ def measure(procedure: str, out: StrPath | None = None, progress: Callback | Non
 
     Args:
         procedure: its name: ``throughput``, ``frame-loss``, ``back-to-back``, ``latency``, ``pdv``,
-            ``ipdv``, ``recovery``, ``reset``, ``ramp`` or ``load-latency``.
+            ``ipdv``, ``recovery``, ``reset``, ``ramp``, ``load-latency``, ``soak``, those of connections
+            (``establishment-rate``, …) and of switches (``address-capacity``, …).
         out: directory for journal and summary, which must not hold another run; default:
             ``results/DATE-TIME-PROCEDURE``.
         progress: called with a :class:`~dutperf.run.campaign.Status` before, about once a second

@@ -714,6 +714,69 @@ class OfLoadLatency(LoadLatencyConditions, OfSetup, total=False):
     """:class:`LoadLatencyConditions`, and the setup."""
 
 
+class SoakConditions(MeasurementConditions, total=False):
+    """Conditions of ``soak``."""
+
+    frame: str | None
+    """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
+    version says. Default: UDP directly over IP."""
+    frame_from: str | None
+    """The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20
+    bytes, or those from tag= on. Default: frames that the tester makes."""
+    flows: int
+    """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
+    ports of its own."""
+    duration_s: float
+    """Sending time of a trial (RFC 2544 section 24: 60)."""
+    warm_up_s: float
+    """Send a trial's traffic for so long before it and count none of it, so that the DUT's
+    caches and tables are filled (a preliminary phase)."""
+    directions: Literal["both", "forward", "reverse"]
+    """Directions that send (RFC 2544 section 14: both)."""
+    foreground: Foreground | str
+    """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each
+    value of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1."""
+    ports: Literal["fixed", "increasing", "decreasing", "random"]
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
+    networks: int
+    """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of
+    a list is measured."""
+    modifiers: tuple[str, ...]
+    """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
+    routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
+    routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
+    pattern: str
+    """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
+    gaps; or bursts (RFC 2544 section 21)."""
+    burst_rate: AnyRate | None
+    """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
+    pacing: str
+    """How frames are spaced. software: each is handed over when it is due. fill: on cards whose
+    link has a known rate the line is filled without a gap, and between the test frames come
+    frames to an address that nobody has (02:00:00:00:88:b5, or the given one), which the
+    DUT's NIC drops."""
+    loss_tolerance: float
+    """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    rate: AnyRate | None
+    """The throughput per direction, or another rate to measure at: frames/s or % of the media's
+    maximum. Without it and `throughput_from` the throughput is measured first."""
+    throughput_from: Path | Mapping[int, int] | Any
+    """Use the median throughput of each frame size from this earlier run."""
+    load_percent: float
+    """Load to soak at, in % of the throughput or of `rate`."""
+    target: float
+    """Probability of a trial with loss that is asked about: the soak ends when it is known to
+    be below or above."""
+    confidence: float
+    """Confidence of the interval of that probability, after any number of trials."""
+    soak_s: float
+    """Longest time of the soak."""
+
+
+class OfSoak(SoakConditions, OfSetup, total=False):
+    """:class:`SoakConditions`, and the setup."""
+
+
 class EstablishmentRateConditions(MeasurementConditions, total=False):
     """Conditions of ``establishment-rate``."""
 

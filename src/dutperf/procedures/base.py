@@ -85,6 +85,10 @@ class Procedure(ABC, Generic[ConditionsT]):
         """Why no further repetition of a case is needed; None where one is."""
         return Stopped.NUMBER if len(prior) >= fixed_repetitions(self.conditions) else None
 
+    def at_least(self, done: int) -> int:
+        """The least number of repetitions of a case in all, where ``done`` were not enough."""
+        return stopping.next_look(self.conditions.repetitions, done)
+
     def trials_of(self, *, first: bool) -> float:  # noqa: ARG002
         """Estimated trials of a repetition, the ``first`` of its case or a later one."""
         return 1
@@ -138,8 +142,7 @@ class Procedure(ABC, Generic[ConditionsT]):
 
     def _place(self, case: Case, done: int, cases_left: int) -> Place:
         """The place at the beginning of a repetition, counted as a single trial."""
-        rule, later = self.conditions.repetitions, self.trials_of(first=False)
-        at_least = stopping.next_look(rule, done)
-        of_a_case = self.trials_of(first=True) + (stopping.next_look(rule, 0) - 1) * later
+        later, at_least = self.trials_of(first=False), self.at_least(done)
+        of_a_case = self.trials_of(first=True) + (self.at_least(0) - 1) * later
         left = 1 + round((at_least - done - 1) * later + cases_left * of_a_case)
         return Place(case, done + 1, at_least, trials_left=left)

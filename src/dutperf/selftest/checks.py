@@ -26,6 +26,7 @@ from dutperf.procedures import (
     ramp,
     recovery,
     reset,
+    soak,
     table_capacity,
     teardown_rate,
     throughput,
@@ -233,6 +234,15 @@ def _loss() -> Figure:
     return Figure("frame loss", "%", 100 / LOST_EVERY, 0.01, read, lambda _: 1e-9)
 
 
+def _loss_of_trials() -> Figure:
+    """Every trial of a soak loses the same share."""
+
+    def read(point: Any) -> Iterator[float | None]:
+        return (ratio * 100 for ratio in point.loss_ratio.values if ratio is not None)
+
+    return Figure("loss of each trial", "%", 100 / LOST_EVERY, 0.01, read, lambda _: 1e-9)
+
+
 def _typical() -> Figure:
     return Figure(
         "typical latency",
@@ -419,6 +429,12 @@ ALL: tuple[Check, ...] = (
     _delays(pdv.PROCEDURE, Properties(extra_delay_every=DELAYED_EVERY, extra_delay_ms=DELAY_MS), _variation()),
     _delays(ipdv.PROCEDURE, Properties(extra_delay_every=3, extra_delay_ms=DELAY_MS), _change(), rate=_fps(CHANGE_FPS)),
     _delays(load_latency.PROCEDURE, Properties(delay_ms=DELAY_MS), _delay_at_loads(), loads=(0, 50, 100)),
+    Check(
+        soak.PROCEDURE,
+        Properties(loss_every=LOST_EVERY),
+        {"rate": _fps(2_000), "duration_s": 0.5, "soak_s": 1.5, "target": 0.5},
+        (_loss_of_trials(),),
+    ),
     Check(
         ramp.PROCEDURE,
         Properties(capacity_fps=RAMP_CAPACITY_FPS, queue=QUEUE_FRAMES),

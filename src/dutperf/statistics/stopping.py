@@ -81,6 +81,8 @@ class Stopped(StrEnum):
     """The given number was reached."""
     NARROW = "narrow enough"
     MAXIMUM = "maximum"
+    KNOWN = "known"
+    """The figure is known to be below or above a target."""
     NOTHING = "no number"
     """Even the upper end of the interval is not a number, because nothing passed or the tester was
     the limit; more repetitions would not change this."""

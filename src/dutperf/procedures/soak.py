@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Soak: how probable it is that a DUT loses frames at a rate, by trials over hours. No clause asks for it: RFC 2544's
+throughput passes by one trial without loss, and a DUT that loses frames once in an hour passes too. PLRsearch
+(draft-vpolak-bmwg-plrsearch) asks the same question of a whole range of rates.
+
+Trials of the same length at the same rate follow each other. Each either loses frames or does not (more than is
+tolerated). The probability of a lossy trial has an interval that holds after any number of trials
+(:mod:`dutperf.statistics.sequential`), so the soak may end as soon as the interval lies below or above the target,
+and at the latest when its time is over. It presumes that trials are alike and independent: the plot of the loss of
+each trial shows drift.
+
+A trial that the tester could not measure says nothing and is left out; how many there were is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.model import Case, LimitedBy, Load, Value, Verdict
+from dutperf.procedures import evidence
+from dutperf.procedures.base import Prior, Procedure
+from dutperf.procedures.bench import Bench, Place, Plan, PlanError
+from dutperf.procedures.definition import Definition
+from dutperf.procedures.rates import rate_of
+from dutperf.results import charts, deviations, points
+from dutperf.results.charts import Chart
+from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.statistics import Statistics, statistics, without_number
+from dutperf.search.binary import HIGHEST
+from dutperf.setup.conditions import AtThroughput, Repetitions
+from dutperf.setup.option import FIXED, Option
+from dutperf.statistics import sequential, stopping
+from dutperf.statistics.stopping import Stopped
+
+
+class SoakConditions(AtThroughput):
+    """Conditions of a soak."""
+
+    repetitions: Annotated[Repetitions, FIXED] = 1
+    load_percent: Annotated[
+        float,
+        Field(gt=0, le=1000),
+        Option(
+            "Load to soak at, in % of the throughput or of `rate`",
+            label="load, % of the throughput",
+            flag="--load",
+            metavar="PERCENT",
+        ),
+    ] = 100.0
+    target: Annotated[
+        float,
+        Field(gt=0, lt=1),
+        Option(
+            "Probability of a trial with loss that is asked about: the soak ends when it is known to be below or above",
+            label="probability of a lossy trial that is asked about",
+            metavar="RATIO",
+        ),
+    ] = 0.05
+    confidence: Annotated[
+        float,
+        Field(ge=0.5, le=0.9999),
+        Option(
+            "Confidence of the interval of that probability, after any number of trials",
+            label="confidence of the interval",
+            metavar="RATIO",
+        ),
+    ] = stopping.CONFIDENCE
+    soak_s: Annotated[
+        float,
+        Field(gt=0, le=31_536_000),
+        Option("Longest time of the soak", label="longest time, s", flag="--for"),
+    ] = 7_200.0
+
+
+class SoakFinding(RepetitionFinding):
+    """What a trial showed."""
+
+    event: Literal["soak"] = "soak"
+    loss_ratio: float | None
+    """Of the direction or path that lost the greater share; None: not measured."""
+    sent: int
+    lost: int
+    """In all directions."""
+
+
+class Seen(Value):
+    """The trials of a soak so far."""
+
+    trials: int
+    """Measured ones."""
+    lossy: int
+    low: float
+    high: float
+    """Interval of the probability of a lossy trial."""
+
+    @classmethod
+    def of(cls, found: Sequence[SoakFinding], conditions: SoakConditions) -> Seen:
+        """Of the findings."""
+        ratios = [one.loss_ratio for one in found if one.loss_ratio is not None]
+        lossy = sum(ratio > conditions.loss_tolerance for ratio in ratios)
+        low, high = sequential.interval(lossy, len(ratios), conditions.confidence)
+        return cls(trials=len(ratios), lossy=lossy, low=low, high=high)
+
+    def verdict(self, target: float) -> str:
+        """``below`` or ``above`` the target, or ``open``."""
+        return "below" if self.high < target else "above" if self.low > target else "open"
+
+
+class Soak(Procedure[SoakConditions]):
+    """The procedure (:class:`dutperf.procedures.base.Procedure`).
+
+    Raises:
+        PlanError: no throughput is known, or the load is not possible.
+    """
+
+    def __init__(self, plan: Plan[SoakConditions]) -> None:
+        super().__init__(plan)
+        self._rates = {case: self._rate(case) for case in self.cases}
+        self._most = most_trials(plan.conditions)
+
+    def _rate(self, case: Case) -> int:
+        rate_fps = max(1, round(rate_of(self.plan, case) * self.conditions.load_percent / 100))
+        limit_fps = min(self.plan.maximum_fps(case) or HIGHEST, HIGHEST)
+        if rate_fps > limit_fps:
+            raise PlanError(f"{rate_fps:,} frames/s are above the highest rate, {limit_fps:,}", option="load_percent")
+        return rate_fps
+
+    def first_load(self, case: Case) -> Load:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return Load.fps(self._rates[case])
+
+    def algorithm(self) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return {
+            "algorithm": "trials at one rate until the probability of loss is known to be below or above the target",
+            "interval": "confidence sequence, Beta mixture",
+            "most_trials": self._most,
+        }
+
+    def limits(self, case: Case) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return {"rate_fps": self._rates[case]}
+
+    def at_least(self, done: int) -> int:
+        """See :class:`~dutperf.procedures.base.Procedure`: those for which there is time."""
+        del done
+        return self._most
+
+    def stopped(self, prior: Prior) -> Stopped | None:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return _stopped(prior, self.conditions)
+
+    def repetition(self, bench: Bench, place: Place, prior: Prior) -> SoakFinding:
+        """See :class:`~dutperf.procedures.base.Procedure`: one trial."""
+        del prior
+        result = self.measure(bench, self.first_load(place.case), place)
+        if result.verdict is not Verdict.VALID:
+            return SoakFinding(valid=False, message=evidence.invalidity(result), loss_ratio=None, sent=0, lost=0)
+        counts = result.directions().values()
+        dead = evidence.dead_directions(result)
+        return SoakFinding(
+            not_forwarding=bool(dead),
+            message=evidence.no_forwarding(result) if dead else evidence.losses(result),
+            loss_ratio=None if dead else result.worst_loss_ratio,
+            sent=sum(one.sent for one in counts),
+            lost=sum(one.lost for one in counts),
+        )
+
+    def announce(self, bench: Bench, place: Place, done: Prior) -> None:
+        """See :class:`~dutperf.procedures.base.Procedure`: when frames were lost, and at each doubling."""
+        seen = Seen.of(done, self.conditions)
+        if done[-1].lost or len(done) & (len(done) - 1) == 0 or self.stopped(done) is not None:
+            bench.say(f"after {len(done):,} trials: {_sentence(seen, self.conditions)}", place)
+
+
+def most_trials(conditions: SoakConditions) -> int:
+    """Trials for which there is time, at least one."""
+    each_s = (
+        conditions.learning_rest_s
+        + conditions.warm_up_s
+        + conditions.duration_s
+        + conditions.drain_s
+        + conditions.settle_s
+    )
+    return max(1, int(conditions.soak_s / each_s))
+
+
+def _stopped(found: Sequence[SoakFinding], conditions: SoakConditions) -> Stopped | None:
+    """Why no further trial is needed; None where one is."""
+    if Seen.of(found, conditions).verdict(conditions.target) != "open":
+        return Stopped.KNOWN
+    return Stopped.MAXIMUM if len(found) >= most_trials(conditions) else None
+
+
+def _sentence(seen: Seen, conditions: SoakConditions) -> str:
+    confidence, target = f"{conditions.confidence:.4g}", f"{conditions.target:.3g}"
+    verdict = {
+        "below": f"below the target of {target}",
+        "above": f"above the target of {target}",
+        "open": f"not known to be below or above the target of {target}",
+    }[seen.verdict(conditions.target)]
+    return (
+        f"{seen.lossy:,} of {seen.trials:,} trials lost frames; the probability of that is {seen.low:.3g} to"
+        f" {seen.high:.3g} (confidence {confidence}), {verdict}"
+    )
+
+
+class SoakPoint(points.Point):
+    """A case and the probability that a trial loses frames."""
+
+    title: ClassVar[str] = "soak, probability that a trial loses frames"
+    columns: ClassVar[Row] = ("rate", "trials", "with loss", "probability", "target", "frames lost", "limited by")
+    implied: ClassVar[Sequence[str]] = ("lossy_share",)
+
+    rate_fps: int
+    trial_s: float
+    """Sending time of each trial."""
+    measured: int
+    """Trials that the tester could measure."""
+    unmeasured: int
+    lossy: int
+    lossy_share: float | None
+    low: float
+    high: float
+    """Interval of the probability of a trial with loss, at the confidence of the conditions."""
+    target: float
+    verdict: Literal["below", "above", "open"]
+    """Where the probability is, against the target."""
+    sent: int
+    lost: int
+    loss_ratio: Statistics
+    """Of the trials, each of its worse direction."""
+    limited_by: LimitedBy | None
+    trials: Trials
+
+    @property
+    def has_number(self) -> bool:
+        """See :class:`dutperf.results.points.Point`."""
+        return self.measured > 0
+
+    def rows(self) -> list[Row]:
+        """See :class:`dutperf.results.points.Point`."""
+        probability = f"{self.low:.3g} to {self.high:.3g}"
+        lost = cell(self.lost / self.sent if self.sent else None, ".3g")
+        counts = (f"{self.rate_fps:,}", f"{self.measured:,}", f"{self.lossy:,}")
+        return [(*counts, probability, f"{self.verdict} {self.target:.3g}", lost, self.limited_by or "-")]
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """The loss of each trial: drift shows here."""
+        del limits
+        values = [(point.case, point.loss_ratio.values) for point in points]
+        return (charts.repetitions("Loss", "loss ratio of the trial", values),)
+
+
+def point(recorded: Recorded) -> SoakPoint:
+    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
+    found, conditions = recorded.of(SoakFinding), recorded.conditions
+    seen = Seen.of(found, conditions)
+    ratios = [one.loss_ratio for one in found if one.loss_ratio is not None]
+    dead = next((one.message for one in found if one.not_forwarding), None)
+    unmeasured = sum(not one.valid for one in found)
+    left_out = f"; {unmeasured:,} more could not be measured" if unmeasured else ""
+    ended = _stopped(found, conditions) is not None or dead is not None
+    early = "" if ended else " (the run ended early)"
+    return SoakPoint(
+        case=recorded.case,
+        rate_fps=recorded.limits["rate_fps"],
+        trial_s=conditions.duration_s,
+        measured=seen.trials,
+        unmeasured=unmeasured,
+        lossy=seen.lossy,
+        lossy_share=seen.lossy / seen.trials if seen.trials else None,
+        low=seen.low,
+        high=seen.high,
+        target=conditions.target,
+        verdict=seen.verdict(conditions.target),
+        sent=sum(one.sent for one in found),
+        lost=sum(one.lost for one in found),
+        loss_ratio=statistics(ratios, 1) if ratios else without_number(ratios),
+        limited_by=points.unmeasured_by(recorded.of(ResultEvent)) if found and unmeasured == len(found) else None,
+        trials=points.trials(recorded.of(ResultEvent)),
+        message=(dead or _sentence(seen, conditions)) + left_out + early,
+    )
+
+
+PROCEDURE = Definition(
+    name="soak",
+    summary="Find how probable it is that the DUT loses frames at a rate, by trials over hours.",
+    conditions=SoakConditions,
+    make=Soak,
+    point=point,
+    rules=deviations.rules(any_size=False),
+)

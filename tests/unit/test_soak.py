@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dutperf import procedures
-from dutperf.model import LimitedBy
+from dutperf.model import Cause, LimitedBy, Trial, TrialResult, Verdict
 from dutperf.procedures.bench import PlanError
+from dutperf.procedures.soak import HOPELESS
 from dutperf.setup.conditions import Rate
 from dutperf.statistics import sequential
+from dutperf.tester import ProgressCallback, validity
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import measure, narrowed, plan
 
@@ -66,6 +68,17 @@ def test_what_is_no_observation_is_refused(events: int, trials: int, confidence:
         sequential.interval(events, trials, confidence)
 
 
+class Disturbed(SimulatedTester):
+    """Loses frames in one of five trials, and is disturbed in others: the trials with both are not valid."""
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        result = super().run(trial, on_progress)
+        if not result.worst_loss_ratio or len(self.trials) % 2:
+            return result
+        cause = Cause(code=validity.DUT_DISTURBED, text="others had its core")
+        return result.model_copy(update={"verdict": Verdict.INVALID, "causes": (cause,)})
+
+
 # --- the procedure --------------------------------------------------------------------------------
 
 
@@ -108,8 +121,27 @@ def test_tolerated_loss_is_none(tmp_path: Path) -> None:
     assert soak(SimulatedTester(dut), tmp_path / "b", target=0.3).verdict == "above"
 
 
+def test_a_loss_that_a_disturbance_may_have_caused_is_neither_left_out_nor_the_dut_s(tmp_path: Path) -> None:
+    """Left out, or repeated until it is valid, it would make the DUT look better than it is."""
+    tester = Disturbed(SimulatedDut(hiccup_ratio=0.2), seed=4)
+    point = soak(tester, tmp_path, target=0.19, soak_s=100, directions="forward")
+    assert len(tester.trials) == point.measured == 100, "no trial is repeated"
+    assert point.lossy > 0 < point.perhaps
+    assert point.lossy + point.perhaps == sum(ratio > 0 for ratio in point.loss_ratio.values)
+    assert point.low == pytest.approx(sequential.interval(point.lossy, 100, 0.95)[0])
+    assert point.high == pytest.approx(sequential.interval(point.lossy + point.perhaps, 100, 0.95)[1])
+    assert (point.low < 0.2 < point.high, point.verdict) == (True, "open")
+    assert f"{point.perhaps} more perhaps because of a disturbance" in point.message
+
+
+def test_a_tester_that_is_too_slow_gives_up_soon(tmp_path: Path) -> None:
+    tester = SimulatedTester(limits=SimulatedLimits(send_fps=5_000))
+    assert soak(tester, tmp_path, soak_s=1000).limited_by is LimitedBy.TESTER
+    assert len(tester.trials) == HOPELESS
+
+
 def test_trials_that_the_tester_could_not_measure_are_left_out(tmp_path: Path) -> None:
-    limits = SimulatedLimits(disturbed_ratio=0.9)
+    limits = SimulatedLimits(disturbed_ratio=0.5)
     point = soak(SimulatedTester(limits=limits, seed=2), tmp_path / "a", target=0.2, soak_s=30)
     assert point.measured + point.unmeasured == 30
     assert point.unmeasured > 0

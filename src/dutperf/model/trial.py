@@ -81,6 +81,9 @@ class Question(Value):
     """How long the DUT takes to delete its connections is measured after the trial (RFC 9693 section 4.8)."""
     clear_addresses: bool = False
     """The DUT's address table is emptied before the trial (RFC 2889 sections 5.7, 5.8)."""
+    once: bool = False
+    """The trial counts as it is: one that is not valid is not repeated. For a probability of loss: trials
+    with loss are invalid more often than others (a disturbance may have caused it)."""
     may_end_early: bool = False
     """A trial that can no longer become valid may end early: it is repeated, and its result is not
     used."""

@@ -9,18 +9,22 @@ tolerated). The probability of a lossy trial has an interval that holds after an
 and at the latest when its time is over. It presumes that trials are alike and independent: the plot of the loss of
 each trial shows drift.
 
-A trial that the tester could not measure says nothing and is left out; how many there were is told.
+No trial is repeated. A trial without loss is valid in spite of small disturbances, one with loss is not, because they
+may have caused it: whoever repeats it until it is valid sees a DUT without loss (validity.BY_LOSS). So such a trial
+counts as lossless for the lower end of the interval and as lossy for the upper end. Trials that would be invalid
+without loss too are left out; how many there were of either is told.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from dutperf.journal import RepetitionFinding, ResultEvent
-from dutperf.model import Case, LimitedBy, Load, Value, Verdict
+from dutperf.model import Case, LimitedBy, Load, Question, Trial, TrialResult, Value, Verdict
 from dutperf.procedures import evidence
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
@@ -35,6 +39,10 @@ from dutperf.setup.conditions import AtThroughput, Repetitions
 from dutperf.setup.option import FIXED, Option
 from dutperf.statistics import sequential, stopping
 from dutperf.statistics.stopping import Stopped
+from dutperf.tester import validity
+
+HOPELESS = 8
+"""After so many trials, none of which was measured, none will be."""
 
 
 class SoakConditions(AtThroughput):
@@ -76,10 +84,15 @@ class SoakConditions(AtThroughput):
     ] = 7_200.0
 
 
+Outcome = Literal["lossless", "lossy", "perhaps", "unmeasured"]
+"""Of a trial; ``perhaps``: it lost frames, and a disturbance may have caused that."""
+
+
 class SoakFinding(RepetitionFinding):
     """What a trial showed."""
 
     event: Literal["soak"] = "soak"
+    outcome: Outcome
     loss_ratio: float | None
     """Of the direction or path that lost the greater share; None: not measured."""
     sent: int
@@ -91,8 +104,9 @@ class Seen(Value):
     """The trials of a soak so far."""
 
     trials: int
-    """Measured ones."""
+    """Without the unmeasured ones."""
     lossy: int
+    perhaps: int
     low: float
     high: float
     """Interval of the probability of a lossy trial."""
@@ -100,10 +114,12 @@ class Seen(Value):
     @classmethod
     def of(cls, found: Sequence[SoakFinding], conditions: SoakConditions) -> Seen:
         """Of the findings."""
-        ratios = [one.loss_ratio for one in found if one.loss_ratio is not None]
-        lossy = sum(ratio > conditions.loss_tolerance for ratio in ratios)
-        low, high = sequential.interval(lossy, len(ratios), conditions.confidence)
-        return cls(trials=len(ratios), lossy=lossy, low=low, high=high)
+        count = Counter(one.outcome for one in found)
+        lossy, perhaps = count["lossy"], count["perhaps"]
+        trials = lossy + perhaps + count["lossless"]
+        low, _ = sequential.interval(lossy, trials, conditions.confidence)
+        _, high = sequential.interval(lossy + perhaps, trials, conditions.confidence)
+        return cls(trials=trials, lossy=lossy, perhaps=perhaps, low=low, high=high)
 
     def verdict(self, target: float) -> str:
         """``below`` or ``above`` the target, or ``open``."""
@@ -158,17 +174,24 @@ class Soak(Procedure[SoakConditions]):
         """See :class:`~dutperf.procedures.base.Procedure`: one trial."""
         del prior
         result = self.measure(bench, self.first_load(place.case), place)
-        if result.verdict is not Verdict.VALID:
-            return SoakFinding(valid=False, message=evidence.invalidity(result), loss_ratio=None, sent=0, lost=0)
-        counts = result.directions().values()
-        dead = evidence.dead_directions(result)
+        counts, dead = result.directions().values(), evidence.dead_directions(result)
+        outcome = _outcome(result, self.conditions.loss_tolerance)
+        counted = outcome != "unmeasured" and not dead
+        reasons = evidence.invalidity(result) if outcome in ("perhaps", "unmeasured") else evidence.losses(result)
         return SoakFinding(
-            not_forwarding=bool(dead),
-            message=evidence.no_forwarding(result) if dead else evidence.losses(result),
-            loss_ratio=None if dead else result.worst_loss_ratio,
-            sent=sum(one.sent for one in counts),
-            lost=sum(one.lost for one in counts),
+            valid=outcome != "unmeasured",
+            not_forwarding=result.verdict is Verdict.VALID and bool(dead),
+            message=evidence.no_forwarding(result) if dead else reasons,
+            outcome=outcome if counted else "unmeasured",
+            loss_ratio=result.worst_loss_ratio if counted else None,
+            sent=sum(one.sent for one in counts) if counted else 0,
+            lost=sum(one.lost for one in counts) if counted else 0,
         )
+
+    def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
+        """See :class:`~dutperf.procedures.base.Procedure`: each counts as it is."""
+        question = Question(tolerated_loss=self.conditions.loss_tolerance, once=True)
+        return super().trial(case, load, number, duration_s).model_copy(update={"question": question})
 
     def announce(self, bench: Bench, place: Place, done: Prior) -> None:
         """See :class:`~dutperf.procedures.base.Procedure`: when frames were lost, and at each doubling."""
@@ -189,10 +212,20 @@ def most_trials(conditions: SoakConditions) -> int:
     return max(1, int(conditions.soak_s / each_s))
 
 
+def _outcome(result: TrialResult, tolerated: float) -> Outcome:
+    lost = result.worst_loss_ratio > tolerated
+    if result.verdict is Verdict.VALID:
+        return "lossy" if lost else "lossless"
+    by_loss = bool(result.causes) and {cause.code for cause in result.causes} <= validity.BY_LOSS
+    return "perhaps" if lost and by_loss and result.verdict is Verdict.INVALID else "unmeasured"
+
+
 def _stopped(found: Sequence[SoakFinding], conditions: SoakConditions) -> Stopped | None:
     """Why no further trial is needed; None where one is."""
     if Seen.of(found, conditions).verdict(conditions.target) != "open":
         return Stopped.KNOWN
+    if len(found) >= HOPELESS and all(one.outcome == "unmeasured" for one in found):
+        return Stopped.NOTHING
     return Stopped.MAXIMUM if len(found) >= most_trials(conditions) else None
 
 
@@ -203,8 +236,9 @@ def _sentence(seen: Seen, conditions: SoakConditions) -> str:
         "above": f"above the target of {target}",
         "open": f"not known to be below or above the target of {target}",
     }[seen.verdict(conditions.target)]
+    perhaps = f", {seen.perhaps:,} more perhaps because of a disturbance" if seen.perhaps else ""
     return (
-        f"{seen.lossy:,} of {seen.trials:,} trials lost frames; the probability of that is {seen.low:.3g} to"
+        f"{seen.lossy:,} of {seen.trials:,} trials lost frames{perhaps}; the probability of that is {seen.low:.3g} to"
         f" {seen.high:.3g} (confidence {confidence}), {verdict}"
     )
 
@@ -213,7 +247,16 @@ class SoakPoint(points.Point):
     """A case and the probability that a trial loses frames."""
 
     title: ClassVar[str] = "soak, probability that a trial loses frames"
-    columns: ClassVar[Row] = ("rate", "trials", "with loss", "probability", "target", "frames lost", "limited by")
+    columns: ClassVar[Row] = (
+        "rate",
+        "trials",
+        "with loss",
+        "perhaps",
+        "probability",
+        "target",
+        "frames lost",
+        "limited by",
+    )
     implied: ClassVar[Sequence[str]] = ("lossy_share",)
 
     rate_fps: int
@@ -223,6 +266,8 @@ class SoakPoint(points.Point):
     """Trials that the tester could measure."""
     unmeasured: int
     lossy: int
+    perhaps: int
+    """Trials that lost frames, perhaps because of a disturbance."""
     lossy_share: float | None
     low: float
     high: float
@@ -246,7 +291,7 @@ class SoakPoint(points.Point):
         """See :class:`dutperf.results.points.Point`."""
         probability = f"{self.low:.3g} to {self.high:.3g}"
         lost = cell(self.lost / self.sent if self.sent else None, ".3g")
-        counts = (f"{self.rate_fps:,}", f"{self.measured:,}", f"{self.lossy:,}")
+        counts = (f"{self.rate_fps:,}", f"{self.measured:,}", f"{self.lossy:,}", f"{self.perhaps:,}")
         return [(*counts, probability, f"{self.verdict} {self.target:.3g}", lost, self.limited_by or "-")]
 
     @classmethod
@@ -263,7 +308,7 @@ def point(recorded: Recorded) -> SoakPoint:
     seen = Seen.of(found, conditions)
     ratios = [one.loss_ratio for one in found if one.loss_ratio is not None]
     dead = next((one.message for one in found if one.not_forwarding), None)
-    unmeasured = sum(not one.valid for one in found)
+    unmeasured = sum(one.outcome == "unmeasured" for one in found)
     left_out = f"; {unmeasured:,} more could not be measured" if unmeasured else ""
     ended = _stopped(found, conditions) is not None or dead is not None
     early = "" if ended else " (the run ended early)"
@@ -274,6 +319,7 @@ def point(recorded: Recorded) -> SoakPoint:
         measured=seen.trials,
         unmeasured=unmeasured,
         lossy=seen.lossy,
+        perhaps=seen.perhaps,
         lossy_share=seen.lossy / seen.trials if seen.trials else None,
         low=seen.low,
         high=seen.high,

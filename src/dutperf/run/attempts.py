@@ -184,6 +184,8 @@ class Visit:
         none does."""
         self._trials += 1
         is_conclusive = self._attempts.count(self._load, self._place, trial, result, is_first=self._trials == 1)
+        if trial.question.once:
+            return None
         most, at_least = self._limits(trial.question.resolution)
         return None if is_conclusive or self._trials >= (at_least if self._attempts.is_costly() else most) else most
 

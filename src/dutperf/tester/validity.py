@@ -496,6 +496,9 @@ LINK_DOWN = "link_down"
 BURSTS, LATE, DROPS, NIC_CLOCK = "sender_bursts", "sender_late", "tester_drops", "nic_clock"
 OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""
+BY_LOSS = frozenset({BURSTS, LATE, DUT_DISTURBED, "receiver_stall", "receive_queue", "late_in_tester", "matched"})
+"""Codes of causes that hold only, or earlier, where frames were lost: the same trial without loss would be
+valid, or nearly. To leave trials out by them would flatter the DUT."""
 OF_A_WHOLE_TRIAL = frozenset({"unsent", "unsent_additional", "sending_time"})
 """Codes of causes that do not apply to a trial which was ended early."""
 

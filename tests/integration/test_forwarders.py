@@ -4,6 +4,7 @@ the byte; a reset stops them; what they count as lost is what is missing. Root o
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -23,8 +24,10 @@ from dutperf.lab import telemetry, testpmd
 from dutperf.model import LEFT_AND_RIGHT
 from dutperf.setup import configuration, dut
 from switches import has_open_vswitch
+from undisturbed import until
 
 from .stations import Stations, stations_of
+from .test_commands import dutperf
 from .test_labs import wait_for
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
@@ -90,6 +93,23 @@ def test_a_reset_stops_it_for_its_time(name: str, options: dict[str, str]) -> No
             assert wait_for(lambda: passes(both), 10)
         assert time.monotonic() - began_s > 1.2
         assert reset.returncode == 0
+
+
+def test_a_reset_of_testpmd_is_measured(tmp_path: Path) -> None:
+    """It has no cables on which a station could ask."""
+    argv = ("--lab", "testpmd", "--lab-option", "reset_s=1.5", "--rate", "10k", "--duration", "5", "--reset-after", "1")
+    argv += ("--drain", "0.3", "--repetitions", "1", "--json", "--out")
+    runs = itertools.count()
+
+    def measured() -> dict[str, Any]:
+        done = dutperf("reset", *argv, str(tmp_path / f"out{next(runs)}"))
+        found: dict[str, Any] = json.loads(done.stdout)["points"][0]
+        return found
+
+    def right(point: dict[str, Any]) -> bool:
+        return all(1.5 <= (point[way] or {}).get("arrival_gap", {}).get("median", 0) < 1.7 for way in LEFT_AND_RIGHT)
+
+    until(measured, right, fewest=2)
 
 
 def test_the_bridge_learns_and_forgets_addresses() -> None:

@@ -15,6 +15,7 @@ from scapy.all import UDP, IPv6
 from dutperf import lab
 from dutperf.lab.guest import packages
 from dutperf.lab.guest.machine import MACS
+from dutperf.model import Direction
 from dutperf.setup import configuration, dut
 
 from .stations import Stations, stations_of
@@ -40,6 +41,7 @@ pytestmark = [
 START_S = 60
 FIRST = {
     "kernel-vm": ("198.18.0.2", "198.19.0.2"),
+    "kernel-vm-nat44": ("198.18.0.2", "198.19.0.2"),
     "jool-siit": ("2001:2::2", "2001:2:0:1000::2"),
     "jool-nat64": ("2001:2::2", "2001:2:0:6464::c613:2"),
 }
@@ -108,6 +110,37 @@ def test_connections_of_the_stateful_translator_are_counted_and_cleared() -> Non
         assert [frame[UDP].dport for frame in back] == list(range(20_000, 20_020))
         connections.clear_connections()
         assert both.exchange("right", answers, expected=1, wait_s=1) == []
+
+
+def test_the_other_kernel_s_nat_has_a_table_of_the_size_that_was_asked_for() -> None:
+    with lab.bring_up("kernel-vm-nat44", {"table": "40"}) as made, stations_of(made, MACS) as both:
+        assert wait_for(lambda: passes(both, "kernel-vm-nat44"))
+        connections = dut.Connections(configuration.parse(made, "kernel-vm-nat44").dut)
+        connections.clear_connections()
+        assert connections.count_connections() == 0
+        packets = [udp(*FIRST["kernel-vm-nat44"]) for _ in range(20)]
+        for port, packet in enumerate(packets, 20_000):
+            packet[UDP].sport = port
+        forward = both.exchange("left", packets, expected=20)
+        assert {frame.src for frame in (one.getlayer("IP") for one in forward)} == {"198.19.0.1"}
+        assert connections.count_connections() == 20
+        for port, packet in enumerate(packets, 30_000):
+            packet[UDP].sport = port
+        both.exchange("left", [*packets, *packets], expected=40)
+        for port, packet in enumerate(packets, 40_000):
+            packet[UDP].sport = port
+        both.exchange("left", packets, expected=20)
+        assert (connections.count_connections() or 0) <= 40
+        assert connections.connection_statistics()["early_drop"] > 0
+        connections.clear_connections()
+        stray = udp("198.19.0.2", "198.19.0.1")
+        assert both.exchange("right", [stray], expected=1, wait_s=1) == []
+        counted = dut.losses_of(configuration.parse(made, "kernel-vm-nat44").dut)
+        assert counted is not None
+        losses = counted()
+        assert losses is not None
+        assert losses[Direction.REVERSE] == {"no_connection": 1}
+        assert losses[Direction.FORWARD]["conntrack_drop"] >= 0
 
 
 @pytest.mark.parametrize("name", FIRST)

@@ -101,8 +101,10 @@ def test_the_shell_is_told_how_to_complete(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_commands_labs_and_their_options_are_completed() -> None:
-    assert complete("dutperf t") == {"trial", "throughput", "table-capacity", "teardown-rate"}
-    assert complete("dutperf throughput --lab ke") == {"kernel-ipv4", "kernel-ipv6", "kernel-vm"}
+    assert complete("dutperf t") == {"trial", "throughput", "table-capacity", "teardown-rate", "trend"}
+    assert complete("dutperf throughput --lab ke") == {
+        *("kernel-ipv4", "kernel-ipv6", "kernel-vm", "kernel-vm-nat44"),
+    }
     assert complete("dutperf trial --lab kernel-ipv4 --lab-option l") == {"limit_fps=", "loss="}
     assert complete("dutperf lab up tayga-siit --lab-option max") == {"max_frame_size="}
     assert complete("dutperf lab down tay") == {"tayga-siit", "tayga-nat64"}

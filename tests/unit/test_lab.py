@@ -48,6 +48,7 @@ def test_every_lab_is_listed_with_its_options() -> None:
         "jool-siit",
         "jool-nat64",
         "kernel-vm",
+        "kernel-vm-nat44",
         "linux-bridge",
         "ovs",
         "testpmd",

@@ -42,7 +42,7 @@ _ALL: tuple[Lab[Any], ...] = (
     tayga_nat64.LAB,
     *jool.LABS,
     *kernel_router.LABS,
-    kernel_vm.LAB,
+    *kernel_vm.LABS,
     linux_bridge.LAB,
     open_vswitch.LAB,
     testpmd.LAB,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A router with another kernel than the host's: Debian's, in an emulated machine."""
+"""Another kernel than the host's: Debian's, in an emulated machine, as a router, and as a NAT44 by nftables and its
+connection tracking, whose table has the size of an option: there the kernel is the DUT's own."""
 
 from __future__ import annotations
 
@@ -7,43 +8,130 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from dutperf.lab import nft_nat44
 from dutperf.lab.addresses import LEFT, RIGHT, routed_sides
 from dutperf.lab.definition import Lab
 from dutperf.lab.guest import machine, packages
 from dutperf.lab.guest.machine import PORTS, GuestOptions, Software
+from dutperf.lab.guest.packages import Kernel
+from dutperf.lab.nft_nat44 import ConntrackOptions
 from dutperf.lab.site import Site
 from dutperf.lab.transparent import Version
 
+NAT_MODULES = (
+    "crc32c_generic",  # by its name in no list of dependencies: libcrc32c asks the kernel for the algorithm
+    *("nf_tables", "nft_chain_nat", "nft_ct", "nft_nat", "nft_masq", "nft_objref", "nf_conntrack_netlink"),
+)
+RULES = "root/nat.nft"
 
-class KernelOptions(GuestOptions):
+
+class RouterOptions(GuestOptions):
     """The foreground's IP version."""
 
     version: Annotated[Version, Field(description="IP version of the foreground, 4 or 6")] = 4
 
 
-def build(site: Site, options: KernelOptions) -> dict[str, Any]:
-    """Boot the machine; returns the tester's configuration."""
+class NatOptions(ConntrackOptions, GuestOptions):
+    """Connection tracking; its table is as large as the option says."""
+
+    table: Annotated[
+        int,
+        Field(ge=16, le=1_000_000, description="connections that the table holds (nf_conntrack_max)"),
+    ] = 65_536
+
+
+def router(site: Site, options: RouterOptions) -> dict[str, Any]:
+    """Boot the machine as a router; returns the tester's configuration."""
     kernel = packages.kernel()
+    machine.start(site, options, kernel, Software(set_up=_routing(options)))
+    return _configuration(
+        site,
+        options,
+        kernel,
+        options.version,
+        f"Linux IPv{options.version} router",
+        machine.reset(site, options.reset_s),
+    )
+
+
+def nat(site: Site, options: NatOptions) -> dict[str, Any]:
+    """Boot the machine as a NAT44; returns the tester's configuration with IPv4 in the foreground."""
+    kernel = packages.kernel()
+    tools = packages.conntrack()
+    settings = {
+        "nf_conntrack_max": options.table,
+        "nf_conntrack_udp_timeout": options.udp_timeout_s,
+        "nf_conntrack_udp_timeout_stream": options.udp_stream_timeout_s,
+    }
+    set_up = [
+        f"echo {max(1024, options.table // 4)} > /sys/module/nf_conntrack/parameters/hashsize",
+        *(f"echo {value} > /proc/sys/net/netfilter/{name}" for name, value in settings.items()),
+        f"nft -f /{RULES}",
+    ]
+    software = Software(
+        set_up=_routing(options) + "".join(f"{line}\n" for line in set_up),
+        drivers=NAT_MODULES,
+        programs=[tools.program, packages.of_this_machine("nft")],
+        places=tools.libraries,
+        files={RULES: nft_nat44.ruleset(options.statement(), PORTS[1])},
+    )
+    machine.start(site, options, kernel, software)
+    made = _configuration(site, options, kernel, 4, "Linux NAT44", machine.reset(site, options.reset_s))
+    made["dut"] |= nft_nat44.about(options, options.table)
+    made["dut"]["commands"] |= {name: machine.ask(site, script) for name, script in _CONNECTIONS.items()}
+    return {**made, "stateful": nft_nat44.stateful(options)}
+
+
+_COUNT = "cat /proc/sys/net/netfilter/nf_conntrack_count"
+_STATISTICS = "conntrack -S 2> /dev/null | tr ' ' '\\n' | awk -F = '{ sum[$1] += $2 } END { CODE }'"
+_TOLD = "for (name in sum) if (name ~ /early_drop|insert_failed|^drop/) print name, sum[name]"
+_CONNECTIONS = {
+    "count_connections": f"{_COUNT}\n{_STATISTICS.replace('CODE', _TOLD)}",
+    "clear_connections": f"conntrack -F > /dev/null 2>&1\nwhile [ $({_COUNT}) -gt 0 ]; do usleep 1000; done",
+    "losses": (
+        _STATISTICS.replace("CODE", 'print "forward conntrack_drop", sum["drop"] + 0')
+        + "\nnft list counter ip nat reverse_no_connection"
+        + ' | awk \'$1 == "packets" { print "reverse no_connection", $2 }\''
+    ),
+}
+"""Scripts for the guest."""
+
+
+def _routing(options: GuestOptions) -> str:
     own = (line for side, port in zip((LEFT, RIGHT), PORTS, strict=True) for line in (*side.ip4(port), *side.ip6(port)))
-    machine.start(site, options, kernel, Software(set_up=machine.routing(own, options.mtu)))
-    left, right = routed_sides(options.version)
+    return machine.routing(own, options.mtu)
+
+
+def _configuration(
+    site: Site, options: GuestOptions, kernel: Kernel, version: int, name: str, reset: list[str]
+) -> dict[str, Any]:
+    left, right = routed_sides(version)
     return {
         "engine": {"dut_cores": [site.dut_core]},
         "left": {"port": "tl", **left},
         "right": {"port": "tr", **right},
         "dut": {
-            "name": f"Linux IPv{options.version} router",
+            "name": name,
             "version": kernel.release,
             **machine.identity(options, kernel, site),
-            "commands": {"reset": machine.reset(site, options.reset_s)},
+            "commands": {"reset": reset},
         },
     }
 
 
-LAB = Lab(
-    name="kernel-vm",
-    summary="Debian's kernel as a router in an emulated machine",
-    options=KernelOptions,
-    programs=packages.PROGRAMS,
-    build=build,
+LABS = (
+    Lab(
+        name="kernel-vm",
+        summary="Debian's kernel as a router in an emulated machine",
+        options=RouterOptions,
+        programs=packages.PROGRAMS,
+        build=router,
+    ),
+    Lab(
+        name="kernel-vm-nat44",
+        summary="Debian's kernel as a NAT44 in an emulated machine, with a connection table of set size",
+        options=NatOptions,
+        programs=packages.PROGRAMS,
+        build=nat,
+    ),
 )

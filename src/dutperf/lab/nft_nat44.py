@@ -125,17 +125,15 @@ def start_nat(dut: Namespace, options: ConntrackOptions) -> None:
     dut.sysctl({f"netfilter/nf_conntrack_{name}": seconds for name, seconds in timeouts.items()})
 
 
-def ruleset(statement: str) -> str:
-    """nftables ruleset that translates what leaves on the right by ``statement``. Frames from there without a
+def ruleset(statement: str, right: str = DUT_PORTS[1]) -> str:
+    """nftables ruleset that translates what leaves on the ``right`` by ``statement``. Frames from there without a
     connection are dropped and counted: they must neither be routed inside, nor back, nor answered."""
-    dropped = (
-        f'iifname "{DUT_PORTS[1]}" ct state {{ new, invalid }} meta l4proto udp counter name "reverse_no_connection"'
-    )
+    dropped = f'iifname "{right}" ct state {{ new, invalid }} meta l4proto udp counter name "reverse_no_connection"'
     return f"""table ip nat {{
   counter reverse_no_connection {{ }}
   chain outward {{
     type nat hook postrouting priority srcnat; policy accept;
-    oifname "{DUT_PORTS[1]}" {statement}
+    oifname "{right}" {statement}
   }}
   chain inward {{
     type filter hook forward priority filter; policy accept;

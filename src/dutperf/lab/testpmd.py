@@ -7,6 +7,7 @@ A frame that finds the other end's ring full is lost; testpmd's counters show it
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dutperf.lab import telemetry
-from dutperf.lab.definition import Lab
+from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.memif import memory_ports
 from dutperf.lab.netns import standalone
 from dutperf.lab.site import Site, await_start
@@ -27,7 +28,7 @@ STARTED = "packet forwarding - ports=2"
 MEMORY_MB, BUFFERS = 192, 16_384
 
 
-class TestpmdOptions(TransparentOptions):
+class TestpmdOptions(TransparentOptions, ResetOptions):
     """The kind of forwarding, and the sizes of what holds frames."""
 
     forward: Annotated[
@@ -57,7 +58,7 @@ def build(site: Site, options: TestpmdOptions) -> dict[str, Any]:
             "kernel": platform.release(),
             "cores": [site.dut_core],
             "burst": options.burst,
-            "commands": {"losses": losses(site)},
+            "commands": {"losses": losses(site), "reset": reset(site, options)},
         },
     }
 
@@ -69,13 +70,15 @@ def start(site: Site, options: TestpmdOptions) -> None:
         LabError: it did not start.
     """
     log = log_file(site)
+    os.mkfifo(prompt(site))
     argv = [f"RUNTIME_DIRECTORY={site.directory}", "dpdk-testpmd", *command_line(site, options)]
-    daemon = site.start_daemon(["env", *argv], log)
+    # opened for both directions, the pipe never ends
+    daemon = site.start_daemon(["sh", "-c", f'exec "$@" <> {prompt(site)}', "sh", "env", *argv], log)
     await_start(daemon, log, f"lab {site.record.lab}: testpmd", lambda: STARTED in log.read_text(errors="replace"))
 
 
 def command_line(site: Site, options: TestpmdOptions) -> list[str]:
-    """Arguments of testpmd. It never reads its standard input while it shows statistics, once a day here."""
+    """Arguments of testpmd."""
     server = memory_ports(site, "server", options.max_frame_size)
     devices = (port.removeprefix("vdev:") for port in (server.left, server.right))
     core = site.dut_core
@@ -93,13 +96,28 @@ def command_line(site: Site, options: TestpmdOptions) -> list[str]:
         f"--total-num-mbufs={BUFFERS}",
         f"--mbuf-size={max(2176, room + 128)}",
         "--disable-link-check",
-        "--stats-period=86400",
+        *("--interactive", "--auto-start"),
     ]
 
 
 def losses(site: Site) -> list[str]:
     """The command that prints how many frames testpmd received and did not forward, by direction."""
     return standalone(telemetry, str(site.directory))
+
+
+def prompt(site: Site) -> Path:
+    """The pipe from which testpmd reads its commands."""
+    return site.directory / "testpmd.prompt"
+
+
+def reset(site: Site, options: TestpmdOptions) -> list[str]:
+    """The command that makes testpmd drop what it receives for ``reset_s`` seconds. Would it only stop, the rings
+    would fill, and the tester could not send."""
+
+    def turn(mode: str) -> str:
+        return f"printf 'stop\\nset fwd {mode}\\nstart\\n' > {prompt(site)}"
+
+    return ["sh", "-ec", f"{turn('rxonly')}; sleep {options.reset_s:g}; {turn(options.forward)}"]
 
 
 def version(site: Site) -> str:

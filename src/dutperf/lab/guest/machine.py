@@ -75,6 +75,8 @@ class Software:
     """What a guest has besides busybox, and the script that sets it up."""
 
     set_up: str
+    drivers: Sequence[str] = ()
+    """Modules of its kernel, besides those of the cards."""
     modules: Sequence[Path] = ()
     """Files of modules, besides its kernel's."""
     programs: Sequence[Path] = ()
@@ -121,8 +123,9 @@ def build(directory: Path, kernel: Kernel, software: Software) -> Path:
     initramfs.lay_out(root)
     busybox = Path(run(["sh", "-c", "command -v busybox"]).strip())
     initramfs.install_busybox(root, busybox)
-    initramfs.install_modules(root, kernel.modules, DRIVERS, software.modules)
-    loaded = (*DRIVERS, *(file.stem for file in software.modules))
+    drivers = (*DRIVERS, *software.drivers)
+    initramfs.install_modules(root, kernel.modules, drivers, software.modules)
+    loaded = (*drivers, *(file.stem for file in software.modules))
     init = INIT.replace("MODULES", " ".join(loaded)).replace("READY", READY).replace("FAILED", FAILED)
     initramfs.write_script(root / "init", init)
     initramfs.write_script(root / "usr/local/bin/agent", shell.AGENT)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest is made of: Debian's packages of the kernel and of Jool, downloaded, unpacked and built once, and
-kept in ``$XDG_CACHE_HOME/dutperf/guest``. Nothing is installed. Remove the directory to get newer versions."""
+"""What a guest is made of: Debian's packages of the kernel, of Jool and of conntrack, downloaded, unpacked and built
+once, and kept in ``$XDG_CACHE_HOME/dutperf/guest``. Nothing is installed. Remove the directory for newer versions."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ KERNEL = "linux-image-amd64"
 HEADERS = "linux-headers-amd64"
 """Meta packages: they depend on those of the current kernel."""
 JOOL = ("jool-dkms", "jool-tools", "libnl-3-200", "libnl-genl-3-200")
+CONNTRACK = ("conntrack", "libnetfilter-conntrack3", "libnfnetlink0", "libmnl0")
 JOOL_MODULES = ("common", "nat64", "siit")
 """Directories of its modules, in the order of their dependencies."""
 PROGRAMS = {
@@ -81,6 +82,48 @@ class Jool:
     def libraries(self) -> list[Path]:
         """Directories with the libraries of its programs."""
         return [path.parent for path in sorted(self.root.rglob("libnl-3.so.200"))]
+
+
+@dataclass(frozen=True)
+class Conntrack:
+    """The program ``conntrack``."""
+
+    root: Path
+
+    @property
+    def program(self) -> Path:
+        """The program."""
+        return self.root / "usr/sbin/conntrack"
+
+    @property
+    def libraries(self) -> list[Path]:
+        """Directories with its libraries."""
+        return [path.parent for path in sorted(self.root.rglob("libnetfilter_conntrack.so.3"))]
+
+
+def conntrack() -> Conntrack:
+    """Debian's ``conntrack``, which need not be installed.
+
+    Raises:
+        LabError: it cannot be downloaded.
+    """
+    with _kept(target := cache() / "conntrack") as fresh:
+        if fresh is not None:
+            _say("downloading Debian's conntrack, once")
+            _unpack(_download(fresh, CONNTRACK), fresh)
+    return Conntrack(target)
+
+
+def of_this_machine(program: str) -> Path:
+    """A program that is installed here.
+
+    Raises:
+        LabError: it is not.
+    """
+    found = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
+    if found is None:
+        raise LabError(f"{program} is not installed")
+    return Path(found)
 
 
 def kernel() -> Kernel:

@@ -192,3 +192,21 @@ def test_charts_that_could_go_wrong_are_drawn(chart: Chart) -> None:
         assert 0 <= box.x0 < box.x1 <= figure.bbox.width
         assert box.y1 < axes.get_tightbbox().y0
     assert drawing.embedded(chart, "p").startswith("<svg")
+
+
+def test_delays_at_several_loads_are_shown_by_load() -> None:
+    def at(rate_fps: int, middle_us: float) -> trials.FinishedTrial:
+        delays = Delays(min=1, p50=middle_us, p99=900, p999=950, max=999, buckets=((middle_us, 60), (999.0, 40)))
+        result = TrialResult(
+            trial=0, verdict=Verdict.VALID, forward=counts(delay_us=delays), reverse=counts(delay_us=delays)
+        )
+        return trials.FinishedTrial(1, Case({FRAME_SIZE: 84}), 1, 1, Load.fps(rate_fps), result, trials.PASSED)
+
+    several = trials.delay_charts([at(9000, 500), at(100, 10), at(9000, 500)], ())
+    for chart in several:
+        assert list(dict.fromkeys(curve.label for curve in chart.curves)) == ["100 frames/s", "9,000 frames/s"]
+    assert all(sum(curve.y) == pytest.approx(100) for curve in several[1].curves)
+    [distribution, histogram] = trials.delay_charts([at(100, 10)], ())
+    assert [curve.label for curve in histogram.curves] == ["forward", "reverse"]
+    many = trials.delay_charts([at(rate, 10) for rate in range(100, 2000, 100)], ())
+    assert [curve.label for curve in many[1].curves] == ["forward", "reverse"], "the loads of a search"

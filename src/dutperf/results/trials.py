@@ -31,6 +31,8 @@ from dutperf.model import (
 from dutperf.results.charts import Chart, Curve, Mark, scale_of
 from dutperf.setup.conditions import Conditions
 
+MOST_LOADS = 12
+"""Of a case whose delays are shown by load; a search has more."""
 BINS = 60
 """Of a histogram."""
 PASSED, FAILED, INVALID = "passed", "failed", "invalid"
@@ -202,23 +204,29 @@ def _dots(label: str, points: Sequence[tuple[float, float]]) -> Curve:
     return Curve(label, tuple(x for x, _ in points), tuple(y for _, y in points), kind="dots")
 
 
-def _stamped(done: Sequence[FinishedTrial]) -> list[tuple[Direction, Delays]]:
-    """The delays of each valid trial, by direction."""
+def _stamped(done: Sequence[FinishedTrial]) -> list[tuple[str, Delays]]:
+    """The delays of each valid trial, with the name of their curve: the direction; where a case has several loads,
+    whose delays differ more than the directions', the load."""
     counted = [
-        (direction, counts.delay_us)
+        (one.load, direction, counts.delay_us)
         for one in done
         if one.outcome != INVALID
         for direction, counts in one.result.directions().items()
     ]
-    return [(direction, delays) for direction, delays in counted if delays is not None]
+    stamped = [(load, direction, delays) for load, direction, delays in counted if delays is not None]
+    loads = sorted({load for load, _, _ in stamped})
+    if not 1 < len(loads) <= MOST_LOADS:
+        shown = list(shown_directions(direction for _, direction, _ in stamped))
+        ordered = sorted(stamped, key=lambda one: shown.index(one[1]))
+        return [(direction.value, delays) for _, direction, delays in ordered]
+    return [(str(load), delays) for load, _, delays in sorted(stamped, key=lambda one: one[0])]
 
 
 def _distribution(case: Case, done: Sequence[FinishedTrial], marks: Sequence[Mark]) -> Chart:
     """Share of the frames with at most a given delay."""
     stamped = _stamped(done)
     curves = [
-        _bundled(direction, [(share, delay_us) for delay_us, share in _cumulative(delays)])
-        for direction, delays in stamped
+        _bundled(name, [(share, delay_us) for delay_us, share in _cumulative(delays)]) for name, delays in stamped
     ]
     between = (
         ""
@@ -245,9 +253,9 @@ def _over_delays(curves: Sequence[Curve], **members: Any) -> Chart:
     )
 
 
-def _bundled(direction: Direction, points: Sequence[tuple[float, float]]) -> Curve:
+def _bundled(name: str, points: Sequence[tuple[float, float]]) -> Curve:
     return Curve(
-        direction.value,
+        name,
         tuple(delay_us / 1000 for _, delay_us in points),
         tuple(share for share, _ in points),
         kind="bundle",
@@ -265,33 +273,33 @@ def _cumulative(delays: Delays) -> list[tuple[float, float]]:
 def _histogram(case: Case, done: Sequence[FinishedTrial]) -> Chart:
     """Distribution of the delays of all valid trials, in bins of equal width on a logarithmic
     axis."""
-    stamped = [(direction, delays) for direction, delays in _stamped(done) if delays.buckets and delays.min > 0]
+    stamped = [(name, delays) for name, delays in _stamped(done) if delays.buckets and delays.min > 0]
     curves = [
         curve
-        for one in shown_directions(direction for direction, _ in stamped)
-        if (curve := _binned(one, [delays for direction, delays in stamped if direction is one])).x
+        for one in dict.fromkeys(name for name, _ in stamped)
+        if (curve := _binned(one, [delays for name, delays in stamped if name == one])).x
     ]
     return _over_delays(
         curves,
         name=f"histogram-{case.slug}",
         title=f"Histogram of the delays, {case}",
         y_label="frames, %",
-        caption=f"All valid trials together, in {BINS} bins.",
+        caption=f"All valid trials of a direction or load together, in {BINS} bins.",
         y_range=(0, None),
     )
 
 
-def _binned(direction: Direction, trials_: Sequence[Delays]) -> Curve:
+def _binned(name: str, trials_: Sequence[Delays]) -> Curve:
     """Percentage of the frames in each bin. The recorded distribution is at least as fine as the
     bins; within its steps it counts as uniform."""
     if not trials_:
-        return Curve(direction.value, (), (), kind="steps")
+        return Curve(name, (), (), kind="steps")
     low, high = min(one.min for one in trials_), max(one.max for one in trials_)
     edges = np.geomspace(low, max(high, low * 1.001), BINS + 1)
     weights = [sum(count for _, count in one.buckets or ()) for one in trials_]
     shares = [np.interp(np.log(edges), *_points(one), left=0.0, right=1.0) for one in trials_]
     percent = np.diff(np.average(shares, axis=0, weights=weights), prepend=0.0) * 100
-    return Curve(direction.value, tuple(float(edge) / 1000 for edge in edges), tuple(map(float, percent)), kind="steps")
+    return Curve(name, tuple(float(edge) / 1000 for edge in edges), tuple(map(float, percent)), kind="steps")
 
 
 def _points(delays: Delays) -> tuple[list[float], list[float]]:

@@ -14,6 +14,10 @@ class DutperfError(Exception):
     """Base of every exception of this package."""
 
 
+class StoreError(DutperfError):
+    """A store of results cannot be used, or a directory has no results; the text is one sentence."""
+
+
 class MissingLibrary(DutperfError, ImportError):
     """A library is not installed that only a part of the package needs."""
 

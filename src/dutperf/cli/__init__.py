@@ -32,6 +32,8 @@ from dutperf.cli.commands import (
     script,
     selftest,
     show,
+    store,
+    trend,
     trial,
 )
 from dutperf.cli.examples import epilog
@@ -83,6 +85,8 @@ app.command("report", epilog=epilog("report"))(report.report)
 app.command("plot", epilog=epilog("plot"))(plot.plot)
 app.command("export", epilog=epilog("export"))(export.export)
 app.command("compare", epilog=epilog("compare"))(compare.compare)
+app.add_typer(store.app, name="store")
+app.command("trend", epilog=epilog("trend"))(trend.show)
 app.add_typer(lab.app, name="lab")
 app.command("convert", epilog=epilog("convert"))(convert.convert)
 app.add_typer(ports.app, name="ports")

@@ -11,7 +11,7 @@ import typer
 
 from dutperf.cli import options
 from dutperf.cli.output import log
-from dutperf.errors import MissingLibrary
+from dutperf.errors import MissingLibrary, StoreError
 from dutperf.exit_status import ABORTED, INTERRUPTED, WRONG_USAGE
 from dutperf.journal import JOURNAL, JournalError, WriteError
 from dutperf.lab import LabError
@@ -33,7 +33,7 @@ def reported() -> Iterator[None]:
         raise _exit(str(options.as_typed(error)), WRONG_USAGE) from None
     except (ConfigError, JournalError) as error:
         raise _exit(options.spelled(str(error)), WRONG_USAGE) from None
-    except (LabError, MachineError, MissingLibrary) as error:
+    except (LabError, MachineError, MissingLibrary, StoreError) as error:
         raise _exit(str(error), WRONG_USAGE) from None
     except TesterError as error:
         raise _exit(f"{error.field}: {error}" if error.field else str(error), WRONG_USAGE) from None

@@ -59,6 +59,19 @@ _NAMES = {
 }
 
 
+def meaning(one: Measured) -> dict[str, Any]:
+    """What has to be the same for two measurements to be of one series over time: procedure, conditions, setup, the
+    DUT's name, and the host's name and processor, by dotted names; not the versions of DUT, kernel and tester."""
+    assert one.summary is not None
+    stated = {name: value for name, value in _stated(one) if not name.startswith(("deviation ", "subtracted at "))}
+    kept = {name: value for name, value in stated.items() if _weight(name) is not Weight.NOTED}
+    others = ("dutperf", "set-up.config", *(f"{part}." for part in ("host", "tester")))
+    chosen = {name: value for name, value in kept.items() if not name.startswith(others)}
+    hosts = ("host.name", "host.cpu")
+    host = {name: value for name, value in stated.items() if name in hosts}
+    return chosen | host | {"dut": one.summary.dut.get("name")}
+
+
 def mismatches(base: Measured, other: Measured) -> tuple[Mismatch, ...]:
     """Every condition that differs, those of most weight first. Both measurements have a summary."""
     there, here = dict(_stated(base)), dict(_stated(other))

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf store``: keeps result directories in a database, and finds them again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dutperf import store as stores
+from dutperf.cli import completion, options
+from dutperf.cli.errors import reported
+from dutperf.cli.examples import epilog
+from dutperf.cli.output import console
+from dutperf.results.measured import moment
+from dutperf.results.tables import Table
+from dutperf.store import Entry, Store
+
+app = typer.Typer(no_args_is_help=True, epilog=epilog("store"), help="Keep results in a database, and find them again.")
+
+StoreFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        metavar="FILE",
+        envvar="DUTPERF_STORE",
+        help="The store. Default: ~/.local/share/dutperf/store.sqlite.",
+    ),
+]
+Dut = Annotated[str | None, typer.Option("--dut", metavar="TEXT", help="A part of the DUT's name or version.")]
+Procedure = Annotated[
+    str | None, typer.Option("--procedure", metavar="NAME", help="Measurements by this procedure only.")
+]
+Since = Annotated[
+    str | None, typer.Option("--since", metavar="DATE", help="Measurements from this time on: 2026-11, 2026-11-25T12.")
+]
+Series = Annotated[
+    str | None,
+    typer.Option("--series", metavar="NAME", help="Measurements of this series, or whose name begins like this."),
+]
+
+
+def opened(file: Path | None, *, create: bool = False) -> Store:
+    """The store that the user chose."""
+    return Store(file or stores.usual_file(), create=create)
+
+
+@app.command("add", epilog=epilog("store add"))
+def add(
+    directories: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR…",
+            autocompletion=completion.results_directories,
+            help="Directories of runs, suites, or folders of them.",
+        ),
+    ],
+    store: StoreFile = None,
+) -> None:
+    """Add results, or read them again. The directories stay where they are, and stay the truth."""
+    with reported(), opened(store, create=True) as kept:
+        for directory in directories:
+            added, unreadable = kept.add(directory)
+            for sentence in unreadable:
+                console.line(sentence)
+            console.line(f"{directory}: {len(added)} measurement{'' if len(added) == 1 else 's'}")
+
+
+@app.command("list", epilog=epilog("store list"))
+def list_(
+    store: StoreFile = None,
+    dut: Dut = None,
+    procedure: Procedure = None,
+    since: Since = None,
+    series: Series = None,
+    as_json: options.Json = False,
+) -> None:
+    """List measurements: when, of which DUT, where. Those of one series can be compared over time."""
+    with reported(), opened(store) as kept:
+        found = kept.find(dut, procedure, since, series)
+        if as_json:
+            typer.echo(json.dumps([asdict(one) for one in found]))
+            return
+        console.output().print(console.table(_table(found)))
+
+
+@app.command("rebuild", epilog=epilog("store rebuild"))
+def rebuild(store: StoreFile = None) -> None:
+    """Read all directories again, and remove the measurements of those that are gone."""
+    with reported(), opened(store) as kept:
+        number, gone = kept.rebuild()
+        for directory in gone:
+            console.line(f"{directory} has no results any more: removed")
+        console.line(f"{number} measurements")
+
+
+def _table(found: list[Entry]) -> Table:
+    heads = ("started", "procedure", "DUT", "series", "directory")
+    rows = tuple(
+        (
+            *(moment(one.started).removesuffix(" UTC"), one.procedure, f"{one.dut} {one.dut_version}".strip()),
+            *(one.series, one.directory + ("" if one.complete else " (not complete)")),
+        )
+        for one in found
+    )
+    return Table(f"{len(found)} measurements", heads, rows)

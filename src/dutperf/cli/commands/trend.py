@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf trend``: figures over time, where they changed, and a gate for the newest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from typing import Annotated
+
+import typer
+
+from dutperf.cli import options
+from dutperf.cli.commands.store import Dut, Procedure, Series, Since, StoreFile, opened
+from dutperf.cli.errors import reported
+from dutperf.cli.output import console
+from dutperf.exit_status import CONDITION_FAILED, INVALID
+from dutperf.results.comparison import ALPHA, digits
+from dutperf.results.gate import Condition, GateError
+from dutperf.results.measured import moment
+from dutperf.results.tables import Table
+from dutperf.setup.configuration import ConfigError
+from dutperf.store import Entry, Store, trend
+from dutperf.store.trend import Group, Judged, Trend
+
+Figure = Annotated[
+    str | None,
+    typer.Option("--figure", metavar="NAME", help="One figure, by its name in exports: throughput_fps, forward.TL."),
+]
+Conditions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-if",
+        metavar="CONDITION",
+        help=(
+            "'throughput_fps < -3%': exit with status 1 if the newest measurements show that the figure changed by more"
+            " than that against its own history. Repeatable."
+        ),
+    ),
+]
+Newest = Annotated[
+    int,
+    typer.Option(
+        "--newest",
+        metavar="COUNT",
+        min=1,
+        max=1000,
+        help="Measurements of each series that are judged. The more there are, the shorter the history may be.",
+    ),
+]
+Alpha = Annotated[
+    float,
+    typer.Option("--alpha", metavar="RATE", min=1e-9, max=0.5, help="Error rate of each condition on each figure."),
+]
+
+
+def show(
+    store: StoreFile = None,
+    dut: Dut = None,
+    procedure: Procedure = None,
+    since: Since = None,
+    series: Series = None,
+    figure: Figure = None,
+    fail_if: Conditions = None,
+    newest: Newest = 3,
+    alpha: Alpha = ALPHA,
+    as_json: options.Json = False,
+) -> None:
+    """Show figures over time, and where they changed (jumpavg); check conditions on the newest.
+
+    Exit status: 0 no condition failed, 1 a condition failed, 3 a condition cannot be judged (too short a
+    history).
+    """
+    with reported(), opened(store) as kept:
+        found = _found(kept, kept.find(dut, procedure, since, series), figure)
+        judged = [
+            trend.judge(one, condition, newest, alpha)
+            for condition in _conditions(fail_if, found)
+            for one in found
+            if one.key[3] == condition.figure
+        ]
+        if as_json:
+            members = [{"where": one.trend.where(), **asdict(one)} for one in judged]
+            for member in members:
+                del member["trend"]
+            typer.echo(json.dumps({"trends": [trend.as_json(one) for one in found], "conditions": members}))
+        else:
+            _print(found, judged)
+        raise typer.Exit(_status(judged))
+
+
+def _found(store: Store, entries: Sequence[Entry], figure: str | None) -> list[Trend]:
+    found = trend.trends(store, entries, figure)
+    if not found:
+        what = "there are no such measurements" if not entries else f"none of these measurements has a figure {figure}"
+        raise ConfigError(f"{what} in {store.file}", "--figure" if entries else "")
+    return found
+
+
+def _conditions(texts: Sequence[str] | None, found: Sequence[Trend]) -> list[Condition]:
+    names = sorted({one.key[3] for one in found})
+    try:
+        conditions = [Condition.parse(text) for text in texts or ()]
+    except GateError as error:
+        raise ConfigError(str(error), "--fail-if") from None
+    for one in conditions:
+        if one.figure not in names:
+            raise ConfigError(f"there is no figure {one.figure}: there are {', '.join(names)}", "--fail-if")
+    return conditions
+
+
+def _print(found: Sequence[Trend], judged: Sequence[Judged]) -> None:
+    for one in found:
+        if one.groups:
+            console.output().print(console.table(_table(one)))
+        else:
+            console.line(f"{one.where()}: no measurement has a usable value")
+        if one.left_out:
+            console.line(f"left out: {one.left_out} that are not complete, or have no usable value")
+    for each in judged:
+        console.line(each.sentence())
+
+
+def _table(one: Trend) -> Table:
+    changes = ["", *(_change(before, after) for before, after in pairwise(one.groups))]
+    rows = tuple(
+        (
+            *(_day(group.moments[0].entry.started), _day(group.moments[-1].entry.started), str(len(group.moments))),
+            *(digits(group.mean), digits(group.deviation), change, _versions(group)),
+        )
+        for group, change in zip(one.groups, changes, strict=True)
+    )
+    heads = ("from", "to", "measurements", "mean", "deviation", "change", "DUT versions")
+    return Table(f"{one.where()} (series {one.key[0]})", heads, rows)
+
+
+def _change(before: Group, after: Group) -> str:
+    return "-" if not before.mean else f"{100 * (after.mean / before.mean - 1):+.3g} %"
+
+
+def _day(started: str) -> str:
+    return moment(started).rpartition(":")[0]
+
+
+def _versions(group: Group) -> str:
+    names = list(dict.fromkeys(one.entry.dut_version for one in group.moments))
+    return ", ".join(names if len(names) <= 3 else [names[0], "…", names[-1]])
+
+
+def _status(judged: Sequence[Judged]) -> int:
+    outcomes = {one.outcome for one in judged}
+    return CONDITION_FAILED if "failed" in outcomes else INVALID if "not judged" in outcomes else 0

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store of results: a database of the measurements in result directories, by which they are found again, and their
+figures over time.
+
+The directories stay the truth: a store has nothing that is not in them, and can be made again. It has one row for each
+journal, known by the journal's first line, so a directory may be added any number of times, moved, and added again when
+its run is complete.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+from dutperf.api import results
+from dutperf.errors import DutperfError, StoreError
+from dutperf.journal import JOURNAL, JournalError
+from dutperf.model import Load
+from dutperf.results import comparability, comparison
+from dutperf.results.measured import Measured
+from dutperf.run.suite import SUITE
+
+VERSION = 1
+SCHEMA = """
+CREATE TABLE measurement (
+  id TEXT PRIMARY KEY, directory TEXT NOT NULL, root TEXT NOT NULL, name TEXT NOT NULL, procedure TEXT NOT NULL,
+  started TEXT NOT NULL, dut TEXT NOT NULL, dut_version TEXT NOT NULL, host TEXT NOT NULL, cpu TEXT NOT NULL,
+  dutperf TEXT NOT NULL, complete INTEGER NOT NULL, series TEXT NOT NULL, conditions TEXT NOT NULL
+);
+CREATE INDEX by_time ON measurement (started);
+CREATE INDEX by_series ON measurement (series, started);
+CREATE TABLE figure (
+  measurement TEXT NOT NULL REFERENCES measurement (id) ON DELETE CASCADE, at TEXT NOT NULL, load TEXT NOT NULL,
+  name TEXT NOT NULL, median REAL, repetitions TEXT NOT NULL, limited_by TEXT, unusable TEXT NOT NULL,
+  resolution REAL NOT NULL, PRIMARY KEY (measurement, at, load, name)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A measurement in the store."""
+
+    id: str
+    directory: str
+    """Of its journal."""
+    root: str
+    """Directory that was added: of the run, or of its suite."""
+    name: str
+    procedure: str
+    started: str
+    """ISO 8601, UTC."""
+    dut: str
+    dut_version: str
+    host: str
+    cpu: str
+    dutperf: str
+    complete: bool
+    series: str
+    """Measurements of one series have the same DUT but for its version, the same conditions and the same host."""
+    conditions: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A figure of a measurement in the store."""
+
+    at: str
+    """Its case, for a person."""
+    load: str
+    name: str
+    median: float | None
+    values: tuple[float | None, ...]
+    """Of the repetitions."""
+    limited_by: str | None
+    unusable: str
+    """Why it cannot be judged; empty: it can."""
+    resolution: float
+
+
+def usual_file() -> Path:
+    """The store of this user."""
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "dutperf" / "store.sqlite"
+
+
+class Store:
+    """An open store.
+
+    Raises:
+        StoreError: the file is no store of this version, or cannot be written.
+    """
+
+    def __init__(self, file: Path, *, create: bool = True) -> None:
+        self.file = file
+        if not create and not file.exists():
+            raise StoreError(f"there is no store {file}: dutperf store add DIR… makes it")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(file, timeout=30)
+            self._prepare()
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"{file} cannot be used as a store: {error}") from None
+
+    def _prepare(self) -> None:
+        self._database.execute("PRAGMA foreign_keys = ON")
+        version = self._database.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0 and not self._database.execute("SELECT name FROM sqlite_master").fetchall():
+            self._database.executescript(SCHEMA)
+            self._database.execute(f"PRAGMA user_version = {VERSION}")
+            self._database.commit()
+        elif version != VERSION:
+            raise StoreError(f"{self.file} is no store of this version: remove it, and add the directories again")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+    def add(self, directory: Path) -> tuple[list[Entry], list[str]]:
+        """Add the results in a directory, which may have others below: a run, a suite, or a folder of several.
+        What is there already is read again. Returns what was added, and a sentence on each directory that could not
+        be read.
+
+        Raises:
+            StoreError: there are no results.
+        """
+        found = list(_roots(directory))
+        if not found:
+            raise StoreError(f"there are no results in {directory}")
+        added, unreadable = list[Entry](), list[str]()
+        for root in found:
+            try:
+                added += [self._put(one, path, root) for one, path in _measurements(root)]
+            except (DutperfError, ValidationError) as error:  # the latter: a journal of another version's procedure
+                unreadable.append(f"{root} cannot be read: {str(error).splitlines()[0]}")
+        self._database.commit()
+        return added, unreadable
+
+    def _put(self, one: Measured, path: Path, root: Path) -> Entry:
+        entry = _entry(one, path, root)
+        members = {name: getattr(entry, name) for name in Entry.__dataclass_fields__}
+        members |= {"complete": int(entry.complete), "conditions": json.dumps(entry.conditions)}
+        names = ", ".join(members)
+        marks = ", ".join(f":{name}" for name in members)
+        with closing(self._database.cursor()) as cursor:
+            cursor.execute("DELETE FROM measurement WHERE id = ?", (entry.id,))
+            cursor.execute(f"INSERT INTO measurement ({names}) VALUES ({marks})", members)
+            cursor.executemany(
+                "INSERT OR REPLACE INTO figure VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (
+                        *(entry.id, kept.at, kept.load, kept.name, kept.median, json.dumps(kept.values)),
+                        *(kept.limited_by, kept.unusable, kept.resolution),
+                    )
+                    for kept in _figures(one)
+                ],
+            )
+        return entry
+
+    def rebuild(self) -> tuple[int, list[str]]:
+        """Read every directory again. Returns how many measurements there are, and the directories that are gone:
+        their measurements are removed."""
+        roots = [row[0] for row in self._database.execute("SELECT DISTINCT root FROM measurement ORDER BY root")]
+        self._database.execute("DELETE FROM measurement")
+        gone = []
+        for root in roots:
+            try:
+                self.add(Path(root))
+            except StoreError:
+                gone.append(root)
+        self._database.commit()
+        return self._database.execute("SELECT count(*) FROM measurement").fetchone()[0], gone
+
+    def find(
+        self, dut: str | None = None, procedure: str | None = None, since: str | None = None, series: str | None = None
+    ) -> list[Entry]:
+        """Measurements in the order of their time. ``dut``: a part of its name or version; ``since``: a time in ISO
+        8601, or its beginning; ``series``: the beginning of its name."""
+        clauses, values = ["1"], list[str]()
+        for clause, value in (
+            ("(instr(lower(dut || ' ' || dut_version), lower(?)) > 0)", dut),
+            ("procedure = ?", procedure),
+            ("started >= ?", since),
+            ("instr(series, ?) = 1", series),
+        ):
+            if value is not None:
+                clauses.append(clause)
+                values.append(value)
+        names = ", ".join(Entry.__dataclass_fields__)
+        rows = self._database.execute(
+            f"SELECT {names} FROM measurement WHERE {' AND '.join(clauses)} ORDER BY started, id",
+            values,
+        )
+        return [_of_row(dict(zip(Entry.__dataclass_fields__, row, strict=True))) for row in rows]
+
+    def figures(self, measurement: str) -> list[Kept]:
+        """The figures of a measurement, by its id."""
+        rows = self._database.execute(
+            "SELECT at, load, name, median, repetitions, limited_by, unusable, resolution FROM figure"
+            " WHERE measurement = ? ORDER BY at, load, name",
+            (measurement,),
+        )
+        return [
+            Kept(at, load, name, median, tuple(json.loads(repetitions)), limited_by, unusable, resolution)
+            for at, load, name, median, repetitions, limited_by, unusable, resolution in rows
+        ]
+
+
+def _of_row(row: Mapping[str, Any]) -> Entry:
+    return Entry(**{**row, "complete": bool(row["complete"]), "conditions": json.loads(row["conditions"])})
+
+
+def _roots(directory: Path) -> Iterator[Path]:
+    """Directories of runs and suites, in ``directory`` or below; not the parts of a suite."""
+    if not directory.is_dir():
+        return
+    if (directory / JOURNAL).exists() or (directory / SUITE).exists():
+        yield directory.resolve()
+        return
+    for below in sorted(directory.iterdir()):
+        if not below.is_symlink():
+            yield from _roots(below)
+
+
+def _measurements(root: Path) -> Iterable[tuple[Measured, Path]]:
+    """Those with results, each with the directory of its journal."""
+    found = results.read(root)
+    several = (root / SUITE).exists()
+    placed = [(one, root / one.name if several else root) for one in found.measured]
+    return [(one, path) for one, path in placed if one.summary is not None]
+
+
+def _entry(one: Measured, path: Path, root: Path) -> Entry:
+    assert one.summary is not None
+    summary, host = one.summary, one.summary.environment.get("host", {})
+    meaning = json.dumps(comparability.meaning(one), sort_keys=True, default=str)
+    try:
+        with (path / JOURNAL).open("rb") as journal:
+            first = journal.readline()
+    except OSError as error:
+        raise JournalError(f"{path / JOURNAL} cannot be read: {error.strerror}") from None
+    return Entry(
+        id=hashlib.sha256(first).hexdigest()[:16],
+        directory=str(path),
+        root=str(root),
+        name=one.name,
+        procedure=summary.procedure,
+        started=str(summary.environment.get("started") or one.plan.time),
+        dut=str(summary.dut.get("name") or "unknown"),
+        dut_version=str(summary.dut.get("version") or ""),
+        host=str(host.get("name", "")),
+        cpu=str(host.get("cpu", "")),
+        dutperf=one.plan.dutperf,
+        complete=one.is_complete,
+        series=hashlib.sha256(meaning.encode()).hexdigest()[:12],
+        conditions=dict(summary.conditions),
+    )
+
+
+def _figures(one: Measured) -> Iterator[Kept]:
+    assert one.summary is not None
+    for point in one.summary.points:
+        resolution = point.resolution(one.summary.conditions)
+        for load, name, figure in comparison.figures_of(point):
+            yield Kept(
+                at=str(point.case),
+                load=_load_text(load),
+                name=name,
+                median=figure.median,
+                values=figure.values,
+                limited_by=None if figure.limited_by is None else figure.limited_by.value,
+                unusable=figure.unusable,
+                resolution=resolution,
+            )
+
+
+def _load_text(load: Load | None) -> str:
+    return "" if load is None else str(load)

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store of results and trends: what is in it is what the directories have, changes show, and the gate keeps to its
+error rate."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import simulated_run
+from command_line import dutperf
+from dutperf.errors import StoreError
+from dutperf.results.gate import Condition
+from dutperf.setup.conditions import Rate
+from dutperf.store import Entry, Kept, Store, trend
+from dutperf.store.trend import Moment, Trend
+from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from plans import measure, plan
+
+
+def run(out: Path, capacity_fps: float = 50_000, **conditions: Any) -> Path:
+    """A finished throughput run of a DUT with this capacity."""
+    usual = {"frame_sizes": (84,), "repetitions": 3, "max_rate": Rate.parse("100k"), "resolution": Rate.parse("100")}
+    measure(SimulatedTester(SimulatedDut(capacity_fps=capacity_fps)), plan(**{**usual, **conditions}), out)
+    return out
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store.sqlite")
+
+
+# --- the store ------------------------------------------------------------------------------------
+
+
+def test_what_is_added_has_the_figures_of_its_directory(store: Store, tmp_path: Path) -> None:
+    directory = run(tmp_path / "run")
+    (entry,), unreadable = store.add(directory)
+    assert not unreadable
+    assert store.find() == [entry]
+    assert (entry.directory, entry.procedure, entry.dut, entry.complete) == (
+        str(directory.resolve()),
+        "throughput",
+        "simulated",
+        True,
+    )
+    summary = json.loads((directory / "summary.json").read_text())
+    [kept] = [one for one in store.figures(entry.id) if one.name == "throughput_fps"]
+    expected = summary["points"][0]["throughput_fps"]
+    assert (kept.median, list(kept.values)) == (expected["median"], expected["values"])
+    assert kept.resolution == 100
+
+
+def test_a_directory_may_be_added_again_and_moved(store: Store, tmp_path: Path) -> None:
+    directory = run(tmp_path / "run")
+    (before,), _ = store.add(directory)
+    (again,), _ = store.add(directory)
+    moved = shutil.move(directory, tmp_path / "elsewhere")
+    (after,), _ = store.add(Path(moved))
+    assert before == again
+    assert before.id == after.id
+    assert [one.directory for one in store.find()] == [str(tmp_path.resolve() / "elsewhere")]
+
+
+def test_a_folder_of_runs_and_suites(store: Store, tmp_path: Path, suite_directory: Path) -> None:
+    run(tmp_path / "results" / "a")
+    run(tmp_path / "results" / "deeper" / "b", 30_000)
+    shutil.copytree(suite_directory, tmp_path / "results" / "suite")
+    added, _ = store.add(tmp_path / "results")
+    names = {one.name for one in added if one.root.endswith("suite")}
+    assert len(names) > 2
+    assert len(added) == 2 + len(names)
+    assert all((Path(one.directory) / "journal.jsonl").exists() for one in added)
+
+
+def test_an_interrupted_run_becomes_complete(store: Store, tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole")
+    part = tmp_path / "part"
+    part.mkdir()
+    lines = (whole / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (part / "journal.jsonl").write_bytes(b"".join(lines[: len(lines) * 2 // 3]))
+    (entry,), _ = store.add(part)
+    assert not entry.complete
+    (part / "journal.jsonl").write_bytes(b"".join(lines))
+    (now,), _ = store.add(part)
+    assert (now.id, now.complete, len(store.find())) == (entry.id, True, 1)
+
+
+def test_measurements_are_found_by_what_they_are(store: Store, tmp_path: Path) -> None:
+    store.add(run(tmp_path / "a"))
+    name = "frame-loss"
+    measure(SimulatedTester(), simulated_run.a_plan(name), tmp_path / "b", name)
+    store.add(tmp_path / "b")
+    assert {one.procedure for one in store.find()} == {"throughput", "frame-loss"}
+    assert [one.procedure for one in store.find(procedure="frame-loss")] == ["frame-loss"]
+    assert len(store.find(dut="SIMUL")) == 2
+    assert store.find(dut="jool") == store.find(since="2999") == []
+    series = store.find()[0].series
+    assert [one.series for one in store.find(series=series[:6])] == [series]
+
+
+def test_a_store_is_made_again_from_the_directories(store: Store, tmp_path: Path) -> None:
+    kept, gone = run(tmp_path / "kept"), run(tmp_path / "gone")
+    store.add(kept)
+    store.add(gone)
+    before = store.find()
+    shutil.rmtree(gone)
+    assert store.rebuild() == (1, [str(gone.resolve())])
+    assert store.find() == [one for one in before if one.root == str(kept.resolve())]
+
+
+def test_a_journal_that_cannot_be_read_is_named_and_the_others_are_added(store: Store, tmp_path: Path) -> None:
+    run(tmp_path / "results" / "good")
+    (tmp_path / "results" / "bad").mkdir()
+    (tmp_path / "results" / "bad" / "journal.jsonl").write_text("no journal\n")
+    added, unreadable = store.add(tmp_path / "results")
+    assert len(added) == len(unreadable) == 1
+    assert "bad cannot be read" in unreadable[0]
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("not a database, but long enough to be looked at as one" * 20)
+    with pytest.raises(StoreError, match="cannot be used as a store"):
+        Store(tmp_path / "text")
+    with sqlite3.connect(tmp_path / "other") as other:
+        other.execute("CREATE TABLE something (x)")
+    with pytest.raises(StoreError, match="no store of this version"):
+        Store(tmp_path / "other")
+    with pytest.raises(StoreError, match="there is no store"):
+        Store(tmp_path / "none", create=False)
+    with pytest.raises(StoreError, match="no results"):
+        Store(tmp_path / "store").add(tmp_path / "empty")
+
+
+def test_measurements_with_the_same_meaning_are_a_series(store: Store, tmp_path: Path) -> None:
+    others: list[dict[str, Any]] = [{}, {}, {"seed": 9}, {"duration_s": 3}, {"frame_sizes": (128,)}]
+    for number, (capacity, conditions) in enumerate(zip((50_000, 40_000, *[50_000] * 3), others, strict=True)):
+        store.add(run(tmp_path / str(number), capacity, **conditions))
+    series = {Path(one.directory).name: one.series for one in store.find()}
+    assert series["0"] == series["1"] == series["2"], "what the DUT does, and the seed, are no conditions"
+    assert len({series["0"], series["3"], series["4"]}) == 3
+
+
+# --- trends ---------------------------------------------------------------------------------------
+
+
+def moments(values: list[float], resolution: float = 0.0) -> list[Moment]:
+    def entry(number: int) -> Entry:
+        names = ("directory", "root", "name", "procedure", "dut", "dut_version", "host", "cpu", "dutperf", "series")
+        started = f"2026-01-01T00:00:{number:02}+00:00"
+        return Entry(id=str(number), started=started, complete=True, conditions={}, **dict.fromkeys(names, "x"))
+
+    return [
+        Moment(entry(number), Kept("64", "", "throughput_fps", value, (value,), "dut", "", resolution))
+        for number, value in enumerate(values)
+    ]
+
+
+def trend_of(values: list[float], resolution: float = 0.0) -> Trend:
+    groups = tuple(trend.groups_of(moments(values, resolution)))
+    return Trend(("s", "64", "", "throughput_fps"), "throughput", "DUT", groups, 0)
+
+
+@given(st.lists(st.floats(-1e9, 1e9), max_size=30))
+def test_groups_have_every_measurement_once_and_in_order(values: list[float]) -> None:
+    found = trend_of(values)
+    assert [one.figure.median for one in found.moments] == values
+    for group in found.groups:
+        own = [one.figure.median or 0.0 for one in group.moments]
+        assert group.mean == pytest.approx(sum(own) / len(own), rel=1e-6, abs=1e-3)
+
+
+def test_a_jump_is_a_change_point() -> None:
+    random.seed(1)
+    values = [random.gauss(1000, 3) for _ in range(12)] + [random.gauss(900, 3) for _ in range(8)]
+    assert [len(group.moments) for group in trend_of(values).groups] == [12, 8]
+    assert len(trend_of([1000.0] * 20).groups) == 1
+
+
+FALLS = Condition.parse("throughput_fps < -3%")
+
+
+def test_the_newest_are_judged_by_the_history_since_its_last_change() -> None:
+    before = [500.0, 501, 499, 500, 502, 1000.0, 1001, 999, 1002, 998, 1000]
+    assert trend.judge(trend_of([*before, 950, 951, 949]), FALLS, 3, 0.05).outcome == "failed"
+    assert trend.judge(trend_of([*before, 980, 981, 979]), FALLS, 3, 0.05).outcome == "holds"
+    assert trend.judge(trend_of([*before, 1100, 1101, 1099]), FALLS, 3, 0.05).outcome == "holds"
+    rises = Condition.parse("throughput_fps > +3%")
+    assert trend.judge(trend_of([*before, 1100, 1101, 1099]), rises, 3, 0.05).outcome == "failed"
+
+
+def test_the_resolution_counts_in_the_dut_s_favour() -> None:
+    before, now = [1000.0] * 8, [960.0, 961, 962]
+    assert trend.judge(trend_of([*before, *now]), FALLS, 3, 0.05).outcome == "failed"
+    assert trend.judge(trend_of([*before, *now], resolution=20), FALLS, 3, 0.05).outcome == "holds"
+
+
+def test_too_short_a_history_is_not_judged() -> None:
+    judged = trend.judge(trend_of([1000.0, 1000, 900, 900, 900]), FALLS, 3, 0.05)
+    assert (judged.outcome, "3 new ones need 3" in judged.text) == ("not judged", True)
+    judged = trend.judge(trend_of([1000.0] * 3), FALLS, 3, 0.05)
+    assert judged.outcome == "not judged"
+    judged = trend.judge(trend_of([1000.0] * 10 + [1.0]), FALLS, 1, 0.05)
+    assert "1 new ones need 19" in judged.text
+
+
+def test_the_gate_fails_by_chance_at_its_error_rate_at_most() -> None:
+    """Where nothing changes; the limit is 0 %."""
+    generator = random.Random(3)
+    condition = Condition.parse("throughput_fps < -0%")
+    failed = 0
+    for _ in range(400):
+        values = [generator.gauss(1000, 10) for _ in range(13)]
+        failed += trend.judge(trend_of(values), condition, 3, 0.05).outcome == "failed"
+    assert failed <= 400 * 0.05 + 3 * (400 * 0.05 * 0.95) ** 0.5
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+def test_a_history_in_the_terminal_and_as_a_gate(tmp_path: Path) -> None:
+    file = str(tmp_path / "store.sqlite")
+    results = tmp_path / "results"
+    for number in range(9):
+        run(results / str(number), 50_000 if number < 6 else 40_000)
+    assert "9 measurements" in dutperf("store", "add", str(results), "--store", file).stdout
+    listed = json.loads(dutperf("store", "list", "--store", file, "--json").stdout)
+    assert [Path(one["directory"]).name for one in listed] == [str(number) for number in range(9)]
+    asked = ("trend", "--store", file, "--figure", "throughput_fps")
+    shown = dutperf(*asked)
+    assert (shown.exit_code, "-20.1" in shown.stdout) == (0, True), shown.output
+    failed = dutperf(*asked, "--fail-if", "throughput_fps < -3%")
+    assert (failed.exit_code, "failed" in failed.stdout) == (1, True)
+    assert dutperf(*asked, "--fail-if", "throughput_fps < -30%").exit_code == 0
+    assert dutperf(*asked, "--fail-if", "throughput_fps < -3%", "--newest", "1").exit_code == 3
+    members = json.loads(dutperf(*asked, "--fail-if", "throughput_fps < -3%", "--json").stdout)
+    assert [len(group["measurements"]) for group in members["trends"][0]["groups"]] == [6, 3]
+    assert members["conditions"][0]["outcome"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("list",), "there is no store"),
+        (("add", "nowhere"), "there are no results in nowhere"),
+    ],
+)
+def test_wrong_use_of_the_store(arguments: tuple[str, ...], text: str, tmp_path: Path) -> None:
+    result = dutperf("store", *arguments, "--store", str(tmp_path / "none.sqlite"))
+    assert result.exit_code == 2
+    assert text in " ".join(result.stderr.split())
+
+
+def test_wrong_use_of_trends(tmp_path: Path) -> None:
+    file = str(tmp_path / "store.sqlite")
+    dutperf("store", "add", str(run(tmp_path / "run")), "--store", file)
+    for arguments, text in (
+        (("--figure", "speed"), "none of these measurements has a figure speed"),
+        (("--fail-if", "speed < -3%"), "there is no figure speed: there are"),
+        (("--fail-if", "throughput_fps"), "is not a condition"),
+        (("--dut", "nobody's"), "there are no such measurements"),
+    ):
+        result = dutperf("trend", "--store", file, *arguments)
+        assert (result.exit_code, text in " ".join(result.stderr.split())) == (2, True), result.output

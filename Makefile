@@ -12,7 +12,7 @@ PYTEST := scripts/own_session $(VENV)/python -m pytest
 # Tests that compare values and bytes, not times: they may run beside each other.
 BESIDE := tests/unit $(addprefix tests/engine/test_,frames.py queues.py reference_dut.py siitperf.py)
 
-.PHONY: fuzz deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example scalability forwarders test cards test-report truth faults accuracy spacing bench bench-memory check format clean
+.PHONY: fuzz deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example scalability forwarders accuracy-study test cards test-report truth faults accuracy spacing bench bench-memory check format clean
 .NOTPARALLEL:
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo "make spacing       measure the gaps between frames with both kinds of pacing, on the fake card of the tests, into results/spacing"
 	@echo "make example       show why throughput needs a frame timeout and a loss ratio goal, with downloads through the same router, about two minutes"
 	@echo "make forwarders    compare bridging, routing, Open vSwitch, testpmd and TAYGA, in under 20 minutes, into results/forwarders"
+	@echo "make accuracy-study   how far a throughput depends on ports, networks and the tester: 20 repetitions of each, about 10 minutes"
 	@echo "make scalability   measure a stateful gateway over its connections and CORES=$(CORES) (1,2,4), about ten minutes for each"
 	@echo "make bench         measure how fast one core sends and receives, against dpdk-testpmd, what connections cost, and each step, into bench.json"
 	@echo "make bench-memory  measure the engine's memory in PDV trials of one million and of sixty million frames"
@@ -67,6 +68,9 @@ example: build
 forwarders: setup-dev
 	@scripts/build
 	$(VENV)/python examples/forwarders/run.py
+
+accuracy-study: build
+	$(VENV)/python examples/accuracy-study/run.py
 
 scalability: build
 	$(VENV)/python examples/stateful-scalability/run.py --cores $(CORES)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from dutperf import procedures
 from dutperf.api import results
 from dutperf.journal import JOURNAL
 from dutperf.model import FRAME_SIZE, Case, Load, Trial, TrialResult
+from dutperf.report import junit
 from dutperf.results import comparison, gate, tables
 from dutperf.results.comparison import Compared, Comparison, Figure, Results, Row, Verdict, compare
 from dutperf.results.gate import Condition, GateError, Outcome
@@ -579,3 +581,27 @@ def test_json_and_markdown_say_what_the_text_says(runs: dict[str, Path]) -> None
     ):
         assert said in markdown
         assert said in text
+
+
+def test_conditions_are_tests_for_a_ci_system(tmp_path: Path) -> None:
+    checked = [
+        junit.Checked("a < -3%", "b: throughput, <64 bytes>", "holds", "1 against 1"),
+        junit.Checked("a < -3%", "b & c", "failed", "0 against 1\x07"),
+        junit.Checked("a > +1", "d", "not judged", "limited by the tester"),
+    ]
+    junit.write(tmp_path / "out.xml", "dutperf compare", checked)
+    suite = ElementTree.parse(tmp_path / "out.xml").getroot()
+    assert suite.attrib == {"name": "dutperf compare", "tests": "3", "failures": "1", "errors": "1"}
+    assert [[(found.tag, found.get("message")) for found in case] for case in suite] == [
+        [],
+        [("failure", "0 against 1�")],
+        [("error", "limited by the tester")],
+    ]
+    assert [case.get("classname") for case in suite] == ["b: throughput, <64 bytes>", "b & c", "d"]
+    first, second = (measure(SimulatedTester(), plan(max_rate="10k"), tmp_path / name).points for name in ("a", "b"))
+    assert first == second
+    file = tmp_path / "gate.xml"
+    asked = ("compare", tmp_path / "a", tmp_path / "b", "--fail-if", "throughput_fps < -50%", "--alpha", "0.1")
+    done = dutperf(*asked, "--junit", file)
+    assert done.exit_code == 0, done.output
+    assert ElementTree.parse(file).getroot().get("failures") == "0"

@@ -206,7 +206,7 @@ def test_delays_at_several_loads_are_shown_by_load() -> None:
     for chart in several:
         assert list(dict.fromkeys(curve.label for curve in chart.curves)) == ["100 frames/s", "9,000 frames/s"]
     assert all(sum(curve.y) == pytest.approx(100) for curve in several[1].curves)
-    [distribution, histogram] = trials.delay_charts([at(100, 10)], ())
+    _, histogram = trials.delay_charts([at(100, 10)], ())
     assert [curve.label for curve in histogram.curves] == ["forward", "reverse"]
     many = trials.delay_charts([at(rate, 10) for rate in range(100, 2000, 100)], ())
     assert [curve.label for curve in many[1].curves] == ["forward", "reverse"], "the loads of a search"

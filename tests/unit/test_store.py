@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -240,6 +241,12 @@ def test_a_history_in_the_terminal_and_as_a_gate(tmp_path: Path) -> None:
     failed = dutperf(*asked, "--fail-if", "throughput_fps < -3%")
     assert (failed.exit_code, "failed" in failed.stdout) == (1, True)
     assert dutperf(*asked, "--fail-if", "throughput_fps < -30%").exit_code == 0
+    junit = tmp_path / "gate.xml"
+    dutperf(*asked, "--fail-if", "throughput_fps < -3%", "--junit", str(junit))
+    suite = ElementTree.parse(junit).getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", "1", "0")
+    [case] = suite
+    assert (case.get("name"), case[0].tag) == ("throughput_fps < -3%", "failure")
     assert dutperf(*asked, "--fail-if", "throughput_fps < -3%", "--newest", "1").exit_code == 3
     members = json.loads(dutperf(*asked, "--fail-if", "throughput_fps < -3%", "--json").stdout)
     assert [len(group["measurements"]) for group in members["trends"][0]["groups"]] == [6, 3]

@@ -16,7 +16,7 @@ from dutperf.cli import completion
 from dutperf.cli.errors import reported
 from dutperf.cli.output import console
 from dutperf.exit_status import CONDITION_FAILED, INVALID
-from dutperf.report import export
+from dutperf.report import export, junit
 from dutperf.results import comparison, gate
 from dutperf.results.comparability import Mismatch, Weight
 from dutperf.results.comparison import Comparison, Incomparable, Results
@@ -68,6 +68,11 @@ Form = Annotated[
     typer.Option("--format", help="markdown: for the summary of a CI pipeline; json: everything."),
 ]
 
+JUnit = Annotated[
+    Path | None,
+    typer.Option("--junit", metavar="FILE", help="Write the conditions as JUnit XML, which CI systems show as tests."),
+]
+
 
 def compare(
     directories: Directories,
@@ -76,6 +81,7 @@ def compare(
     alpha: Alpha = comparison.ALPHA,
     strict: Strict = False,
     form: Form = "text",
+    junit_file: JUnit = None,
 ) -> None:
     """Compare results figure by figure: the differences, and whether they are significant at a stated
     error rate.
@@ -86,6 +92,11 @@ def compare(
     with reported():
         found = _compared(directories, alpha, strict)
         checked = _checked(fail_if, found, by_median)
+        if junit_file is not None:
+            cases = [
+                junit.Checked(one.condition, f"{one.other}: {one.where}", one.outcome, one.text) for one in checked
+            ]
+            junit.write(junit_file, "dutperf compare", cases)
         _FORMS[form](found, checked)
         raise typer.Exit(_status(checked))
 

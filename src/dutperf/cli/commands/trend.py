@@ -12,10 +12,12 @@ from typing import Annotated
 import typer
 
 from dutperf.cli import options
+from dutperf.cli.commands.compare import JUnit
 from dutperf.cli.commands.store import Dut, Procedure, Series, Since, StoreFile, opened
 from dutperf.cli.errors import reported
 from dutperf.cli.output import console
 from dutperf.exit_status import CONDITION_FAILED, INVALID
+from dutperf.report import junit
 from dutperf.results.comparison import ALPHA, digits
 from dutperf.results.gate import Condition, GateError
 from dutperf.results.measured import moment
@@ -65,6 +67,7 @@ def show(
     fail_if: Conditions = None,
     newest: Newest = 3,
     alpha: Alpha = ALPHA,
+    junit_file: JUnit = None,
     as_json: options.Json = False,
 ) -> None:
     """Show figures over time, and where they changed (jumpavg); check conditions on the newest.
@@ -80,6 +83,9 @@ def show(
             for one in found
             if one.key[3] == condition.figure
         ]
+        if junit_file is not None:
+            cases = [junit.Checked(one.condition, one.trend.where(), one.outcome, one.text) for one in judged]
+            junit.write(junit_file, "dutperf trend", cases)
         if as_json:
             members = [{"where": one.trend.where(), **asdict(one)} for one in judged]
             for member in members:

@@ -12,6 +12,7 @@ import pytest
 from cards.bench import SLOW_FPS, bench
 from cards.machine import Guest
 from dutperf import procedures
+from dutperf.model import ports_of
 from dutperf.run import campaign
 from dutperf.run.testbench import Bench, Source
 from dutperf.setup import traffic
@@ -23,12 +24,14 @@ pytestmark = pytest.mark.cards
 
 REFUSED = ("vmxnet3", "virtio")
 """Models whose driver cannot set it."""
+NEGOTIATED_OFF = ("e1000",)
+"""Models that take the setting and negotiate it away with the other end, which has none: the result says ``off``."""
 
 
 def throughput(guest: Guest, mode: str, out: Path) -> tuple[set[Any], Any]:
     """Flow control that the ports say they use, and the point of a search up to what the machine can carry."""
     with bench(guest, flow_control=mode) as ready:
-        used = {port["flow_control"] for port in ready.tester.environment()["ports"].values()}
+        used = {port["flow_control"] for port in ports_of(ready.tester.environment()).values()}
         definition = procedures.find("throughput")
         rates = {"max_rate": SLOW_FPS, "min_rate": SLOW_FPS // 2, "resolution": SLOW_FPS // 2}
         conditions = definition.conditions(
@@ -49,6 +52,6 @@ def test_a_throughput_with_flow_control_off_and_on(guest: Guest, tmp_path: Path)
         return
     for mode in ("off", "full"):
         used, point = throughput(guest, mode, tmp_path / mode)
-        assert used == {mode}
+        assert used == {mode} or (used == {"off"} and guest.machine.model in NEGOTIATED_OFF)
         assert point.throughput_fps.median in (SLOW_FPS, SLOW_FPS // 2) or point.limited_by == "tester"
         assert point.limited_by != "dut", "a cable loses nothing"

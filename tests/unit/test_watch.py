@@ -21,9 +21,12 @@ from rich.console import Console
 from rich.live import Live
 
 import documented
+import plans
+import simulated_run
 from documented import SimulatedBench
+from dutperf import procedures
 from dutperf.api import results
-from dutperf.cli.output import live, log, watch
+from dutperf.cli.output import live, log, metrics, watch
 from dutperf.cli.output.watch import Watchers
 from dutperf.journal import WriteError
 from dutperf.model import FRAME_SIZE, Case, Load
@@ -32,7 +35,7 @@ from dutperf.run import suite
 from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement
 from dutperf.setup.configuration import ConfigError
-from dutperf.tester.simulated import SimulatedLimits, SimulatedTester
+from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 
 MEASURED = documented.a_suite(throughput={"frame_sizes": (84, 512)}, latency={"frame_sizes": (84, 512), "tags": 50})
 Sample = tuple[str, frozenset[tuple[str, str]]]
@@ -249,3 +252,48 @@ def test_a_terminal_shows_what_is_done_under_way_and_left() -> None:
         "after this one 2 more measurements",
     ):
         assert line in text
+
+
+@pytest.mark.parametrize(
+    ("procedure", "figure", "unit", "factor"),
+    [
+        ("throughput", "throughput_fps", "frames_per_second", 1),
+        ("back-to-back", "burst_frames", "frames", 1),
+        ("frame-loss", "rates.loss_ratio.worst", "ratio", 1),
+        ("soak", "loss_ratio", "ratio", 1),
+        ("latency", "forward.TL", "seconds", 1e-3),
+        ("pdv", "reverse.D99.9", "seconds", 1e-3),
+        ("reset", "forward.loss", "seconds", 1),
+        ("load-latency", "loads.delay_us.forward.p99", "seconds", 1e-6),
+        ("table-capacity", "capacity", "connections", 1),
+        ("teardown-rate", "teardown_cps", "connections_per_second", 1),
+        ("teardown-rate", "deletion_s", "seconds", 1),
+        ("address-capacity", "addresses", "addresses", 1),
+        ("address-learning-rate", "learning_aps", "addresses_per_second", 1),
+        ("address-ageing", "ageing_s", "seconds", 1),
+        ("broadcast", "delay_us.p2.min", "seconds", 1e-6),
+    ],
+)
+def test_metrics_have_the_unit_of_the_figure(procedure: str, figure: str, unit: str, factor: float) -> None:
+    assert metrics._unit(figure, procedure) == (unit, factor)
+
+
+@pytest.mark.parametrize("name", [definition.name for definition in procedures.ALL])
+def test_every_figure_has_a_name_of_its_own(name: str, tmp_path: Path) -> None:
+    outage_s = (1.2, 1.6) if name == "reset" else None
+    dut = SimulatedDut(capacity_fps=54_321, addresses=simulated_run.TABLE, outage_s=outage_s)
+    for point in plans.measure(SimulatedTester(dut), simulated_run.a_plan(name), tmp_path, name).points:
+        found = [(load, figure) for load, figure, _ in figures_of(point)]
+        assert len(set(found)) == len(found) > 0
+
+
+def test_the_dashboard_shows_metrics_that_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "dutperf.prom"
+    measure(tmp_path / "suite", Watchers(metrics_file=path))
+    served = set(re.findall(r"^# TYPE (dutperf_\w+)", path.read_text(), re.MULTILINE)) | {"dutperf_trials_total"}
+    board = json.loads((Path(__file__).parents[2] / "examples" / "grafana" / "dutperf.json").read_text())
+    shown = {
+        name for one in board["panels"] for each in one["targets"] for name in re.findall(r"dutperf_\w+", each["expr"])
+    }
+    assert len(shown) > 10
+    assert shown <= served

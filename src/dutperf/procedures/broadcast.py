@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from dutperf.model import Case, LimitedBy, Load, Trial, TrialResult, Value
+from dutperf.model import Case, LimitedBy, Load, Trial, TrialResult
 from dutperf.procedures import evidence, repeated_searches, searches
 from dutperf.procedures.addresses import maker_of
 from dutperf.procedures.base import Prior
@@ -148,8 +148,7 @@ class Broadcast(RepeatedSearches[BroadcastConditions]):
         passed = [one for one in offered if one.value == result.lower_bound and one.outcome is Outcome.PASSED]
         counts = passed[-1].result.directions()[self._now_timed.path] if passed else None
         delays = None if counts is None else counts.delay_us
-        names = DelayFigures.model_fields
-        figures = None if delays is None else DelayFigures(**{name: getattr(delays, name) for name in names})
+        figures = None if delays is None else DelayFigures.of(delays)
         return BroadcastFinding(**members, timed_port=self._now_timed.timed, delay_us=figures)
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
@@ -162,26 +161,18 @@ class Broadcast(RepeatedSearches[BroadcastConditions]):
         )
 
 
-class AtPort(Value):
-    """Delays at a receiving port, over the repetitions that timed it, in µs."""
-
-    port: str
-    delay_us: dict[str, Statistics]
-
-
 class BroadcastPoint(points.Point):
     """A case and its broadcast forwarding rate."""
 
     title: ClassVar[str] = "broadcast forwarding rate, frames/s of the sending port; delays at it in µs"
     columns: ClassVar[Row] = ("at port", "median", "p1", "p99", "copies/s", "min", "delay", "p99 delay", "limited by")
     implied: ClassVar[Sequence[str]] = ("copies_fps",)
-    series: ClassVar[str | None] = "at_ports"
 
     broadcast_fps: Statistics
     copies_fps: float | None
     """The median times the receiving ports."""
-    at_ports: tuple[AtPort, ...]
-    """Those that a repetition timed."""
+    delay_us: dict[str, dict[str, Statistics]]
+    """By receiving port, of the repetitions that timed it; without those that none did."""
     limited_by: LimitedBy | None
     """None where no repetition was finished."""
     upper_bound: UpperBound | None
@@ -193,8 +184,8 @@ class BroadcastPoint(points.Point):
         rate = (*self.broadcast_fps.cells(",.0f"), cell(self.copies_fps, ",.0f"))
         limit = self.limited_by or "-"
         return [
-            (at.port, *rate, *(cell(at.delay_us[name].median, ",.1f") for name in ("min", "p50", "p99")), limit)
-            for at in self.at_ports
+            (port, *rate, *(cell(delays[name].median, ",.1f") for name in ("min", "p50", "p99")), limit)
+            for port, delays in self.delay_us.items()
         ] or [("-", *rate, "-", "-", "-", limit)]
 
     def remarks(self) -> Iterator[str]:
@@ -229,22 +220,17 @@ def point(recorded: Recorded) -> BroadcastPoint:
     found, rule = recorded.of(BroadcastFinding), recorded.conditions.repetitions
     ports: list[str] = recorded.limits["receiving_ports"]
     timed = {port: [one.delay_us for one in found if one.timed_port == port and one.delay_us] for port in ports}
-    at_ports = tuple(
-        AtPort(
-            port=port,
-            delay_us={
-                name: statistics([getattr(one, name) for one in delays], rule) for name in DelayFigures.model_fields
-            },
-        )
+    delay_us = {
+        port: {name: statistics([getattr(one, name) for one in delays], rule) for name in DelayFigures.model_fields}
         for port, delays in timed.items()
         if delays
-    )
+    }
     median = broadcast_fps.median
     return BroadcastPoint(
         **members,
         broadcast_fps=broadcast_fps,
         copies_fps=None if median is None else median * len(ports),
-        at_ports=at_ports,
+        delay_us=delay_us,
     )
 
 

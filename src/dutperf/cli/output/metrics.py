@@ -168,13 +168,25 @@ def _name_of(axis: Axis[Any]) -> str:
     return axis.name if unit in ("", axis.name) else f"{axis.name}_{unit}"
 
 
+_COUNTS = {"capacity": "connections", "addresses": "addresses"}
+"""Figures that are numbers of something."""
+_TIMES = {"_us": 1e-6, "_ms": 1e-3, "_s": 1.0}
+_IN_SECONDS = ("recovery", "reset")
+"""Procedures whose figures are named by a method alone; those of the others are in milliseconds."""
+
+
 def _unit(figure: str, procedure: str) -> tuple[str, float]:
     """The unit of a summary's figure by Prometheus's conventions, and the factor to it."""
-    unit = next(
-        (unit.in_words for unit in Unit if figure.endswith(f"_{unit.suffix}")),
-        "ratio" if "loss_ratio" in figure else None,
-    )
-    return (unit, 1.0) if unit else ("seconds", 1.0 if procedure in ("recovery", "reset") else 1e-3)
+    if figure in _COUNTS:
+        return _COUNTS[figure], 1.0
+    if "loss_ratio" in figure:
+        return "ratio", 1.0
+    parts = figure.split(".")
+    for suffix, factor in _TIMES.items():
+        if any(part.endswith(suffix) for part in parts):
+            return "seconds", factor
+    unit = next((unit.in_words for unit in Unit if figure.endswith(f"_{unit.suffix}")), None)
+    return (unit, 1.0) if unit else ("seconds", 1.0 if procedure in _IN_SECONDS else 1e-3)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator
 
 from dutperf.journal import RepetitionFinding, ResultEvent
-from dutperf.model import Case, Direction, LimitedBy, Load, Stamping, Trial, TrialResult, Value, Verdict
+from dutperf.model import Case, Delays, Direction, LimitedBy, Load, Stamping, Trial, TrialResult, Value, Verdict
 from dutperf.procedures import evidence
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
@@ -97,6 +97,11 @@ class DelayFigures(Value):
     p99: float
     p999: float
     max: float
+
+    @classmethod
+    def of(cls, delays: Delays) -> Self:
+        """Of the delays that were counted."""
+        return cls(**{name: getattr(delays, name) for name in cls.model_fields})
 
     @property
     def pdv(self) -> float:
@@ -197,7 +202,7 @@ def _read(rate_fps: int, result: TrialResult) -> Reading:
         valid=valid,
         loss_ratio={direction: counts.loss_ratio for direction, counts in directions.items()},
         delay_us={
-            direction: DelayFigures(**{name: getattr(delays, name) for name in DelayFigures.model_fields})
+            direction: DelayFigures.of(delays)
             for direction, counts in directions.items()
             if (delays := counts.delay_us) is not None
         },

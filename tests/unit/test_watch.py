@@ -7,10 +7,12 @@ import io
 import json
 import re
 import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ import simulated_run
 from documented import SimulatedBench
 from dutperf import procedures
 from dutperf.api import results
-from dutperf.cli.output import live, log, metrics, watch
+from dutperf.cli.output import live, log, metrics, watch, webhook
 from dutperf.cli.output.watch import Watchers
 from dutperf.journal import WriteError
 from dutperf.model import FRAME_SIZE, Case, Load
@@ -180,7 +182,7 @@ def test_metrics_that_cannot_be_had_are_said_before_anything_is_measured(tmp_pat
 
 def test_an_address_without_a_port() -> None:
     with pytest.raises(ConfigError, match="no effect"):
-        Watchers.of(log_format="text", metrics_port=None, metrics_address="::1", metrics_file=None)
+        Watchers.of(log_format="text", metrics_port=None, metrics_address="::1", metrics_file=None, webhook=None)
 
 
 def test_a_file_that_cannot_be_written_any_more_does_not_end_the_run(tmp_path: Path) -> None:
@@ -297,3 +299,66 @@ def test_the_dashboard_shows_metrics_that_there_are(tmp_path: Path) -> None:
     }
     assert len(shown) > 10
     assert shown <= served
+
+
+# --- a webhook ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def server(status: int = 200) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """A web server on loopback, and what it was told."""
+    told: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as made:
+        thread = threading.Thread(target=made.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{made.server_port}/hook", told
+        finally:
+            made.shutdown()
+
+
+def test_a_web_server_is_told_when_a_suite_has_ended(tmp_path: Path) -> None:
+    with server() as (url, told):
+        measure(tmp_path / "suite", Watchers(webhook=url))
+    [ended] = told
+    assert (ended["event"], ended["outcome"], ended["directory"]) == (
+        "ended",
+        "completed",
+        str((tmp_path / "suite").resolve()),
+    )
+    assert {one["procedure"] for one in ended["measurements"]} >= {"throughput", "latency"}
+    assert all(one["complete"] and not one["without_number"] for one in ended["measurements"])
+
+
+@pytest.mark.parametrize(("error", "outcome"), [(KeyboardInterrupt(), "interrupted"), (WriteError("full"), "failed")])
+def test_a_web_server_is_told_how_a_run_ended(error: BaseException, outcome: str, tmp_path: Path) -> None:
+    with server() as (url, told), pytest.raises(type(error)), webhook.at_end(url, tmp_path / "none"):
+        raise error
+    assert (told[0]["outcome"], told[0]["message"], told[0]["measurements"]) == (outcome, str(error), [])
+
+
+def test_a_web_server_that_refuses_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with server(500) as (url, told), webhook.at_end(url, tmp_path):
+        pass
+    assert len(told) == 1
+    assert "the webhook did not take the end of the run" in capsys.readouterr().err
+    with webhook.at_end("http://127.0.0.1:9/", tmp_path):
+        pass
+    assert "did not take" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://a/b", "ci.example/hook", "http://"])
+def test_what_is_no_url_of_the_web_is_refused_before_anything_is_measured(url: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is no URL"):
+        measure(tmp_path / "suite", Watchers(webhook=url))
+    assert not (tmp_path / "suite").exists()

@@ -137,11 +137,20 @@ MetricsFile = Annotated[
     ),
 ]
 
+Webhook = Annotated[
+    str | None,
+    typer.Option(
+        "--webhook",
+        metavar="URL",
+        help="Post to this URL, as JSON, when the run has ended: outcome, directory, measurements.",
+    ),
+]
 WATCHERS: dict[str, Any] = {
     "log_format": (LogFormat, "text"),
     "metrics_port": (MetricsPort, None),
     "metrics_address": (MetricsAddress, None),
     "metrics_file": (MetricsFile, None),
+    "webhook": (Webhook, None),
 }
 """Options of every command that measures, with their defaults, by the members of
 :class:`dutperf.cli.output.watch.Watchers`."""

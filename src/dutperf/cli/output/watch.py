@@ -16,7 +16,7 @@ from rich.live import Live
 
 from dutperf.cli import options
 from dutperf.cli.errors import reported, say
-from dutperf.cli.output import live, log
+from dutperf.cli.output import live, log, webhook
 from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement, Watch
 from dutperf.setup.configuration import ConfigError
@@ -30,6 +30,7 @@ class Watchers:
     metrics_port: int | None = None
     metrics_address: str | None = None
     metrics_file: Path | None = None
+    webhook: str | None = None
 
     @classmethod
     def of(cls, **chosen: Any) -> Watchers:
@@ -70,6 +71,8 @@ def observers(measurements: Sequence[Measurement], directory: Path, watchers: Wa
         WriteError: the metrics file cannot be written.
     """
     with ExitStack() as held:
+        if watchers.webhook is not None:
+            held.enter_context(webhook.at_end(watchers.webhook, directory))
         shown = held.enter_context(_shown(measurements, watchers.log_format))
         counting = _metrics(held, measurements, directory, watchers)
 

@@ -118,6 +118,26 @@ def test_a_store_is_made_again_from_the_directories(store: Store, tmp_path: Path
     assert store.find() == [one for one in before if one.root == str(kept.resolve())]
 
 
+def test_a_store_that_cannot_be_made_again_stays_as_it_was(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it is killed in the middle: only the store knows the directories."""
+    store.add(run(tmp_path / "a"))
+    store.add(run(tmp_path / "b"))
+    before = store.find()
+    put = Store._put
+
+    def full(self: Store, one: Any, path: Path, root: Path) -> Entry:
+        if root.name == "b":
+            raise sqlite3.OperationalError("database or disk is full")
+        return put(self, one, path, root)
+
+    monkeypatch.setattr(Store, "_put", full)
+    with pytest.raises(StoreError, match="disk is full"):
+        store.rebuild()
+    assert Store(store.file).find() == before
+
+
 def test_a_journal_that_cannot_be_read_is_named_and_the_others_are_added(store: Store, tmp_path: Path) -> None:
     run(tmp_path / "results" / "good")
     (tmp_path / "results" / "bad").mkdir()

@@ -14,7 +14,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -135,6 +135,11 @@ class Store:
         Raises:
             StoreError: there are no results.
         """
+        with self._usable(), self._database:
+            return self._add(directory)
+
+    def _add(self, directory: Path) -> tuple[list[Entry], list[str]]:
+        """Without a commit."""
         found = list(_roots(directory))
         if not found:
             raise StoreError(f"there are no results in {directory}")
@@ -144,8 +149,14 @@ class Store:
                 added += [self._put(one, path, root) for one, path in _measurements(root)]
             except (DutperfError, ValidationError) as error:  # the latter: a journal of another version's procedure
                 unreadable.append(f"{root} cannot be read: {str(error).splitlines()[0]}")
-        self._database.commit()
         return added, unreadable
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"{self.file}: {error}") from None
 
     def _put(self, one: Measured, path: Path, root: Path) -> Entry:
         entry = _entry(one, path, root)
@@ -171,16 +182,16 @@ class Store:
     def rebuild(self) -> tuple[int, list[str]]:
         """Read every directory again. Returns how many measurements there are, and the directories that are gone:
         their measurements are removed."""
-        roots = [row[0] for row in self._database.execute("SELECT DISTINCT root FROM measurement ORDER BY root")]
-        self._database.execute("DELETE FROM measurement")
-        gone = []
-        for root in roots:
-            try:
-                self.add(Path(root))
-            except StoreError:
-                gone.append(root)
-        self._database.commit()
-        return self._database.execute("SELECT count(*) FROM measurement").fetchone()[0], gone
+        with self._usable(), self._database:  # all or nothing: the roots are known from here alone
+            roots = [row[0] for row in self._database.execute("SELECT DISTINCT root FROM measurement ORDER BY root")]
+            self._database.execute("DELETE FROM measurement")
+            gone = []
+            for root in roots:
+                try:
+                    self._add(Path(root))
+                except StoreError:
+                    gone.append(root)
+            return self._database.execute("SELECT count(*) FROM measurement").fetchone()[0], gone
 
     def find(
         self, dut: str | None = None, procedure: str | None = None, since: str | None = None, series: str | None = None
@@ -198,10 +209,11 @@ class Store:
                 clauses.append(clause)
                 values.append(value)
         names = ", ".join(Entry.__dataclass_fields__)
-        rows = self._database.execute(
-            f"SELECT {names} FROM measurement WHERE {' AND '.join(clauses)} ORDER BY started, id",
-            values,
-        )
+        with self._usable():
+            rows = self._database.execute(
+                f"SELECT {names} FROM measurement WHERE {' AND '.join(clauses)} ORDER BY started, id",
+                values,
+            ).fetchall()
         return [_of_row(dict(zip(Entry.__dataclass_fields__, row, strict=True))) for row in rows]
 
     def figures(self, measurement: str) -> list[Kept]:

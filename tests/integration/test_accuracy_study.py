@@ -29,7 +29,7 @@ def test_each_set_of_conditions_has_a_row_beside_that_of_another_run(tmp_path: P
     rows = json.loads((tmp_path / "own" / "study.json").read_text())
     conditions = [(row["ports"], row["networks"], row["flow_control"], row["in_use"]) for row in rows]
     assert conditions == [(ports, networks, "off", "none") for ports in ("fixed", "random") for networks in (1, 256)]
-    assert all(row["median"] in (10_000, None) for row in rows), "the DUT forwards 20,000 of 30,000 frames/s"
+    assert all(10_000 <= (row["median"] or 10_000) <= 20_000 for row in rows), "the DUT forwards 40,000 frames/s in all"
     other = [{**row, "median": 12_345} for row in rows[:2]]
     (tmp_path / "other.json").write_text(json.dumps(other))
     done = study(*short, "--out", tmp_path / "again", "--beside", tmp_path / "other.json")

@@ -29,6 +29,7 @@ from plans import NAT44, SWITCH, journal_lines, measure, narrowed, plan
 SETUP = configuration.parse(SWITCH, "test")
 ROLES = Roles("a", "b", ("c",))
 LEARNED, TESTED, CONTROL = Direction("a->b"), Direction("b->a"), Direction("b->c")
+OWN = {CONTROL, Direction("c->a"), Direction("c->b")}
 
 
 FAST = {"learning_rate": "100k", "test_rate": "100k", "repetitions": 1}
@@ -63,8 +64,8 @@ def test_each_address_is_learned_once_and_tested_once(addresses: int, learning_f
     [learning] = trial.preliminary
     assert set(learning.streams()) == {LEARNED}
     assert learning.intended(LEARNED) == trial.intended(TESTED) == addresses
-    assert set(trial.streams()) == {TESTED, CONTROL}
-    assert trial.intended(CONTROL) >= 10
+    assert set(trial.streams()) == {TESTED, *OWN}
+    assert all(trial.intended(path) >= 10 for path in OWN)
     for stream, bit in ((learning.streams()[LEARNED], 48), (trial.streams()[TESTED], 0)):
         [frame] = stream.frames
         [field] = [one for one in frame.fields if one.bits == 48]
@@ -124,6 +125,12 @@ def test_a_table_s_size_is_read_exactly(size: int, tmp_path: Path) -> None:
     )
     assert (point.addresses.median, point.table_entries, point.limited_by) == (size - 3, size, LimitedBy.DUT)
     assert point.message == f"with {size - 2:,} addresses 1 of {size - 2:,} test frames flooded"
+
+
+def test_a_table_that_evicts_the_tester_s_own_address_is_full(tmp_path: Path) -> None:
+    point = measured("address-capacity", AddressTable(size=60, evicts=True), tmp_path, first_addresses=40, **FAST)
+    assert (point.addresses.median, point.table_entries) == (57, 60)
+    assert point.message == "with 58 addresses 0 of 58 test frames flooded; frames to the tester's own port a flooded"
 
 
 def test_an_unlimited_table_is_limited_by_the_range(tmp_path: Path) -> None:

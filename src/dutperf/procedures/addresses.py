@@ -4,8 +4,9 @@ trial shows.
 
 The learning port sends one frame from each address, then the test port one to each. A switch floods frames to
 addresses that it does not know, so these arrive at the monitoring ports too. A trial passes if none does, and if
-every test frame arrives at the learning port. Before each trial the table is empty: a command of the configuration
-(``clear_addresses``) empties it, or the trial waits until the addresses have aged.
+every test frame arrives at the learning port; nor may frames to the tester's own ports be flooded, whose addresses are
+in the table as well. Before each trial the table is empty: a command of the configuration (``clear_addresses``)
+empties it, or the trial waits until the addresses have aged.
 """
 
 from __future__ import annotations
@@ -106,6 +107,13 @@ def flooded(result: TrialResult, roles: Roles) -> int:
     return max((astray.get(monitor, 0) for monitor in roles.monitors), default=0)
 
 
+def forgotten(result: TrialResult, roles: Roles) -> list[str]:
+    """The tester's ports whose own addresses are not in the table: frames to them were flooded. A table that evicts
+    has given their places to other addresses."""
+    counts = result.directions()
+    return [path.partition("->")[2] for path in roles.own() if path in counts and counts[path].misdelivered]
+
+
 class AddressSearch(RepeatedSearches[ConditionsT]):
     """A search whose trials learn and test addresses.
 
@@ -148,11 +156,15 @@ class AddressSearch(RepeatedSearches[ConditionsT]):
     def outcome(self, result: TrialResult) -> Outcome:
         """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         found = evidence.outcome_of(result, self.conditions)
-        return Outcome.FAILED if found is Outcome.PASSED and flooded(result, self._roles) else found
+        if found is Outcome.PASSED and (flooded(result, self._roles) or forgotten(result, self._roles)):
+            return Outcome.FAILED
+        return found
 
     def shortcoming(self, result: TrialResult) -> str:
         """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         count, tested = flooded(result, self._roles), result.directions().get(self._roles.tested)
         sent = 0 if tested is None else tested.sent
         lost = f"; {super().shortcoming(result)}" if result.worst_loss_ratio else ""
-        return f"{count:,} of {sent:,} test frames flooded{lost}"
+        own = forgotten(result, self._roles)
+        evicted = f"; frames to the tester's own port {' and '.join(own)} flooded" if own else ""
+        return f"{count:,} of {sent:,} test frames flooded{evicted}{lost}"

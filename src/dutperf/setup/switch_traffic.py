@@ -7,7 +7,9 @@ port sends one to each, and monitoring ports see those that the switch floods be
 Broadcasts (RFC 2889 section 5.10): one port sends them, all others receive copies. The frames are of the path to one
 of these, where each is told from the others and timed; at the others the copies are counted.
 
-A few frames go to the other ports themselves, so that a valid trial proves that these receive.
+A few frames go to the other ports themselves, so that a valid trial proves that these receive, and in a test of an
+address table from a monitoring port to the learning and test ports themselves: the table holds the addresses of all
+ports for the whole trial, or the trial shows that it does not.
 """
 
 from __future__ import annotations
@@ -58,6 +60,11 @@ class Roles:
     def controls(self) -> tuple[Direction, ...]:
         """The paths of the frames to the monitoring ports themselves."""
         return tuple(Direction(f"{self.test}->{monitor}") for monitor in self.monitors)
+
+    def own(self) -> tuple[Direction, ...]:
+        """The paths of the frames to each port's own address."""
+        first = self.monitors[0]
+        return *self.controls(), Direction(f"{first}->{self.learning}"), Direction(f"{first}->{self.test}")
 
     @property
     def own_addresses(self) -> int:
@@ -126,7 +133,7 @@ def roles(setup: Setup, learning_port: str | None, test_port: str | None) -> Rol
     if learning == test:
         raise ParameterError(f"is {test}, the learning port", "test_port")
     found = Roles(learning, test, tuple(name for name in names if name not in (learning, test)))
-    _check_paths(setup, found.learned, found.tested, *found.controls())
+    _check_paths(setup, found.learned, found.tested, *found.own())
     return found
 
 
@@ -173,7 +180,7 @@ def learned(setup: Setup, conditions: Conditions, frame_size: int, made: Learned
     by = made.roles
     learning = _streams(setup, _with(conditions, "source", made.addresses), frame_size, made.learning_fps)
     test = _streams(setup, _with(conditions, "destination", made.addresses), frame_size, made.test_fps)
-    controls = _controls(setup, conditions, frame_size, made.test_fps, made.addresses, by.controls())
+    controls = _controls(setup, conditions, frame_size, made.test_fps, made.addresses, by.own())
     phases = [_phase(conditions, made.addresses, made.learning_fps, {by.learned: learning[by.learned]})]
     if made.wait_s is not None:
         wait_s = made.wait_s + max(AGED_S, AGED_SHARE * made.wait_s)

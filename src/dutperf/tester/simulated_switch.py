@@ -15,13 +15,15 @@ _DESTINATION_BIT, _SOURCE_BIT, _MAC_BITS = 0, 48, 48
 
 @dataclass(frozen=True)
 class AddressTable:
-    """The ground truth of a table that refuses addresses when it is full."""
+    """The ground truth of a table that refuses addresses when it is full, or evicts."""
 
     size: int | None = None
     """Addresses, of the tester's ports too; None: no limit."""
     learning_aps: float | None = None
     """Addresses that it learns in a second; None: all."""
     ageing_s: float = 300.0
+    evicts: bool = False
+    """The learning port's own address first, which is its oldest."""
 
 
 @dataclass
@@ -30,6 +32,8 @@ class SimulatedSwitch:
 
     table: AddressTable
     _learned: int = 0
+    _evicted: bool = False
+    """The learning port's own address."""
 
     def flood(self, trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> dict[Direction, DirectionCounts]:
         """``counts`` with the frames that arrive at ports that are not their path's end."""
@@ -44,6 +48,8 @@ class SimulatedSwitch:
                 frames = counts[path].received
             elif (tested := _varying(stream, _DESTINATION_BIT)) is not None:
                 frames = self._unknown(trial, path, stream, tested)
+            elif self._evicted and path.endswith(f"->{self._learner(trial)}"):
+                frames = counts[path].received
             else:
                 continue
             if frames and others:
@@ -52,9 +58,17 @@ class SimulatedSwitch:
 
     def _learn(self, addresses: int, rate_fps: int, ports: int) -> None:
         room = addresses if self.table.size is None else max(0, self.table.size - max(ports, 3))
+        self._evicted = self.table.evicts and addresses > room
+        room += self._evicted
         learning_aps = rate_fps if self.table.learning_aps is None else self.table.learning_aps
         in_time = round(addresses * learning_aps / rate_fps)
         self._learned = min(addresses, room, in_time)
+
+    @staticmethod
+    def _learner(trial: Trial) -> str:
+        """The port that has the tested addresses."""
+        varying = (path for path, one in trial.streams().items() if _varying(one, _DESTINATION_BIT) is not None)
+        return next((path.partition("->")[2] for path in varying), "")
 
     def _unknown(self, trial: Trial, path: Direction, stream: Stream, addresses: int) -> int:
         if isinstance(stream.pattern, Profile):

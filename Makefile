@@ -12,7 +12,7 @@ PYTEST := scripts/own_session $(VENV)/python -m pytest
 # Tests that compare values and bytes, not times: they may run beside each other.
 BESIDE := tests/unit $(addprefix tests/engine/test_,frames.py queues.py reference_dut.py siitperf.py)
 
-.PHONY: fuzz deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example scalability forwarders accuracy-study test cards test-report truth faults accuracy spacing bench bench-memory check format clean
+.PHONY: fuzz deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example scalability forwarders accuracy-study test test-long cards test-report truth faults accuracy spacing bench bench-memory check format clean
 .NOTPARALLEL:
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make build         build the engine"
 	@echo "make setup         install the packages to build and run"
 	@echo "make test          all tests except the long ones below (as root: they create network namespaces)"
+	@echo "make test-long     statistical tests, shortened examples and whole searches, about eight minutes"
 	@echo "make truth         measure a known truth at full length, about half an hour"
 	@echo "make cards         run the engine on every network card that QEMU emulates, with faults, and the labs in QEMU, about ten minutes"
 	@echo "make faults        inject faults into the tester while it measures: no trial may blame the DUT; COUNT=10 repeats it ten times"
@@ -80,6 +81,10 @@ test: setup-dev
 	meson test -C build --print-errorlogs
 	$(PYTEST) --numprocesses auto $(BESIDE)
 	$(PYTEST) $(addprefix --ignore=,$(BESIDE))
+
+test-long: setup-dev
+	@scripts/build
+	$(PYTEST) -m long
 
 cards:
 	@scripts/setup cards

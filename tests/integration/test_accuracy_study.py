@@ -22,6 +22,7 @@ def study(*options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(asked, capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.long
 def test_each_set_of_conditions_has_a_row_beside_that_of_another_run(tmp_path: Path) -> None:
     short = ("--repetitions", 1, "--duration", 0.2, "--rates", "10000,30000,20000")
     done = study(*short, "--out", tmp_path / "own")

@@ -180,6 +180,7 @@ def test_interrupted_it_cleans_up(number: signal.Signals, tmp_path: Path) -> Non
     assert '"end"' in journal(tmp_path / "out")
 
 
+@pytest.mark.long
 def test_known_truth(tmp_path: Path) -> None:
     """A router that lets through 60,000 frames/s and a bucket of 1,000: in 1 s trials 61,000."""
     narrow = ["--min-rate", "58000", "--max-rate", "64000", "--resolution", "300"]
@@ -198,6 +199,7 @@ def test_known_truth(tmp_path: Path) -> None:
     assert point["throughput_fps"]["median"] == pytest.approx(61_000, rel=0.01)
 
 
+@pytest.mark.long
 def test_random_loss_with_and_without_tolerance(tmp_path: Path) -> None:
     """With one frame in 10,000 lost, no loss at all is a matter of few frames; a tolerance finds
     what the router can do."""

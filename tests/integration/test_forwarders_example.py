@@ -14,6 +14,7 @@ pytestmark = pytest.mark.root
 EXAMPLE = Path(__file__).parents[2] / "examples" / "forwarders" / "run.py"
 
 
+@pytest.mark.long
 def test_each_forwarder_has_a_row_and_curves(tmp_path: Path) -> None:
     asked = [sys.executable, EXAMPLE, "--duts", "bridge", "--duration", "0.2", "--loads", "0,50,100", "--out", tmp_path]
     done = subprocess.run(asked, capture_output=True, text=True, timeout=300, check=False)

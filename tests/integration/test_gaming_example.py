@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.long]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gaming-rfc2544" / "run.py"
 

@@ -43,6 +43,7 @@ def measured(on: Bench, out: Path) -> RampPoint:
     return point
 
 
+@pytest.mark.long
 def test_the_capacity_of_the_reference_dut_is_where_it_breaks(tmp_path: Path) -> None:
     """Its queue is full when the rate is sqrt(2 s b) above the capacity. Until then the delays grow to
     the time in which the queue empties; afterwards as much is forwarded as the capacity allows."""

@@ -32,6 +32,7 @@ def truth_of(ready: Bench) -> RefDut:
     return RefDut(Path(str(ready.setup.dut.control)))
 
 
+@pytest.mark.long
 def test_throughput_is_the_capacity_and_the_queues_share(tmp_path: Path) -> None:
     """In 1 s a queue of 500 frames takes up what exceeds the capacity by 501 frames/s."""
     options = [text for pair in ("capacity_fps=20000", "queue=500") for text in ("--lab-option", pair)]
@@ -207,6 +208,7 @@ def best_typical_us(ready: Bench, delay_ms: float, attempts: int = 3) -> float:
     return min(medians)
 
 
+@pytest.mark.long
 @IPV6
 @pytest.mark.parametrize("delay_ms", [1, 10, 100])
 def test_delay_is_what_was_set_and_the_floor(lab: Bench, delay_ms: float) -> None:

@@ -29,6 +29,7 @@ def measured(plan: Path, out: Path, *options: str) -> subprocess.CompletedProces
     return subprocess.run(asked, capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.long
 def test_each_number_of_connections_has_a_row_and_a_point(tmp_path: Path) -> None:
     plan, out = tmp_path / "short.yaml", tmp_path / "out"
     plan.write_text(SHORT, encoding="utf-8")

@@ -133,6 +133,7 @@ def test_scripts_for_stateful_tests_run_unchanged(name: str, tmp_path: Path) -> 
         assert found["Unfilled"] == "0"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("when_full", ["refuse", "evict"])
 def test_a_script_for_the_table_capacity_finds_it(when_full: str, tmp_path: Path) -> None:
     """The table refuses connections, so that the state table is not filled; or it evicts some, so that replies are

@@ -73,6 +73,7 @@ def test_evicted_connections_are_told_apart_from_lost_frames() -> None:
     assert 0 < result.connections_gone == result.connections_probed == result.connections.lost <= 500
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("capacity", "when_full"), [(1_234, "refuse"), (700, "evict")])
 def test_the_capacity_of_the_reference_dut_is_read_exactly(tmp_path: Path, capacity: int, when_full: str) -> None:
     def measured() -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import subprocess
 from collections.abc import Callable, Iterator
@@ -80,6 +81,7 @@ def test_the_table_of_the_lab_s_bridge_is_read_exactly(ports: int, size: int) ->
     assert found["limited_by"] == "dut"
 
 
+@pytest.mark.long
 def test_a_bridge_made_by_hand_that_only_forgets_by_ageing_is_read_exactly(tmp_path: Path) -> None:
     """No command empties its table: each trial waits."""
     if not limits_bridges():
@@ -165,6 +167,7 @@ def test_a_hub_has_no_table(tmp_path: Path) -> None:
     assert "nothing passed: with 1 addresses 1 of 1 test frames flooded" in found["message"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not has_open_vswitch(), reason="scripts/setup dev installs Open vSwitch")
 def test_a_table_that_evicts_is_read_exactly(tmp_path: Path) -> None:
     """Open vSwitch in user space, typed by hand: it forgets the oldest address for a new one. Frames that match a
@@ -206,6 +209,7 @@ def open_vswitch(namespace: str, folder: Path) -> Iterator[Path]:
             subprocess.run(["kill", file.read_text().strip()], check=False)
 
 
+@pytest.mark.long
 def test_broadcasts_reach_every_port_of_a_bridge_made_by_hand(tmp_path: Path) -> None:
     """And of one that drops every tenth copy at a port that only counts, none passes."""
     with made("bridge") as name:
@@ -219,4 +223,6 @@ def test_broadcasts_reach_every_port_of_a_bridge_made_by_hand(tmp_path: Path) ->
         run(["ip", "netns", "exec", f"{name}-dut", "nft", "-f", "-"], rules)
         options = (*options, "--repetitions", "1")
         found = measured(lambda point: point["broadcast_fps"]["median"] is None, "broadcast", *options)
-    assert "d lacks 10." in found["message"]
+    assert re.search(r"d lacks (9|10|11)\.", found["message"]), (
+        "a tenth, by chance more of the frames to d itself or fewer"
+    )

@@ -133,6 +133,7 @@ def failures(comparisons: list[Comparison], condition: str) -> int:
     )
 
 
+@pytest.mark.long
 @SOME_OR_ALL
 def test_a_difference_of_5_percent_is_found_and_between_runs_of_the_same_dut_there_is_none(
     count: int, pairs: Callable[..., list[Comparison]]
@@ -144,6 +145,7 @@ def test_a_difference_of_5_percent_is_found_and_between_runs_of_the_same_dut_the
     assert slower.count(Verdict.LOWER) >= 0.95 * count
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("resolution", "repetitions"),
     [*(pytest.param(fine, 10, marks=pytest.mark.truth) for fine in ("20", "50")), ("100", 6)],
@@ -165,10 +167,12 @@ def test_searches_finer_than_the_dut_scatters_make_no_differences(
     assert sum(by_ranks) <= 2 * comparison.ALPHA * len(made)  # of 60, more than 6 are seen in one of 25 where 3 are due
 
 
+@pytest.mark.long
 def test_a_difference_is_found_by_searches_finer_than_the_dut_scatters(pairs: Callable[..., list[Comparison]]) -> None:
     assert verdicts(pairs(0.95, 30, resolution=Rate.parse("20"))).count(Verdict.LOWER) >= 0.95 * 30
 
 
+@pytest.mark.long
 @SOME_OR_ALL
 def test_a_condition_does_not_flap(count: int, pairs: Callable[..., list[Comparison]]) -> None:
     """Where the DUT has lost just as much as it may, a condition fails in a share alpha at most."""

@@ -48,6 +48,7 @@ def test_an_interval_narrows_with_the_trials() -> None:
     assert highs[2] == pytest.approx(0.0570, abs=0.0005), "by hand: (1 - p)^100 = 0.05 B(1/2, 100.5) / B(1/2, 1/2)"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("probability", [0.02, 0.3])
 def test_all_intervals_of_a_run_cover_the_truth_with_the_stated_confidence(probability: float) -> None:
     """However often one looks: 400 runs of 300 trials, each looked at after every trial."""

@@ -23,6 +23,7 @@ from dutperf.cli.commands import (
     export,
     lab,
     measure,
+    plan,
     plot,
     ports,
     replay,
@@ -33,6 +34,7 @@ from dutperf.cli.commands import (
     selftest,
     show,
     store,
+    testbeds,
     trend,
     trial,
 )
@@ -79,6 +81,7 @@ app.command("capture", epilog=epilog("capture"))(capture.capture)
 app.command("replay", epilog=epilog("replay"))(replay.replay)
 app.command("script", epilog=epilog("script"))(script.script)
 app.command("run", epilog=epilog("run"))(run.run)
+app.add_typer(plan.app, name="plan")
 app.command("resume", epilog=epilog("resume"))(resume.resume)
 app.command("show", epilog=epilog("show"))(show.show)
 app.command("report", epilog=epilog("report"))(report.report)
@@ -87,6 +90,7 @@ app.command("export", epilog=epilog("export"))(export.export)
 app.command("compare", epilog=epilog("compare"))(compare.compare)
 app.add_typer(store.app, name="store")
 app.command("trend", epilog=epilog("trend"))(trend.show)
+app.command("testbeds", epilog=epilog("testbeds"))(testbeds.show)
 app.add_typer(lab.app, name="lab")
 app.command("convert", epilog=epilog("convert"))(convert.convert)
 app.add_typer(ports.app, name="ports")

@@ -145,12 +145,38 @@ Webhook = Annotated[
         help="Post to this URL, as JSON, when the run has ended: outcome, directory, measurements.",
     ),
 ]
+ProgressInterval = Annotated[
+    float,
+    typer.Option(
+        "--progress-interval",
+        metavar="S",
+        min=0.02,
+        max=1.0,
+        help="How often the counts of the running trial are read: for the display, and for progress.json.",
+    ),
+]
+Testbed = Annotated[
+    str | None,
+    typer.Option(
+        "--testbed",
+        metavar="NAME",
+        envvar="DUTPERF_TESTBED",
+        help="Lease this testbed: one command at a time measures on it, others are refused or wait (dutperf testbeds).",
+    ),
+]
+WaitForTestbed = Annotated[
+    float,
+    typer.Option("--wait-for-testbed", metavar="S", min=0, help="Wait so long for the testbed if another one has it."),
+]
 WATCHERS: dict[str, Any] = {
     "log_format": (LogFormat, "text"),
     "metrics_port": (MetricsPort, None),
     "metrics_address": (MetricsAddress, None),
     "metrics_file": (MetricsFile, None),
     "webhook": (Webhook, None),
+    "progress_interval": (ProgressInterval, 1.0),
+    "testbed": (Testbed, None),
+    "wait_for_testbed": (WaitForTestbed, 0.0),
 }
 """Options of every command that measures, with their defaults, by the members of
 :class:`dutperf.cli.output.watch.Watchers`."""

@@ -154,7 +154,9 @@ def _typed(one: Offered, value: object, place: Location, directory: Path) -> Any
         return directory / str(listed[0])
     if isinstance(value, list) and not (one.option.several or one.option.listed or "," in (one.metavar or "")):
         raise _Invalid(place, "takes one value, not a list")
-    return value if isinstance(value, int | float) else listed if len(listed) > 1 else listed[0]
+    if len(listed) > 1:
+        return listed
+    return str(listed[0]) if "," in (one.metavar or "") else listed[0]
 
 
 def _mapping(value: object, place: Location, allowed: Iterable[str] | None) -> Mapping[str, Any]:

@@ -13,8 +13,9 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -60,6 +61,7 @@ LOOPS = ("dutperf-engine",)
 """Names of the threads that the tester's cores are for."""
 HELD_UP = frozenset({BURSTS, LATE, DUT_DISTURBED, "receiver_stall", "sending_time", "unsent"})
 """Codes of causes that other processes on the tester's cores may explain."""
+_report_ms: ContextVar[int | None] = ContextVar("report_ms", default=None)
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,7 @@ class EngineTester:
             self._give_frames(process, trial)
             around = self._load()
             watch.ask()
-            request = self._send(process, "run", params=trial.request())
+            request = self._send(process, "run", params=_reported(trial).request())
             event = self._until_result(process, request, watch, on_progress)
             if self._is_here():
                 watch.note_began(_began_s(event))
@@ -426,6 +428,21 @@ def _tester_error(event: dict[str, Any]) -> TesterError:
     return TesterError(
         str(event.get("message")), code=str(event.get("code")), field=field and str(field).removeprefix("params.")
     )
+
+
+@contextmanager
+def reporting_every(milliseconds: int | None) -> Iterator[None]:
+    """Within, trials report their counts so often, if they do not say how often; None: as without this."""
+    former = _report_ms.set(milliseconds)
+    try:
+        yield
+    finally:
+        _report_ms.reset(former)
+
+
+def _reported(trial: Trial) -> Trial:
+    every_ms = _report_ms.get()
+    return trial if trial.progress_ms or not every_ms else trial.model_copy(update={"progress_ms": every_ms})
 
 
 def _progress(event: dict[str, Any]) -> Progress:

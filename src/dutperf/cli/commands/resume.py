@@ -4,6 +4,9 @@ finished trial."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import NoReturn
+
 from dutperf.cli import options
 from dutperf.cli.commands.measure import show_result
 from dutperf.cli.errors import resume_hint, say
@@ -22,6 +25,11 @@ def resume(
 ) -> None:
     """Resume a run or a suite after its last finished trial; the result is that of an uninterrupted
     one."""
+    go_on(directory, config_file, as_json, watchers)
+
+
+def go_on(directory: Path, config_file: Path | None, as_json: bool, watchers: Watchers) -> NoReturn:
+    """Resume, show the result, and exit with its status."""
     if resumption.is_complete(directory):
         say(f"the measurement in {directory} is complete")
     with resume_hint(directory):

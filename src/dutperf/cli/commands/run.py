@@ -12,8 +12,12 @@ import typer
 from dutperf.api.results import fresh_directory
 from dutperf.cli import options, plan_file
 from dutperf.cli.commands.measure import measure_all, show_result
+from dutperf.cli.commands.resume import go_on
 from dutperf.cli.output.watch import Watchers, watched
+from dutperf.journal import JOURNAL, is_being_written
+from dutperf.run.suite import SUITE
 from dutperf.run.testbench import bench
+from dutperf.setup.configuration import ConfigError
 
 PlanFile = Annotated[
     Path, typer.Argument(metavar="PLAN.yaml", help="Test setup, procedures and their options; see docs/plans.md.")
@@ -28,11 +32,26 @@ LabOption = Annotated[
 ]
 
 
+OrResume = Annotated[
+    bool,
+    typer.Option(
+        "--or-resume",
+        help=(
+            "If DIR of --out has this plan's run, resume it, or show it if it is complete: a job that can be started"
+            " any number of times."
+        ),
+    ),
+]
+PLAN = "plan.yaml"
+"""The plan, in the directory of its results."""
+
+
 @watched
 def run(
     plan: PlanFile,
     lab_option: LabOption = None,
     out: options.Out = None,
+    or_resume: OrResume = False,
     as_json: options.Json = False,
     *,
     watchers: Watchers,
@@ -42,6 +61,44 @@ def run(
     planned = plan_file.load(plan)
     source = planned.source.with_lab_options(options.lab_options(lab_option))
     directory = out or fresh_directory(plan.stem)
+    if or_resume and _has_begun(directory, plan, out):
+        go_on(directory, None, as_json, watchers)
     with bench(source, *(conditions for _, conditions in planned.wanted)) as ready:
+        if or_resume:
+            _keep(plan, directory)
         result = measure_all(planned.wanted, ready, directory, watchers)
     show_result(result, directory, as_json)
+
+
+def _has_begun(directory: Path, plan: Path, out: Path | None) -> bool:
+    """Whether the plan's run is in ``directory``.
+
+    Raises:
+        ConfigError: another plan's is.
+    """
+    if out is None:
+        raise ConfigError("needs --out: the directory of the run", "--or-resume")
+    _remove_unbegun(directory)
+    if not any((directory / name).exists() for name in (SUITE, JOURNAL)):
+        return False
+    kept = directory / PLAN
+    if not kept.exists() or kept.read_bytes() != plan.read_bytes():
+        raise ConfigError(
+            f"{directory} has the run of another plan, or of this one before it was changed", "--or-resume"
+        )
+    return True
+
+
+def _remove_unbegun(directory: Path) -> None:
+    """Remove a journal whose process was killed before its first line was on the disk."""
+    journal = directory / JOURNAL
+    if journal.exists() and b"\n" not in journal.read_bytes() and not is_being_written(directory):
+        journal.unlink()
+
+
+def _keep(plan: Path, directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / PLAN).write_bytes(plan.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"cannot write {directory / PLAN}: {error.strerror}", "--out") from None

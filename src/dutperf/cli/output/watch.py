@@ -5,7 +5,7 @@ json``), Prometheus."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -17,9 +17,11 @@ from rich.live import Live
 from dutperf.cli import options
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import live, log, webhook
+from dutperf.run import lease, progress
 from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement, Watch
 from dutperf.setup.configuration import ConfigError
+from dutperf.tester.engine import reporting_every
 
 
 @dataclass(frozen=True)
@@ -31,17 +33,30 @@ class Watchers:
     metrics_address: str | None = None
     metrics_file: Path | None = None
     webhook: str | None = None
+    progress_interval: float = 1.0
+    testbed: str | None = None
+    wait_for_testbed: float = 0.0
 
     @classmethod
     def of(cls, **chosen: Any) -> Watchers:
         """From the options.
 
         Raises:
-            ConfigError: an address without a port.
+            ConfigError: an address without a port, a wait without a testbed.
         """
+        if chosen.get("wait_for_testbed") and chosen.get("testbed") is None:
+            raise ConfigError("has no effect without --testbed", "--wait-for-testbed")
         if chosen["metrics_address"] is not None and chosen["metrics_port"] is None:
             raise ConfigError("has no effect without --metrics-port", "--metrics-address")
         return cls(**chosen)
+
+    def leased(self) -> AbstractContextManager[None]:
+        """Within, the testbed is this command's.
+
+        Raises:
+            LeaseError: another one has it.
+        """
+        return nullcontext() if self.testbed is None else lease.leased(self.testbed, self.wait_for_testbed, say)
 
 
 def watched(command: Callable[..., None]) -> Callable[..., None]:
@@ -50,7 +65,9 @@ def watched(command: Callable[..., None]) -> Callable[..., None]:
 
     def with_watchers(**given: Any) -> None:
         with log.form(given["log_format"]), reported():
-            command(watchers=Watchers.of(**{name: given.pop(name) for name in options.WATCHERS}), **given)
+            watchers = Watchers.of(**{name: given.pop(name) for name in options.WATCHERS})
+            with watchers.leased():
+                command(watchers=watchers, **given)
 
     own = [each for name, each in signature(command, eval_str=True).parameters.items() if name != "watchers"]
     watching = [
@@ -73,30 +90,28 @@ def observers(measurements: Sequence[Measurement], directory: Path, watchers: Wa
     with ExitStack() as held:
         if watchers.webhook is not None:
             held.enter_context(webhook.at_end(watchers.webhook, directory))
-        shown = held.enter_context(_shown(measurements, watchers.log_format))
+        held.enter_context(reporting_every(round(watchers.progress_interval * 1000)))
+        watches = [held.enter_context(_shown(measurements, watchers.log_format))]
+        watches += [held.enter_context(progress.written(measurements, directory))]
         counting = _metrics(held, measurements, directory, watchers)
+        watches += [] if counting is None else [counting]
 
         @contextmanager
         def watch(measurement: Measurement, number: int) -> Iterator[Observer]:
-            with shown(measurement, number) as first:
-                if counting is None:
-                    yield first
-                    return
-                with counting(measurement, number) as second:
-                    yield _Both(first, second)
+            with ExitStack() as each:
+                yield _All([each.enter_context(one(measurement, number)) for one in watches])
 
         yield watch
 
 
 @dataclass(frozen=True)
-class _Both:
-    first: Observer
-    second: Observer
+class _All:
+    observers: Sequence[Observer]
 
     def update(self, status: Status) -> None:
         """See :class:`dutperf.run.campaign.Observer`."""
-        self.first.update(status)
-        self.second.update(status)
+        for one in self.observers:
+            one.update(status)
 
 
 def _metrics(held: ExitStack, measurements: Sequence[Measurement], directory: Path, watchers: Watchers) -> Watch | None:

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf plan``: checks a plan without measuring, and splits it into jobs that are independent of each other."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from dutperf.cli import options, plan_file
+from dutperf.cli.errors import reported
+from dutperf.cli.examples import epilog
+from dutperf.cli.output import console
+from dutperf.setup import yaml_text
+from dutperf.setup.configuration import ConfigError
+
+app = typer.Typer(no_args_is_help=True, epilog=epilog("plan"), help="Check a plan, or split it into jobs.")
+
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN.yaml", help="The plan; see docs/plans.md.")]
+Into = Annotated[Path, typer.Option("--into", metavar="DIR", help="Directory for the plans of the jobs; a new one.")]
+DIVIDED = {
+    "frame_sizes": (("frame-size", "frame-sizes"), ""),
+    "networks": (("networks",), "networks"),
+    "foreground": (("foreground",), "foreground"),
+}
+"""Conditions whose values are measured one by one: their keys in a plan, and what precedes a value in a job's name."""
+
+
+@app.command("check", epilog=epilog("plan check"))
+def check(plan: PlanFile, as_json: options.Json = False) -> None:
+    """Check a plan, and list its measurements in their order. Nothing is measured."""
+    with reported():
+        planned = plan_file.load(plan)
+        names = [(definition.name, conditions.frame_sizes) for definition, conditions in planned.wanted]
+        if as_json:
+            typer.echo(json.dumps([{"procedure": name, "frame_sizes": sizes} for name, sizes in names]))
+            return
+        for name, sizes in names:
+            console.line(f"{name}: {', '.join(map(str, sizes)) or 'frame sizes of the standard'}")
+
+
+@app.command("split", epilog=epilog("plan split"))
+def split(plan: PlanFile, into: Into) -> None:
+    """Write a plan for each frame size and traffic mix: jobs for several testbeds, or for a scheduler.
+
+    What is measured in all jobs together is what the plan measures. A job measures the throughput that its other
+    procedures need, so none waits for another.
+    """
+    with reported():
+        plan_file.load(plan)
+        mapping: Any = yaml_text.read(plan.read_text(encoding="utf-8"))[0]
+        jobs = {f"{plan.stem}-{name}": job for name, job in jobs_of(mapping, plan.parent)}
+        into.mkdir(parents=True, exist_ok=True)
+        if any(into.iterdir()):
+            raise ConfigError(f"{into} is not empty", "--into")
+        for name, job in jobs.items():
+            file = into / f"{name}.yaml"
+            file.write_text(yaml.safe_dump(job, sort_keys=False), encoding="utf-8")
+            plan_file.load(file)
+            console.line(str(file))
+
+
+def jobs_of(plan: Mapping[str, Any], directory: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The plans of the jobs with their names: one for each frame size and mix. A file that the plan names relative to
+    ``directory`` is absolute there."""
+    jobs: list[tuple[list[str], dict[str, Any]]] = [([], {**plan})]
+    for keys, prefix in DIVIDED.values():
+        jobs = [one for names, job in jobs for one in _divided(names, job, keys, prefix)]
+    for names, job in jobs:
+        if "config" in job:
+            job["config"] = str((directory / job["config"]).resolve())
+        yield "-".join(names) or "all", job
+
+
+def _divided(
+    names: list[str], job: dict[str, Any], keys: Sequence[str], prefix: str
+) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    shared = dict(job.get("all") or {})
+    key = next((one for one in keys if one in shared), "")
+    values = _listed(shared.get(key))
+    has_own = any(one in (own or {}) for own in job["procedures"].values() for one in keys)
+    if len(values) < 2 or has_own:  # a procedure with values of its own is not divided
+        yield names, job
+        return
+    for value in values:
+        label = re.sub(r"[^A-Za-z0-9.]+", "to", str(value))
+        yield [*names, f"{prefix}{label}"], {**job, "all": {**shared, key: value}}
+
+
+def _listed(value: object) -> list[Any]:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",")]
+    return list(value) if isinstance(value, list) else []

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases of testbeds: one campaign at a time measures on a testbed.
+
+A lease is a lock on a file of the tester's host, which the kernel gives back when its owner ends, however it ends. The
+file tells who the owner is, and its time is the owner's heartbeat.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import json
+import os
+import re
+import shlex
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from dutperf.errors import DutperfError
+
+HEARTBEAT_S = 5.0
+_LOOK_S = 0.5
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class LeaseError(DutperfError):
+    """The testbed is not to be had."""
+
+
+def file_of(testbed: str) -> Path:
+    """The file of a testbed's lease.
+
+    Raises:
+        LeaseError: no name.
+    """
+    if not _NAME.fullmatch(testbed):
+        raise LeaseError(f"'{testbed}' is no name of a testbed: letters, digits, '.', '_' and '-', at most 64")
+    locks = Path("/run/lock")
+    folder = locks if locks.is_dir() else Path(tempfile.gettempdir())
+    return folder / f"dutperf-testbed-{testbed}"
+
+
+@contextmanager
+def leased(testbed: str, wait_s: float = 0.0, waiting: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Within, no other process leases this testbed. Waits for it so long; ``waiting`` is told who has it.
+
+    Raises:
+        LeaseError: another one has it, who is named; or the file cannot be written.
+    """
+    path = file_of(testbed)
+    try:
+        file = path.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise LeaseError(f"the lease of testbed {testbed} cannot be taken: {path}: {error.strerror}") from None
+    with file:
+        _wait(file, testbed, wait_s, waiting)
+        ended = threading.Event()
+        _write(file)
+        heart = threading.Thread(target=_beat, args=(file, ended), name="dutperf-lease", daemon=True)
+        heart.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            heart.join()
+            file.truncate(0)
+
+
+def owner(testbed: str) -> dict[str, Any] | None:
+    """Who has the testbed, as JSON types: ``user``, ``pid``, ``command``, ``since`` and ``heartbeat_s``, its age; None:
+    nobody has."""
+    path = file_of(testbed)
+    try:
+        with path.open("r", encoding="utf-8") as file:
+            return _owner(file) if _is_taken(file) else None
+    except OSError:
+        return None
+
+
+def all_leases() -> dict[str, dict[str, Any] | None]:
+    """The testbeds that were ever leased on this host since it booted, with their owners."""
+    folder, prefix = file_of("x").parent, file_of("x").name.removesuffix("x")
+    names = sorted(path.name.removeprefix(prefix) for path in folder.glob(f"{prefix}*"))
+    return {name: owner(name) for name in names}
+
+
+def _wait(file: TextIO, testbed: str, wait_s: float, waiting: Callable[[str], None] | None) -> None:
+    until_s = time.monotonic() + wait_s
+    told = False
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            sentence = f"testbed {testbed} is in use by {_text(_owner(file))}"
+        if time.monotonic() >= until_s:
+            raise LeaseError(sentence + (f"; waited {wait_s:g} s" if wait_s else ""))
+        if waiting is not None and not told:
+            told = True
+            waiting(f"{sentence}: waiting for it, {wait_s:g} s at most")
+        time.sleep(min(_LOOK_S, max(0.0, until_s - time.monotonic())))
+
+
+def _is_taken(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    fcntl.flock(file, fcntl.LOCK_UN)
+    return False
+
+
+def _write(file: TextIO) -> None:
+    members = {
+        "user": _user(),
+        "pid": os.getpid(),
+        "command": shlex.join(sys.argv),
+        "since": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    file.seek(0)
+    file.truncate(0)
+    file.write(json.dumps(members))
+    file.flush()
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # an account without a name
+        return str(os.getuid())
+
+
+def _owner(file: TextIO) -> dict[str, Any]:
+    file.seek(0)
+    try:
+        members = json.loads(file.read(10_000))
+        age_s = max(0.0, time.time() - os.fstat(file.fileno()).st_mtime)
+        return {**{name: members[name] for name in ("user", "pid", "command", "since")}, "heartbeat_s": round(age_s, 1)}
+    except (ValueError, KeyError, TypeError):  # it is about to write this
+        return {}
+
+
+def _text(owner: dict[str, Any]) -> str:
+    if not owner:
+        return "another process"
+    return (
+        f"{owner['user']}, process {owner['pid']}, since {owner['since']}: {owner['command']} (last heartbeat"
+        f" {owner['heartbeat_s']:.0f} s ago)"
+    )
+
+
+def _beat(file: TextIO, ended: threading.Event) -> None:
+    while not ended.wait(HEARTBEAT_S):
+        with suppress(OSError):
+            os.utime(file.fileno())

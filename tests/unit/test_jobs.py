@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs for several testbeds: plans that are split, runs that are started any number of times, leases."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from command_line import dutperf, write
+from dutperf.cli import plan_file
+from dutperf.cli.commands.plan import jobs_of
+from dutperf.run import lease
+from dutperf.run.lease import LeaseError
+from dutperf.run.progress import PROGRESS
+
+TESTBED = f"unit-test-{os.getpid()}"
+
+
+def a_plan(tmp_path: Path, **of_all: Any) -> Path:
+    config = write(tmp_path, "Engine")
+    shared = {"duration": 0.01, "drain": 0, "repetitions": 1, **of_all}
+    search = {"max-rate": 8000, "initial-rate": 1000, "resolution": 500}
+    plan = {"config": config.name, "all": shared, "procedures": {"throughput": search, "frame-loss": {"rates": [1000]}}}
+    file = tmp_path / "plan.yaml"
+    file.write_text(yaml.safe_dump(plan, sort_keys=False))
+    return file
+
+
+@pytest.fixture
+def lease_file() -> Iterator[Path]:
+    path = lease.file_of(TESTBED)
+    yield path
+    path.unlink(missing_ok=True)
+
+
+# --- splitting ------------------------------------------------------------------------------------
+
+
+def measured(file: Path) -> set[tuple[Any, ...]]:
+    """What a plan measures: procedure, frame size and numbers of networks, each once."""
+    wanted = plan_file.load(file).wanted
+    return {
+        (definition.name, size, one.networks, str(one.foreground))
+        for definition, one in wanted
+        for size in one.frame_sizes
+    }
+
+
+def test_the_jobs_measure_together_what_the_plan_does(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path, **{"frame-sizes": [64, 128, 1518], "networks": "1,256"})
+    done = dutperf("plan", "split", plan, "--into", tmp_path / "jobs")
+    assert done.exit_code == 0, done.stderr
+    files = sorted((tmp_path / "jobs").iterdir())
+    assert {file.stem for file in files} == {f"plan-{size}-networks{n}" for size in (64, 128, 1518) for n in (1, 256)}
+    parts = [measured(file) for file in files]
+    assert set.union(*parts) == measured(plan)
+    assert sum(map(len, parts)) == len(measured(plan)), "nothing is measured twice"
+
+
+def test_a_plan_with_one_mix_is_one_job(tmp_path: Path) -> None:
+    assert [name for name, _ in jobs_of({"lab": "kernel-ipv4", "procedures": {"pdv": None}}, tmp_path)] == ["all"]
+
+
+def test_values_of_one_procedure_alone_are_not_divided(tmp_path: Path) -> None:
+    plan = {"all": {"frame-size": [64, 128]}, "procedures": {"pdv": {"frame-size": [84]}, "latency": {}}}
+    assert len(list(jobs_of(plan, tmp_path))) == 1
+
+
+def test_jobs_are_written_into_a_new_directory_only(tmp_path: Path) -> None:
+    done = dutperf("plan", "split", a_plan(tmp_path), "--into", tmp_path)
+    assert (done.exit_code, "is not empty" in done.stderr) == (2, True)
+
+
+def test_a_plan_is_checked_without_measuring(tmp_path: Path) -> None:
+    done = dutperf("plan", "check", a_plan(tmp_path), "--json")
+    assert [one["procedure"] for one in json.loads(done.stdout)] == ["throughput", "frame-loss"]
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("lab: kernel-ipv4\nprocedures: {through: {}}\n")
+    done = dutperf("plan", "check", bad)
+    assert done.exit_code == 2
+    assert "did you mean throughput?" in done.stderr
+
+
+# --- started any number of times ------------------------------------------------------------------
+
+
+def run(plan: Path, out: Path, *more: str) -> Any:
+    return dutperf("run", plan, "--out", out, "--or-resume", *more)
+
+
+def test_a_job_that_is_started_again_measures_nothing_again(tmp_path: Path) -> None:
+    plan, out = a_plan(tmp_path, **{"frame-size": 84}), tmp_path / "out"
+    assert run(plan, out).exit_code in (0, 1)
+    before = {path: path.read_bytes() for path in out.rglob("journal.jsonl")}
+    assert len(before) == 2
+    assert not (out / PROGRESS).exists(), "nothing is under way"
+    assert "is complete" in run(plan, out).stderr
+    assert {path: path.read_bytes() for path in out.rglob("journal.jsonl")} == before
+
+
+def test_it_refuses_the_directory_of_another_plan(tmp_path: Path) -> None:
+    plan, out = a_plan(tmp_path, **{"frame-size": 84}), tmp_path / "out"
+    run(plan, out)
+    again = run(a_plan(tmp_path, **{"frame-size": 128}), out)
+    assert again.exit_code == 2
+    assert "has the run of another plan" in again.stderr
+    assert "needs --out" in dutperf("run", plan, "--or-resume").stderr
+
+
+def test_it_begins_where_it_was_killed_before_its_first_line(tmp_path: Path) -> None:
+    plan, out = a_plan(tmp_path, **{"frame-size": 84}), tmp_path / "out"
+    mapping = yaml.safe_load(plan.read_text())
+    del mapping["procedures"]["frame-loss"]
+    plan.write_text(yaml.safe_dump(mapping))
+    out.mkdir()
+    (out / "journal.jsonl").write_text('{"event": "pl')
+    assert run(plan, out).exit_code in (0, 1)
+    assert (out / "summary.json").exists()
+
+
+# --- leases ---------------------------------------------------------------------------------------
+
+HOLD = f"""
+import sys, time
+from dutperf.run import lease
+with lease.leased({TESTBED!r}):
+    print("leased", flush=True)
+    time.sleep(60)
+"""
+
+
+def holder() -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "leased\n"
+    return process
+
+
+@pytest.mark.usefixtures("lease_file")
+def test_a_second_owner_is_refused_by_name_and_has_it_when_the_first_was_killed(tmp_path: Path) -> None:
+    process = holder()
+    done = run(a_plan(tmp_path), tmp_path / "out", "--testbed", TESTBED)
+    assert done.exit_code == 2
+    assert f"testbed {TESTBED} is in use by " in done.stderr
+    assert f"process {process.pid}, since" in done.stderr
+    assert not (tmp_path / "out").exists()
+    owner = json.loads(dutperf("testbeds", "--json").stdout)[TESTBED]
+    assert owner["pid"] == process.pid
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert lease.owner(TESTBED) is None
+    assert run(a_plan(tmp_path), tmp_path / "out", "--testbed", TESTBED).exit_code in (0, 1)
+
+
+@pytest.mark.usefixtures("lease_file")
+def test_one_that_waits_has_it_next() -> None:
+    process = holder()
+    told: list[str] = []
+
+    def waiting(sentence: str) -> None:
+        told.append(sentence)
+        process.kill()
+
+    with lease.leased(TESTBED, 20, waiting):
+        assert (lease.owner(TESTBED) or {})["pid"] == os.getpid()
+    assert len(told) == 1
+    process.wait()
+
+
+@pytest.mark.usefixtures("lease_file")
+def test_waiting_ends() -> None:
+    process = holder()
+    began_s = time.monotonic()
+    with pytest.raises(LeaseError, match=r"waited 0\.7 s"), lease.leased(TESTBED, 0.7):
+        pass
+    assert time.monotonic() - began_s < 5
+    process.kill()
+    process.wait()
+
+
+def test_the_heart_beats(lease_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "HEARTBEAT_S", 0.01)
+    with lease.leased(TESTBED):
+        os.utime(lease_file, (0, 0))
+        time.sleep(0.3)
+        assert time.time() - lease_file.stat().st_mtime < 30
+    assert lease_file.read_text() == ""
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a b", "-x", "x" * 65])
+def test_names_that_are_none(name: str) -> None:
+    with pytest.raises(LeaseError, match="is no name of a testbed"):
+        lease.file_of(name)
+
+
+def test_waiting_needs_a_testbed(tmp_path: Path) -> None:
+    assert "no effect without --testbed" in run(a_plan(tmp_path), tmp_path / "out", "--wait-for-testbed", "3").stderr

@@ -32,6 +32,7 @@ from dutperf.cli.commands import (
     run,
     script,
     selftest,
+    serve,
     show,
     store,
     testbeds,
@@ -90,6 +91,7 @@ app.command("export", epilog=epilog("export"))(export.export)
 app.command("compare", epilog=epilog("compare"))(compare.compare)
 app.add_typer(store.app, name="store")
 app.command("trend", epilog=epilog("trend"))(trend.show)
+app.command("serve", epilog=epilog("serve"))(serve.serve)
 app.command("testbeds", epilog=epilog("testbeds"))(testbeds.show)
 app.add_typer(lab.app, name="lab")
 app.command("convert", epilog=epilog("convert"))(convert.convert)

@@ -43,6 +43,7 @@ EXAMPLES = {
     "store list": "--dut tayga --procedure throughput --since 2026-11",
     "store rebuild": "",
     "trend": "--dut tayga --figure throughput_fps",
+    "serve": "results --setups /etc/dutperf",
     "testbeds": "",
     "lab": "up tayga-siit",
     "lab list": "",

@@ -140,7 +140,7 @@ class Store:
 
     def _add(self, directory: Path) -> tuple[list[Entry], list[str]]:
         """Without a commit."""
-        found = list(_roots(directory))
+        found = list(result_directories(directory))
         if not found:
             raise StoreError(f"there are no results in {directory}")
         added, unreadable = list[Entry](), list[str]()
@@ -194,27 +194,42 @@ class Store:
             return self._database.execute("SELECT count(*) FROM measurement").fetchone()[0], gone
 
     def find(
-        self, dut: str | None = None, procedure: str | None = None, since: str | None = None, series: str | None = None
+        self,
+        dut: str | None = None,
+        procedure: str | None = None,
+        since: str | None = None,
+        series: str | None = None,
+        *,
+        newest: int | None = None,
+        before: int = 0,
     ) -> list[Entry]:
         """Measurements in the order of their time. ``dut``: a part of its name or version; ``since``: a time in ISO
-        8601, or its beginning; ``series``: the beginning of its name."""
-        clauses, values = ["1"], list[str]()
-        for clause, value in (
-            ("(instr(lower(dut || ' ' || dut_version), lower(?)) > 0)", dut),
-            ("procedure = ?", procedure),
-            ("started >= ?", since),
-            ("instr(series, ?) = 1", series),
-        ):
-            if value is not None:
-                clauses.append(clause)
-                values.append(value)
+        8601, or its beginning; ``series``: the beginning of its name. ``newest``: so many, of those ``before`` the
+        newest."""
+        clauses, values = _clauses(dut, procedure, since, series)
         names = ", ".join(Entry.__dataclass_fields__)
         with self._usable():
             rows = self._database.execute(
-                f"SELECT {names} FROM measurement WHERE {' AND '.join(clauses)} ORDER BY started, id",
-                values,
+                f"SELECT {names} FROM measurement WHERE {clauses} ORDER BY started DESC, id DESC LIMIT ? OFFSET ?",
+                [*values, -1 if newest is None else newest, before],
             ).fetchall()
-        return [_of_row(dict(zip(Entry.__dataclass_fields__, row, strict=True))) for row in rows]
+        return [_of_row(dict(zip(Entry.__dataclass_fields__, row, strict=True))) for row in reversed(rows)]
+
+    def count(
+        self, dut: str | None = None, procedure: str | None = None, since: str | None = None, series: str | None = None
+    ) -> int:
+        """How many :meth:`find` finds."""
+        clauses, values = _clauses(dut, procedure, since, series)
+        with self._usable():
+            found = self._database.execute(f"SELECT count(*) FROM measurement WHERE {clauses}", values).fetchone()
+        return int(found[0])
+
+    def get(self, measurement: str) -> Entry | None:
+        """The measurement of this id."""
+        names = ", ".join(Entry.__dataclass_fields__)
+        with self._usable():
+            row = self._database.execute(f"SELECT {names} FROM measurement WHERE id = ?", [measurement]).fetchone()
+        return None if row is None else _of_row(dict(zip(Entry.__dataclass_fields__, row, strict=True)))
 
     def figures(self, measurement: str) -> list[Kept]:
         """The figures of a measurement, by its id."""
@@ -229,12 +244,26 @@ class Store:
         ]
 
 
+def _clauses(dut: str | None, procedure: str | None, since: str | None, series: str | None) -> tuple[str, list[str]]:
+    clauses, values = ["1"], list[str]()
+    for clause, value in (
+        ("(instr(lower(dut || ' ' || dut_version), lower(?)) > 0)", dut),
+        ("procedure = ?", procedure),
+        ("started >= ?", since),
+        ("instr(series, ?) = 1", series),
+    ):
+        if value is not None:
+            clauses.append(clause)
+            values.append(value)
+    return " AND ".join(clauses), values
+
+
 def _of_row(row: Mapping[str, Any]) -> Entry:
     return Entry(**{**row, "complete": bool(row["complete"]), "conditions": json.loads(row["conditions"])})
 
 
-def _roots(directory: Path) -> Iterator[Path]:
-    """Directories of runs and suites, in ``directory`` or below; not the parts of a suite."""
+def result_directories(directory: Path) -> Iterator[Path]:
+    """Directories of runs and suites, in ``directory`` or below, or itself; not the parts of a suite."""
     if not directory.is_dir():
         return
     if (directory / JOURNAL).exists() or (directory / SUITE).exists():
@@ -242,7 +271,7 @@ def _roots(directory: Path) -> Iterator[Path]:
         return
     for below in sorted(directory.iterdir()):
         if not below.is_symlink():
-            yield from _roots(below)
+            yield from result_directories(below)
 
 
 def _measurements(root: Path) -> Iterable[tuple[Measured, Path]]:

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf serve``: a page to start, watch and stop runs, and to look through the store."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dutperf import store as stores
+from dutperf.cli import completion
+from dutperf.cli.commands.store import StoreFile
+from dutperf.cli.errors import reported, say
+from dutperf.cli.output import console
+from dutperf.errors import require
+from dutperf.setup.configuration import ConfigError
+
+LOOPBACK = "127.0.0.1"
+
+Directories = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[DIR…]",
+        autocompletion=completion.results_directories,
+        help="Directories with results, or folders of them; the first takes the runs that are started in the page."
+        " Default: results.",
+    ),
+]
+Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0: a free one.")]
+Address = Annotated[
+    str,
+    typer.Option("--address", metavar="ADDRESS", help="Listen there. Elsewhere than on loopback, all needs the token."),
+]
+Setups = Annotated[
+    Path,
+    typer.Option("--setups", metavar="DIR", help="Directory of the configurations that may be chosen in the page."),
+]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        metavar="TEXT",
+        envvar="DUTPERF_TOKEN",
+        help="Who has it may start and stop runs; at least 16 characters. Default: a new one. Better in the environment"
+        " than on a command line, which others see.",
+    ),
+]
+
+
+def serve(
+    directories: Directories = None,
+    port: Port = 8219,
+    address: Address = LOOPBACK,
+    setups: Setups = Path(),
+    store: StoreFile = None,
+    token: Token = None,
+) -> None:
+    """Serve a page to start, watch, stop and resume runs, and to look through the store."""
+    with reported():
+        for library in ("starlette", "uvicorn"):
+            require(library, "serve", "dutperf serve")
+        import uvicorn
+
+        from dutperf.web import app
+        from dutperf.web.access import Rules
+        from dutperf.web.forms import Places
+        from dutperf.web.runs import Runs
+        from dutperf.web.stored import Stored
+
+        if token is not None and len(token) < 16:
+            raise ConfigError("has fewer than 16 characters", "--token")
+        roots = tuple(one.resolve() for one in directories or [Path("results")])
+        if missing := next((one for one in roots if directories and not one.is_dir()), None):
+            raise ConfigError(f"there is no directory {missing}", "")
+        rules = Rules(token or secrets.token_urlsafe(24), address)
+        made = app.Server(Runs(roots), Places(setups, roots), Stored(store or stores.usual_file()), rules)
+        listening = _listen(address, port)
+        server = uvicorn.Server(uvicorn.Config(app.make(made), log_level="warning", lifespan="off"))
+        made.is_ending = lambda: bool(server.should_exit)
+        shown = f"[{address}]" if ":" in address else address
+        console.line(f"http://{shown}:{listening.getsockname()[1]}/?token={rules.token}")
+        say("Ctrl-C ends the server; runs go on")
+        with listening:
+            server.run(sockets=[listening])
+
+
+def _listen(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((address, port))
+    except (OSError, UnicodeError) as error:
+        listening.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"cannot listen on {address}, port {port}: {reason}", "--port") from None
+    return listening

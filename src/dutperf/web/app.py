@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The addresses of the server: pages for people, and the interface for programs, which the pages use too.
+
+:data:`INTERFACE` has each address of the interface once; the routes and the OpenAPI document are made from it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from dutperf import __version__
+from dutperf.results.measured import moment
+from dutperf.web import forms, stored
+from dutperf.web.access import Access, Rules
+from dutperf.web.errors import Refused
+from dutperf.web.following import Follower, events
+from dutperf.web.runs import Run, Runs, progress
+from dutperf.web.stored import Stored, as_json
+
+HERE = Path(__file__).parent
+REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+MOST_SHOWN = 100
+MOST_READERS = 32
+"""Streams of events at once."""
+_TEXT = {"type": "string"}
+_OBJECT = {"type": "object"}
+
+
+@dataclass(frozen=True)
+class Address:
+    """Of the interface."""
+
+    path: str
+    method: str
+    summary: str
+    answer: str
+    """What the handler is called."""
+    body: Mapping[str, Any] | None = None
+    """JSON schema; None: it has none."""
+    query: tuple[str, ...] = ()
+    kind: str = "application/json"
+    """Of the answer."""
+
+
+_START = {
+    "type": "object",
+    "description": "a plan, or a procedure with a test setup and options by their names on the command line",
+    "properties": {
+        "name": {**_TEXT, "description": "part of the directory's name"},
+        "plan": {**_TEXT, "description": "a plan for dutperf run, in YAML"},
+        "procedure": _TEXT,
+        "lab": _TEXT,
+        "lab-options": _OBJECT,
+        "config": {**_TEXT, "description": "a file in the directory of the test setups"},
+        "options": _OBJECT,
+    },
+}
+_FILTERS = ("dut", "procedure", "since", "series", "page")
+INTERFACE = (
+    Address("/api/runs", "GET", "Runs in the served directories, the latest first", "list_runs"),
+    Address("/api/runs", "POST", "Start a plan or a procedure", "start", _START),
+    Address("/api/runs/{run}", "GET", "A run: its state and what it does now", "show_run"),
+    Address(
+        "/api/runs/{run}/events",
+        "GET",
+        "What the run does: state, trial, progress, log",
+        "follow",
+        kind="text/event-stream",
+    ),
+    Address("/api/runs/{run}/stop", "POST", "Interrupt a run; its finished trials stay", "stop", _OBJECT),
+    Address("/api/runs/{run}/resume", "POST", "Resume a run after its last finished trial", "resume", _OBJECT),
+    Address("/api/procedures", "GET", "Procedures with their options", "list_procedures"),
+    Address("/api/labs", "GET", "Labs with their options", "list_labs"),
+    Address("/api/setups", "GET", "Configurations of test setups that may be chosen", "list_setups"),
+    Address("/api/store/measurements", "GET", "Measurements in the store", "search", query=_FILTERS),
+    Address("/api/store/measurements/{measurement}", "GET", "A measurement and its figures", "measurement"),
+    Address("/api/store/series/{series}", "GET", "A series: its figures over time, with change points", "series"),
+    Address("/api/openapi.json", "GET", "This interface", "openapi"),
+)
+
+
+@dataclass
+class Server:
+    """What the addresses answer."""
+
+    runs: Runs
+    places: forms.Places
+    store: Stored
+    rules: Rules
+    is_ending: Callable[[], bool] = lambda: False
+    readers: int = 0
+
+    # --- pages ---
+
+    def index(self, request: Request) -> Response:
+        """The runs, and the form."""
+        shown = [self._listed(run) for run in self.runs.all()[:MOST_SHOWN]]
+        return self._page("index.html.j2", request, runs=shown, setups=self.places.configurations())
+
+    def run_page(self, request: Request) -> Response:
+        """A run, live."""
+        run = self._run(request)
+        return self._page("run.html.j2", request, run=self._listed(run))
+
+    def report(self, request: Request) -> Response:
+        """The report of a run as it is now."""
+        return _report(stored.report_in(self._run(request).directory))
+
+    def store_page(self, request: Request) -> Response:
+        """The measurements in the store."""
+        asked = dict(request.query_params)
+        found = self.store.search(asked, _page_number(asked))
+        return self._page("store.html.j2", request, asked=asked, **found)
+
+    def measurement_page(self, request: Request) -> Response:
+        """A measurement."""
+        entry, figures = self.store.measurement(request.path_params["measurement"])
+        return self._page("measurement.html.j2", request, one=entry, figures=figures)
+
+    def series_page(self, request: Request) -> Response:
+        """The history of a DUT under the same conditions."""
+        entries, number, trends = self.store.history(request.path_params["series"])
+        return self._page("series.html.j2", request, entries=entries[::-1], number=number, trends=trends)
+
+    def compare_page(self, request: Request) -> Response:
+        """Two measurements side by side."""
+        asked = request.query_params
+        first, second, tables, remarks = self.store.compared(asked.get("base", ""), asked.get("other", ""))
+        return self._page("compare.html.j2", request, first=first, second=second, tables=tables, remarks=remarks)
+
+    def stored_report(self, request: Request) -> Response:
+        """The report of a measurement in the store."""
+        return _report(self.store.report(request.path_params["measurement"]))
+
+    # --- the interface ---
+
+    def list_runs(self, request: Request) -> Response:
+        """See :data:`INTERFACE`."""
+        del request
+        return JSONResponse([self._listed(run) for run in self.runs.all()[:MOST_SHOWN]])
+
+    def show_run(self, request: Request) -> Response:
+        """See :data:`INTERFACE`."""
+        run = self._run(request)
+        return JSONResponse({**self._listed(run), "progress": progress(run.directory)})
+
+    async def start(self, request: Request) -> Response:
+        """See :data:`INTERFACE`."""
+        asked = await _body(request)
+        return await _in_thread(self._start, asked)
+
+    async def stop(self, request: Request) -> Response:
+        """See :data:`INTERFACE`."""
+        await _body(request)
+        return await _in_thread(self._stop, request)
+
+    async def resume(self, request: Request) -> Response:
+        """See :data:`INTERFACE`."""
+        await _body(request)
+        return await _in_thread(self._resume, request)
+
+    async def follow(self, request: Request) -> Response:
+        """See :data:`INTERFACE`."""
+        run = self._run(request)
+        if self.readers >= MOST_READERS:
+            raise Refused(f"{MOST_READERS} readers follow runs already", 503)
+        stream = self._counted(events(Follower(self.runs, run), self.is_ending))
+        return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+    def list_procedures(self, request: Request) -> Response:
+        """See :data:`INTERFACE`."""
+        del request
+        return JSONResponse(forms.procedures_offered())
+
+    def list_labs(self, request: Request) -> Response:
+        """See :data:`INTERFACE`."""
+        del request
+        return JSONResponse(forms.labs_offered())
+
+    def list_setups(self, request: Request) -> Response:
+        """See :data:`INTERFACE`."""
+        del request
+        return JSONResponse(self.places.configurations())
+
+    def search(self, request: Request) -> Response:
+        """See :data:`INTERFACE`."""
+        asked = dict(request.query_params)
+        return JSONResponse(self.store.search(asked, _page_number(asked)))
+
+    def measurement(self, request: Request) -> Response:
+        """See :data:`INTERFACE`."""
+        entry, figures = self.store.measurement(request.path_params["measurement"])
+        return JSONResponse({**as_json(entry), "figures": [vars(one) for one in figures]})
+
+    def series(self, request: Request) -> Response:
+        """See :data:`INTERFACE`."""
+        _, number, trends = self.store.history(request.path_params["series"])
+        return JSONResponse({"number": number, "figures": trends})
+
+    def openapi(self, request: Request) -> Response:
+        """See :data:`INTERFACE`."""
+        del request
+        return JSONResponse(document())
+
+    # --- parts ---
+
+    @cached_property
+    def _templates(self) -> Any:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+        made = Environment(
+            loader=FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        made.filters["moment"] = moment
+        return made
+
+    def _page(self, template: str, request: Request, **members: Any) -> Response:
+        shown = self._templates.get_template(template).render(
+            version=__version__, may_control=request.state.may_control, **members
+        )
+        return HTMLResponse(shown)
+
+    def _run(self, request: Request) -> Run:
+        return self.runs.find(request.path_params["run"])
+
+    def _listed(self, run: Run) -> dict[str, Any]:
+        return {"id": run.id, "name": run.name, "state": self.runs.state(run), "changed": run.changed}
+
+    def _start(self, asked: dict[str, Any]) -> Response:
+        by_text = "plan" in asked
+        plan = forms.plan_from(asked["plan"], self.places) if by_text else forms.plan_of(asked, self.places)
+        run = self.runs.start(plan, str(asked.get("name") or asked.get("procedure") or "plan"))
+        return JSONResponse(self._listed(run), 201)
+
+    def _stop(self, request: Request) -> Response:
+        run = self._run(request)
+        self.runs.stop(run)
+        return JSONResponse(self._listed(run))
+
+    def _resume(self, request: Request) -> Response:
+        return JSONResponse(self._listed(self.runs.resume(self._run(request))))
+
+    async def _counted(self, stream: Any) -> Any:
+        self.readers += 1
+        try:
+            async for text in stream:
+                yield text
+        finally:
+            self.readers -= 1
+
+
+def make(server: Server) -> Starlette:
+    """The application (ASGI)."""
+    routes: list[BaseRoute] = [
+        Route("/", server.index),
+        Route("/runs/{run}", server.run_page),
+        Route("/runs/{run}/report", server.report),
+        Route("/store", server.store_page),
+        Route("/store/compare", server.compare_page),
+        Route("/store/measurements/{measurement}", server.measurement_page),
+        Route("/store/measurements/{measurement}/report", server.stored_report),
+        Route("/store/series/{series}", server.series_page),
+        *(Route(one.path, getattr(server, one.answer), methods=[one.method]) for one in INTERFACE),
+        Mount("/static", StaticFiles(directory=HERE / "static")),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Access, rules=server.rules)],
+        exception_handlers={Refused: server_refused(server), HTTPException: server_refused(server)},
+    )
+
+
+def server_refused(server: Server) -> Callable[[Request, Exception], Response]:
+    """A sentence, as JSON or as a page."""
+
+    def refused(request: Request, error: Exception) -> Response:
+        if isinstance(error, Refused):
+            status, text = error.status, str(error)
+        else:
+            assert isinstance(error, HTTPException)
+            status, text = error.status_code, error.detail
+        if request.url.path.startswith("/api/"):
+            return JSONResponse({"error": text}, status)
+        page = server._page("error.html.j2", request, text=text)
+        page.status_code = status
+        return page
+
+    return refused
+
+
+def document() -> dict[str, Any]:
+    """The interface (OpenAPI 3.1)."""
+    paths: dict[str, dict[str, Any]] = {}
+    for one in INTERFACE:
+        names = [part[1:-1] for part in one.path.split("/") if part.startswith("{")]
+        parameters = [{"name": name, "in": "path", "required": True, "schema": _TEXT} for name in names]
+        parameters += [{"name": name, "in": "query", "required": False, "schema": _TEXT} for name in one.query]
+        refusal = {
+            "description": "refused",
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+        }
+        operation: dict[str, Any] = {
+            "operationId": one.answer,
+            "summary": one.summary,
+            "parameters": parameters,
+            "responses": {
+                "201" if one.answer == "start" else "200": {"description": one.summary, "content": {one.kind: {}}},
+                "4XX": refusal,
+            },
+        }
+        if one.body is not None:
+            operation["requestBody"] = {"content": {"application/json": {"schema": one.body}}}
+            operation["security"] = [{"token": []}, {"cookie": []}]
+        paths.setdefault(one.path, {})[one.method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "dutperf serve", "version": __version__},
+        "paths": paths,
+        "components": {
+            "schemas": {"Error": {"type": "object", "required": ["error"], "properties": {"error": _TEXT}}},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": "dutperf_token"},
+            },
+        },
+    }
+
+
+async def _in_thread(work: Callable[[Any], Response], argument: Any) -> Response:
+    from starlette.concurrency import run_in_threadpool
+
+    return await run_in_threadpool(work, argument)
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise Refused("send application/json", 415)
+    try:
+        members = json.loads(await request.body() or b"{}")
+    except ClientDisconnect:
+        raise Refused("too long, or cut off", 413) from None
+    except (ValueError, RecursionError):
+        raise Refused("it is no JSON") from None
+    if not isinstance(members, dict):
+        raise Refused("it is no JSON object")
+    return members
+
+
+def _page_number(asked: Mapping[str, str]) -> int:
+    text = asked.get("page", "1")
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 1_000_000:
+        raise Refused("page: is no number")
+    return int(text[:9])
+
+
+def _report(page: bytes) -> Response:
+    return HTMLResponse(page, headers={"Content-Security-Policy": REPORT_POLICY})

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runs in the served directories, by whomever they were started: what state they are in, their start, stop and
+resumption by processes of the command line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from dutperf.journal import JOURNAL, is_being_written
+from dutperf.run import resume
+from dutperf.run.progress import PROGRESS
+from dutperf.run.suite import SUITE
+from dutperf.store import result_directories
+from dutperf.web.errors import Refused
+
+LOG = "log.txt"
+PLAN = "plan.yaml"
+PROGRESS_S = 0.1
+"""Interval between the reports of a run that was started here."""
+MOST_AT_ONCE = 4
+CHECK_S = 60
+_SEEN_FOR_S = 60.0
+_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+State = Literal["starting", "running", "stopped", "complete", "failed"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run or a suite in a served directory."""
+
+    id: str
+    directory: Path
+    changed: float
+    """When, in seconds since 1970."""
+
+    @property
+    def name(self) -> str:
+        """For a person."""
+        return self.directory.name
+
+
+@dataclass
+class Runs:
+    """All of them."""
+
+    roots: Sequence[Path]
+    """The first takes those that are started here."""
+    _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _directories: set[Path] = field(default_factory=set)
+    """Of the runs that were started here."""
+    _found: tuple[float, dict[str, Run]] = (0.0, {})
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def all(self) -> list[Run]:
+        """The latest first."""
+        found = {run.id: run for root in self.roots for run in map(run_in, result_directories(root))}
+        with self._lock:
+            found |= {run.id: run for run in map(run_in, self._directories) if run.id not in found}
+            self._found = (time.monotonic(), found)
+        return sorted(found.values(), key=lambda run: run.changed, reverse=True)
+
+    def find(self, identifier: str) -> Run:
+        """The run.
+
+        Raises:
+            Refused: there is none.
+        """
+        seen_s, found = self._found
+        if identifier not in found or time.monotonic() - seen_s > _SEEN_FOR_S:
+            self.all()
+        if identifier not in self._found[1]:
+            raise Refused("there is no such run", 404)
+        return run_in(self._found[1][identifier].directory)
+
+    def state(self, run: Run) -> State:
+        """What the run is doing: a process writes it, it is complete, or neither."""
+        process = self._processes.get(run.id)
+        ended = None if process is None else process.poll()
+        if _is_under_way(run.directory):
+            return "running"
+        if process is not None and ended is None:
+            return "starting" if not _has_begun(run.directory) else "running"
+        if not _has_begun(run.directory):
+            return "failed"
+        with suppress(Exception):  # a directory that this version cannot read is not complete
+            if resume.is_complete(run.directory):
+                return "complete"
+        return "failed" if ended not in (None, 0, 1, 3, 130, -signal.SIGINT, -signal.SIGKILL) else "stopped"
+
+    def start(self, plan: dict[str, Any], name: str) -> Run:
+        """Start a plan.
+
+        Raises:
+            Refused: it is no plan, or there are too many runs.
+        """
+        text = yaml.safe_dump(plan, sort_keys=False)
+        check(text)
+        with self._lock:
+            if sum(process.poll() is None for process in self._processes.values()) >= MOST_AT_ONCE:
+                raise Refused(f"{MOST_AT_ONCE} runs that were started here are under way", 409)
+            directory = self._directory(name)
+            (directory / PLAN).write_text(text, encoding="utf-8")
+            return self._launch(directory, "run", str(directory / PLAN), "--or-resume", "--out")
+
+    def resume(self, run: Run) -> Run:
+        """Resume it.
+
+        Raises:
+            Refused: it is under way, or complete.
+        """
+        if (state := self.state(run)) not in ("stopped", "failed"):
+            raise Refused(f"the run is {state}", 409)
+        with self._lock:
+            if (run.directory / PLAN).exists():
+                return self._launch(run.directory, "run", str(run.directory / PLAN), "--or-resume", "--out")
+            return self._launch(run.directory, "resume")
+
+    def stop(self, run: Run) -> None:
+        """Interrupt it, as Ctrl-C does: its finished trials stay.
+
+        Raises:
+            Refused: nothing is under way, or the process is not to be found.
+        """
+        if self.state(run) not in ("starting", "running"):
+            raise Refused("nothing is under way there", 409)
+        process = self._processes.get(run.id)
+        if process is not None and process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            return
+        pid = (progress(run.directory) or {}).get("pid")
+        if not isinstance(pid, int) or not _is_ours(pid, run.directory):
+            raise Refused("its process is not known here: stop it where it was started", 409)
+        os.kill(pid, signal.SIGINT)
+
+    def _directory(self, name: str) -> Path:
+        stem = _NAME.sub("-", name).strip(".-")[:60] or "run"
+        for number in range(1, 1000):
+            more = "" if number == 1 else f"-{number}"
+            path = self.roots[0] / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{stem}{more}"
+            with suppress(FileExistsError):
+                path.mkdir(parents=True)
+                return path.resolve()
+        raise Refused("there is no name for its directory", 500)
+
+    def _launch(self, directory: Path, *command: str) -> Run:
+        argv = [*program(), command[0], "--progress-interval", str(PROGRESS_S), *command[1:], str(directory)]
+        with (directory / LOG).open("ab") as log:
+            process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True
+            )
+        run = run_in(directory)
+        self._processes[run.id] = process
+        self._directories.add(directory)
+        return run
+
+
+def run_in(directory: Path) -> Run:
+    """The run in this directory."""
+    path = directory.resolve()
+    changed = 0.0
+    for name in (PROGRESS, JOURNAL, SUITE, PLAN):
+        with suppress(OSError):
+            changed = max(changed, (path / name).stat().st_mtime)
+    return Run(hashlib.sha256(os.fsencode(path)).hexdigest()[:12], path, changed)
+
+
+def program() -> list[str]:
+    """The command line, of this very version."""
+    return [sys.executable, "-m", "dutperf"]
+
+
+def check(text: str) -> None:
+    """Check a plan.
+
+    Raises:
+        Refused: what ``dutperf plan check`` says.
+    """
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        try:
+            done = subprocess.run(
+                [*program(), "plan", "check", file.name], capture_output=True, text=True, timeout=CHECK_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise Refused("the plan takes too long to check") from None
+        if done.returncode:
+            sentence = done.stderr.strip().removeprefix("dutperf: ").replace(file.name, "plan")
+            raise Refused(sentence.splitlines()[-1] if sentence else "it is no plan")
+
+
+def progress(directory: Path) -> dict[str, Any] | None:
+    """What a run does now; None: nothing, or it does not tell."""
+    try:
+        members = json.loads((directory / PROGRESS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return members if isinstance(members, dict) else None
+
+
+def journals(directory: Path) -> list[Path]:
+    """The journals of the run or the suite, the latest last."""
+    found = [path for path in (directory / JOURNAL, *directory.glob(f"*/{JOURNAL}")) if path.is_file()]
+    return sorted(found, key=lambda path: path.stat().st_mtime)
+
+
+def _has_begun(directory: Path) -> bool:
+    return (directory / JOURNAL).exists() or (directory / SUITE).exists()
+
+
+def _is_under_way(directory: Path) -> bool:
+    return any(is_being_written(path.parent) for path in journals(directory))
+
+
+def _is_ours(pid: int, directory: Path) -> bool:
+    """Whether the process is a dutperf that writes there: numbers of processes are used again."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return _is_under_way(directory) and any(b"dutperf" in word for word in words)

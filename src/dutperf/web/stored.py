@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the pages show of a store. Every address has the identifier of a measurement, which follows from its journal:
+it stays when the store is made again, or the directory moved."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dutperf.api import results
+from dutperf.errors import DutperfError
+from dutperf.report import html
+from dutperf.report.html import REPORT
+from dutperf.results import comparison
+from dutperf.results.comparison import Incomparable, Results
+from dutperf.results.tables import Table
+from dutperf.store import Entry, Kept, Store, trend
+from dutperf.web.errors import Refused
+
+PAGE = 50
+MOST_OF_A_HISTORY = 300
+"""The newest measurements of a series; change points take time."""
+_FILTERS = ("dut", "procedure", "since", "series")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A store; each request opens it."""
+
+    file: Path
+
+    def search(self, asked: dict[str, str], page: int) -> dict[str, Any]:
+        """A page of the measurements, the newest first."""
+        filters = {name: asked[name] for name in _FILTERS if asked.get(name)}
+        with self._open() as store:
+            number = store.count(**filters)
+            found = store.find(**filters, newest=PAGE, before=PAGE * (page - 1))
+        return {
+            "measurements": [as_json(one) for one in reversed(found)],
+            "number": number,
+            "page": page,
+            "pages": max(1, -(-number // PAGE)),
+        }
+
+    def measurement(self, identifier: str) -> tuple[Entry, list[Kept]]:
+        """A measurement and its figures.
+
+        Raises:
+            Refused: there is none.
+        """
+        with self._open() as store:
+            entry = store.get(identifier)
+            if entry is None:
+                raise Refused("there is no such measurement", 404)
+            return entry, store.figures(identifier)
+
+    def history(self, series: str) -> tuple[list[Entry], int, list[dict[str, Any]]]:
+        """The newest measurements of a series, their number in all, and the trend of each figure.
+
+        Raises:
+            Refused: there is no such series.
+        """
+        with self._open() as store:
+            found = store.find(series=series, newest=MOST_OF_A_HISTORY)
+            if not found:
+                raise Refused("there is no such series", 404)
+            return found, store.count(series=series), [_trend(one) for one in trend.trends(store, found)]
+
+    def compared(self, base: str, other: str) -> tuple[Entry, Entry, list[Table], list[str]]:
+        """Two measurements side by side: tables, and remarks.
+
+        Raises:
+            Refused: there is none, or they cannot be compared.
+        """
+        first, second = self.measurement(base)[0], self.measurement(other)[0]
+        try:
+            read = [Results(one.id, results.read(Path(one.directory)).measured) for one in (first, second)]
+            found = comparison.compare(read[0], read[1:], comparison.ALPHA, False)
+        except (DutperfError, Incomparable) as error:
+            raise Refused(str(error), 409) from None
+        tables = [table for one in found.compared for table in comparison.tables_of(one, found.alpha)]
+        return (
+            first,
+            second,
+            tables,
+            [text for one in found.compared for text in (*one.states, *comparison.bounds(one))],
+        )
+
+    def report(self, identifier: str) -> bytes:
+        """The report of the run or the suite; made, if it is not there.
+
+        Raises:
+            Refused: there is none, or its directory has gone.
+        """
+        return report_in(Path(self.measurement(identifier)[0].root))
+
+    def _open(self) -> Store:
+        try:
+            return Store(self.file, create=False)
+        except DutperfError as error:
+            raise Refused(str(error), 404) from None
+
+
+def report_in(directory: Path) -> bytes:
+    """The report in a directory with results.
+
+    Raises:
+        Refused: it cannot be read.
+    """
+    try:
+        if (directory / REPORT).is_file():
+            return (directory / REPORT).read_bytes()
+        return html.page(results.read(directory).measured).encode()
+    except (OSError, DutperfError) as error:
+        raise Refused(str(error), 404) from None
+
+
+def as_json(entry: Entry) -> dict[str, Any]:
+    """JSON types; without the directories, which are nobody's business."""
+    return {name: value for name, value in asdict(entry).items() if name not in ("directory", "root")}
+
+
+def _trend(one: trend.Trend) -> dict[str, Any]:
+    members = dict(trend.as_json(one))
+    members["groups"] = [
+        {
+            "mean": group.mean,
+            "deviation": group.deviation,
+            "measurements": [
+                {
+                    "id": each.entry.id,
+                    "started": each.entry.started,
+                    "dut_version": each.entry.dut_version,
+                    "median": each.figure.median,
+                }
+                for each in group.moments
+            ],
+        }
+        for group in one.groups
+    ]
+    return members

@@ -1,0 +1,395 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server of ``dutperf serve``: who may do what, what it shows and starts; nothing outside is reached."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+import documented
+from command_line import dutperf, write
+from dutperf.run.progress import PROGRESS
+from dutperf.store import Store
+from dutperf.web import app, following, forms
+from dutperf.web.access import COOKIE, MOST_BODY, Rules
+from dutperf.web.errors import Refused
+from dutperf.web.forms import Places
+from dutperf.web.runs import Runs, run_in
+from dutperf.web.stored import PAGE, Stored
+
+TOKEN = "a-token-of-these-tests"
+LOCAL = "http://127.0.0.1:8219"
+EVIL = "<script>alert('x')</script>"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two measured suites of a DUT whose name is HTML."""
+    folder = tmp_path_factory.mktemp("served")
+    wanted = {name: documented.MEASURED[name] for name in ("throughput", "latency")}
+    for name in ("one", "two"):
+        documented.measure(folder / name, documented.a_suite(**wanted))
+        for journal in (folder / name).glob("*/journal.jsonl"):
+            first, *rest = journal.read_text().splitlines(keepends=True)
+            plan = json.loads(first)
+            plan["dut"] = {"name": EVIL, "version": name}
+            journal.write_text("".join([json.dumps(plan) + "\n", *rest]))
+    return folder
+
+
+@pytest.fixture
+def server(results: Path, tmp_path: Path) -> app.Server:
+    shutil.copytree(results, tmp_path / "results")
+    (tmp_path / "setups").mkdir()
+    write(tmp_path / "setups", "Engine")
+    with Store(tmp_path / "store.sqlite") as store:
+        store.add(tmp_path / "results")
+    roots = ((tmp_path / "results").resolve(),)
+    places = Places(tmp_path / "setups", roots)
+    return app.Server(Runs(roots), places, Stored(tmp_path / "store.sqlite"), Rules(TOKEN, "127.0.0.1"))
+
+
+@pytest.fixture
+def reader(server: app.Server) -> Iterator[TestClient]:
+    """Without a token."""
+    with TestClient(app.make(server), LOCAL, raise_server_exceptions=True) as client:
+        yield client
+
+
+@pytest.fixture
+def owner(server: app.Server) -> Iterator[TestClient]:
+    with TestClient(app.make(server), LOCAL, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+        yield client
+
+
+def ids(client: TestClient) -> list[str]:
+    return [one["id"] for one in client.get("/api/store/measurements").json()["measurements"]]
+
+
+# --- who may do what ------------------------------------------------------------------------------
+
+
+def test_on_loopback_anybody_looks_and_nobody_starts_without_the_token(reader: TestClient) -> None:
+    assert reader.get("/").status_code == 200
+    assert reader.get("/store").status_code == 200
+    assert "Start a run" not in reader.get("/").text
+    for path in ("/api/runs", "/api/runs/x/stop", "/api/runs/x/resume"):
+        answer = reader.post(path, json={})
+        assert (answer.status_code, "token" in answer.json()["error"]) == (401, True)
+
+
+def test_elsewhere_everything_needs_the_token(server: app.Server) -> None:
+    there = app.make(replace(server, rules=Rules(TOKEN, "0.0.0.0")))
+    with TestClient(there, "http://tester.example:8219") as client:
+        for path in ("/", "/store", "/api/runs", "/static/serve.css", "/api/openapi.json"):
+            assert client.get(path).status_code == 401
+        assert client.get("/", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+def test_the_token_becomes_a_cookie_and_leaves_the_address(reader: TestClient) -> None:
+    answer = reader.get("/store", params={"token": TOKEN}, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/store")
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    page = reader.get("/")
+    assert "Start a run" in page.text
+    assert TOKEN not in page.text
+    assert (
+        reader.get(f"{LOCAL}//evil.example/", params={"token": TOKEN}, follow_redirects=False).headers["location"]
+        == "/evil.example/"
+    )
+
+
+@pytest.mark.parametrize("wrong", ["", "x", TOKEN[:-1], TOKEN + "x", "ä", "\x00"])
+def test_wrong_tokens(reader: TestClient, wrong: str) -> None:
+    reader.cookies.set(COOKIE, wrong.encode("ascii", "ignore").decode().strip("\x00") or "x")
+    assert reader.post("/api/runs", json={}).status_code == 401
+    assert reader.get("/", params={"token": wrong or "no"}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:9999"},
+        {"Origin": "http://["},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_pages_of_other_origins_change_nothing(owner: TestClient, headers: dict[str, str]) -> None:
+    assert owner.post("/api/runs", json={}, headers=headers).status_code == 403
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[", "198.18.0.1:8219"])
+def test_other_names_of_this_host_are_not_answered(owner: TestClient, host: str) -> None:
+    assert owner.get("/api/runs", headers={"Host": host}).status_code == 421
+
+
+def test_own_names_are(owner: TestClient) -> None:
+    for host in ("localhost:8219", "127.0.0.1", "[::1]:8219"):
+        assert owner.get("/api/runs", headers={"Host": host}).status_code == 200
+
+
+def test_large_bodies_and_other_kinds_are_refused(owner: TestClient) -> None:
+    assert owner.post("/api/runs", json={"plan": "x" * MOST_BODY}).status_code == 413
+    chunks = (b"x" * 65536 for _ in range(10))
+    assert owner.post("/api/runs", content=chunks, headers={"Content-Type": "application/json"}).status_code == 413
+    assert owner.post("/api/runs", content="plan=x").status_code == 415
+    for text in ("{", "[]", "1", "[" * 100_000):
+        assert owner.post("/api/runs", content=text, headers={"Content-Type": "application/json"}).status_code == 400
+
+
+def test_pages_run_no_foreign_script(reader: TestClient) -> None:
+    policy = reader.get("/").headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe-inline" not in policy.replace("style-src 'self' 'unsafe-inline'", "")
+    assert reader.get("/").headers["x-content-type-options"] == "nosniff"
+
+
+# --- what is shown --------------------------------------------------------------------------------
+
+
+def test_names_are_escaped_everywhere(reader: TestClient) -> None:
+    one, other, *_ = ids(reader)
+    series = reader.get(f"/api/store/measurements/{one}").json()["series"]
+    pages = ["/", "/store", f"/store?dut={EVIL}", f"/store/measurements/{one}", f"/store/series/{series}"]
+    pages += [f"/store/measurements/{one}/report", f"/store/measurements/{EVIL}", f"/{EVIL}"]
+    pages += [f"/store/compare?base={one}&other={other}", f"/store/compare?base={EVIL}&other={one}"]
+    for page in pages:
+        assert EVIL not in reader.get(page).text, page
+    assert "&lt;script&gt;" in reader.get("/store").text
+
+
+def test_a_measurement_is_the_same_everywhere(reader: TestClient, tmp_path: Path) -> None:
+    for identifier in ids(reader):
+        found = reader.get(f"/api/store/measurements/{identifier}").json()
+        page = reader.get(f"/store/measurements/{identifier}").text
+        assert found["figures"]
+        for figure in found["figures"]:
+            if figure["median"] is not None:
+                assert f"{figure['median']:,.6g}" in page
+        assert str(tmp_path) not in page, "directories are nobody's business"
+
+
+def test_links_stay_when_the_store_is_made_again(reader: TestClient, tmp_path: Path) -> None:
+    before = ids(reader)
+    shutil.move(tmp_path / "results", tmp_path / "elsewhere")
+    with Store(tmp_path / "store.sqlite") as store:
+        store.add(tmp_path / "elsewhere")
+        store.rebuild()
+    assert ids(reader) == before
+    assert reader.get(f"/store/measurements/{before[0]}/report").status_code == 200
+
+
+def test_a_search_has_pages(reader: TestClient) -> None:
+    found = reader.get("/api/store/measurements").json()
+    assert (found["number"], found["pages"], len(found["measurements"])) == (4, 1, 4)
+    assert reader.get("/api/store/measurements", params={"procedure": "latency"}).json()["number"] == 2
+    assert reader.get("/api/store/measurements", params={"dut": "two"}).json()["number"] == 2
+    assert reader.get("/api/store/measurements", params={"page": "2"}).json()["measurements"] == []
+    assert PAGE >= 4
+    for page in ("0", "-1", "x", "1e3", "9" * 40, "²"):
+        assert reader.get("/store", params={"page": page}).status_code == 400
+
+
+def test_two_are_compared_as_on_the_command_line(reader: TestClient, tmp_path: Path) -> None:
+    found = reader.get("/api/store/measurements", params={"procedure": "throughput"}).json()["measurements"]
+    page = reader.get("/store/compare", params={"base": found[1]["id"], "other": found[0]["id"]})
+    assert page.status_code == 200
+    text = dutperf("compare", tmp_path / "results" / "one" / "throughput", tmp_path / "results" / "two" / "throughput")
+    assert text.exit_code == 0
+    assert "throughput" in page.text
+    assert "<table>" in page.text
+
+
+def test_a_store_that_is_not_there_is_told(server: app.Server) -> None:
+    with TestClient(app.make(replace(server, store=Stored(Path("/nowhere/x.sqlite")))), LOCAL) as client:
+        answer = client.get("/store")
+    assert answer.status_code == 404
+    assert "dutperf store add" in answer.text
+
+
+def test_every_address_of_the_interface_is_in_its_document(reader: TestClient, server: app.Server) -> None:
+    paths = reader.get("/api/openapi.json").json()["paths"]
+    there = {(path, method.upper()) for path, methods in paths.items() for method in methods}
+    made = app.make(server)
+    routes = {
+        (route.path, method)
+        for route in made.routes
+        for method in getattr(route, "methods", None) or ()
+        if getattr(route, "path", "").startswith("/api/") and method != "HEAD"
+    }
+    assert there == routes
+
+
+def test_the_pages_link_to_pages_that_are_there(reader: TestClient) -> None:
+    from html.parser import HTMLParser
+
+    links: set[str] = set()
+
+    class Links(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            del tag
+            links.update(value for name, value in attrs if name in ("href", "src") and value and value[0] in "/?")
+
+    one = ids(reader)[0]
+    series = reader.get(f"/api/store/measurements/{one}").json()["series"]
+    run = reader.get("/api/runs").json()[0]["id"]
+    for page in ("/", "/store", f"/store/measurements/{one}", f"/store/series/{series}", f"/runs/{run}"):
+        Links().feed(reader.get(page).text)
+    assert any(link.startswith("/static/uplot") for link in links)
+    for link in sorted(links):
+        assert reader.get(link).status_code == 200, link
+
+
+# --- what is started ------------------------------------------------------------------------------
+
+SEARCH = {"duration": "0.01", "drain": "0", "repetitions": "1", "max-rate": "8000", "initial-rate": "1000"}
+SEARCH |= {"resolution": "500", "frame-size": "84"}
+
+
+def until(client: TestClient, run: str, *states: str) -> str:
+    ends_s = time.monotonic() + 60
+    while (state := client.get(f"/api/runs/{run}").json()["state"]) not in states:
+        assert time.monotonic() < ends_s, state
+        time.sleep(0.1)
+    return str(state)
+
+
+def test_a_run_is_started_from_the_form_and_is_that_of_the_command_line(owner: TestClient, tmp_path: Path) -> None:
+    asked = {"config": "Engine.yaml", "procedure": "throughput", "options": SEARCH, "name": "../../my run"}
+    answer = owner.post("/api/runs", json=asked)
+    assert answer.status_code == 201, answer.text
+    run = answer.json()
+    assert until(owner, run["id"], "complete", "failed") == "complete"
+    [directory] = (tmp_path / "results").glob("*-my-run")
+    assert (directory / "summary.json").exists()
+    assert owner.get(f"/runs/{run['id']}/report").status_code == 200
+    assert owner.post(f"/api/runs/{run['id']}/stop", json={}).status_code == 409
+    assert owner.post(f"/api/runs/{run['id']}/resume", json={}).status_code == 409
+
+
+def test_a_run_is_stopped_and_resumed(owner: TestClient) -> None:
+    options = {**SEARCH, "settle": "0.3", "repetitions": "4"}
+    plan = {"config": "Engine.yaml", "procedures": {"throughput": options}}
+    run = owner.post("/api/runs", json={"plan": json.dumps(plan)}).json()["id"]
+    until(owner, run, "running")
+    time.sleep(0.5)
+    assert owner.post(f"/api/runs/{run}/stop", json={}).status_code == 200
+    assert until(owner, run, "stopped", "complete", "failed") == "stopped"
+    assert owner.post(f"/api/runs/{run}/resume", json={}).status_code == 200
+    assert until(owner, run, "complete", "failed") == "complete"
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ({}, "procedure: there is no None"),
+        ({"procedure": "throughput"}, "give either lab or config"),
+        ({"procedure": "x", "lab": "kernel-ipv4"}, "there is no x"),
+        ({"procedure": "throughput", "lab": "kernel-ipv4", "options": {"x": "1"}}, "unknown key"),
+        ({"procedure": "throughput", "lab": "kernel-ipv4", "options": [1]}, "is not a mapping"),
+        ({"procedure": "throughput", "lab": "kernel-ipv4", "shell": "x"}, "unknown: shell"),
+        ({"procedure": ["throughput"], "lab": "kernel-ipv4"}, "there is no"),
+        ({"plan": "x: ["}, "plan: "),
+        ({"plan": 5}, "is not a mapping"),
+        ({"plan": "lab: kernel-ipv4"}, "name the procedures"),
+    ],
+)
+def test_what_is_no_plan_is_refused_with_a_sentence(owner: TestClient, asked: dict[str, Any], text: str) -> None:
+    answer = owner.post("/api/runs", json=asked)
+    assert answer.status_code == 400
+    assert text in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "name", ["/etc/passwd", "../store.sqlite", "../../x.yaml", "a/../../b", "\0", "/proc/self/environ"]
+)
+def test_nothing_outside_is_reached(owner: TestClient, name: str) -> None:
+    assert owner.post("/api/runs", json={"config": name, "procedure": "throughput"}).status_code == 403
+    plan = {"config": "Engine.yaml", "procedures": {"latency": {"throughput-from": name}}}
+    assert owner.post("/api/runs", json={"plan": json.dumps(plan)}).status_code == 403
+    plan = {"config": "Engine.yaml", "all": {"frame-from": f"{name}:1"}, "procedures": {"latency": None}}
+    assert owner.post("/api/runs", json={"plan": json.dumps(plan)}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static//etc/passwd", "/runs/..%2f..%2fetc/report"]
+)
+def test_no_path_leads_out(reader: TestClient, path: str) -> None:
+    assert reader.get(path).status_code == 404
+
+
+def test_options_that_name_files_are_found_by_themselves() -> None:
+    assert {"frame-from", "throughput-from"} <= forms._options_with_files()
+
+
+# --- what it follows ------------------------------------------------------------------------------
+
+
+def test_a_follower_tells_all_trials_once_and_the_progress(server: app.Server, tmp_path: Path) -> None:
+    directory = tmp_path / "results" / "one"
+    follower = following.Follower(server.runs, run_in(directory))
+    told = list(follower.news())
+    trials = [members for name, members in told if name == "trial"]
+    written = sum(
+        json.loads(line)["event"] == "result"
+        for journal in directory.glob("*/journal.jsonl")
+        for line in journal.read_text().splitlines()
+    )
+    assert len(trials) == written > 0
+    assert {one["verdict"] for one in trials} <= {"valid", "invalid"}
+    assert any(counts["delay_histogram"] for one in trials for counts in one["directions"].values())
+    assert ("state", "complete") in told
+    assert list(follower.news()) == []
+    assert follower.progress() is None
+    (directory / PROGRESS).write_text('{"case": "84 bytes"}')
+    assert follower.progress() == {"case": "84 bytes"}
+    assert follower.progress() is None
+
+
+def test_a_stream_of_events_ends_with_the_server(server: app.Server, tmp_path: Path) -> None:
+    follower = following.Follower(server.runs, run_in(tmp_path / "results" / "one"))
+    looks = iter([False, False, True])
+
+    async def read() -> list[str]:
+        return [text async for text in following.events(follower, lambda: next(looks))]
+
+    texts = asyncio.run(read())
+    assert all(text.startswith("event: ") and text.endswith("\n\n") for text in texts)
+    assert any(text.startswith("event: state") for text in texts)
+
+
+# --- anything -------------------------------------------------------------------------------------
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(
+    asked=st.dictionaries(st.sampled_from(["procedure", "options", "lab", "config", "plan", "lab-options", "x"]), ANY)
+)
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_answer_of_a_form_is_a_plan_or_refused(asked: dict[str, Any], tmp_path: Path) -> None:
+    places = Places(tmp_path, (tmp_path,))
+    for make in (lambda: forms.plan_of(asked, places), lambda: forms.plan_from(asked.get("plan"), places)):
+        with suppress(Refused):
+            assert isinstance(make(), dict)

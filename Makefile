@@ -12,7 +12,7 @@ PYTEST := scripts/own_session $(VENV)/python -m pytest
 # Tests that compare values and bytes, not times: they may run beside each other.
 BESIDE := tests/unit $(addprefix tests/engine/test_,frames.py queues.py reference_dut.py siitperf.py)
 
-.PHONY: fuzz deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example scalability forwarders accuracy-study test test-long cards test-report truth faults accuracy spacing bench bench-memory check format clean
+.PHONY: fuzz fuzz-serve deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example scalability forwarders accuracy-study test test-long cards test-report truth faults accuracy spacing bench bench-memory check format clean
 .NOTPARALLEL:
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make cards         run the engine on every network card that QEMU emulates, with faults, and the labs in QEMU, about ten minutes"
 	@echo "make faults        inject faults into the tester while it measures: no trial may blame the DUT; COUNT=10 repeats it ten times"
 	@echo "make fuzz          frames of any shape for the receiver, under sanitizers; SECONDS=3600 for an hour"
+	@echo "make fuzz-serve    requests of any shape for dutperf serve; SECONDS=1800 for half an hour"
 	@echo "make test-report   test reports in Chromium, at three widths, light and dark"
 	@echo "make accuracy      compare results with the known truth of a reference DUT, as a table, into results/accuracy.md"
 	@echo "make spacing       measure the gaps between frames with both kinds of pacing, on the fake card of the tests, into results/spacing"
@@ -93,6 +94,9 @@ cards:
 
 fuzz: setup
 	@scripts/fuzz $(SECONDS)
+
+fuzz-serve: setup-dev
+	$(VENV)/python scripts/fuzz_serve $(SECONDS)
 
 test-report:
 	@scripts/setup browser

@@ -150,7 +150,8 @@ def test_every_page_fits(browser: Any, served: tuple[str, Path], size: tuple[int
         page.wait_for_timeout(1500)
         assert not page.evaluate(TOO_WIDE), path
         keep(page, f"{name}-{theme}-{size[0]}")
-    page.locator("th a").first.click()
+    page.locator("tbody th a").first.click()
+    page.wait_for_load_state("load")
     assert not page.evaluate(TOO_WIDE), page.url
     page.get_by_role("link", name="History").click()
     page.locator(".history canvas").first.wait_for()

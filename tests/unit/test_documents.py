@@ -40,6 +40,7 @@ NOT_RUN = {
     r"dutperf ports": "of this machine's cards, which are given away: test_machine.py",
     r"dutperf convert": "siitperf's file: test_convert.py",
     r"dutperf compare": "of two results: test_compare.py",
+    r"dutperf serve": "serves until it is stopped: test_web.py, tests/browser/test_serve.py",
     r"dutperf resume": "after a run that was cut off: test_cli_resume.py",
 }
 """Commands that are only parsed, with what they are given: how they begin, and why."""

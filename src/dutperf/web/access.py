@@ -21,7 +21,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 COOKIE = "dutperf_token"
 MOST_BODY = 256 * 1024
 """Bytes of a request."""
-POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; form-action 'self'; base-uri 'none'"
+POLICY = (
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; form-action"
+    " 'self'; base-uri 'none'"
+)
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 

@@ -19,7 +19,7 @@ from dutperf.store import Entry, Kept, Store, trend
 from dutperf.web.errors import Refused
 
 PAGE = 50
-MOST_OF_A_HISTORY = 300
+MOST_OF_A_HISTORY = 200
 """The newest measurements of a series; change points take time."""
 _FILTERS = ("dut", "procedure", "since", "series")
 

@@ -93,6 +93,7 @@ def _listen(address: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((address, port))
+        listening.listen(128)
     except (OSError, UnicodeError) as error:
         listening.close()
         reason = getattr(error, "strerror", None) or str(error)

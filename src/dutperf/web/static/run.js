@@ -8,14 +8,14 @@ const ink = getComputedStyle(document.body).color;
 const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 const MOST_POINTS = 600, MOST_ROWS = 200;
 
-function plot(target, series, xLabel, options = {}) {
+function plot(target, series, xLabel, xScale = {}) {
     const box = by(target);
     const axis = {stroke: ink, grid: {stroke: "#8883", width: 1}, ticks: {stroke: "#8885"}};
     const made = new uPlot({
         width: box.clientWidth || 320, height: 220, legend: {show: true, live: false},
-        cursor: {show: false}, scales: {x: {time: false}, y: {range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05]}},
+        cursor: {show: false}, scales: {x: {time: false, ...xScale}, y: {range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05]}},
         axes: [{...axis, label: xLabel}, {...axis, size: 70, values: (_, ticks) => ticks.map(number)}],
-        series: [{label: xLabel}, ...series], ...options,
+        series: [{label: xLabel}, ...series],
     }, [[], ...series.map(() => [])], box);
     new ResizeObserver(() => made.setSize({width: box.clientWidth, height: 220})).observe(box);
     return made;
@@ -23,7 +23,8 @@ function plot(target, series, xLabel, options = {}) {
 const dots = (label, stroke) => ({label, stroke, width: 0, paths: () => null, points: {show: true, size: 6, fill: stroke}});
 const path = plot("path", [dots("without loss", COLOURS[2]), dots("with loss", COLOURS[1]), dots("not valid", "#888")], "trial");
 const late = plot("lateness", [dots("largest lateness", COLOURS[0])], "trial");
-const delays = plot("delays", [{label: "frames", stroke: COLOURS[0], fill: "#0072b233", paths: uPlot.paths.stepped({align: -1})}], "µs");
+const delays = plot("delays", [{label: "frames", stroke: COLOURS[0], fill: "#0072b233", paths: uPlot.paths.stepped({align: -1})}],
+    "µs, a lost frame as its timeout", {distr: 3});
 let rates = null, ratesOf = "", rateData = [], before = null;
 const pathData = [[], [], [], []], lateData = [[], []];
 let histogram = new Map(), histogramOf = "", counted = {valid: 0, invalid: 0, aborted: 0}, trials = 0, dirty = false;
@@ -115,6 +116,7 @@ function showState(state) {
     by("state").className = `state ${state}`;
     const goes = state === "running" || state === "starting";
     if (by("stop")) [by("stop").hidden, by("resume").hidden] = [!goes, goes || state === "complete"];
+    if (state === "complete") by("done").value = by("done").max;
     if (!goes) by("where").textContent = state === "complete" ? "Everything is measured." : "Nothing is under way.";
 }
 

@@ -19,6 +19,7 @@ import yaml
 from command_line import dutperf, write
 from dutperf.cli import plan_file
 from dutperf.cli.commands.plan import jobs_of
+from dutperf.fleet import divided
 from dutperf.run import lease
 from dutperf.run.lease import LeaseError
 from dutperf.run.progress import PROGRESS
@@ -205,3 +206,55 @@ def test_names_that_are_none(name: str) -> None:
 
 def test_waiting_needs_a_testbed(tmp_path: Path) -> None:
     assert "no effect without --testbed" in run(a_plan(tmp_path), tmp_path / "out", "--wait-for-testbed", "3").stderr
+
+
+# --- schedulers -----------------------------------------------------------------------------------
+
+
+def test_the_files_of_buildbot_are_programs_with_passwords_of_their_own(tmp_path: Path) -> None:
+    done = dutperf("fleet", "init", tmp_path / "fleet", "--testbed", "a", "--testbed", "b's", "--command", "/x/dutperf")
+    assert (done.exit_code, "is no name of a testbed" in done.stderr) == (2, True)
+    done = dutperf("fleet", "init", tmp_path / "fleet", "--testbed", "a", "--testbed", "b", "--command", "/x/'dutperf")
+    assert done.exit_code == 0, done.stderr
+    for name in ("master/master.cfg", "worker-a/buildbot.tac", "worker-b/buildbot.tac"):
+        compile((tmp_path / "fleet" / name).read_text(), name, "exec")
+        assert (tmp_path / "fleet" / name).stat().st_mode & 0o077 == 0
+    passwords = json.loads((tmp_path / "fleet" / "master" / "passwords.json").read_text())
+    assert set(passwords) == {"a", "b", "submit"}
+    assert len(set(passwords.values())) == 3
+    assert passwords["b"] not in (tmp_path / "fleet" / "worker-a" / "buildbot.tac").read_text()
+    again = dutperf("fleet", "init", tmp_path / "fleet", "--testbed", "a")
+    assert "is not empty" in again.stderr
+
+
+def test_the_batch_script_of_slurm_starts_a_job_again_until_it_ends(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    command = tmp_path / "dutperf"
+    command.write_text(f'#!/bin/sh\necho "$@" >> {calls}\n[ $(wc -l < {calls}) -ge 3 ] || exit 137\nexit 1\n')
+    command.chmod(0o755)
+    done = dutperf("fleet", "init", tmp_path / "s", "--scheduler", "slurm", "--testbed", "a", "--command", command)
+    assert done.exit_code == 0, done.stderr
+    ended = subprocess.run(["sh", tmp_path / "s" / "job.sbatch", "p.yaml", "out"], check=False, timeout=60)
+    assert ended.returncode == 0, "no result of the DUT is a result"
+    lines = calls.read_text().splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("run p.yaml --out out --or-resume --testbed ") for line in lines)
+
+
+def test_jobs_go_to_testbeds_in_turn() -> None:
+    jobs = [Path(f"{number}.yaml") for number in range(5)]
+    assert [name for _, name in divided(jobs, ["a", "b"])] == ["a", "b", "a", "b", "a"]
+
+
+def test_what_is_submitted_is_checked_first(tmp_path: Path) -> None:
+    dutperf("fleet", "init", tmp_path / "fleet", "--testbed", "a")
+    plan = a_plan(tmp_path)
+    for arguments, text in (
+        ((tmp_path / "nowhere", plan), "is no directory of dutperf fleet init"),
+        ((tmp_path / "fleet", plan, "--testbed", "z"), "has no testbed z"),
+        ((tmp_path / "fleet", plan, plan), "two jobs have the same name"),
+        ((tmp_path / "fleet", tmp_path / "no.yaml"), "cannot read"),
+        ((tmp_path / "fleet", plan, "--buildbot", tmp_path / "none"), "cannot be started"),
+    ):
+        done = dutperf("fleet", "submit", *arguments)
+        assert (done.exit_code, text in done.stderr) == (2, True), done.stderr

@@ -21,6 +21,7 @@ from dutperf.cli.commands import (
     convert,
     doctor,
     export,
+    fleet,
     lab,
     measure,
     plan,
@@ -91,6 +92,7 @@ app.command("export", epilog=epilog("export"))(export.export)
 app.command("compare", epilog=epilog("compare"))(compare.compare)
 app.add_typer(store.app, name="store")
 app.command("trend", epilog=epilog("trend"))(trend.show)
+app.add_typer(fleet.app, name="fleet")
 app.command("serve", epilog=epilog("serve"))(serve.serve)
 app.command("testbeds", epilog=epilog("testbeds"))(testbeds.show)
 app.add_typer(lab.app, name="lab")

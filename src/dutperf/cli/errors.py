@@ -13,6 +13,7 @@ from dutperf.cli import options
 from dutperf.cli.output import log
 from dutperf.errors import MissingLibrary, StoreError
 from dutperf.exit_status import ABORTED, INTERRUPTED, WRONG_USAGE
+from dutperf.fleet import FleetError
 from dutperf.journal import JOURNAL, JournalError, WriteError
 from dutperf.lab import LabError
 from dutperf.machine.access import MachineError
@@ -34,7 +35,7 @@ def reported() -> Iterator[None]:
         raise _exit(str(options.as_typed(error)), WRONG_USAGE) from None
     except (ConfigError, JournalError) as error:
         raise _exit(options.spelled(str(error)), WRONG_USAGE) from None
-    except (LabError, LeaseError, MachineError, MissingLibrary, StoreError) as error:
+    except (FleetError, LabError, LeaseError, MachineError, MissingLibrary, StoreError) as error:
         raise _exit(str(error), WRONG_USAGE) from None
     except TesterError as error:
         raise _exit(f"{error.field}: {error}" if error.field else str(error), WRONG_USAGE) from None

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf fleet``: jobs on several testbeds, by Buildbot or Slurm."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from dutperf.cli import plan_file
+from dutperf.cli.errors import reported, say
+from dutperf.cli.examples import epilog
+from dutperf.cli.output import console
+from dutperf.fleet import CHANGES_PORT, Fleet, FleetError, buildbot_files, divided, fresh_passwords, slurm_file, write
+
+app = typer.Typer(no_args_is_help=True, epilog=epilog("fleet"), help="Run jobs on several testbeds.")
+
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Directory for the files; a new one.")]
+Testbeds = Annotated[
+    list[str],
+    typer.Option("--testbed", metavar="NAME", help="A testbed; repeatable. It is also the name of its lease."),
+]
+Host = Annotated[str, typer.Option("--master", metavar="HOST", help="Where the testbeds find the master.")]
+Command = Annotated[str, typer.Option("--command", metavar="FILE", help="The command line on the testbeds.")]
+Scheduler = Annotated[Literal["buildbot", "slurm"], typer.Option("--scheduler", help="Which one to make files for.")]
+Master = Annotated[Path, typer.Argument(metavar="DIR", help="Directory that dutperf fleet init made.")]
+Jobs = Annotated[list[Path], typer.Argument(metavar="PLAN.yaml…", help="Plans: those of dutperf plan split.")]
+Buildbot = Annotated[str, typer.Option("--buildbot", metavar="FILE", help="Buildbot's program on this host.")]
+
+
+@app.command("init", epilog=epilog("fleet init"))
+def init(
+    directory: Directory,
+    testbed: Testbeds,
+    scheduler: Scheduler = "buildbot",
+    master: Host = "127.0.0.1",
+    command: Command = "dutperf",
+) -> None:
+    """Write what the scheduler needs: of Buildbot the master's and each worker's directory, of Slurm a batch script."""
+    with reported():
+        fleet = Fleet(tuple(testbed), master, command)
+        if scheduler == "slurm":
+            write(directory, {"job.sbatch": slurm_file(fleet)})
+            say(f"submit a job: sbatch --nodelist TESTBED {directory}/job.sbatch PLAN.yaml RESULTS")
+            return
+        write(directory, buildbot_files(fleet, fresh_passwords(testbed)))
+        console.line(f"buildbot create-master --relocatable {directory}/master && buildbot start {directory}/master")
+        for name in testbed:
+            console.line(
+                f"on testbed {name}, with a copy of {directory}/worker-{name}: buildbot-worker start worker-{name}"
+            )
+        say(f"submit jobs: dutperf fleet submit {directory} PLAN.yaml…")
+
+
+@app.command("submit", epilog=epilog("fleet submit"))
+def submit(
+    directory: Master,
+    jobs: Jobs,
+    testbed: Annotated[
+        list[str] | None, typer.Option("--testbed", metavar="NAME", help="Only on these; default: on all in turn.")
+    ] = None,
+    buildbot: Buildbot = "buildbot",
+) -> None:
+    """Submit jobs to the master on this host. Each gets one testbed, and stays there."""
+    with reported():
+        known = sorted(path.name.removeprefix("worker-") for path in directory.glob("worker-*"))
+        passwords = _passwords(directory)
+        if unknown := [name for name in testbed or () if name not in passwords]:
+            raise FleetError(f"{directory} has no testbed {unknown[0]}: there are {', '.join(known)}")
+        for job in jobs:
+            plan_file.load(job)
+        names = [job.stem for job in jobs]
+        if len(set(names)) < len(names):
+            raise FleetError("two jobs have the same name: their results would be in the same directory")
+        for job, name in divided(jobs, testbed or known):
+            _send(buildbot, passwords["submit"], job, name)
+            console.line(f"{job.stem}: {name}")
+
+
+def _passwords(directory: Path) -> dict[str, str]:
+    try:
+        return dict(json.loads((directory / "master" / "passwords.json").read_text()))
+    except (OSError, ValueError) as error:
+        raise FleetError(f"{directory} is no directory of dutperf fleet init: {error}") from None
+
+
+def _send(buildbot: str, password: str, job: Path, testbed: str) -> None:
+    argv = [buildbot, "sendchange", "--master", f"127.0.0.1:{CHANGES_PORT}", "--auth", f"submit:{password}"]
+    argv += ["--who", "dutperf", "--branch", testbed, "--comments", f"job {job.stem}"]
+    argv += ["--property", f"plan:{job.resolve()}", "--property", f"job:{job.stem}", job.name]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise FleetError(f"{buildbot} cannot be started: {error.strerror} (pip install buildbot)") from None
+    if done.returncode:
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        raise FleetError(f"the master did not take {job.stem}: {lines[-1] if lines else 'no reason'}")

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs on existing schedulers: what Buildbot and Slurm need to run them on several testbeds.
+
+A job is a plan of its own. It belongs to one testbed, where its results grow: a testbed that was lost goes on with it
+when it is back, so nothing is measured twice. Starting it again is always right (``dutperf run --or-resume``), so
+whatever a scheduler does with a job that was cut off, it is finished once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dutperf.errors import DutperfError
+
+HERE = Path(__file__).parent
+MASTER_PORT, CHANGES_PORT, PAGE_PORT = 9989, 9990, 8010
+RETRIES = 20
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,48}")
+
+
+class FleetError(DutperfError):
+    """The files cannot be made."""
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Testbeds of one master."""
+
+    testbeds: tuple[str, ...]
+    host: str
+    """Where the workers find the master."""
+    command: str
+    """The command line on the testbeds."""
+
+    def __post_init__(self) -> None:
+        wrong = [name for name in self.testbeds if not _NAME.fullmatch(name)]
+        if wrong:
+            raise FleetError(f"'{wrong[0]}' is no name of a testbed: letters, digits, '.', '_' and '-', at most 49")
+        if len(set(self.testbeds)) < len(self.testbeds) or not self.testbeds:
+            raise FleetError("name each testbed once")
+
+
+def buildbot_files(fleet: Fleet, passwords: Mapping[str, str]) -> dict[str, str]:
+    """The files of the master, and of each worker, by their paths."""
+    members = {
+        "testbeds": fleet.testbeds,
+        "passwords": passwords,
+        "host": fleet.host,
+        "command": fleet.command,
+        "own": [sys.executable, "-m", "dutperf"],
+        "master_port": MASTER_PORT,
+        "changes_port": CHANGES_PORT,
+        "page_port": PAGE_PORT,
+        "retries": RETRIES,
+    }
+    files = {"master/master.cfg": _rendered("master.cfg.j2", members)}
+    files["master/passwords.json"] = json.dumps(passwords, indent=1) + "\n"
+    for name in fleet.testbeds:
+        files[f"worker-{name}/buildbot.tac"] = _rendered("worker.tac.j2", {**members, "name": name})
+        files[f"worker-{name}/info/host"] = f"testbed {name}\n"
+    return files
+
+
+def slurm_file(fleet: Fleet) -> str:
+    """The batch script of a job."""
+    return _rendered("job.sbatch.j2", {"command": fleet.command, "retries": RETRIES})
+
+
+def fresh_passwords(names: Iterable[str]) -> dict[str, str]:
+    """One for each worker, and one for those who submit."""
+    return {name: secrets.token_urlsafe(18) for name in (*names, "submit")}
+
+
+def divided(jobs: Sequence[Path], testbeds: Sequence[str]) -> list[tuple[Path, str]]:
+    """Each job with its testbed, in turn."""
+    return [(job, testbeds[number % len(testbeds)]) for number, job in enumerate(jobs)]
+
+
+def write(directory: Path, files: Mapping[str, str]) -> None:
+    """Write the files into a new directory; those with passwords for their owner alone.
+
+    Raises:
+        FleetError: there is something already, or they cannot be written.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()):
+            raise FleetError(f"{directory} is not empty")
+        for name, text in files.items():
+            path = directory / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=0o600)
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FleetError(f"cannot write into {directory}: {error.strerror}") from None
+
+
+def _rendered(template: str, members: Mapping[str, object]) -> str:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["literal"] = repr
+    return environment.get_template(template).render(members)

@@ -22,7 +22,7 @@ class MissingLibrary(DutperfError, ImportError):
     """A library is not installed that only a part of the package needs."""
 
 
-DEBIAN = {"matplotlib": "apt-get install python3-matplotlib"}
+DEBIAN = {name: f"apt-get install python3-{name}" for name in ("matplotlib", "starlette", "uvicorn")}
 """How Debian 12 and 13 install an optional library; they have no package of the others."""
 
 

@@ -147,7 +147,8 @@ def assert_results(fetched: dict[Sample, float], directory: Path) -> None:
 
 def test_a_file_of_metrics_is_whole_and_stays(tmp_path: Path) -> None:
     path = tmp_path / "dutperf.prom"
-    measure(tmp_path / "suite", Watchers(metrics_file=path))
+    measure(tmp_path / "suite", Watchers(metrics_file=path, testbed="rack-1"))
+    assert 'dutperf_testbed_info{testbed="rack-1"} 1.0' in path.read_text()
     assert_results(samples(parse(path.read_text())), tmp_path / "suite")
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith("dutperf")] == ["dutperf.prom"]
     helps = re.findall(r"^# HELP (\S+) (\S.*)$", path.read_text(), flags=re.MULTILINE)

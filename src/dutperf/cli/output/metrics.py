@@ -42,13 +42,17 @@ class Place:
     address: str | None
     """None: loopback."""
     file: Path | None
+    testbed: str | None = None
+    """The one that is leased."""
 
 
 class Metrics:
     """All metrics, in a registry of their own."""
 
-    def __init__(self, measurements: int) -> None:
+    def __init__(self, measurements: int, testbed: str | None = None) -> None:
         self.registry = CollectorRegistry()
+        if testbed is not None:
+            self._gauge("testbed_info", "1 for the testbed that this run has leased.", "testbed").labels(testbed).set(1)
         self._gauge("measurements", "Measurements of this run or suite.").set(measurements)
         self.measured = self._gauge("measurements_ended", "Measurements that have ended.")
         self.under_way = self._gauge(
@@ -192,7 +196,7 @@ def _unit(figure: str, procedure: str) -> tuple[str, float]:
 @contextmanager
 def observers(measurements: Sequence[Measurement], directory: Path, place: Place) -> Iterator[Watch]:
     """See :func:`dutperf.cli.output.watch.observers`."""
-    metrics = Metrics(len(measurements))
+    metrics = Metrics(len(measurements), place.testbed)
     with _served(metrics, place):
         _write(metrics, place)
         yield lambda one, _: _observer(

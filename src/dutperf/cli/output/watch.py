@@ -119,7 +119,7 @@ def _metrics(held: ExitStack, measurements: Sequence[Measurement], directory: Pa
         return None
     from dutperf.cli.output import metrics  # imported late: the library is slow to import
 
-    place = metrics.Place(watchers.metrics_port, watchers.metrics_address, watchers.metrics_file)
+    place = metrics.Place(watchers.metrics_port, watchers.metrics_address, watchers.metrics_file, watchers.testbed)
     return held.enter_context(metrics.observers(measurements, directory, place))
 
 

@@ -16,10 +16,9 @@ from PIL import Image
 import documented
 from dutperf.api import results
 
-playwright = pytest.importorskip("playwright.sync_api", reason="scripts/setup browser installs it")
+pytest.importorskip("playwright.sync_api", reason="scripts/setup browser installs it")
 pytestmark = pytest.mark.browser
 
-CHROMIUM = "/usr/bin/chromium"
 WIDTHS = (360, 800, 1400)
 THEMES = ("light", "dark")
 INK_RATIO = 0.01
@@ -57,14 +56,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wanted = {name: documented.MEASURED[name] for name in ("throughput", "latency", "pdv", "frame-loss")}
     directory = documented.measure(tmp_path_factory.mktemp("browser") / "suite", documented.a_suite(**wanted))
     return results.write_report(directory)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(

@@ -19,9 +19,9 @@ import pytest
 
 from dutperf.store import Store
 
-from .test_page import CHROMIUM, THEMES
+from .test_page import THEMES
 
-playwright = pytest.importorskip("playwright.sync_api", reason="scripts/setup browser installs it")
+pytest.importorskip("playwright.sync_api", reason="scripts/setup browser installs it")
 pytestmark = [pytest.mark.browser, pytest.mark.root]
 
 PLAN = """\
@@ -47,14 +47,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
         assert process.stdout is not None
         yield process.stdout.readline().strip(), folder
         process.terminate()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 def opened(browser: Any, address: str, size: tuple[int, int] = SCREEN, theme: str = "light") -> Any:

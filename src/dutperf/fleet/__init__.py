@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dutperf.errors import DutperfError
+from dutperf.report.templating import environment
 
 HERE = Path(__file__).parent
 MASTER_PORT, CHANGES_PORT, PAGE_PORT = 9989, 9990, 8010
@@ -57,7 +58,6 @@ def buildbot_files(fleet: Fleet, passwords: Mapping[str, str]) -> dict[str, str]
         "master_port": MASTER_PORT,
         "changes_port": CHANGES_PORT,
         "page_port": PAGE_PORT,
-        "retries": RETRIES,
     }
     files = {"master/master.cfg": _rendered("master.cfg.j2", members)}
     files["master/passwords.json"] = json.dumps(passwords, indent=1) + "\n"
@@ -102,14 +102,6 @@ def write(directory: Path, files: Mapping[str, str]) -> None:
 
 
 def _rendered(template: str, members: Mapping[str, object]) -> str:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["literal"] = repr
-    return environment.get_template(template).render(members)
+    rendering = environment(HERE / "templates", escape=False)
+    rendering.filters["literal"] = repr
+    return rendering.get_template(template).render(members)

@@ -21,6 +21,7 @@ from dutperf.errors import MissingLibrary
 from dutperf.journal import PlanEvent
 from dutperf.model import Axis, Unit, axes_of, shown_directions
 from dutperf.report import drawing
+from dutperf.report.templating import environment
 from dutperf.results import connections, environments, labels, tables
 from dutperf.results.charts import Chart
 from dutperf.results.measured import Measured, moment
@@ -34,15 +35,10 @@ _LATE = ("lateness_p999_us", "lateness_max_us")
 
 def page(measured: Sequence[Measured]) -> str:
     """The whole file for a run, or for the measurements of a suite in their order."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    templates = FileSystemLoader(Path(__file__).parent / "templates")
-    environment = Environment(
-        loader=templates, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    rendering = environment(Path(__file__).parent / "templates", escape=True)
     summarised = [one for one in measured if one.summary is not None]
     plan = summarised[0].plan if summarised else None
-    return environment.get_template("report.html.j2").render(
+    return rendering.get_template("report.html.j2").render(
         dut=tables.dut_name({} if plan is None else plan.dut) or "a DUT without a name",
         started=None if plan is None else moment(plan.time),
         version=__version__,

@@ -36,6 +36,8 @@ from dutperf.statistics.stopping import Rule
 from dutperf.tester import Tester
 
 SUITE = "suite.json"
+PLAN = "plan.yaml"
+"""The plan, in the directory of its results, if the run may be started again (``--or-resume``)."""
 FORMAT = 1
 """Version of the suite's file format."""
 LONGEST_SEARCH_TRIAL_S = 60.0
@@ -207,6 +209,18 @@ def throughput_in(directory: Path, conditions: Conditions) -> Path:
     return directory / (throughput.PROCEDURE.name + conditions.mix) if (directory / SUITE).exists() else directory
 
 
+def has_begun(directory: Path) -> bool:
+    """Whether there is a journal with a plan. A journal whose writer was killed before the plan was
+    written is removed: nothing was measured."""
+    path = directory / JOURNAL
+    if not path.exists():
+        return False
+    if journal.read(directory):
+        return True
+    path.unlink()
+    return False
+
+
 # --- arranging ------------------------------------------------------------------------------------
 
 
@@ -327,7 +341,7 @@ def _at_throughput(one: Measurement, parts: Mapping[str, Part]) -> tuple[Measure
 
 def _advance(one: Measurement, bench: Bench, directory: Path, observer: Observer, first_trial: int) -> Summary:
     """Begin a run, resume it, or read its results."""
-    if not _has_begun(directory):
+    if not has_begun(directory):
         with bench.modified(one.conditions) as ready:
             return campaign.measure(
                 one.definition, ready.tester, ready.plan(one.conditions), directory, observer, first_trial
@@ -337,18 +351,6 @@ def _advance(one: Measurement, bench: Bench, directory: Path, observer: Observer
             return write_summary(directory, one.definition)
         with bench.modified(one.conditions) as ready:
             return campaign.resume(ready.tester, ready.plan(one.conditions), recorded, observer)
-
-
-def _has_begun(directory: Path) -> bool:
-    """Whether there is a journal with a plan. A journal whose writer was killed before the plan was
-    written is removed: nothing was measured."""
-    path = directory / JOURNAL
-    if not path.exists():
-        return False
-    if journal.read(directory):
-        return True
-    path.unlink()
-    return False
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +85,9 @@ class Kept:
     unusable: str
     """Why it cannot be judged; empty: it can."""
     resolution: float
+
+
+_COLUMNS = ", ".join(Entry.__dataclass_fields__)
 
 
 def usual_file() -> Path:
@@ -207,13 +210,12 @@ class Store:
         8601, or its beginning; ``series``: the beginning of its name. ``newest``: so many, of those ``before`` the
         newest."""
         clauses, values = _clauses(dut, procedure, since, series)
-        names = ", ".join(Entry.__dataclass_fields__)
         with self._usable():
             rows = self._database.execute(
-                f"SELECT {names} FROM measurement WHERE {clauses} ORDER BY started DESC, id DESC LIMIT ? OFFSET ?",
+                f"SELECT {_COLUMNS} FROM measurement WHERE {clauses} ORDER BY started DESC, id DESC LIMIT ? OFFSET ?",
                 [*values, -1 if newest is None else newest, before],
             ).fetchall()
-        return [_of_row(dict(zip(Entry.__dataclass_fields__, row, strict=True))) for row in reversed(rows)]
+        return [_of_row(row) for row in reversed(rows)]
 
     def count(
         self, dut: str | None = None, procedure: str | None = None, since: str | None = None, series: str | None = None
@@ -226,10 +228,9 @@ class Store:
 
     def get(self, measurement: str) -> Entry | None:
         """The measurement of this id."""
-        names = ", ".join(Entry.__dataclass_fields__)
         with self._usable():
-            row = self._database.execute(f"SELECT {names} FROM measurement WHERE id = ?", [measurement]).fetchone()
-        return None if row is None else _of_row(dict(zip(Entry.__dataclass_fields__, row, strict=True)))
+            row = self._database.execute(f"SELECT {_COLUMNS} FROM measurement WHERE id = ?", [measurement]).fetchone()
+        return None if row is None else _of_row(row)
 
     def figures(self, measurement: str) -> list[Kept]:
         """The figures of a measurement, by its id."""
@@ -258,8 +259,10 @@ def _clauses(dut: str | None, procedure: str | None, since: str | None, series: 
     return " AND ".join(clauses), values
 
 
-def _of_row(row: Mapping[str, Any]) -> Entry:
-    return Entry(**{**row, "complete": bool(row["complete"]), "conditions": json.loads(row["conditions"])})
+def _of_row(row: Sequence[Any]) -> Entry:
+    """From the columns :data:`_COLUMNS`."""
+    members = dict(zip(Entry.__dataclass_fields__, row, strict=True))
+    return Entry(**{**members, "complete": bool(members["complete"]), "conditions": json.loads(members["conditions"])})
 
 
 def result_directories(directory: Path) -> Iterator[Path]:

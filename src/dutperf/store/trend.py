@@ -9,7 +9,7 @@ of all runs of the last group before them. Runs count, not their repetitions: th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb, inf
 from typing import Literal
@@ -151,8 +151,8 @@ def _median(moments: Sequence[Moment]) -> float:
     return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
 
 
-def as_json(trend: Trend) -> Mapping[str, object]:
-    """JSON types."""
+def as_json(trend: Trend, known_by: Literal["directory", "id"] = "directory") -> dict[str, object]:
+    """JSON types. ``known_by``: the member of its entry that names a measurement."""
     series, at, load, name = trend.key
     return {
         "series": series,
@@ -170,7 +170,7 @@ def as_json(trend: Trend) -> Mapping[str, object]:
                     {
                         "started": one.entry.started,
                         "dut_version": one.entry.dut_version,
-                        "directory": one.entry.directory,
+                        known_by: getattr(one.entry, known_by),
                         "median": one.figure.median,
                     }
                     for one in group.moments

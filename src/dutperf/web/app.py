@@ -22,6 +22,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from dutperf import __version__
+from dutperf.report.templating import environment
 from dutperf.results.measured import moment
 from dutperf.web import forms, stored
 from dutperf.web.access import Access, Rules
@@ -219,15 +220,7 @@ class Server:
 
     @cached_property
     def _templates(self) -> Any:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-        made = Environment(
-            loader=FileSystemLoader(HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        made = environment(HERE / "templates", escape=True)
         made.filters["moment"] = moment
         return made
 
@@ -366,7 +359,7 @@ async def _body(request: Request) -> dict[str, Any]:
 def _page_number(asked: Mapping[str, str]) -> int:
     text = asked.get("page", "1")
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 1_000_000:
-        raise Refused("page: is no number")
+        raise Refused("page: is not a number from 1 on")
     return int(text[:9])
 
 

@@ -26,12 +26,11 @@ import yaml
 from dutperf.journal import JOURNAL, is_being_written
 from dutperf.run import resume
 from dutperf.run.progress import PROGRESS
-from dutperf.run.suite import SUITE
+from dutperf.run.suite import PLAN, SUITE
 from dutperf.store import result_directories
 from dutperf.web.errors import Refused
 
 LOG = "log.txt"
-PLAN = "plan.yaml"
 PROGRESS_S = 0.1
 """Interval between the reports of a run that was started here."""
 MOST_AT_ONCE = 4

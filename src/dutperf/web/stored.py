@@ -65,7 +65,7 @@ class Stored:
             found = store.find(series=series, newest=MOST_OF_A_HISTORY)
             if not found:
                 raise Refused("there is no such series", 404)
-            return found, store.count(series=series), [_trend(one) for one in trend.trends(store, found)]
+            return found, store.count(series=series), [trend.as_json(one, "id") for one in trend.trends(store, found)]
 
     def compared(self, base: str, other: str) -> tuple[Entry, Entry, list[Table], list[str]]:
         """Two measurements side by side: tables, and remarks.
@@ -119,24 +119,3 @@ def report_in(directory: Path) -> bytes:
 def as_json(entry: Entry) -> dict[str, Any]:
     """JSON types; without the directories, which are nobody's business."""
     return {name: value for name, value in asdict(entry).items() if name not in ("directory", "root")}
-
-
-def _trend(one: trend.Trend) -> dict[str, Any]:
-    members = dict(trend.as_json(one))
-    members["groups"] = [
-        {
-            "mean": group.mean,
-            "deviation": group.deviation,
-            "measurements": [
-                {
-                    "id": each.entry.id,
-                    "started": each.entry.started,
-                    "dut_version": each.entry.dut_version,
-                    "median": each.figure.median,
-                }
-                for each in group.moments
-            ],
-        }
-        for group in one.groups
-    ]
-    return members

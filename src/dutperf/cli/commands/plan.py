@@ -23,12 +23,8 @@ app = typer.Typer(no_args_is_help=True, epilog=epilog("plan"), help="Check a pla
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN.yaml", help="The plan; see docs/plans.md.")]
 Into = Annotated[Path, typer.Option("--into", metavar="DIR", help="Directory for the plans of the jobs; a new one.")]
-DIVIDED = {
-    "frame_sizes": (("frame-size", "frame-sizes"), ""),
-    "networks": (("networks",), "networks"),
-    "foreground": (("foreground",), "foreground"),
-}
-"""Conditions whose values are measured one by one: their keys in a plan, and what precedes a value in a job's name."""
+DIVIDED = ((("frame-size", "frame-sizes"), ""), (("networks",), "networks"), (("foreground",), "foreground"))
+"""Options whose values are measured one by one: their keys in a plan, and what precedes a value in a job's name."""
 
 
 @app.command("check", epilog=epilog("plan check"))
@@ -69,7 +65,7 @@ def jobs_of(plan: Mapping[str, Any], directory: Path) -> Iterator[tuple[str, dic
     """The plans of the jobs with their names: one for each frame size and mix. A file that the plan names relative to
     ``directory`` is absolute there."""
     jobs: list[tuple[list[str], dict[str, Any]]] = [([], {**plan})]
-    for keys, prefix in DIVIDED.values():
+    for keys, prefix in DIVIDED:
         jobs = [one for names, job in jobs for one in _divided(names, job, keys, prefix)]
     for names, job in jobs:
         if "config" in job:

@@ -25,10 +25,10 @@ def resume(
 ) -> None:
     """Resume a run or a suite after its last finished trial; the result is that of an uninterrupted
     one."""
-    go_on(directory, config_file, as_json, watchers)
+    resume_and_show(directory, config_file, as_json, watchers)
 
 
-def go_on(directory: Path, config_file: Path | None, as_json: bool, watchers: Watchers) -> NoReturn:
+def resume_and_show(directory: Path, config_file: Path | None, as_json: bool, watchers: Watchers) -> NoReturn:
     """Resume, show the result, and exit with its status."""
     if resumption.is_complete(directory):
         say(f"the measurement in {directory} is complete")

@@ -12,10 +12,10 @@ import typer
 from dutperf.api.results import fresh_directory
 from dutperf.cli import options, plan_file
 from dutperf.cli.commands.measure import measure_all, show_result
-from dutperf.cli.commands.resume import go_on
+from dutperf.cli.commands.resume import resume_and_show
 from dutperf.cli.output.watch import Watchers, watched
-from dutperf.journal import JOURNAL, is_being_written
-from dutperf.run.suite import SUITE
+from dutperf.journal import is_being_written
+from dutperf.run.suite import PLAN, SUITE, has_begun
 from dutperf.run.testbench import bench
 from dutperf.setup.configuration import ConfigError
 
@@ -42,8 +42,6 @@ OrResume = Annotated[
         ),
     ),
 ]
-PLAN = "plan.yaml"
-"""The plan, in the directory of its results."""
 
 
 @watched
@@ -62,7 +60,7 @@ def run(
     source = planned.source.with_lab_options(options.lab_options(lab_option))
     directory = out or fresh_directory(plan.stem)
     if or_resume and _has_begun(directory, plan, out):
-        go_on(directory, None, as_json, watchers)
+        resume_and_show(directory, None, as_json, watchers)
     with bench(source, *(conditions for _, conditions in planned.wanted)) as ready:
         if or_resume:
             _keep(plan, directory)
@@ -78,8 +76,7 @@ def _has_begun(directory: Path, plan: Path, out: Path | None) -> bool:
     """
     if out is None:
         raise ConfigError("needs --out: the directory of the run", "--or-resume")
-    _remove_unbegun(directory)
-    if not any((directory / name).exists() for name in (SUITE, JOURNAL)):
+    if not ((directory / SUITE).exists() or is_being_written(directory) or has_begun(directory)):
         return False
     kept = directory / PLAN
     if not kept.exists() or kept.read_bytes() != plan.read_bytes():
@@ -87,13 +84,6 @@ def _has_begun(directory: Path, plan: Path, out: Path | None) -> bool:
             f"{directory} has the run of another plan, or of this one before it was changed", "--or-resume"
         )
     return True
-
-
-def _remove_unbegun(directory: Path) -> None:
-    """Remove a journal whose process was killed before its first line was on the disk."""
-    journal = directory / JOURNAL
-    if journal.exists() and b"\n" not in journal.read_bytes() and not is_being_written(directory):
-        journal.unlink()
 
 
 def _keep(plan: Path, directory: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import documented
 from dutperf.store import Store
 
 from .test_page import THEMES
@@ -42,6 +43,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
     """The address with its token, and the folder of its results."""
     folder = tmp_path_factory.mktemp("serve")
     (folder / "results").mkdir()
+    pdv = documented.measure(folder / "simulated", documented.a_suite(pdv=documented.MEASURED["pdv"]))
+    with Store(folder / "store.sqlite") as store:  # figures that no busy machine takes away
+        store.add(pdv)
     argv = [sys.executable, "-m", "dutperf", "serve", "results", "--port", "0", "--store", "store.sqlite"]
     with subprocess.Popen(argv, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -142,6 +146,7 @@ def test_every_page_fits(browser: Any, served: tuple[str, Path], size: tuple[int
         page.wait_for_timeout(1500)
         assert not page.evaluate(TOO_WIDE), path
         keep(page, f"{name}-{theme}-{size[0]}")
+    page.goto(f"{root}store?procedure=pdv")
     page.locator("tbody th a").first.click()
     page.wait_for_load_state("load")
     assert not page.evaluate(TOO_WIDE), page.url

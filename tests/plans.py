@@ -46,6 +46,7 @@ from dutperf.procedures import (
     teardown_rate,
     throughput,
 )
+from dutperf.procedures import traffic as traffic_by_hand
 from dutperf.run import campaign
 from dutperf.run.campaign import Observer, Plan, Status, Summary
 from dutperf.run.testbench import StatefulPhases, SwitchTrials
@@ -132,6 +133,7 @@ class Everything(
     ramp.RampConditions,
     load_latency.LoadLatencyConditions,
     soak.SoakConditions,
+    traffic_by_hand.TrafficConditions,
     stateful.Validated,
     table_capacity.CapacityConditions,
     teardown_rate.TeardownConditions,

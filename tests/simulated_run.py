@@ -37,6 +37,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "ramp": {"to_rate": Rate.parse("70k")},
     "load-latency": _AT_THROUGHPUT,
     "soak": {**_AT_THROUGHPUT, "soak_s": 10},
+    "traffic": {"rate": Rate.parse("30k")},
     "establishment-rate": {"max_rate": Rate.parse("70k"), "resolution": Rate.parse("5%")},
     "table-capacity": {"max_rate": Rate.parse("70k"), "first_connections": 1_000, "most_connections": 4_000},
     "teardown-rate": {},

@@ -7,6 +7,7 @@ The screenshots of docs/ are made here: ``SCREENSHOTS=docs/screenshots``.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -106,6 +107,41 @@ def test_a_plan_is_started_watched_interrupted_and_finished(browser: Any, served
         added, _ = store.add(folder / "results")
     assert {one.procedure for one in added} == {"throughput", "latency"}
     assert all(one.complete for one in added)
+
+
+def test_the_rate_of_a_trial_is_changed_while_it_runs(browser: Any, served: tuple[str, Path]) -> None:
+    address, folder = served
+    page = opened(browser, address)
+    if page.locator("details.start:not([open])").count():
+        page.get_by_text("Start a run").click()
+    page.get_by_label("Procedure").select_option("traffic")
+    page.get_by_label("Test setup").select_option("lab:kernel-ipv4")
+    page.locator("#form").get_by_label("Name").fill("by hand")
+    page.locator("#option-rate").fill("2k")
+    page.locator("#option-duration").fill("120")
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.wait_for_url("**/runs/*")
+    rate = page.get_by_label("Rate per direction")
+    rate.wait_for(timeout=LONG_MS)
+    page.get_by_text("part 1 at 2,000 frames/s").wait_for(timeout=LONG_MS)
+    page.locator("#directions dl").first.wait_for(timeout=LONG_MS)
+    rate.fill("5k")
+    rate.press("Enter")
+    page.get_by_text("part 2 at 5,000 frames/s").wait_for(timeout=LONG_MS)
+    page.locator("#trials tr").first.wait_for(timeout=LONG_MS)
+    rate.fill("10%")
+    page.get_by_role("button", name="Change the rate").click()
+    page.get_by_text("a rate in % needs the media's speed").wait_for(timeout=LONG_MS)
+    page.wait_for_timeout(1500)
+    keep(page, "by-hand")
+    page.get_by_role("button", name="End the traffic").click()
+    page.locator("#state.complete").wait_for(timeout=LONG_MS)
+    assert not rate.is_visible()
+    assert page.locator("#no-delays").is_hidden(), "every frame is stamped"
+    [directory] = (folder / "results").glob("*by-hand")
+    summary = json.loads((directory / "summary.json").read_text())
+    assert [one["load"]["value"] for one in summary["points"][0]["rates"]] == [2_000, 5_000]
+    assert [one for one in page.wrong if "409" not in one] == []
 
 
 def test_a_wrong_answer_is_told_in_the_form(browser: Any, served: tuple[str, Path]) -> None:

@@ -101,7 +101,15 @@ def test_the_shell_is_told_how_to_complete(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_commands_labs_and_their_options_are_completed() -> None:
-    assert complete("dutperf t") == {"trial", "throughput", "table-capacity", "teardown-rate", "trend", "testbeds"}
+    assert complete("dutperf t") == {
+        "trial",
+        "throughput",
+        "traffic",
+        "table-capacity",
+        "teardown-rate",
+        "trend",
+        "testbeds",
+    }
     assert complete("dutperf throughput --lab ke") == {
         *("kernel-ipv4", "kernel-ipv6", "kernel-vm", "kernel-vm-nat44"),
     }

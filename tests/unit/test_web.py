@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,11 +21,15 @@ from starlette.testclient import TestClient
 
 import documented
 from command_line import dutperf, write
+from dutperf.journal import JournalWriter, PlanEvent
+from dutperf.procedures.bench import PlanError
+from dutperf.procedures.request import Request
 from dutperf.run.progress import PROGRESS
+from dutperf.run.requests import Requests
 from dutperf.store import Store
 from dutperf.web import app, following, forms, stored
 from dutperf.web.access import COOKIE, MOST_BODY, Rules
-from dutperf.web.errors import Refused
+from dutperf.web.errors import Refused, without_directories
 from dutperf.web.forms import Places
 from dutperf.web.runs import Runs, run_in
 from dutperf.web.stored import Stored
@@ -85,7 +90,7 @@ def test_on_loopback_anybody_looks_and_nobody_starts_without_the_token(reader: T
     assert reader.get("/").status_code == 200
     assert reader.get("/store").status_code == 200
     assert "Start a run" not in reader.get("/").text
-    for path in ("/api/runs", "/api/runs/x/stop", "/api/runs/x/resume"):
+    for path in ("/api/runs", "/api/runs/x/stop", "/api/runs/x/resume", "/api/runs/x/rate"):
         answer = reader.post(path, json={})
         assert (answer.status_code, "token" in answer.json()["error"]) == (401, True)
 
@@ -306,6 +311,72 @@ def test_a_run_is_stopped_and_resumed(owner: TestClient) -> None:
     assert until(owner, run, "stopped", "complete", "failed") == "stopped"
     assert owner.post(f"/api/runs/{run}/resume", json={}).status_code == 200
     assert until(owner, run, "complete", "failed") == "complete"
+
+
+def test_errors_do_not_tell_where_files_are(reader: TestClient, tmp_path: Path) -> None:
+    broken = tmp_path / "results" / "broken"
+    broken.mkdir()
+    (broken / "journal.jsonl").write_text('{"event": "plan", "procedure": "throughput"}\n')
+    [found] = [one["id"] for one in reader.get("/api/runs").json() if one["name"] == "broken"]
+    answer = reader.get(f"/runs/{found}/report")
+    assert answer.status_code == 404
+    assert "journal.jsonl" in answer.text
+    assert str(tmp_path) not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/srv/x/journal.jsonl: broken", "journal.jsonl: broken"),
+        ("it is in '/srv/x'", "it is in 'x'"),
+        ("frames/s, 198.18.0.2/24, http://127.0.0.1/x/y, eth1", "frames/s, 198.18.0.2/24, http://127.0.0.1/x/y, eth1"),
+    ],
+)
+def test_only_directories_are_left_out(text: str, shown: str) -> None:
+    assert without_directories(text) == shown
+
+
+@pytest.fixture
+def by_hand(tmp_path: Path) -> Iterator[list[Request]]:
+    """Traffic by hand in the directory ``by-hand`` that takes requests below 50,000 frames/s."""
+    directory, taken, ended = tmp_path / "results" / "by-hand", [], threading.Event()
+
+    def accept(request: Request) -> None:
+        if request.rate is not None and request.rate.value > 50_000:
+            raise PlanError("is too high", option="rate")
+        taken.append(request)
+
+    def take() -> None:
+        while not ended.wait(0.01):
+            Requests(directory).take(accept)
+
+    described = {"conditions": {}, "attempts": {}, "search": {}, "axes": [], "cases": []}
+    thread = threading.Thread(target=take)
+    with JournalWriter.create(directory) as journal:
+        journal.write(PlanEvent(dutperf="0", procedure="traffic", **described))
+        thread.start()
+        yield taken
+        ended.set()
+        thread.join()
+
+
+def test_the_rate_of_traffic_is_changed(owner: TestClient, by_hand: list[Request], tmp_path: Path) -> None:
+    def ask(run: Path, members: Any) -> tuple[int, str]:
+        answer = owner.post(f"/api/runs/{run_in(run).id}/rate", json=members)
+        return answer.status_code, answer.json().get("error", "")
+
+    directory = tmp_path / "results" / "by-hand"
+    assert ask(directory, {"rate": "40k"}) == (200, "")
+    assert ask(directory, {"end": True}) == (200, "")
+    assert [(one.rate and one.rate.value, one.end) for one in by_hand] == [(40_000, False), (None, True)]
+    assert ask(directory, {"rate": "60k"}) == (409, "is too high")
+    for members in ({}, {"rate": "many"}, {"rate": "1k", "end": True}, {"x": 1}, {"rate": [1]}, {"end": "perhaps"}):
+        status, error = ask(directory, members)
+        assert status == 400
+        assert error
+    status, error = ask(tmp_path / "results" / "one", {"rate": "1k"})
+    assert (status, "nothing is being measured" in error) == (409, True)
+    assert len(by_hand) == 2
 
 
 @pytest.mark.parametrize(

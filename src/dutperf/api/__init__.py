@@ -152,6 +152,14 @@ class Bench:
     @overload
     def measure(
         self,
+        procedure: Literal["traffic"],
+        out: StrPath | None = None,
+        progress: Callback | None = None,
+        **conditions: Unpack[parameters.TrafficConditions],
+    ) -> Results: ...
+    @overload
+    def measure(
+        self,
         procedure: Literal["establishment-rate"],
         out: StrPath | None = None,
         progress: Callback | None = None,
@@ -413,6 +421,13 @@ def measure(
 ) -> Results: ...
 @overload
 def measure(
+    procedure: Literal["traffic"],
+    out: StrPath | None = None,
+    progress: Callback | None = None,
+    **given: Unpack[parameters.OfTraffic],
+) -> Results: ...
+@overload
+def measure(
     procedure: Literal["establishment-rate"],
     out: StrPath | None = None,
     progress: Callback | None = None,
@@ -469,8 +484,8 @@ def measure(procedure: str, out: StrPath | None = None, progress: Callback | Non
 
     Args:
         procedure: its name: ``throughput``, ``frame-loss``, ``back-to-back``, ``latency``, ``pdv``,
-            ``ipdv``, ``recovery``, ``reset``, ``ramp``, ``load-latency``, ``soak``, those of connections
-            (``establishment-rate``, …) and of switches (``address-capacity``, …).
+            ``ipdv``, ``recovery``, ``reset``, ``ramp``, ``load-latency``, ``soak``, ``traffic``, those of
+            connections (``establishment-rate``, …) and of switches (``address-capacity``, …).
         out: directory for journal and summary, which must not hold another run; default:
             ``results/DATE-TIME-PROCEDURE``.
         progress: called with a :class:`~dutperf.run.campaign.Status` before, about once a second

@@ -117,11 +117,6 @@ class MeasurementConditions(TypedDict, total=False):
     """Time to receive residual frames after sending (RFC 2544 section 23: 2)."""
     learning_rest_s: float
     """Wait between ARP or NDP and the first frame of each trial (RFC 2544 section 23: 2)."""
-    settle_s: float
-    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
-    dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
     seed: int
     """Random seed; the same seed sends the same frames."""
     tx_burst: int
@@ -150,6 +145,11 @@ class ThroughputConditions(MeasurementConditions, total=False):
     warm_up_s: float
     """Send a trial's traffic for so long before it and count none of it, so that the DUT's
     caches and tables are filled (a preliminary phase)."""
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -225,6 +225,11 @@ class FrameLossConditions(MeasurementConditions, total=False):
     warm_up_s: float
     """Send a trial's traffic for so long before it and count none of it, so that the DUT's
     caches and tables are filled (a preliminary phase)."""
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -289,6 +294,11 @@ class BackToBackConditions(MeasurementConditions, total=False):
     flows: int
     """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
     ports of its own."""
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -348,6 +358,11 @@ class LatencyConditions(MeasurementConditions, total=False):
     warm_up_s: float
     """Send a trial's traffic for so long before it and count none of it, so that the DUT's
     caches and tables are filled (a preliminary phase)."""
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -421,6 +436,11 @@ class PdvConditions(MeasurementConditions, total=False):
     warm_up_s: float
     """Send a trial's traffic for so long before it and count none of it, so that the DUT's
     caches and tables are filled (a preliminary phase)."""
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -486,6 +506,11 @@ class IpdvConditions(MeasurementConditions, total=False):
     warm_up_s: float
     """Send a trial's traffic for so long before it and count none of it, so that the DUT's
     caches and tables are filled (a preliminary phase)."""
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -545,6 +570,11 @@ class RecoveryConditions(MeasurementConditions, total=False):
     ports of its own."""
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -594,6 +624,11 @@ class ResetConditions(MeasurementConditions, total=False):
     ports of its own."""
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -638,6 +673,11 @@ class RampConditions(MeasurementConditions, total=False):
     ports of its own."""
     duration_s: float
     """How long the rate rises: 60, 60s or 500ms (RFC 2544 section 24: 60)."""
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -680,6 +720,11 @@ class LoadLatencyConditions(MeasurementConditions, total=False):
     warm_up_s: float
     """Send a trial's traffic for so long before it and count none of it, so that the DUT's
     caches and tables are filled (a preliminary phase)."""
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -731,6 +776,11 @@ class SoakConditions(MeasurementConditions, total=False):
     warm_up_s: float
     """Send a trial's traffic for so long before it and count none of it, so that the DUT's
     caches and tables are filled (a preliminary phase)."""
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -777,9 +827,63 @@ class OfSoak(SoakConditions, OfSetup, total=False):
     """:class:`SoakConditions`, and the setup."""
 
 
+class TrafficConditions(MeasurementConditions, total=False):
+    """Conditions of ``traffic``."""
+
+    frame: str | None
+    """Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's
+    version says. Default: UDP directly over IP."""
+    frame_from: str | None
+    """The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20
+    bytes, or those from tag= on. Default: frames that the tester makes."""
+    flows: int
+    """Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP
+    ports of its own."""
+    duration_s: float
+    """Longest time at one rate: without a change the traffic ends then."""
+    warm_up_s: float
+    """Send a trial's traffic for so long before it and count none of it, so that the DUT's
+    caches and tables are filled (a preliminary phase)."""
+    directions: Literal["both", "forward", "reverse"]
+    """Directions that send (RFC 2544 section 14: both)."""
+    foreground: Foreground | str
+    """Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each
+    value of a list is measured; rfc8219 is 2:2,10:9,2:1,10:1."""
+    ports: Literal["fixed", "increasing", "decreasing", "random"]
+    """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
+    networks: int
+    """Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of
+    a list is measured."""
+    modifiers: tuple[str, ...]
+    """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
+    routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
+    routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
+    pattern: str
+    """Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential
+    gaps; or bursts (RFC 2544 section 21)."""
+    burst_rate: AnyRate | None
+    """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
+    pacing: str
+    """How frames are spaced. software: each is handed over when it is due. fill: on cards whose
+    link has a known rate the line is filled without a gap, and between the test frames come
+    frames to an address that nobody has (02:00:00:00:88:b5, or the given one), which the
+    DUT's NIC drops."""
+    rate: AnyRate | None
+    """Rate per direction to begin with: frames/s or % of the media's maximum."""
+
+
+class OfTraffic(TrafficConditions, OfSetup, total=False):
+    """:class:`TrafficConditions`, and the setup."""
+
+
 class EstablishmentRateConditions(MeasurementConditions, total=False):
     """Conditions of ``establishment-rate``."""
 
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     connections: int | str | Sequence[int | str] | None
     """Connections that each trial opens; each value of a list is measured (RFC 9693 section 5:
     tenfold steps)."""
@@ -807,6 +911,11 @@ class OfEstablishmentRate(EstablishmentRateConditions, OfSetup, total=False):
 class TableCapacityConditions(MeasurementConditions, total=False):
     """Conditions of ``table-capacity``."""
 
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     phase_gap_s: float
     """Wait between opening and validation, in s."""
     max_rate: AnyRate | None
@@ -843,6 +952,11 @@ class OfTableCapacity(TableCapacityConditions, OfSetup, total=False):
 class TeardownRateConditions(MeasurementConditions, total=False):
     """Conditions of ``teardown-rate``."""
 
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     connections: int | str | Sequence[int | str] | None
     """Connections that are opened and deleted; each value of a list is measured (RFC 9693
     section 4.8: several)."""
@@ -858,6 +972,11 @@ class OfTeardownRate(TeardownRateConditions, OfSetup, total=False):
 class AddressCapacityConditions(MeasurementConditions, total=False):
     """Conditions of ``address-capacity``."""
 
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     learning_port: str | None
     """Port whose addresses the DUT learns (RFC 2889 section 5.7.3). Default: the first of the
     configuration."""
@@ -888,6 +1007,11 @@ class OfAddressCapacity(AddressCapacityConditions, OfSetup, total=False):
 class AddressLearningRateConditions(MeasurementConditions, total=False):
     """Conditions of ``address-learning-rate``."""
 
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     max_rate: AnyRate | None
     """Highest rate. Default: the media's maximum frame rate; if that is unknown, a search
     doubles its rate, and series and bursts need this option."""
@@ -923,6 +1047,11 @@ class AddressAgeingConditions(MeasurementConditions, total=False):
 
     duration_s: float
     """Sending time of a trial (RFC 2544 section 24: 60)."""
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     learning_port: str | None
     """Port whose addresses the DUT learns (RFC 2889 section 5.7.3). Default: the first of the
     configuration."""
@@ -945,6 +1074,11 @@ class BroadcastConditions(MeasurementConditions, total=False):
     warm_up_s: float
     """Send a trial's traffic for so long before it and count none of it, so that the DUT's
     caches and tables are filled (a preliminary phase)."""
+    settle_s: float
+    """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
+    dut_patience_s: float
+    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
+    forwarding."""
     ports: Literal["fixed", "increasing", "decreasing", "random"]
     """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
     pattern: str

@@ -34,6 +34,7 @@ from dutperf.cli.commands import (
     script,
     selftest,
     serve,
+    set_rate,
     show,
     store,
     testbeds,
@@ -79,6 +80,7 @@ def _dutperf(
 app.command("trial", epilog=epilog("trial"))(trial.trial)
 for definition in procedures.ALL:
     app.command(definition.name, epilog=epilog(definition.name))(measure.command(definition))
+app.command("set-rate", epilog=epilog("set-rate"))(set_rate.set_rate)
 app.command("capture", epilog=epilog("capture"))(capture.capture)
 app.command("replay", epilog=epilog("replay"))(replay.replay)
 app.command("script", epilog=epilog("script"))(script.script)

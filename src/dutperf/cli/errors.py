@@ -19,6 +19,7 @@ from dutperf.lab import LabError
 from dutperf.machine.access import MachineError
 from dutperf.run.campaign import PlanError
 from dutperf.run.lease import LeaseError
+from dutperf.run.requests import RequestError
 from dutperf.run.suite import SUITE
 from dutperf.setup.configuration import ConfigError, ParameterError
 from dutperf.tester import TesterError
@@ -35,7 +36,7 @@ def reported() -> Iterator[None]:
         raise _exit(str(options.as_typed(error)), WRONG_USAGE) from None
     except (ConfigError, JournalError) as error:
         raise _exit(options.spelled(str(error)), WRONG_USAGE) from None
-    except (FleetError, LabError, LeaseError, MachineError, MissingLibrary, StoreError) as error:
+    except (FleetError, LabError, LeaseError, MachineError, MissingLibrary, RequestError, StoreError) as error:
         raise _exit(str(error), WRONG_USAGE) from None
     except TesterError as error:
         raise _exit(f"{error.field}: {error}" if error.field else str(error), WRONG_USAGE) from None

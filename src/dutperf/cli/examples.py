@@ -20,6 +20,8 @@ EXAMPLES = {
     "script": "examples/scripts/load_latency.py --lab kernel-ipv4",
     "load-latency": "--lab kernel-ipv4 --rate 20k --loads 0,10,50,90,100,120 --duration 10 --pattern poisson",
     "soak": "--lab kernel-ipv4 --rate 10k --duration 5 --for 60 --target 0.2",
+    "traffic": "--lab kernel-ipv4 --rate 20k --duration 30 --out results/by-hand",
+    "set-rate": "results/by-hand 40k",
     "ramp": "--lab kernel-ipv4 --lab-option limit_fps=10000 --from 1k --to 20k --over 20 --directions forward",
     "establishment-rate": "--lab nft-nat44 --connections 20000 --initial-rate 20k --resolution 5%",
     "table-capacity": "--lab refdut-nat44 --lab-option connections=5000 --initial-rate 20k --resolution 50%",

@@ -86,6 +86,10 @@ class ResumedJournal(JournalWriter):
         self._recorded.popleft()
         return event
 
+    def upcoming(self) -> Event | None:
+        """See :meth:`JournalWriter.upcoming`."""
+        return self._recorded[0] if self._recorded else None
+
     def write(self, event: Event) -> None:
         """See :meth:`JournalWriter.write`.
 

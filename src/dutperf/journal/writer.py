@@ -59,6 +59,10 @@ class JournalWriter:
         del kind
         return None
 
+    def upcoming(self) -> Event | None:
+        """The next event, if it is already in the journal; :meth:`write` still compares with it."""
+        return None
+
     def write(self, event: Event) -> None:
         """Append an event; it is on the disk on return.
 

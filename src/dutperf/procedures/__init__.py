@@ -27,6 +27,7 @@ from dutperf.procedures import (
     table_capacity,
     teardown_rate,
     throughput,
+    traffic,
 )
 from dutperf.procedures.definition import Definition
 
@@ -42,6 +43,7 @@ ALL: tuple[Definition, ...] = (
     ramp.PROCEDURE,
     load_latency.PROCEDURE,
     soak.PROCEDURE,
+    traffic.PROCEDURE,
     establishment_rate.PROCEDURE,
     table_capacity.PROCEDURE,
     teardown_rate.PROCEDURE,

@@ -18,6 +18,7 @@ from typing_extensions import TypeVar
 from dutperf.errors import DutperfError
 from dutperf.journal import Finding
 from dutperf.model import Case, Load, Phase, Trial, TrialResult
+from dutperf.procedures.request import Request
 from dutperf.procedures.trial_action import Running, TrialAction
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.dut import CountLosses
@@ -84,6 +85,8 @@ class PlanError(DutperfError, ValueError):
         self.option = option
 
 
+T = TypeVar("T")
+FindingT = TypeVar("FindingT", bound=Finding)
 ConditionsT = TypeVar("ConditionsT", bound=Conditions, default=Conditions, covariant=True)
 
 
@@ -182,14 +185,31 @@ class Observer(Protocol):
 class Bench(Protocol):
     """Runs a procedure's trials."""
 
-    def measure(self, load: Load, place: Place, make: MakeTrial, action: TrialAction | None = None) -> TrialResult:
+    def measure(
+        self,
+        load: Load,
+        place: Place,
+        make: MakeTrial,
+        action: TrialAction | None = None,
+        ended_by: Callable[[], bool] | None = None,
+    ) -> TrialResult:
         """Run trials of ``load``, made by ``make``, until one is valid, with ``action`` on the DUT
         in each. Returns the valid result; where repeats did not help, the last one, whose verdict
-        is not valid.
+        is not valid. A trial ends as soon as ``ended_by``, which is called at each report of its
+        progress, is true.
 
         Raises:
             TesterError: the tester cannot run at all.
         """
+        ...
+
+    def requested(self, accept: Callable[[Request], T]) -> T | None:
+        """What ``accept`` makes of what a person or a program asked for since the last call; None: nothing, or
+        it raised PlanError. Answers do not follow from trials: look for :meth:`recorded` findings first."""
+        ...
+
+    def recorded(self, kind: type[FindingT]) -> FindingT | None:
+        """In a run that is resumed: the finding that the journal has next; None: a new one is due."""
         ...
 
     def record(self, finding: Finding, place: Place) -> None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -40,14 +41,26 @@ from dutperf.journal import (
 from dutperf.model import TRIAL_NUMBERS, Case, Load, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
 from dutperf.procedures.base import Procedure
-from dutperf.procedures.bench import MakeTrial, Observer, Place, Plan, PlanError, Status, TrialFactory
+from dutperf.procedures.bench import (
+    FindingT,
+    MakeTrial,
+    Observer,
+    Place,
+    Plan,
+    PlanError,
+    Status,
+    T,
+    TrialFactory,
+)
 from dutperf.procedures.definition import Definition
+from dutperf.procedures.request import Request
 from dutperf.procedures.trial_action import ActionRunner, TrialAction
 from dutperf.results.summary import Summary, write_summary
 from dutperf.run import attempts
+from dutperf.run.requests import Requests
 from dutperf.run.waiting import PROBE_FPS, is_dut_down, probe, wait_for_dut
 from dutperf.setup.dut import losses_during
-from dutperf.tester import Progress, ProgressCallback, Tester, TesterError, host, phases
+from dutperf.tester import EndTrial, Progress, ProgressCallback, Tester, TesterError, host, phases
 from dutperf.tester.continued import ContinuedTester
 from dutperf.tester.replayed import ReplayedTester
 
@@ -225,11 +238,22 @@ class Campaign:
         self._search: Place | None = None
         self._given_up = False
         self._action: TrialAction | None = None
+        self._ended_by: Callable[[], bool] | None = None
+        self._told_how = False
+        self._requests = Requests(journal.directory)
+        self._requests.forget()
         self._hope = 1.0
 
-    def measure(self, load: Load, place: Place, make: MakeTrial, action: TrialAction | None = None) -> TrialResult:
+    def measure(
+        self,
+        load: Load,
+        place: Place,
+        make: MakeTrial,
+        action: TrialAction | None = None,
+        ended_by: Callable[[], bool] | None = None,
+    ) -> TrialResult:
         """See :meth:`dutperf.procedures.bench.Bench.measure`."""
-        self._action = action
+        self._action, self._ended_by = action, ended_by
         self._enter(place)
         result = self._until_valid(load, place, make)
         for _ in range(WAITS):
@@ -244,6 +268,15 @@ class Campaign:
         if not is_dut_down(result):
             self._given_up = False
         return is_dut_down(result) and bool(self._plan.conditions.dut_patience_s) and not self._given_up
+
+    def requested(self, accept: Callable[[Request], T]) -> T | None:
+        """See :meth:`dutperf.procedures.bench.Bench.requested`."""
+        return self._requests.take(accept)
+
+    def recorded(self, kind: type[FindingT]) -> FindingT | None:
+        """See :meth:`dutperf.procedures.bench.Bench.recorded`."""
+        event = self._journal.upcoming()
+        return kind.of(event) if isinstance(event, Finding) and event.event == kind.name() else None
 
     def record(self, finding: Finding, place: Place) -> None:
         """See :meth:`dutperf.procedures.bench.Bench.record`."""
@@ -299,10 +332,11 @@ class Campaign:
         self._hope = self._hope / 2 if self._tester.wait_until_quiet(limit_s) >= limit_s else 1.0
 
     def _may_end_early(self, trial: Trial) -> Trial:
-        """``trial``, permitted to end early if that loses nothing: no action on the DUT belongs to it,
-        and its load does not change to bring the DUT into a state."""
+        """``trial``, permitted to end early if that loses nothing: no action on the DUT belongs to it, no one
+        else ends it, and its load does not change to bring the DUT into a state."""
         whole = (
             self._action is not None
+            or self._ended_by is not None
             or trial.question.links_may_fall
             or any(stream.then is not None for stream in trial.streams().values())
         )
@@ -351,6 +385,13 @@ class Campaign:
         """Run one trial of ``load``; ``where``: its place in the journal."""
         self._planned_s = trial.whole_s
         self._show(self._status_of(load, place, note))
+        if self._ended_by is not None and not self._journal.repeats and not self._told_how:
+            self._told_how = True
+            directory = shlex.quote(str(self._journal.directory))
+            self.say(
+                f"to change the rate: dutperf set-rate {directory} RATE; to end: dutperf set-rate {directory} --end",
+                place,
+            )
         run = self._tester.run if self._journal.repeats else self._settled_run
         self._journal.write(TrialEvent(**where, trial=trial))
         result = run(trial, self._progressed)
@@ -380,7 +421,7 @@ class Campaign:
         if trial.question.clear_addresses and self._plan.clear_addresses is not None:
             self._plan.clear_addresses()
         began_s = time.monotonic()
-        runner = ActionRunner(self._action, on_progress)
+        runner = ActionRunner(self._action, partial(self._progressed_or_ended, on_progress))
         with runner.around_trial():
             result = phases.run(
                 self._tester,
@@ -402,6 +443,11 @@ class Campaign:
     def _progressed(self, progress: Progress) -> None:
         if self._status is not None and not self._journal.repeats:
             self._observer.update(replace(self._status, progress=progress))
+
+    def _progressed_or_ended(self, on_progress: ProgressCallback, progress: Progress) -> None:
+        on_progress(progress)
+        if self._ended_by is not None and self._ended_by():
+            raise EndTrial
 
     def _show(self, status: Status) -> None:
         """Update the observer, except while the journal is replayed."""
@@ -427,9 +473,10 @@ class Campaign:
         )
 
     def _trial_s(self) -> float:
-        """How long a trial takes, with the rest after it: the mean so far, or before the first trial
-        the planned time."""
-        mean_s = self._timed_s / self._timed_trials if self._timed_trials else self._planned_s
+        """How long a trial takes, with the rest after it: the mean so far; before the first trial, or if
+        others may end it, the planned time."""
+        is_planned = not self._timed_trials or self._ended_by is not None
+        mean_s = self._planned_s if is_planned else self._timed_s / self._timed_trials
         return self._plan.conditions.settle_s + mean_s
 
     def _last(self) -> TrialResult | None:

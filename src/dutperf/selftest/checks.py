@@ -30,6 +30,7 @@ from dutperf.procedures import (
     table_capacity,
     teardown_rate,
     throughput,
+    traffic,
 )
 from dutperf.procedures.definition import Definition
 from dutperf.selftest.findings import Finding, judge
@@ -243,6 +244,21 @@ def _loss_of_trials() -> Figure:
     return Figure("loss of each trial", "%", 100 / LOST_EVERY, 0.01, read, lambda _: 1e-9)
 
 
+def _loss_of_parts() -> Figure:
+    """Every part of traffic by hand loses the same share, in either direction."""
+
+    def read(point: Any) -> Iterator[float | None]:
+        return (
+            ratio * 100
+            for at in point.rates
+            for one in at.loss_ratio.values()
+            for ratio in one.values
+            if ratio is not None
+        )
+
+    return Figure("loss of each part", "%", 100 / LOST_EVERY, 0.01, read, lambda _: 1e-9)
+
+
 def _typical() -> Figure:
     return Figure(
         "typical latency",
@@ -434,6 +450,12 @@ ALL: tuple[Check, ...] = (
         Properties(loss_every=LOST_EVERY),
         {"rate": _fps(2_000), "duration_s": 0.5, "soak_s": 1.5, "target": 0.5},
         (_loss_of_trials(),),
+    ),
+    Check(
+        traffic.PROCEDURE,
+        Properties(loss_every=LOST_EVERY),
+        {"rate": _fps(2_000), "duration_s": 0.5},
+        (_loss_of_parts(),),
     ),
     Check(
         ramp.PROCEDURE,

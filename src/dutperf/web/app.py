@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,14 @@ _START = {
         "options": _OBJECT,
     },
 }
+_REQUEST = {
+    "type": "object",
+    "description": "either of both",
+    "properties": {
+        "rate": {**_TEXT, "description": "per direction: frames/s, or % of the media's maximum"},
+        "end": {"type": "boolean"},
+    },
+}
 _FILTERS = ("dut", "procedure", "since", "series", "page")
 INTERFACE = (
     Address("/api/runs", "GET", "Runs in the served directories, the latest first", "list_runs"),
@@ -82,6 +90,7 @@ INTERFACE = (
         kind="text/event-stream",
     ),
     Address("/api/runs/{run}/stop", "POST", "Interrupt a run; its finished trials stay", "stop", _OBJECT),
+    Address("/api/runs/{run}/rate", "POST", "Change the rate of traffic that runs, or end it", "set_rate", _REQUEST),
     Address("/api/runs/{run}/resume", "POST", "Resume a run after its last finished trial", "resume", _OBJECT),
     Address("/api/procedures", "GET", "Procedures with their options", "list_procedures"),
     Address("/api/labs", "GET", "Labs with their options", "list_labs"),
@@ -173,6 +182,11 @@ class Server:
         await _body(request)
         return await _in_thread(self._resume, request)
 
+    async def set_rate(self, request: Request) -> Response:
+        """See :data:`INTERFACE`."""
+        asked = await _body(request)
+        return await _in_thread(partial(self._set_rate, request), asked)
+
     async def follow(self, request: Request) -> Response:
         """See :data:`INTERFACE`."""
         run = self._run(request)
@@ -249,6 +263,11 @@ class Server:
 
     def _resume(self, request: Request) -> Response:
         return JSONResponse(self._listed(self.runs.resume(self._run(request))))
+
+    def _set_rate(self, request: Request, asked: dict[str, Any]) -> Response:
+        run = self._run(request)
+        self.runs.ask(run, asked)
+        return JSONResponse(self._listed(run))
 
     async def _counted(self, stream: Any) -> Any:
         self.readers += 1

@@ -22,13 +22,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
+from pydantic import ValidationError
 
+from dutperf.errors import first
 from dutperf.journal import JOURNAL, is_being_written
-from dutperf.run import resume
+from dutperf.procedures.request import Request
+from dutperf.run import requests, resume
 from dutperf.run.progress import PROGRESS
+from dutperf.run.requests import RequestError
 from dutperf.run.suite import PLAN, SUITE
 from dutperf.store import result_directories
-from dutperf.web.errors import Refused
+from dutperf.web.errors import Refused, without_directories
 
 LOG = "log.txt"
 PROGRESS_S = 0.1
@@ -149,6 +153,21 @@ class Runs:
             raise Refused("its process is not known here: stop it where it was started", 409)
         os.kill(pid, signal.SIGINT)
 
+    def ask(self, run: Run, asked: dict[str, Any]) -> None:
+        """Ask it for another rate, or the end.
+
+        Raises:
+            Refused: it is no request, nothing takes it, or it was refused there.
+        """
+        try:
+            request = Request.model_validate(asked)
+        except ValidationError as error:
+            raise Refused(first(error)["msg"].removeprefix("Value error, ")) from None
+        try:
+            requests.ask(run.directory, request)
+        except RequestError as error:
+            raise Refused(without_directories(error), 409) from None
+
     def _directory(self, name: str) -> Path:
         stem = _NAME.sub("-", name).strip(".-")[:60] or "run"
         for number in range(1, 1000):
@@ -202,7 +221,7 @@ def check(text: str) -> None:
         except subprocess.TimeoutExpired:
             raise Refused("the plan takes too long to check") from None
         if done.returncode:
-            sentence = done.stderr.strip().removeprefix("dutperf: ").replace(file.name, "plan")
+            sentence = without_directories(done.stderr.strip().removeprefix("dutperf: ").replace(file.name, "plan"))
             raise Refused(sentence.splitlines()[-1] if sentence else "it is no plan")
 
 

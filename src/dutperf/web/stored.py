@@ -16,7 +16,7 @@ from dutperf.results import comparison
 from dutperf.results.comparison import Incomparable, Results
 from dutperf.results.tables import Table
 from dutperf.store import Entry, Kept, Store, trend
-from dutperf.web.errors import Refused
+from dutperf.web.errors import Refused, without_directories
 
 PAGE = 50
 MOST_OF_A_HISTORY = 200
@@ -78,7 +78,7 @@ class Stored:
             read = [Results(one.id, results.read(Path(one.directory)).measured) for one in (first, second)]
             found = comparison.compare(read[0], read[1:], comparison.ALPHA, False)
         except (DutperfError, Incomparable) as error:
-            raise Refused(str(error), 409) from None
+            raise Refused(without_directories(error), 409) from None
         tables = [table for one in found.compared for table in comparison.tables_of(one, found.alpha)]
         return (
             first,
@@ -99,7 +99,7 @@ class Stored:
         try:
             return Store(self.file, create=False)
         except DutperfError as error:
-            raise Refused(str(error), 404) from None
+            raise Refused(without_directories(error), 404) from None
 
 
 def report_in(directory: Path) -> bytes:
@@ -113,7 +113,7 @@ def report_in(directory: Path) -> bytes:
             return (directory / REPORT).read_bytes()
         return html.page(results.read(directory).measured).encode()
     except (OSError, DutperfError) as error:
-        raise Refused(str(error), 404) from None
+        raise Refused(without_directories(error), 404) from None
 
 
 def as_json(entry: Entry) -> dict[str, Any]:

@@ -75,6 +75,9 @@ function showProgress(now) {
     const place = `${now.procedure}, ${now.case}, repetition ${now.repetition} of ${now.repetitions}`;
     const load = one => one ? `${number(one.value)} ${one.unit}` : "-";
     by("where").textContent = `${now.measurement === now.procedure ? "" : `${now.measurement}: `}${place}: trying ${load(now.load)} (passed ${load(now.passed)}, not ${load(now.not_passed)}); about ${now.trials_left} trials, ${number(now.remaining_s)} s left`;
+    const byHand = now.procedure === "traffic";
+    if (by("by-hand")) by("by-hand").hidden = !byHand;
+    if (byHand) by("where").textContent = `${now.case}: part ${now.repetition} at ${load(now.load)} per direction, for at most ${number(now.remaining_s)} s`;
     by("done").max = Math.max(1, now.trials_done + now.trials_left);
     by("done").value = now.trials_done;
     if (!now.trial) { before = null; return; }
@@ -115,15 +118,16 @@ function showState(state) {
     by("state").textContent = state;
     by("state").className = `state ${state}`;
     const goes = state === "running" || state === "starting";
+    if (!goes && by("by-hand")) by("by-hand").hidden = true;
     if (by("stop")) [by("stop").hidden, by("resume").hidden] = [!goes, goes || state === "complete"];
     if (state === "complete") by("done").value = by("done").max;
     if (!goes) by("where").textContent = state === "complete" ? "Everything is measured." : "Nothing is under way.";
 }
 
-async function act(event) {
+async function post(what, members = {}) {
     by("error").hidden = true;
-    const answer = await fetch(`/api/runs/${id}/${event.target.dataset.act}`, {
-        method: "POST", headers: {"Content-Type": "application/json"}, body: "{}",
+    const answer = await fetch(`/api/runs/${id}/${what}`, {
+        method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(members),
     });
     if (!answer.ok) Object.assign(by("error"), {textContent: (await answer.json()).error, hidden: false});
 }
@@ -147,6 +151,11 @@ function follow() {
         if (atEnd) log.scrollTop = log.scrollHeight;
     });
 }
-for (const button of document.querySelectorAll("[data-act]")) button.addEventListener("click", act);
+for (const button of document.querySelectorAll("[data-act]")) button.addEventListener("click", () => post(button.dataset.act));
+by("by-hand")?.addEventListener("submit", event => {
+    event.preventDefault();
+    post("rate", {rate: by("by-hand").elements.rate.value});
+});
+by("end")?.addEventListener("click", () => post("rate", {end: true}));
 setInterval(draw, 200);
 follow();

@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traffic: a trial whose rate is changed while it runs, to find out by hand what a DUT does. No clause asks for it.
+
+A change ends the trial, with its drain, and begins the next one: each part between two changes is a trial with its own
+verdict, counts and delays, and what is sent stays a function of that trial. Between two parts nothing is sent for the
+receiving time after sending, and for ARP or NDP.
+
+The run ends with a part that nobody ended, or by request. No part is repeated. What was asked for does not follow from
+the trials, so each part's finding has the rate of the next one: a run that is resumed goes on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.model import (
+    Case,
+    Direction,
+    DirectionCounts,
+    LimitedBy,
+    Load,
+    Question,
+    Stamping,
+    Trial,
+    TrialResult,
+    Value,
+    Verdict,
+)
+from dutperf.procedures import evidence, rates
+from dutperf.procedures.base import Prior, Procedure
+from dutperf.procedures.bench import Bench, Place, Plan, PlanError
+from dutperf.procedures.definition import Definition
+from dutperf.procedures.load_latency import DelayFigures
+from dutperf.procedures.request import Request
+from dutperf.results import charts, deviations, points
+from dutperf.results.charts import Chart
+from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.statistics import Statistics, statistics
+from dutperf.setup.conditions import Conditions, Rate, Repetitions
+from dutperf.setup.option import FIXED, Option
+from dutperf.statistics.stopping import Stopped
+
+WHOLE = 0.99
+"""Share of its planned time after which a part counts as not ended by anyone."""
+
+
+class TrafficConditions(Conditions):
+    """Conditions of traffic whose rate is changed by hand."""
+
+    repetitions: Annotated[Repetitions, FIXED] = 1
+    settle_s: Annotated[float, FIXED] = 0.0
+    dut_patience_s: Annotated[float, FIXED] = 0.0
+    loss_tolerance: Annotated[float, FIXED] = 0.0
+    duration_s: Annotated[
+        float,
+        Field(ge=0.001, le=86_400),
+        Option(
+            "Longest time at one rate: without a change the traffic ends then",
+            label="longest time at one rate, s",
+        ),
+    ] = 600.0
+    drain_s: Annotated[
+        float,
+        Field(ge=0, le=3_600),
+        Option(
+            "Time to receive residual frames after each part, in which nothing is sent",
+            clause="RFC 2544 section 23: 2",
+            label="receiving time after sending, s",
+        ),
+    ] = 0.5
+    rate: Annotated[
+        Rate | None,
+        Option(
+            "Rate per direction to begin with: frames/s or % of the media's maximum",
+            label="first rate per direction",
+            metavar="RATE",
+        ),
+    ] = None
+
+
+class PartOfDirection(Value):
+    """What a direction did in a part."""
+
+    sent: int
+    lost: int
+    loss_ratio: float
+    delay_us: DelayFigures | None
+    """Of the frames that arrived; None: none did."""
+
+    @classmethod
+    def of(cls, counts: DirectionCounts) -> Self:
+        """Of the counts of a trial."""
+        delays = counts.delay_us
+        return cls(
+            sent=counts.sent,
+            lost=counts.lost,
+            loss_ratio=counts.loss_ratio,
+            delay_us=None if delays is None else DelayFigures.of(delays),
+        )
+
+
+class PartFinding(RepetitionFinding):
+    """What a part showed, and what was asked for then."""
+
+    event: Literal["part"] = "part"
+    rate_fps: int
+    sending_s: float
+    directions: dict[Direction, PartOfDirection]
+    """Empty where it was not valid."""
+    next_fps: int | None
+    """The rate of the next part; None: there is none."""
+
+
+@dataclass
+class _Asked:
+    """What was asked for during a part: a rate in frames/s, or 0 for the end."""
+
+    bench: Bench
+    case: Case
+    plan: Plan[TrafficConditions]
+    next_fps: int | None = None
+
+    def is_there(self) -> bool:
+        if self.next_fps is None:
+            self.next_fps = self.bench.requested(self._fps)
+        return self.next_fps is not None
+
+    def _fps(self, request: Request) -> int:
+        if request.rate is None:
+            return 0
+        rate_fps = _possible(self.plan, self.case, request.rate)
+        self.plan.make_trial(self.case, Load.fps(rate_fps), 0)
+        return rate_fps
+
+
+class Traffic(Procedure[TrafficConditions]):
+    """The procedure (:class:`dutperf.procedures.base.Procedure`).
+
+    Raises:
+        PlanError: no rate, or one that is not possible.
+    """
+
+    def __init__(self, plan: Plan[TrafficConditions]) -> None:
+        super().__init__(plan)
+        if plan.conditions.rate is None:
+            raise PlanError("is missing: give the rate per direction to begin with", option="rate")
+        self._first = {case: _possible(plan, case, plan.conditions.rate) for case in self.cases}
+
+    def first_load(self, case: Case) -> Load:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return Load.fps(self._first[case])
+
+    def algorithm(self) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return {"algorithm": "by hand", "ends": "with a part that nobody ended, or by request"}
+
+    def limits(self, case: Case) -> dict[str, Any]:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return {"rate_fps": self._first[case]}
+
+    def at_least(self, done: int) -> int:
+        """See :class:`~dutperf.procedures.base.Procedure`: the present part."""
+        return done + 1
+
+    def stopped(self, prior: Prior) -> Stopped | None:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        return Stopped.NUMBER if prior and prior[-1].next_fps is None else None
+
+    def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
+        """See :class:`~dutperf.procedures.base.Procedure`: every frame is stamped, and each part counts as it is."""
+        made = super().trial(case, load, number, duration_s)
+        return made.model_copy(update={"stamping": Stamping.EVERY, "question": Question(once=True)})
+
+    def repetition(self, bench: Bench, place: Place, prior: Prior) -> PartFinding:
+        """See :class:`~dutperf.procedures.base.Procedure`: one part."""
+        rate_fps = prior[-1].next_fps if prior else self._first[place.case]
+        load, asked = Load.fps(rate_fps), _Asked(bench, place.case, self.plan)
+        make = partial(self.trial, place.case, load)
+        result = bench.measure(load, place, make, ended_by=asked.is_there)
+        if (recorded := bench.recorded(PartFinding)) is not None:
+            return recorded
+        valid = result.verdict is Verdict.VALID
+        return PartFinding(
+            valid=valid,
+            message=_message(result),
+            rate_fps=rate_fps,
+            sending_s=round(_sending_s(result), 6),
+            directions={way: PartOfDirection.of(counts) for way, counts in result.directions().items()}
+            if valid
+            else {},
+            next_fps=self._next_fps(asked, rate_fps, result),
+        )
+
+    def announce(self, bench: Bench, place: Place, done: Prior) -> None:
+        """See :class:`~dutperf.procedures.base.Procedure`."""
+        bench.say(f"part {len(done)}: {_part_in_words(done[-1])}", place)
+
+    def _next_fps(self, asked: _Asked, rate_fps: int, result: TrialResult) -> int | None:
+        """A part that someone ended goes on even if what was asked for is lost, as in a run that was killed just then.
+        The tester's failure ends it."""
+        if asked.is_there():
+            return asked.next_fps or None
+        was_ended = _sending_s(result) < WHOLE * self.conditions.duration_s
+        return rate_fps if was_ended and result.verdict is not Verdict.ABORTED else None
+
+
+def _possible(plan: Plan[Any], case: Case, rate: Rate) -> int:
+    media_fps = plan.maximum_fps(case)
+    rate_fps = rates.given("rate", rate, media_fps)
+    assert rate_fps is not None
+    if media_fps is not None and rate_fps > media_fps:
+        raise PlanError(f"{rate} is above the media's maximum, {media_fps:,} frames/s", option="rate")
+    return rate_fps
+
+
+def _sending_s(result: TrialResult) -> float:
+    return max((one.send_time_s for one in result.directions().values()), default=0.0)
+
+
+def _message(result: TrialResult) -> str:
+    if result.verdict is not Verdict.VALID:
+        return evidence.invalidity(result)
+    return evidence.no_forwarding(result) if evidence.dead_directions(result) else evidence.losses(result)
+
+
+def _part_in_words(found: PartFinding) -> str:
+    medians = [one.delay_us.p50 for one in found.directions.values() if one.delay_us is not None]
+    delay = f", median delay {max(medians):,.0f} µs" if medians else ""
+    return f"{found.rate_fps:,} frames/s for {found.sending_s:.1f} s: {found.message}{delay}"
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+class AtRate(Value):
+    """A rate, all its parts together."""
+
+    load: Load
+    parts: int
+    sending_s: float
+    """In sum."""
+    sent: int
+    lost: int
+    """In all directions of the valid parts."""
+    loss_ratio: dict[Direction, Statistics]
+    """Of the valid parts."""
+    delay_us: dict[Direction, dict[str, Statistics]]
+    """``min``, ``p50``, ``p99``, ``p999`` and ``max`` of the frames that arrived. Without a direction of which a part
+    had none."""
+    limited_by: LimitedBy | None
+    """``tester`` where no part at this rate was valid."""
+
+    def worst_us(self, name: str) -> float | None:
+        """The median of a figure of the slower direction."""
+        return max((delays[name].median or 0.0 for delays in self.delay_us.values()), default=None)
+
+    @property
+    def worst_loss_ratio(self) -> float | None:
+        """The median of the worse direction."""
+        return max((ratio.median or 0.0 for ratio in self.loss_ratio.values()), default=None)
+
+
+class TrafficPoint(points.Point):
+    """A case, and what its traffic met at each rate."""
+
+    title: ClassVar[str] = "traffic by hand: delay of the slower direction in µs, loss of the worse one"
+    columns: ClassVar[Row] = (
+        "rate",
+        "parts",
+        "for, s",
+        "lost",
+        "lost, %",
+        "min",
+        "median",
+        "p99",
+        "p99.9",
+        "limited by",
+    )
+    series: ClassVar[str | None] = "rates"
+
+    rates: tuple[AtRate, ...]
+    """Ascending."""
+    limited_by: LimitedBy | None
+    """``tester`` where no part was valid."""
+    trials: Trials
+
+    @property
+    def has_number(self) -> bool:
+        """See :class:`dutperf.results.points.Point`."""
+        return any(at.loss_ratio for at in self.rates)
+
+    def rows(self) -> list[Row]:
+        """See :class:`dutperf.results.points.Point`."""
+        return [_row(at) for at in self.rates]
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """Delay and loss over the rate."""
+        del limits
+        of_delays = [
+            charts.line(charts.of_case(point.case, label, several=len(points) > 1), delays)
+            for point in points
+            for name, label in (("min", "minimum"), ("p50", "median"), ("p99", "99th percentile"))
+            if (delays := [(at.load.value, us) for at in point.rates if (us := at.worst_us(name)) is not None])
+        ]
+        of_losses = [
+            charts.line(charts.of_case(point.case, "loss", several=len(points) > 1), losses)
+            for point in points
+            if (
+                losses := [
+                    (at.load.value, 100 * ratio) for at in point.rates if (ratio := at.worst_loss_ratio) is not None
+                ]
+            )
+        ]
+        over_rates = partial(Chart, x_label="rate, frames/s per direction", x_range=(0, None))
+        return (
+            over_rates(
+                name="",
+                title="Delay over the rate",
+                y_label="delay of the slower direction, µs",
+                curves=tuple(of_delays),
+                caption="Median of the parts at a rate. The tester's own sending and receiving is included.",
+                y_scale=charts.scale_of(y for curve in of_delays for y in curve.y),
+            ),
+            over_rates(
+                name="loss",
+                title="Frame loss over the rate",
+                y_label="frames lost in the worse direction, %",
+                curves=tuple(of_losses),
+                y_range=(0, None),
+            ),
+        )
+
+
+def _row(at: AtRate) -> Row:
+    return (
+        f"{at.load.value:,}",
+        f"{at.parts:,}",
+        f"{at.sending_s:.1f}",
+        f"{at.lost:,}" if at.loss_ratio else "-",
+        cell(None if at.worst_loss_ratio is None else 100 * at.worst_loss_ratio, ".3g"),
+        *(cell(at.worst_us(name), ",.1f") for name in ("min", "p50", "p99", "p999")),
+        "" if at.limited_by is None else at.limited_by.value,
+    )
+
+
+def point(recorded: Recorded) -> TrafficPoint:
+    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
+    found = recorded.of(PartFinding)
+    rates_fps = sorted({one.rate_fps for one in found})
+    early = "" if found and found[-1].next_fps is None else " (the run ended early)"
+    return TrafficPoint(
+        case=recorded.case,
+        rates=tuple(_at(rate_fps, [one for one in found if one.rate_fps == rate_fps]) for rate_fps in rates_fps),
+        limited_by=LimitedBy.TESTER if found and not any(one.valid for one in found) else None,
+        trials=points.trials(recorded.of(ResultEvent)),
+        message=(f"part {len(found)}: {_part_in_words(found[-1])}" if found else "not measured") + early,
+    )
+
+
+def _at(rate_fps: int, found: Sequence[PartFinding]) -> AtRate:
+    valid = [one.directions for one in found if one.valid]
+    directions = list(valid[0]) if valid else []
+    delays = {way: [one[way].delay_us for one in valid] for way in directions}
+    return AtRate(
+        load=Load.fps(rate_fps),
+        parts=len(found),
+        sending_s=round(sum(one.sending_s for one in found), 6),
+        sent=sum(way.sent for one in valid for way in one.values()),
+        lost=sum(way.lost for one in valid for way in one.values()),
+        loss_ratio={way: statistics([one[way].loss_ratio for one in valid], len(valid)) for way in directions},
+        delay_us={
+            way: {
+                name: statistics([getattr(one, name) for one in of_way if one is not None], len(valid))
+                for name in DelayFigures.model_fields
+            }
+            for way, of_way in delays.items()
+            if None not in of_way
+        },
+        limited_by=None if valid else LimitedBy.TESTER,
+    )
+
+
+PROCEDURE = Definition(
+    name="traffic",
+    summary="Send at a rate that is changed by hand while it is sent; show delay and loss at each rate.",
+    conditions=TrafficConditions,
+    make=Traffic,
+    point=point,
+    rules=deviations.rules(any_size=False),
+)

@@ -24,6 +24,7 @@ from command_line import dutperf, write
 from dutperf.journal import JournalWriter, PlanEvent
 from dutperf.procedures.bench import PlanError
 from dutperf.procedures.request import Request
+from dutperf.run import resume
 from dutperf.run.progress import PROGRESS
 from dutperf.run.requests import Requests
 from dutperf.store import Store
@@ -311,6 +312,23 @@ def test_a_run_is_stopped_and_resumed(owner: TestClient) -> None:
     assert until(owner, run, "stopped", "complete", "failed") == "stopped"
     assert owner.post(f"/api/runs/{run}/resume", json={}).status_code == 200
     assert until(owner, run, "complete", "failed") == "complete"
+
+
+def test_journals_are_read_again_only_when_they_have_changed(
+    reader: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def states() -> dict[str, str]:
+        return {one["name"]: one["state"] for one in reader.get("/api/runs").json()}
+
+    read: list[Path] = []
+    whole = resume.is_complete
+    monkeypatch.setattr(resume, "is_complete", lambda directory: read.append(directory) or whole(directory))
+    assert states() == states() == {"one": "complete", "two": "complete"}
+    assert sorted(path.name for path in read) == ["one", "two"]
+    path = tmp_path / "results" / "one" / "latency" / "journal.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    assert states() == {"one": "stopped", "two": "complete"}
+    assert len(read) == 3
 
 
 def test_errors_do_not_tell_where_files_are(reader: TestClient, tmp_path: Path) -> None:

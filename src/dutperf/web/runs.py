@@ -27,6 +27,7 @@ from pydantic import ValidationError
 from dutperf.errors import first
 from dutperf.journal import JOURNAL, is_being_written
 from dutperf.procedures.request import Request
+from dutperf.results.summary import SUMMARY
 from dutperf.run import requests, resume
 from dutperf.run.progress import PROGRESS
 from dutperf.run.requests import RequestError
@@ -69,6 +70,8 @@ class Runs:
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     _directories: set[Path] = field(default_factory=set)
     """Of the runs that were started here."""
+    _complete: dict[Path, tuple[tuple[Any, ...], bool]] = field(default_factory=dict)
+    """By directory: its files as they were when they were read, and whether they were complete."""
     _found: tuple[float, dict[str, Run]] = (0.0, {})
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -103,9 +106,8 @@ class Runs:
             return "starting" if not _has_begun(run.directory) else "running"
         if not _has_begun(run.directory):
             return "failed"
-        with suppress(Exception):  # a directory that this version cannot read is not complete
-            if resume.is_complete(run.directory):
-                return "complete"
+        if self._is_complete(run.directory):
+            return "complete"
         return "failed" if ended not in (None, 0, 1, 3, 130, -signal.SIGINT, -signal.SIGKILL) else "stopped"
 
     def start(self, plan: dict[str, Any], name: str) -> Run:
@@ -152,6 +154,18 @@ class Runs:
         if not isinstance(pid, int) or not _is_ours(pid, run.directory):
             raise Refused("its process is not known here: stop it where it was started", 409)
         os.kill(pid, signal.SIGINT)
+
+    def _is_complete(self, directory: Path) -> bool:
+        """Journals are long: each is read once as it stands."""
+        files = sorted((directory / SUITE, directory / SUMMARY, *journals(directory)))
+        stamp = tuple((str(path), *stat) for path in files if (stat := _stat(path)) is not None)
+        known, complete = self._complete.get(directory, ((), False))
+        if known != stamp:
+            complete = False
+            with suppress(Exception):  # a directory that this version cannot read is not complete
+                complete = resume.is_complete(directory)
+            self._complete[directory] = (stamp, complete)
+        return complete
 
     def ask(self, run: Run, asked: dict[str, Any]) -> None:
         """Ask it for another rate, or the end.
@@ -238,6 +252,14 @@ def journals(directory: Path) -> list[Path]:
     """The journals of the run or the suite, the latest last."""
     found = [path for path in (directory / JOURNAL, *directory.glob(f"*/{JOURNAL}")) if path.is_file()]
     return sorted(found, key=lambda path: path.stat().st_mtime)
+
+
+def _stat(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _has_begun(directory: Path) -> bool:

@@ -14,6 +14,8 @@ import documents
 from cards.conftest import Guests
 from cards.image import ENGINE
 from cards.machine import Guest, Machine
+from dutperf.exit_status import INVALID
+from undisturbed import until
 
 pytestmark = pytest.mark.cards
 
@@ -29,9 +31,22 @@ def test_every_command_of_the_page_runs(guests: Guests) -> None:
     _write_configurations(guest)
     for block in documents.blocks(PAGE):
         for command in block.commands() if block.language == "sh" else []:
-            status, output = guest.shell.status(_in_project(command), COMMAND_S)
-            assert status == 0, f"{block}: {command}: {output}"
+            _run(guest, command, str(block))
     guests.stop()
+
+
+def _run(guest: Guest, command: str, where: str) -> None:
+    """A measurement that says itself that it was disturbed is repeated; on a busy machine it is enough."""
+    status, output = guest.shell.status(_in_project(command), COMMAND_S)
+    if status == INVALID:
+        until(
+            lambda: guest.shell.status(_in_project(command), COMMAND_S),
+            lambda ended: ended[0] == 0,
+            lambda ended: f"{where}: {command}: {ended[1]}",
+            if_busy=lambda ended: ended[0] == INVALID,
+        )
+        return
+    assert status == 0, f"{where}: {command}: {output}"
 
 
 def _write_configurations(guest: Guest) -> None:

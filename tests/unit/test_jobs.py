@@ -200,7 +200,7 @@ def test_the_heart_beats(lease_file: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("name", ["", "../x", "a b", "-x", "x" * 65])
 def test_names_that_are_none(name: str) -> None:
-    with pytest.raises(LeaseError, match="is no name of a testbed"):
+    with pytest.raises(LeaseError, match="a testbed cannot be called"):
         lease.file_of(name)
 
 
@@ -213,7 +213,7 @@ def test_waiting_needs_a_testbed(tmp_path: Path) -> None:
 
 def test_the_files_of_buildbot_are_programs_with_passwords_of_their_own(tmp_path: Path) -> None:
     done = dutperf("fleet", "init", tmp_path / "fleet", "--testbed", "a", "--testbed", "b's", "--command", "/x/dutperf")
-    assert (done.exit_code, "is no name of a testbed" in done.stderr) == (2, True)
+    assert (done.exit_code, "a testbed cannot be called" in done.stderr) == (2, True)
     done = dutperf("fleet", "init", tmp_path / "fleet", "--testbed", "a", "--testbed", "b", "--command", "/x/'dutperf")
     assert done.exit_code == 0, done.stderr
     for name in ("master/master.cfg", "worker-a/buildbot.tac", "worker-b/buildbot.tac"):

@@ -9,7 +9,6 @@ whatever a scheduler does with a job that was cut off, it is finished once.
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,11 +17,11 @@ from pathlib import Path
 
 from dutperf.errors import DutperfError
 from dutperf.report.templating import environment
+from dutperf.run.lease import refusal_of_name
 
 HERE = Path(__file__).parent
 MASTER_PORT, CHANGES_PORT, PAGE_PORT = 9989, 9990, 8010
 RETRIES = 20
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,48}")
 
 
 class FleetError(DutperfError):
@@ -40,9 +39,8 @@ class Fleet:
     """The command line on the testbeds."""
 
     def __post_init__(self) -> None:
-        wrong = [name for name in self.testbeds if not _NAME.fullmatch(name)]
-        if wrong:
-            raise FleetError(f"'{wrong[0]}' is no name of a testbed: letters, digits, '.', '_' and '-', at most 49")
+        for refusal in filter(None, map(refusal_of_name, self.testbeds)):
+            raise FleetError(refusal)
         if len(set(self.testbeds)) < len(self.testbeds) or not self.testbeds:
             raise FleetError("name each testbed once")
 

@@ -27,21 +27,30 @@ from dutperf.errors import DutperfError
 
 HEARTBEAT_S = 5.0
 _LOOK_S = 0.5
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+LONGEST_NAME = 49
+"""Letters; Buildbot's names have 50 at most."""
+_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 
 
 class LeaseError(DutperfError):
     """The testbed is not to be had."""
 
 
+def refusal_of_name(testbed: str) -> str | None:
+    """Why a testbed cannot have this name; None: it can."""
+    if _NAME.fullmatch(testbed):
+        return None
+    return f"a testbed cannot be called '{testbed}': use up to {LONGEST_NAME} letters, digits, '.', '_' and '-'"
+
+
 def file_of(testbed: str) -> Path:
     """The file of a testbed's lease.
 
     Raises:
-        LeaseError: no name.
+        LeaseError: a testbed cannot have this name.
     """
-    if not _NAME.fullmatch(testbed):
-        raise LeaseError(f"'{testbed}' is no name of a testbed: letters, digits, '.', '_' and '-', at most 64")
+    if (refusal := refusal_of_name(testbed)) is not None:
+        raise LeaseError(refusal)
     locks = Path("/run/lock")
     folder = locks if locks.is_dir() else Path(tempfile.gettempdir())
     return folder / f"dutperf-testbed-{testbed}"

@@ -34,17 +34,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "ipdv": _AT_THROUGHPUT,
     "recovery": {**_AT_THROUGHPUT, "overload_s": 0.25},
     "reset": {**_AT_THROUGHPUT, "duration_s": 3, "reset_after_s": 1},
-    "ramp": {"to_rate": Rate.parse("70k")},
+    "ramp": {"to_rate": Rate.parse("70k"), "repetitions": 2},
     "load-latency": _AT_THROUGHPUT,
     "soak": {**_AT_THROUGHPUT, "soak_s": 10},
     "traffic": {"rate": Rate.parse("30k")},
     "establishment-rate": {"max_rate": Rate.parse("70k"), "resolution": Rate.parse("5%")},
     "table-capacity": {"max_rate": Rate.parse("70k"), "first_connections": 1_000, "most_connections": 4_000},
     "teardown-rate": {},
-    "address-capacity": {"first_addresses": 100, "most_addresses": 2_000},
-    "address-learning-rate": {"max_rate": Rate.parse("10k"), "resolution": Rate.parse("5%")},
+    "address-capacity": {"first_addresses": 100, "most_addresses": 2_000, "repetitions": 2},
+    "address-learning-rate": {"max_rate": Rate.parse("10k"), "resolution": Rate.parse("5%"), "repetitions": 2},
     "address-ageing": {"duration_s": 3},
-    "broadcast": {"max_rate": Rate.parse("70k"), "resolution": Rate.parse("5%")},
+    "broadcast": {"max_rate": Rate.parse("70k"), "resolution": Rate.parse("5%"), "repetitions": 2},
 }
 """What each procedure needs."""
 

@@ -25,6 +25,7 @@ import documents
 import dutperf
 from command_syntax import arguments, parse
 from documents import Block, blocks
+from dutperf import api
 from dutperf.cli import app, plan_file
 from dutperf.model import FieldMode
 from dutperf.setup import configuration
@@ -139,6 +140,12 @@ def completed(command: str) -> str:
     return command + (
         " up tayga-siit" if words == ["lab"] else " --rate 1k" if words[0] == "trial" and "--rate" not in words else ""
     )
+
+
+@pytest.fixture(autouse=True)
+def brief_traffic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulated tester counts all frames of a part before it is ended."""
+    monkeypatch.setattr(api, "LONGEST_TRAFFIC_S", 5.0)
 
 
 @pytest.mark.parametrize("block", SHELL, ids=str)

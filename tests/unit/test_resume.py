@@ -38,10 +38,10 @@ from plans import Counting, Log, journal_lines, measure, plan, plan_event, resum
 from simulated_run import OPTIONS, a_plan, a_tester, go_on, start
 
 KILLS = [
-    ("throughput", 15),
-    pytest.param("throughput", 60, marks=pytest.mark.truth),
-    ("frame-loss", 10),
-    ("latency", 10),
+    ("throughput", 8),
+    ("frame-loss", 5),
+    ("latency", 5),
+    *(pytest.param(name, 60, marks=pytest.mark.long) for name in ("throughput", "frame-loss", "latency")),
 ]
 SERVER = multiprocessing.get_context("forkserver")
 """Starts processes that have the package loaded already."""

@@ -27,7 +27,7 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.points import LossAndDelays, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics
 from dutperf.search.binary import HIGHEST
 from dutperf.setup.conditions import AtThroughput, Repetitions
@@ -213,7 +213,7 @@ def _read(rate_fps: int, result: TrialResult) -> Reading:
 # --- over the repetitions -------------------------------------------------------------------------
 
 
-class AtLoad(Value):
+class AtLoad(LossAndDelays):
     """A load, all repetitions together."""
 
     share_percent: float
@@ -227,15 +227,6 @@ class AtLoad(Value):
     limited_by: LimitedBy | None
     """``tester`` where it could not measure this load in one of the repetitions; without figures then."""
     trials: Trials
-
-    def worst_us(self, name: str) -> float | None:
-        """The median of a figure of the slower direction."""
-        return max((delays[name].median or 0.0 for delays in self.delay_us.values()), default=None)
-
-    @property
-    def worst_loss_ratio(self) -> float | None:
-        """The median of the worse direction."""
-        return max((ratio.median or 0.0 for ratio in self.loss_ratio.values()), default=None)
 
 
 class LoadLatencyPoint(points.Point):

@@ -40,7 +40,7 @@ from dutperf.procedures.load_latency import DelayFigures
 from dutperf.procedures.request import Request
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
-from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.points import LossAndDelays, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics
 from dutperf.setup.conditions import Conditions, Rate, Repetitions
 from dutperf.setup.option import FIXED, Option
@@ -238,7 +238,7 @@ def _part_in_words(found: PartFinding) -> str:
 # --- results --------------------------------------------------------------------------------------
 
 
-class AtRate(Value):
+class AtRate(LossAndDelays):
     """A rate, all its parts together."""
 
     load: Load
@@ -255,15 +255,6 @@ class AtRate(Value):
     had none."""
     limited_by: LimitedBy | None
     """``tester`` where no part at this rate was valid."""
-
-    def worst_us(self, name: str) -> float | None:
-        """The median of a figure of the slower direction."""
-        return max((delays[name].median or 0.0 for delays in self.delay_us.values()), default=None)
-
-    @property
-    def worst_loss_ratio(self) -> float | None:
-        """The median of the worse direction."""
-        return max((ratio.median or 0.0 for ratio in self.loss_ratio.values()), default=None)
 
 
 class TrafficPoint(points.Point):

@@ -213,6 +213,24 @@ class DirectionsPoint(Point, Generic[FiguresT]):
         }
 
 
+class LossAndDelays(Value):
+    """What a load did to the frames, by direction."""
+
+    # Each kind declares these itself: the order of the members is that in files.
+    if TYPE_CHECKING:
+        loss_ratio: dict[Direction, Statistics]
+        delay_us: dict[Direction, dict[str, Statistics]]
+
+    def worst_us(self, name: str) -> float | None:
+        """The median of a figure of the slower direction."""
+        return max((delays[name].median or 0.0 for delays in self.delay_us.values()), default=None)
+
+    @property
+    def worst_loss_ratio(self) -> float | None:
+        """The median of the worse direction."""
+        return max((ratio.median or 0.0 for ratio in self.loss_ratio.values()), default=None)
+
+
 def unmeasured_by(results: Sequence[ResultEvent]) -> LimitedBy:
     """Why some of these trials are not valid, by the last of them."""
     invalid = [event.result for event in results if event.result.verdict is not Verdict.VALID]

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections of a stateful trial (RFC 9693): which of them its frames belong to.
+#include "trial/run_trial.hpp"
+
+#include <algorithm>
+
+#include "platform/error.hpp"
+
+namespace dutperf {
+
+// The state table is made new for connections that are opened.
+void RunningTrial::prepare_connections() {
+    if (!spec_.connections) return;
+    if (bed_.offloads.contains(Offload::checksums))
+        throw Error("bad_request", "the offload checksums does not go with connections", "params.connections");
+    const ConnectionSpec& wanted = *spec_.connections;
+    const auto& initiator = spec_.streams[index_of(wanted.initiator)];
+    std::unique_ptr<StateTable>& table = *bed_.state;
+    if (wanted.use == ConnectionUse::open) {
+        table.reset();  // before the memory of another one is needed
+        table = std::make_unique<StateTable>(wanted.space(*initiator), wanted.count, wanted.ipv6);
+        return;
+    }
+    const auto differs = [&] { return initiator && wanted.space(*initiator) != table->space(); };
+    if (!table || table->connections() != wanted.count || differs())
+        throw Error("connections", "these connections were not opened before", "params.connections");
+    choose_entries(*table);
+    lost_connections_ = table->take_lost();
+    if (wanted.use == ConnectionUse::lost && lost_connections_.empty())
+        throw Error("connections", "no connection lost a frame in the trial before", "params.connections.use");
+}
+
+// All connections must be in the table, or with `entries` one that the Responder can reply in.
+void RunningTrial::choose_entries(const StateTable& table) {
+    const ConnectionSpec& wanted = *spec_.connections;
+    const std::uint32_t learned = table.learned();
+    const bool replies = spec_.streams[1 - index_of(wanted.initiator)].has_value();
+    if (wanted.entries == 0 ? learned < wanted.count : replies && learned == 0) {
+        throw Error("connections",
+                    "the Responder learned " + std::to_string(learned) + " of " + std::to_string(wanted.count) +
+                        " connections: the others have no addresses to reply to",
+                    "params.connections");
+    }
+    if (wanted.entries != 0 && std::min(learned, wanted.entries) < wanted.count)
+        entries_ = table.last_learned(wanted.entries);
+}
+
+// The Initiator's path, if it sends and ends at the port.
+std::optional<Direction> RunningTrial::initiator_into(std::size_t port) const {
+    if (!spec_.connections) return std::nullopt;
+    const Direction initiator = spec_.connections->initiator;
+    const bool ends_here = bed_.receiving_port(initiator) == port && spec_.streams[index_of(initiator)];
+    return ends_here ? std::optional(initiator) : std::nullopt;
+}
+
+bool RunningTrial::replies(Direction direction) const {
+    return spec_.connections && !spec_.connections->is_initiator(direction);
+}
+
+ConnectionChoice RunningTrial::connection_choice(Direction direction) const {
+    const ConnectionSpec& spec = *spec_.connections;
+    const std::uint64_t seed = generator_seed(spec_.seed, direction, Generator::connections);
+    switch (spec.use) {
+        case ConnectionUse::open: break;
+        case ConnectionUse::lost: return ConnectionChoice::listed(lost_connections_);
+        case ConnectionUse::each:
+        case ConnectionUse::traffic:
+            return spec.is_initiator(direction) ? ConnectionChoice::random(spec.count, seed) : responder_choice(seed);
+    }
+    if (spec.opening == Opening::each) return ConnectionChoice::in_order(spec.count);
+    return ConnectionChoice::random(spec.count, generator_seed(spec_.seed, direction, Generator::opening));
+}
+
+ConnectionChoice RunningTrial::responder_choice(std::uint64_t seed) const {
+    const ConnectionSpec& spec = *spec_.connections;
+    const std::uint32_t count = entries_.empty() ? spec.count : static_cast<std::uint32_t>(entries_.size());
+    if (spec.use == ConnectionUse::each) return ConnectionChoice::each(count, seed).among(entries_);
+    switch (spec.responder) {
+        case ResponderOrder::in_order: return ConnectionChoice::in_order(count).among(entries_);
+        case ResponderOrder::decreasing: return ConnectionChoice::decreasing(count).among(entries_);
+        case ResponderOrder::first: return ConnectionChoice::first().among(entries_);
+        case ResponderOrder::random: break;
+    }
+    return ConnectionChoice::random(count, seed).among(entries_);
+}
+
+ResponderParts RunningTrial::responder_parts(Direction direction) {
+    const StreamSpec& stream = *spec_.streams[index_of(direction)];
+    const StateTable& table = **bed_.state;
+    const FieldSpec own = stream.source_address ? stream.source_address->field : FieldSpec{};
+    if (own != table.space().destination_address)
+        throw Error("connections", "the Responder's addresses are not the destinations of the connections",
+                    bed_.field_of(direction) + ".source_address");
+    FrameSpec frame = stream.foreground;
+    std::visit([](auto& address) { address = {}; }, frame.addresses.destination);
+    const ConnectionChoice choice = connection_choice(direction);
+    std::optional<ConnectionFields> addresses;
+    if (stream.source_address) addresses.emplace(table.space(), choice, bed_.queues);
+    return {.pool = make_pool_of(direction, frame, true, false),
+            .table = &table,
+            .choice = choice,
+            .addresses = std::move(addresses),
+            .stamps = StampChoice::of(spec_, direction),
+            .nic = nic_sending(direction)};
+}
+
+// Lost frames are noted by their connections, which a later trial may ask for.
+void RunningTrial::watch_connections(Direction direction, Expected& expected) const {
+    if (!spec_.connections || spec_.connections->use == ConnectionUse::open || !spec_.streams[index_of(direction)])
+        return;
+    expected.on_missing = [table = bed_.state->get(), choice = connection_choice(direction)](std::uint64_t number,
+                                                                                             std::uint64_t count) {
+        for (; count > 0; --count) table->lose(choice.of(number++));
+    };
+}
+
+}  // namespace dutperf

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a trial expects to receive, and the frames that it captures.
+#include "trial/run_trial.hpp"
+
+#include <rte_mempool.h>
+
+#include <algorithm>
+#include <set>
+
+#include "platform/error.hpp"
+#include "trial/media.hpp"
+
+namespace dutperf {
+
+namespace {
+
+constexpr std::uint64_t kMaxTscSkewNs =
+    1000;  // RDTSC is not ordered with loads, and a virtual machine's counters agree no better
+constexpr std::uint64_t kMostSharedFrames = std::uint64_t{1} << 34U;  // 2 GiB for each receiver
+
+std::uint32_t unchecked(const std::vector<DescribedFrame>& kinds) {
+    std::uint32_t unchecked = 0;
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+        if (!kinds[kind].checked) unchecked |= 1U << kind;
+    }
+    return unchecked;
+}
+
+void add_tags_from_end(const FrameList& list, std::set<std::uint16_t>& from_end) {
+    for (std::uint64_t i = 0; i < list.tagged(); ++i) {
+        const FrameList::Frame& frame = list.frame(list.number_of_tagged(i));
+        from_end.insert(static_cast<std::uint16_t>(frame.length - frame.tag_at));
+    }
+}
+
+// Of both directions: a DUT may send a frame back.
+std::vector<std::uint16_t> tags_from_end(const TrialSpec& spec) {
+    std::set<std::uint16_t> from_end;
+    for (const auto& stream : spec.streams) {
+        if (stream && stream->replayed) add_tags_from_end(*stream->replayed->list, from_end);
+        if (!stream || !stream->described) continue;
+        for (const DescribedFrame& kind : stream->described->kinds)
+            from_end.insert(static_cast<std::uint16_t>(kind.length() - kind.tag_at));
+    }
+    return {from_end.begin(), from_end.end()};
+}
+
+// The parts of the sending time over which losses are counted, in frame numbers.
+MissingFrames::Bounds loss_bounds(const TrialSpec& spec, Direction direction) {
+    MissingFrames::Bounds bounds{};
+    const auto numbered = [&](std::uint64_t frames) { return spec.numbered_among(direction, frames); };
+    std::ranges::transform(spec.ends_of_parts(direction, bounds.size()), bounds.begin(), numbered);
+    return bounds;
+}
+
+}  // namespace
+
+std::vector<Marks> RunningTrial::marks(std::size_t port) const {
+    std::vector<Marks> marks;
+    for (const PortMark& mark : marks_at(bed_, spec_, port)) {
+        if (mark.of == PortMark::Of::filler) {
+            marks.push_back(filler_marks(index_of(mark.path))[mark.kind]);
+            continue;
+        }
+        const AdditionalFrames& frames = spec_.streams[index_of(mark.path)]->additional[mark.kind];
+        marks.push_back(mark.of == PortMark::Of::reply ? frames.replies : frames.forwarded);
+    }
+    return marks;
+}
+
+// What all receivers of an active path share.
+void RunningTrial::prepare_to_receive(Direction direction) {
+    const std::string& path = spec_.delays_files[index_of(direction)];
+    auto& delays = parts_.delay_files[index_of(direction)];
+    if (!path.empty()) {
+        const std::string field = "params.delays_files." + bed_.name_of(direction);
+        delays = std::make_unique<DelayFile>(path, field, bed_.clock_hz, bed_.queues, DelayFile::kRingRecords,
+                                             bed_.other_cores);
+    }
+    if (bed_.queues > 1 && spec_.intended(direction) > kMostSharedFrames) {
+        throw Error(
+            "no_memory",
+            "with several queues a direction has at most " + std::to_string(kMostSharedFrames) +
+                " frames a trial: every receiver keeps a bit for each, to know duplicates of what another one took");
+    }
+    if (spec_.streams[index_of(direction)]->described)
+        parts_.groups[index_of(direction)].emplace(spec_.groups(direction));
+    note_lengths(direction);
+    const bool has_numbers = spec_.numbered_among(direction, spec_.intended(direction)) != 0;
+    if (spec_.capture && spec_.capture->of(CapturedAs::lost) != 0 && has_numbers)
+        lost_[index_of(direction)].emplace(LostNumbers{.most = spec_.capture->of(CapturedAs::lost)});
+}
+
+Expected RunningTrial::expected(Direction direction, std::uint16_t queue) const {
+    Expected expected{.trial = spec_.number,
+                      .direction = direction,
+                      .frames = 0,
+                      .bounds = {},
+                      .stamping = spec_.stamping,
+                      .frame_timeout = ticks_of(spec_.frame_timeout_ns.value_or(0), bed_.clock_hz),
+                      .delays = nullptr,
+                      .shared = bed_.queues > 1,
+                      .tags_from_end = tags_from_end(spec_)};
+    if (!bed_.offloads.contains(Offload::send_at)) expected.max_tsc_skew = ticks_of(kMaxTscSkewNs, bed_.clock_hz);
+    if (direction == Direction::none) return expected;
+    const std::size_t path = index_of(direction);
+    expected.frames = spec_.numbered_among(direction, spec_.intended(direction));
+    expected.bounds = loss_bounds(spec_, direction);
+    expected.ends_of_parts = spec_.ends_of_parts(direction, spec_.delay_parts);
+    if (parts_.delay_files[path]) expected.delays = &parts_.delay_files[path]->ring(queue);
+    if (parts_.groups[path]) {
+        expected.groups = &*parts_.groups[path];
+        expected.unchecked_kinds = unchecked(spec_.streams[path]->described->kinds);
+    }
+    expected.untagged = parts_.lengths[path].get();
+    return expected;
+}
+
+void RunningTrial::make_receivers(std::size_t port) {
+    const std::vector<Direction> paths = paths_into(bed_, spec_, port);
+    const bool stamped_by_nic = bed_.offloads.contains(Offload::receive_timestamps) && spec_.stamping != Stamping::none;
+    const Port& open = *bed_.ports[port];
+    for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
+        const auto expect = [&](Direction path) {
+            Expected expected = this->expected(path, queue);
+            if (path == Direction::none) return expected;
+            if (lost_[index_of(path)]) expected.lost = &*lost_[index_of(path)];
+            watch_connections(path, expected);
+            return expected;
+        };
+        auto& receiver = parts_.receivers[port].emplace_back(std::make_unique<Receiver>(
+            open.queue(queue), bed_.responders[port]->host(), expect(paths.empty() ? Direction::none : paths.front()),
+            bed_.control_pool, bed_.control_rings[port]));
+        for (std::size_t path = 1; path < paths.size(); ++path) receiver->expect(expect(paths[path]));
+        receiver->watch_room(open.peer_queue_size());
+        receiver->watch_ring(open.kernel_queue_size());
+        watch_for_capture(*receiver);
+        receiver->recognise(marks(port));
+        if (const auto initiator = initiator_into(port))
+            receiver->learn(
+                {**bed_.state, connection_choice(*initiator), spec_.number, *initiator, spec_.intended(*initiator)});
+        if (stamped_by_nic) receiver->stamp_by({bed_.clocks[port], receive_time_field()});
+    }
+}
+
+// Arrivals without a tag are noted if the list has frames without one.
+void RunningTrial::note_lengths(Direction direction) {
+    const auto& stream = spec_.streams[index_of(direction)];
+    if (!stream->replayed) return;
+    const FrameList& list = *stream->replayed->list;
+    const std::uint64_t untagged = stream->replayed->untagged_among(spec_.intended(direction));
+    if (untagged == 0) return;
+    const SenderCounts& counts = parts_.senders[index_of(direction)].front()->counts();
+    parts_.lengths[index_of(direction)] =
+        std::make_unique<LengthLog>(LengthLog::Watched{.sent = &counts.sent,
+                                                       .in_hand = spec_.burst,
+                                                       .frames_for_neighbours = list.has_frames_for_neighbours(),
+                                                       .only_untagged = list.tagged() == 0},
+                                    untagged);
+}
+
+void RunningTrial::watch_for_capture(Receiver& receiver) {
+    if (!spec_.capture) return;
+    const std::size_t longest = rte_pktmbuf_data_room_size(bed_.frame_pools[0]);
+    receiver.capture_to(*captures_.emplace_back(std::make_unique<CaptureBuffer>(*spec_.capture, longest)));
+}
+
+CaptureWritten RunningTrial::write_captured() {
+    CaptureWritten counts;
+    std::vector<CapturedFrame> frames;
+    std::vector<std::vector<std::uint8_t>> made;
+    for (std::size_t i = 0; i < captures_.size(); ++i) {
+        for (const CaptureBuffer::Kept& kept : captures_[i]->kept()) {
+            const auto after = static_cast<std::int64_t>(kept.at - parts_.start);
+            const double after_ns = static_cast<double>(after) * 1e9 / static_cast<double>(bed_.clock_hz);
+            frames.push_back({.time_ns = began_ns_ + static_cast<std::uint64_t>(static_cast<std::int64_t>(after_ns)),
+                              .kind = kept.kind,
+                              .side = static_cast<std::uint8_t>(i / bed_.queues),
+                              .comment = kCaptureNames[static_cast<std::size_t>(kept.kind)],
+                              .bytes = captures_[i]->bytes_of(kept),
+                              .size = kept.size});
+        }
+        for (std::size_t kind = 0; kind < kCaptureKinds; ++kind)
+            counts.left_out[kind] += captures_[i]->left_out()[kind];
+    }
+    for (const Direction direction : spec_.active()) {
+        if (!lost_[index_of(direction)]) continue;
+        add_lost(direction, made, frames);
+        counts.left_out[static_cast<std::size_t>(CapturedAs::lost)] += lost_[index_of(direction)]->left_out;
+    }
+    for (const CapturedFrame& frame : frames) ++counts.written[static_cast<std::size_t>(frame.kind)];
+    std::vector<std::string> names;
+    for (const Port* port : bed_.ports) names.push_back(port->side());
+    counts.error = write_capture(spec_.capture->path, names, std::move(frames));
+    if (!counts.error.empty()) counts.written = {};
+    return counts;
+}
+
+// Lost frames are made a second time by their senders.
+void RunningTrial::add_lost(Direction direction, std::vector<std::vector<std::uint8_t>>& made,
+                            std::vector<CapturedFrame>& frames) {
+    for (const std::uint64_t lost : lost_[index_of(direction)]->numbers) {
+        const std::uint64_t number = spec_.frame_numbered(direction, lost);
+        rte_mbuf* frame = parts_.senders[index_of(direction)][number % bed_.queues]->make_again(number / bed_.queues);
+        if (frame == nullptr) {
+            ++lost_[index_of(direction)]->left_out;
+            continue;
+        }
+        const std::uint8_t* bytes = rte_pktmbuf_mtod(frame, const std::uint8_t*);
+        made.emplace_back(bytes, bytes + rte_pktmbuf_data_len(frame));
+        rte_pktmbuf_free(frame);
+        frames.push_back({.time_ns = began_ns_ + spec_.due_ns(direction, number),
+                          .kind = CapturedAs::lost,
+                          .side = static_cast<std::uint8_t>(bed_.sending_port(direction)),
+                          .comment = "lost: frame " + std::to_string(number) + " of " + bed_.name_of(direction),
+                          .bytes = made.back().data(),
+                          .size = static_cast<std::uint16_t>(made.back().size())});
+    }
+}
+
+}  // namespace dutperf

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trial/run_trial.hpp"
 
-#include <rte_lcore.h>
 #include <rte_mempool.h>
 #include <unistd.h>
 

@@ -95,6 +95,7 @@ def test_a_reset_stops_it_for_its_time(name: str, options: dict[str, str]) -> No
         assert reset.returncode == 0
 
 
+@pytest.mark.long
 def test_a_reset_of_testpmd_is_measured(tmp_path: Path) -> None:
     """It has no cables on which a station could ask."""
     argv = ("--lab", "testpmd", "--lab-option", "reset_s=1.5", "--rate", "10k", "--duration", "5", "--reset-after", "1")
@@ -144,7 +145,7 @@ def trial(made: dict[str, Any], folder: Path, *more: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("name", "options"), IN_MEMORY)
-@pytest.mark.parametrize("size", [64, 9000])
+@pytest.mark.parametrize("size", [64, pytest.param(9000, marks=pytest.mark.long)])
 def test_trials_through_shared_memory(name: str, options: dict[str, str], size: int, tmp_path: Path) -> None:
     with up(name, options | {"max_frame_size": "9216"}) as made:
         result = trial(made, tmp_path, "--frame-size", str(size))
@@ -155,7 +156,7 @@ def test_trials_through_shared_memory(name: str, options: dict[str, str], size: 
     assert {len(frame) for frame in rdpcap(str(tmp_path / "first.pcapng"))} == {size - 4}
 
 
-@pytest.mark.parametrize("forward", ["io", "mac", "macswap"])
+@pytest.mark.parametrize("forward", [*(pytest.param(one, marks=pytest.mark.long) for one in ("io", "mac")), "macswap"])
 def test_the_mac_addresses_that_testpmd_leaves(forward: str, tmp_path: Path) -> None:
     with up("testpmd", {"forward": forward}) as made:
         trial(made, tmp_path)

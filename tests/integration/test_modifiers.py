@@ -189,7 +189,7 @@ def agent(on: Bench, address: str) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("version", "address", "match"),
     [
-        (4, "198.18.0.1", "ip daddr 198.18.0.1 udp dport 161"),
+        pytest.param(4, "198.18.0.1", "ip daddr 198.18.0.1 udp dport 161", marks=pytest.mark.long),
         (6, "2001:2::1", "ip6 daddr 2001:2::1 udp dport 161"),
     ],
 )

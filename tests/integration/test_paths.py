@@ -146,6 +146,7 @@ def test_a_bridge_that_floods_delivers_copies_elsewhere() -> None:
         assert counts[Direction("c->d")].misdelivered == {"a": 500, "b": 500}
 
 
+@pytest.mark.long
 def test_the_commands_show_paths_and_their_sum(tmp_path: Path) -> None:
     with made("router") as name:
         file = tmp_path / "bed.yaml"

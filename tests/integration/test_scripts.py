@@ -29,6 +29,7 @@ def figures(result: Result) -> list[list[float]]:
     return [[float(word.strip("%").replace(",", "")) for word in line.split()] for line in lines]
 
 
+@pytest.mark.long
 def test_load_latency() -> None:
     """A DUT that delays every frame by 2 ms and is never full."""
 
@@ -62,6 +63,7 @@ def test_syn_flood() -> None:
     until(run, shows, lambda result: result.output)
 
 
+@pytest.mark.long
 def test_ramp_until_loss() -> None:
     """9,000 frames/s, and a queue that more than that fills within half a second."""
 

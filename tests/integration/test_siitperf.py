@@ -96,7 +96,11 @@ RefDut(Path("{socket}")).clear_connections()
 DUTS = [("kernel-ipv4", ROUTER), ("tayga-siit", TRANSLATOR)]
 
 
-@pytest.mark.parametrize(("name", "text"), DUTS, ids=[row[0] for row in DUTS])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [DUTS[0], pytest.param(*DUTS[1], marks=pytest.mark.long)],
+    ids=[row[0] for row in DUTS],
+)
 def test_scripts_for_siitperf_run_unchanged(name: str, text: str, tmp_path: Path) -> None:
     with workplace(name, text, tmp_path) as here:
         [found] = here.script("throughput", "84", "4000", "1000", "1")
@@ -115,7 +119,7 @@ def test_scripts_for_siitperf_run_unchanged(name: str, text: str, tmp_path: Path
             assert float(pdv["Reverse"]) > 0
 
 
-NATS = ["nft-nat44", "refdut-nat44"]
+NATS = [pytest.param("nft-nat44", marks=pytest.mark.long), "refdut-nat44"]
 
 
 @pytest.mark.parametrize("name", NATS)
@@ -171,7 +175,14 @@ STATEFUL: list[tuple[str, tuple[str, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("lines", "arguments"), [row[1:3] for row in STATEFUL], ids=[row[0] for row in STATEFUL])
+@pytest.mark.parametrize(
+    ("lines", "arguments"),
+    [
+        pytest.param(*row[1:3], marks=[pytest.mark.long] * (0 < number < len(STATEFUL) - 1))
+        for number, row in enumerate(STATEFUL)
+    ],
+    ids=[row[0] for row in STATEFUL],
+)
 def test_every_frame_passes_a_nat_in_both_directions(lines: tuple[str, ...], arguments: str, tmp_path: Path) -> None:
     with workplace("refdut-nat44", with_lines(with_lines(ROUTER, *NAT44), *lines), tmp_path) as here:
         done = until(
@@ -190,6 +201,7 @@ def test_every_frame_passes_a_nat_in_both_directions(lines: tuple[str, ...], arg
             assert line in done.stdout.splitlines()
 
 
+@pytest.mark.long
 def test_the_commands_agree_with_a_trial_to_the_frame(tmp_path: Path) -> None:
     """The router drops by UDP port: which frames are lost is a matter of the seed alone. MAC
     addresses stand in the file, as siitperf needs them."""

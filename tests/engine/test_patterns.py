@@ -125,6 +125,7 @@ def test_frames_are_made_when_the_pattern_has_them_due(open_capture: OpenCapture
     assert median(late_us(at_constant_rate, of_pattern, tsc_hz)) > PUNCTUAL_US
 
 
+@pytest.mark.long
 def test_gaps_between_captured_frames_are_exponential(open_capture: OpenCapture) -> None:
     """Kolmogorov-Smirnov on the times at which the driver took the frames; at a constant rate the
     same test rejects."""

@@ -221,6 +221,7 @@ def test_random_loss_with_and_without_tolerance(tmp_path: Path) -> None:
         assert summary["conditions"]["loss_tolerance"] == float(tolerance)
 
 
+@pytest.mark.long
 def test_frame_loss_of_a_known_router(tmp_path: Path) -> None:
     """A router that lets through 10,000 frames/s and a bucket of 200: what is lost at each rate is
     what is beyond that."""
@@ -258,6 +259,7 @@ def test_frame_loss_of_a_known_router(tmp_path: Path) -> None:
     assert point["first_lossless_fps"] == 5_000
 
 
+@pytest.mark.long
 def test_a_known_bucket_is_the_longest_burst(tmp_path: Path) -> None:
     """A bucket of 64 that fills at 20,000/s while 40,000/s are taken from it holds for 128 frames:
     within a frame, and twice what the DUT could forward while frames left late."""

@@ -142,7 +142,7 @@ def written(writer: str, path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("writer", ["tcpdump", pytest.param("dumpcap", marks=pytest.mark.long)])
 def test_a_capture_of_real_traffic_goes_through_a_router(tmp_path: Path, writer: str) -> None:
     """As it is, but for addresses and what a router changes, and at its own times."""
     path = written(writer, Path("/tmp") / f"dutperf-{secrets.token_hex(4)}.pcap")

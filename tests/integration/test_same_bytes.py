@@ -63,7 +63,7 @@ def of_test_frames(listener: socket.socket) -> list[tuple[bytes, bytes]]:
             found.append((data[at:], data[14:]))
 
 
-@pytest.mark.parametrize("networks", [1, 256])
+@pytest.mark.parametrize("networks", [1, pytest.param(256, marks=pytest.mark.long)])
 def test_tayga_and_the_reference_dut_make_the_same_bytes(networks: int) -> None:
     tayga, reference = (received(name, networks) for name in ("tayga-siit", "refdut-siit"))
     assert len(reference) == 2 * FRAMES

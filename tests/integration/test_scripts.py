@@ -44,6 +44,7 @@ def test_load_latency() -> None:
     assert [row[3] for row in table] == [0, 0, 0]
 
 
+@pytest.mark.long
 def test_syn_flood() -> None:
     """The router's limit is 4,000 packets/s, and 200 more: at 7,000 at least a third is lost, of both
     streams alike."""

@@ -122,6 +122,7 @@ def forgotten(name: str, folder: Path) -> Iterator[Callable[[], float | None]]:
             monitor.terminate()
 
 
+@pytest.mark.long
 def test_the_ageing_time_is_that_after_which_the_kernel_forgets(tmp_path: Path) -> None:
     """Its timers are coarse: it forgets up to some tenths of a second later than set."""
     with made("bridge") as name:
@@ -155,6 +156,7 @@ def test_a_bridge_learns_as_fast_as_addresses_come() -> None:
     assert found["limited_by"] == "range"
 
 
+@pytest.mark.long
 def test_a_hub_has_no_table(tmp_path: Path) -> None:
     """It floods every frame: nothing passes."""
     with made("hub") as name:

@@ -66,6 +66,7 @@ def test_a_reset_takes_as_long_as_the_dut_was_out_of_service(name: str, tmp_path
     assert point.has_number or point.limited_by_tester, point.message
 
 
+@pytest.mark.long
 def test_a_token_bucket_recovers_at_once(tmp_path: Path) -> None:
     """110 % of its 5,000 packets/s is too much, half of that is not."""
     with bench("kernel-ipv4", {"limit_fps": "5000", "burst": "100"}) as ready:

@@ -20,7 +20,7 @@ from dutperf.procedures.reset import ResetConditions
 from dutperf.procedures.throughput import ThroughputConditions
 from dutperf.setup.conditions import Conditions, Rate, WithMaximum, each, invalid_member
 from dutperf.setup.configuration import ParameterError
-from dutperf.setup.option import offered
+from dutperf.setup.option import is_fixed, offered
 from plans import Everything
 
 
@@ -211,3 +211,11 @@ def test_every_member_that_a_procedure_offers_says_what_it_is(definition: Any) -
     members = list(offered(definition.conditions))
     assert all(one.option.help[-1] not in ". " and one.option.label for one in members)
     assert len({one.flag for one in members}) == len(members)
+
+
+@pytest.mark.parametrize("definition", procedures.ALL, ids=lambda definition: definition.name)
+def test_what_a_procedure_fixes_is_no_option_of_it(definition: Any) -> None:
+    fields = definition.conditions.model_fields
+    assert not [one.name for one in offered(definition.conditions) if is_fixed(fields[one.name])]
+    given = {key for one in offered(definition.conditions) for key in one.keys}
+    assert ("repetitions" in given) == (definition.name not in ("soak", "traffic"))

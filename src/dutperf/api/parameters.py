@@ -121,11 +121,6 @@ class MeasurementConditions(TypedDict, total=False):
     """Random seed; the same seed sends the same frames."""
     tx_burst: int
     """Maximum number of due frames handed to the driver at once, 1-512."""
-    repetitions: int | str | Auto
-    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
-    confidence interval of the median is narrower than a share of it; not for frame loss,
-    recovery and reset. Its settings with their defaults are
-    auto:width=1%,min=10,max=100,confidence=95%."""
 
 
 class ThroughputConditions(MeasurementConditions, total=False):
@@ -176,6 +171,11 @@ class ThroughputConditions(MeasurementConditions, total=False):
     DUT's NIC drops."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     frame_timeout_ms: float | None
     """Frames with a longer delay count as lost; not part of any RFC. Every frame is then
     time-stamped."""
@@ -256,6 +256,11 @@ class FrameLossConditions(MeasurementConditions, total=False):
     DUT's NIC drops."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     frame_timeout_ms: float | None
     """Frames with a longer delay count as lost; not part of any RFC. Every frame is then
     time-stamped."""
@@ -320,6 +325,11 @@ class BackToBackConditions(MeasurementConditions, total=False):
     DUT's NIC drops."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     rate: AnyRate | None
     """The throughput per direction, or another rate to measure at: frames/s or % of the media's
     maximum. Without it and `throughput_from` the throughput is measured first."""
@@ -384,6 +394,11 @@ class LatencyConditions(MeasurementConditions, total=False):
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     connections: int | str | Sequence[int | str] | None
     """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
     trial all frames belong to them, in both directions; each value of a list is measured.
@@ -462,6 +477,11 @@ class PdvConditions(MeasurementConditions, total=False):
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     connections: int | str | Sequence[int | str] | None
     """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
     trial all frames belong to them, in both directions; each value of a list is measured.
@@ -532,6 +552,11 @@ class IpdvConditions(MeasurementConditions, total=False):
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     connections: int | str | Sequence[int | str] | None
     """Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the
     trial all frames belong to them, in both directions; each value of a list is measured.
@@ -596,6 +621,11 @@ class RecoveryConditions(MeasurementConditions, total=False):
     DUT's NIC drops."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     rate: AnyRate | None
     """The throughput per direction, or another rate to measure at: frames/s or % of the media's
     maximum. Without it and `throughput_from` the throughput is measured first."""
@@ -645,6 +675,11 @@ class ResetConditions(MeasurementConditions, total=False):
     routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     rate: AnyRate | None
     """The throughput per direction, or another rate to measure at: frames/s or % of the media's
     maximum. Without it and `throughput_from` the throughput is measured first."""
@@ -692,6 +727,11 @@ class RampConditions(MeasurementConditions, total=False):
     """Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management,
     routing-updates, filters:25, extension-header:hop-by-hop (routing, destination, fragment;
     routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     from_rate: AnyRate | None
     """Rate at which the ramp begins: frames/s or % of the media's maximum. Default: 1 % of
     `to_rate`."""
@@ -746,6 +786,11 @@ class LoadLatencyConditions(MeasurementConditions, total=False):
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     rate: AnyRate | None
     """The throughput per direction, or another rate to measure at: frames/s or % of the media's
     maximum. Without it and `throughput_from` the throughput is measured first."""
@@ -884,6 +929,11 @@ class EstablishmentRateConditions(MeasurementConditions, total=False):
     dut_patience_s: float
     """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
     forwarding."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     connections: int | str | Sequence[int | str] | None
     """Connections that each trial opens; each value of a list is measured (RFC 9693 section 5:
     tenfold steps)."""
@@ -916,6 +966,11 @@ class TableCapacityConditions(MeasurementConditions, total=False):
     dut_patience_s: float
     """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
     forwarding."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     phase_gap_s: float
     """Wait between opening and validation, in s."""
     max_rate: AnyRate | None
@@ -957,6 +1012,11 @@ class TeardownRateConditions(MeasurementConditions, total=False):
     dut_patience_s: float
     """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
     forwarding."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     connections: int | str | Sequence[int | str] | None
     """Connections that are opened and deleted; each value of a list is measured (RFC 9693
     section 4.8: several)."""
@@ -977,6 +1037,11 @@ class AddressCapacityConditions(MeasurementConditions, total=False):
     dut_patience_s: float
     """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
     forwarding."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     learning_port: str | None
     """Port whose addresses the DUT learns (RFC 2889 section 5.7.3). Default: the first of the
     configuration."""
@@ -1012,6 +1077,11 @@ class AddressLearningRateConditions(MeasurementConditions, total=False):
     dut_patience_s: float
     """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
     forwarding."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     max_rate: AnyRate | None
     """Highest rate. Default: the media's maximum frame rate; if that is unknown, a search
     doubles its rate, and series and bursts need this option."""
@@ -1052,6 +1122,11 @@ class AddressAgeingConditions(MeasurementConditions, total=False):
     dut_patience_s: float
     """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
     forwarding."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     learning_port: str | None
     """Port whose addresses the DUT learns (RFC 2889 section 5.7.3). Default: the first of the
     configuration."""
@@ -1088,6 +1163,11 @@ class BroadcastConditions(MeasurementConditions, total=False):
     """With bursts: the rate within a burst (100%). Default: as fast as the tester can send."""
     loss_tolerance: float
     """Loss ratio goal: share of a direction's frames that may be lost (RFC 2544: 0)."""
+    repetitions: int | str | Auto
+    """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
+    confidence interval of the median is narrower than a share of it; not for frame loss,
+    recovery and reset. Its settings with their defaults are
+    auto:width=1%,min=10,max=100,confidence=95%."""
     max_rate: AnyRate | None
     """Highest rate. Default: the media's maximum frame rate; if that is unknown, a search
     doubles its rate, and series and bursts need this option."""

@@ -35,7 +35,7 @@ from dutperf.results.charts import Chart
 from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics, without_number
 from dutperf.search.binary import HIGHEST
-from dutperf.setup.conditions import AtThroughput, Repetitions
+from dutperf.setup.conditions import AtThroughput
 from dutperf.setup.option import FIXED, Option
 from dutperf.statistics import sequential, stopping
 from dutperf.statistics.stopping import Stopped
@@ -48,7 +48,7 @@ HOPELESS = 8
 class SoakConditions(AtThroughput):
     """Conditions of a soak."""
 
-    repetitions: Annotated[Repetitions, FIXED] = 1
+    repetitions: Annotated[int, FIXED] = 1
     load_percent: Annotated[
         float,
         Field(gt=0, le=1000),

@@ -42,7 +42,7 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.points import LossAndDelays, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics
-from dutperf.setup.conditions import Conditions, Rate, Repetitions
+from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.option import FIXED, Option
 from dutperf.statistics.stopping import Stopped
 
@@ -53,7 +53,7 @@ WHOLE = 0.99
 class TrafficConditions(Conditions):
     """Conditions of traffic whose rate is changed by hand."""
 
-    repetitions: Annotated[Repetitions, FIXED] = 1
+    repetitions: Annotated[int, FIXED] = 1
     settle_s: Annotated[float, FIXED] = 0.0
     dut_patience_s: Annotated[float, FIXED] = 0.0
     loss_tolerance: Annotated[float, FIXED] = 0.0

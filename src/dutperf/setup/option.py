@@ -88,7 +88,8 @@ class Offered:
 def offered(model: type[BaseModel]) -> Iterator[Offered]:
     """The members of ``model`` that a user may choose, in the order of their declaration."""
     for name, field in model.model_fields.items():
-        yield from (Offered(name, field, mark) for mark in field.metadata if isinstance(mark, Option))
+        if not is_fixed(field):  # a type may bring an option along
+            yield from (Offered(name, field, mark) for mark in field.metadata if isinstance(mark, Option))
 
 
 def is_fixed(field: FieldInfo) -> bool:

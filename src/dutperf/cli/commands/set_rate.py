@@ -18,7 +18,7 @@ def set_rate(
     directory: options.Directory,
     rate: Annotated[
         str | None,
-        typer.Argument(metavar="[RATE]", help="New rate per direction: frames/s, or % of the media's maximum."),
+        typer.Argument(metavar="RATE", help="New rate per direction: frames/s, or % of the media's maximum."),
     ] = None,
     end: Annotated[bool, typer.Option("--end", help="End the traffic instead.")] = False,
 ) -> None:

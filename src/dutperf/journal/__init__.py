@@ -19,7 +19,16 @@ from dutperf.journal.events import (
     TrialEvent,
     WaitEvent,
 )
-from dutperf.journal.files import JOURNAL, JournalError, WriteError, claim, held, is_being_written, write_whole
+from dutperf.journal.files import (
+    JOURNAL,
+    JournalError,
+    WriteError,
+    claim,
+    held,
+    is_being_written,
+    journals_of,
+    write_whole,
+)
 from dutperf.journal.reader import end_of, is_complete, next_trial, of_kind, plan_of, read
 from dutperf.journal.resumed import ResumedJournal
 from dutperf.journal.writer import JournalWriter
@@ -48,6 +57,7 @@ __all__ = [
     "held",
     "is_being_written",
     "is_complete",
+    "journals_of",
     "next_trial",
     "of_kind",
     "plan_of",

@@ -23,6 +23,11 @@ class WriteError(JournalError):
     the run can be resumed from there."""
 
 
+def journals_of(directory: Path) -> list[Path]:
+    """The journals of the run or the suite in ``directory``."""
+    return [path for path in (directory / JOURNAL, *sorted(directory.glob(f"*/{JOURNAL}"))) if path.is_file()]
+
+
 def is_being_written(directory: Path) -> bool:
     """Whether a process is writing the journal in ``directory``; false without a journal."""
     try:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from dutperf.errors import DutperfError
-from dutperf.journal import JOURNAL, is_being_written
+from dutperf.journal import is_being_written, journals_of
 from dutperf.procedures import traffic
 from dutperf.procedures.bench import PlanError
 from dutperf.procedures.request import Request
@@ -97,8 +97,7 @@ def ask(directory: Path, request: Request, patience_s: float = PATIENCE_S) -> No
 
 def _taker_in(directory: Path) -> Path:
     """The directory of the measurement that takes requests."""
-    journals = (directory / JOURNAL, *sorted(directory.glob(f"*/{JOURNAL}")))
-    running = [path for path in journals if is_being_written(path.parent)]
+    running = [path for path in journals_of(directory) if is_being_written(path.parent)]
     if not running:
         raise RequestError(f"nothing is being measured in {directory}")
     for path in running:

@@ -25,7 +25,7 @@ import yaml
 from pydantic import ValidationError
 
 from dutperf.errors import first
-from dutperf.journal import JOURNAL, is_being_written
+from dutperf.journal import JOURNAL, is_being_written, journals_of
 from dutperf.procedures.request import Request
 from dutperf.results.summary import SUMMARY
 from dutperf.run import requests, resume
@@ -176,7 +176,7 @@ class Runs:
         try:
             request = Request.model_validate(asked)
         except ValidationError as error:
-            raise Refused(first(error)["msg"].removeprefix("Value error, ")) from None
+            raise Refused(first(error)["msg"]) from None
         try:
             requests.ask(run.directory, request)
         except RequestError as error:
@@ -250,8 +250,7 @@ def progress(directory: Path) -> dict[str, Any] | None:
 
 def journals(directory: Path) -> list[Path]:
     """The journals of the run or the suite, the latest last."""
-    found = [path for path in (directory / JOURNAL, *directory.glob(f"*/{JOURNAL}")) if path.is_file()]
-    return sorted(found, key=lambda path: path.stat().st_mtime)
+    return sorted(journals_of(directory), key=lambda path: path.stat().st_mtime)
 
 
 def _stat(path: Path) -> tuple[int, int, int] | None:

@@ -74,10 +74,11 @@ function draw() {
 function showProgress(now) {
     const place = `${now.procedure}, ${now.case}, repetition ${now.repetition} of ${now.repetitions}`;
     const load = one => one ? `${number(one.value)} ${one.unit}` : "-";
-    by("where").textContent = `${now.measurement === now.procedure ? "" : `${now.measurement}: `}${place}: trying ${load(now.load)} (passed ${load(now.passed)}, not ${load(now.not_passed)}); about ${now.trials_left} trials, ${number(now.remaining_s)} s left`;
+    const searching = `${now.measurement === now.procedure ? "" : `${now.measurement}: `}${place}: trying ${load(now.load)} (passed ${load(now.passed)}, not ${load(now.not_passed)}); about ${now.trials_left} trials, ${number(now.remaining_s)} s left`;
     const byHand = now.procedure === "traffic";
     if (by("by-hand")) by("by-hand").hidden = !byHand;
-    if (byHand) by("where").textContent = `${now.case}: part ${now.repetition} at ${load(now.load)} per direction, for at most ${number(now.remaining_s)} s`;
+    by("where").textContent = byHand
+        ? `${now.case}: part ${now.repetition} at ${load(now.load)} per direction, for at most ${number(now.remaining_s)} s` : searching;
     by("done").max = Math.max(1, now.trials_done + now.trials_left);
     by("done").value = now.trials_done;
     if (!now.trial) { before = null; return; }

@@ -199,12 +199,47 @@ def test_losses_are_what_the_dut_counted_during_the_trial(tmp_path: Path) -> Non
     }
 
 
-@pytest.mark.parametrize("line", ["forward queue", "forward queue -1", "left queue 5", "forward tail drop 5"])
+@pytest.mark.parametrize("line", ["forward queue", "left queue 5", "forward tail drop 5"])
 def test_what_a_dut_that_counts_may_not_say(line: str) -> None:
     count = dut.losses_of(with_commands(losses=f"echo {line}"))
     assert count is not None
     with pytest.raises(ConfigError, match=f"dut.commands.losses: '{line}' is not a direction, a cause and a number"):
         count()
+
+
+@pytest.mark.parametrize("number", ["-1", "1,234", "1.5", "2k", "1_000"])
+def test_a_loss_that_is_no_whole_number_is_an_error_that_quotes_it(number: str) -> None:
+    count = dut.losses_of(with_commands(losses=f"echo forward queue {number}"))
+    assert count is not None
+    with pytest.raises(ConfigError, match=f"dut.commands.losses: 'forward queue {number}': {number} is not a whole"):
+        count()
+
+
+def test_losses_are_told_once() -> None:
+    count = dut.losses_of(with_commands(losses="echo forward queue 1; echo forward queue 2"))
+    assert count is not None
+    with pytest.raises(ConfigError, match=r"dut\.commands\.losses: printed forward queue more than once"):
+        count()
+
+
+def test_a_vertical_tab_ends_no_line() -> None:
+    count = dut.losses_of(with_commands(losses="printf 'forward queue 5\\vforward queue 7\\n'"))
+    assert count is not None
+    with pytest.raises(ConfigError, match=r"dut\.commands\.losses"):
+        count()
+
+
+@pytest.mark.parametrize("after", ["forward queue 3\n", "reverse queue 9\n"])
+def test_a_counter_that_was_reset_in_the_trial_says_nothing(after: str, tmp_path: Path) -> None:
+    counters = tmp_path / "counters"
+    counters.write_text("forward queue 5\n")
+    count = dut.losses_of(with_commands(losses=["cat", str(counters)]))
+
+    def restart() -> TrialResult:
+        counters.write_text(after)
+        return RESULT
+
+    assert dut.losses_during(count, restart) == RESULT
 
 
 def test_a_dut_that_restarts_cannot_be_asked_for_its_losses(tmp_path: Path) -> None:
@@ -263,12 +298,47 @@ COUNTS: list[tuple[str, int]] = [
     ("echo 'conntrack v1.4.7 (conntrack-tools): 12 flow entries have been shown.'", 12),
     ("echo 'table-2 of fw1.3: 7/100'", 7),
     ("echo There are 0.", 0),
+    ("printf '2048\\r\\n'", 2048),
+    ("""echo '{"current":12,"max":100}'""", 12),
+    ("echo since 2026-01-02 12:00; echo connections: 12", 12),
+]
+NOT_COUNTS = [
+    "2,048",
+    "0,999",
+    "2.048",
+    "2.048 of 4096",
+    "1.5e3",
+    "2 048 flows",
+    "2\u00a0048",
+    "2\u202f048",
+    "2'048",
+    "2_048",
+    "2k",
+    "0x800",
+    "-5 of 100",
+    "connections 2,048",
+    "since 2026-01-02: 5",
+    "12:00:05 5",
+    "connections 5\nconnections 6",
 ]
 
 
 @pytest.mark.parametrize(("command", "count"), COUNTS)
 def test_the_first_whole_number_is_the_count_of_connections(command: str, count: int) -> None:
     assert dut.Connections(with_commands(count_connections=command)).count_connections() == count
+
+
+@pytest.mark.parametrize("printed", NOT_COUNTS)
+def test_a_count_that_is_not_understood_is_an_error_that_quotes_it(printed: str) -> None:
+    with pytest.raises(ConfigError, match=r"^dut\.commands\.count_connections: ") as caught:
+        dut.count_in(printed)
+    assert all(word in str(caught.value) for word in printed.split()[-1:])
+
+
+@pytest.mark.parametrize("line", ["early_drop 1,234", "early_drop: 1.5", "early_drop=-3", "early_drop 1\nearly_drop 2"])
+def test_a_statistic_that_is_not_understood_is_an_error(line: str) -> None:
+    with pytest.raises(ConfigError, match=r"^dut\.commands\.count_connections: .*early_drop"):
+        dut.statistics_in(f"connections 5\n{line}")
 
 
 @given(st.integers(0, 2**64), st.dictionaries(st.from_regex(r"[a-z_]{1,12}", fullmatch=True), st.integers(0, 2**64)))
@@ -299,6 +369,42 @@ def test_connections_are_cleared_by_the_command_and_timed() -> None:
     assert 0.3 <= cleared_s < 20
     told = dut.Connections(with_commands(clear_connections="echo deletion_s 0.012500")).clear_connections()
     assert told == 0.0125
+
+
+@pytest.mark.parametrize(
+    "printed",
+    ["deletion_s 0.25\\r\\n", "  deletion_s\\t0.25  ", "deletion_s 2.5e-1", "deletion_s: .25", "5%%\\rdeletion_s=0.25"],
+)
+def test_a_deletion_s_time_is_read_however_it_is_written(printed: str) -> None:
+    assert dut.Connections(with_commands(clear_connections=f"printf '{printed}'")).clear_connections() == 0.25
+
+
+def test_a_deletion_s_time_is_found_behind_any_output() -> None:
+    told = with_commands(clear_connections="seq 300000; echo deletion_s 0.25")
+    assert dut.Connections(told).clear_connections() == 0.25
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "deletion_s 0,25",
+        "deletion_s 250ms",
+        "deletion_s 0.25 s",
+        "deletion_s",
+        "deletion_s -1",
+        "deletion_s nan",
+        "deletion_s 1e999",
+        "Deletion_s 0.25",
+        "\ufeffdeletion_s 0.25",
+        "took deletion_s 0.25",
+        "deletion_s 1; deletion_s 2",
+    ],
+)
+def test_a_deletion_s_time_that_is_not_understood_is_an_error_that_quotes_it(line: str) -> None:
+    command = "printf '%s\\n' " + " ".join(f"'{one}'" for one in line.split("; "))
+    with pytest.raises(ConfigError, match=r"^dut\.commands\.clear_connections: ") as caught:
+        dut.Connections(with_commands(clear_connections=command)).clear_connections()
+    assert line in str(caught.value)
 
 
 def test_a_command_that_cannot_clear_is_named() -> None:

@@ -9,7 +9,6 @@ command. They do not concern the test traffic.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import tempfile
@@ -22,20 +21,21 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dutperf.lab.signals import defer_signals
 from dutperf.model import Direction, TrialResult, shown_directions
+from dutperf.setup import printed
 from dutperf.setup.configuration import Command, ConfigError, Dut, DutCommands
 
 if TYPE_CHECKING:
     from dutperf.lab.refdut import RefDut
 
 KEPT_CHARACTERS = 1_000_000
-"""Of a command's output, from its beginning."""
+"""Of a state, from its beginning."""
 
 ByCause = dict[Direction, dict[str, int]]
 """Frames that a DUT has counted as lost, by direction and cause."""
 COUNTED = "connections"
 """Name that a line of the command ``count_connections`` may give the count itself."""
-_WHOLE_NUMBER = re.compile(r"(?<![\w.-])\d+(?!\w|\.\d)")
-_DELETION = re.compile(r"^deletion_s (\d+(?:\.\d+)?)$", re.MULTILINE)
+DELETION = "deletion_s"
+"""Name of the line in which ``clear_connections`` may tell its time."""
 Answer = TypeVar("Answer")
 CountLosses = Callable[[], ByCause | None]
 """None: the DUT does not answer now."""
@@ -82,7 +82,7 @@ def filtered(dut: Dut, filters: int | None) -> Iterator[Dut]:
         return run(command, "filters", time_limit_s, {FILTERS: str(number)})
 
     try:
-        lines = [line.strip() for line in install(filters).splitlines() if line.strip()]
+        lines = printed.lines(install(filters))
         yield dut.model_copy(update={"filters": lines}) if lines else dut
     except BaseException:
         with suppress(ConfigError), defer_signals():
@@ -94,7 +94,9 @@ def filtered(dut: Dut, filters: int | None) -> Iterator[Dut]:
 
 def state_of(dut: Dut) -> Callable[[], str] | None:
     """Reads the DUT's state; None where the configuration has no command for it."""
-    return None if dut.commands is None or dut.commands.state is None else lambda: _run_if_any(dut, "state")
+    if dut.commands is None or dut.commands.state is None:
+        return None
+    return lambda: _run_if_any(dut, "state")[:KEPT_CHARACTERS]
 
 
 def reset_of(dut: Dut) -> Callable[[], RunningCommand] | None:
@@ -144,8 +146,11 @@ class Connections:
                 "is missing: without it the connections of the DUT cannot be deleted before a trial",
                 "dut.commands.clear_connections",
             )
-        told = _DELETION.search(run(command, "clear_connections", self._time_limit_s))
-        return time.monotonic() - began_s if told is None else float(told[1])
+        output = run(command, "clear_connections", self._time_limit_s)
+        ended_s = time.monotonic()
+        with _naming("clear_connections"):
+            told_s = printed.seconds(output, DELETION)
+        return ended_s - began_s if told_s is None else told_s
 
     def count_connections(self) -> int | None:
         """How many there are; None: the DUT cannot tell."""
@@ -190,18 +195,35 @@ def count_in(output: str) -> int:
     """The number of connections in the output of the command ``count_connections``.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is none, or it is not understood.
     """
-    found = _WHOLE_NUMBER.search(output)
-    if found is None:
-        raise ConfigError(f"printed no number of connections; {_last_line(output)}", "dut.commands.count_connections")
-    return int(found.group())
+    with _naming("count_connections"):
+        return printed.count(output, COUNTED)
 
 
 def statistics_in(output: str) -> dict[str, int]:
-    """What that output tells besides, in lines of a name and a number."""
-    lines = [line.split() for line in output.splitlines()]
-    return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdecimal() and line[0] != COUNTED}
+    """What that output tells besides, in lines of a name and a number.
+
+    Raises:
+        ConfigError: a number is not understood, or a name is there twice.
+    """
+    statistics: dict[str, int] = {}
+    with _naming("count_connections"):
+        for name, number in printed.named_numbers(output):
+            if name in statistics:
+                raise ValueError(f"printed {name} more than once")
+            statistics[name] = number
+    statistics.pop(COUNTED, None)
+    return statistics
+
+
+@contextmanager
+def _naming(command: str) -> Iterator[None]:
+    """Within, a ValueError is about what ``command`` printed."""
+    try:
+        yield
+    except ValueError as error:
+        raise ConfigError(str(error), f"dut.commands.{command}") from None
 
 
 def losses_of(dut: Dut) -> CountLosses | None:
@@ -220,20 +242,26 @@ def losses_of(dut: Dut) -> CountLosses | None:
 
 
 def losses_during(count: CountLosses | None, run: Callable[[], TrialResult]) -> TrialResult:
-    """The result of ``run``, with the DUT's own loss counts during the trial, where it has any."""
+    """The result of ``run``, with the DUT's own loss counts during the trial, where it has any. A counter
+    that went back was reset meanwhile: then nobody knows what the DUT lost."""
     before = None if count is None else count()
     result = run()
     after = None if count is None else count()
     if before is None or after is None:
         return result
     lost = {
-        way: {cause: number - before.get(way, {}).get(cause, 0) for cause, number in causes.items()}
-        for way, causes in after.items()
+        way: {
+            cause: after.get(way, {}).get(cause, 0) - before.get(way, {}).get(cause, 0)
+            for cause in {**before.get(way, {}), **after.get(way, {})}
+        }
+        for way in {**before, **after}
     }
+    if any(number < 0 for causes in lost.values() for number in causes.values()):
+        return result
     return result.model_copy(
         update={
             "dut_losses": {
-                way: {cause: number for cause, number in causes.items() if number > 0} for way, causes in lost.items()
+                way: {cause: number for cause, number in causes.items() if number} for way, causes in lost.items()
             }
         }
     )
@@ -269,14 +297,16 @@ class _Counter:
 
 def _losses_in(output: str) -> ByCause:
     losses: ByCause = {}
-    for line in output.splitlines():
-        match line.split():
-            case [direction, cause, number] if _is_direction(direction) and number.isdecimal():
-                losses.setdefault(Direction(direction), {})[cause] = int(number)
-            case []:
-                pass
-            case _:
-                raise ConfigError(f"'{line}' is not a direction, a cause and a number", "dut.commands.losses")
+    with _naming("losses"):
+        for line in printed.lines(output):
+            match line.split():
+                case [direction, cause, number] if _is_direction(direction):
+                    causes = losses.setdefault(Direction(direction), {})
+                    if cause in causes:
+                        raise ValueError(f"printed {direction} {cause} more than once")
+                    causes[cause] = printed.whole(number, line)
+                case _:
+                    raise ValueError(f"'{line}' is not a direction, a cause and a number")
     return {direction: losses.get(direction, {}) for direction in shown_directions(losses)}
 
 
@@ -349,8 +379,8 @@ class RunningCommand:
         output = self._output.read().decode(errors="replace")
         self._output.close()
         if self._process.returncode:
-            raise ConfigError(f"{_exit_text(self._process.returncode)}; {_last_line(output)}", self._key)
-        return output[:KEPT_CHARACTERS]
+            raise ConfigError(f"{_exit_text(self._process.returncode)}; {printed.last_line(output)}", self._key)
+        return output
 
     def kill(self) -> None:
         """End it, and all that it started."""
@@ -388,8 +418,3 @@ def _tear_down(dut: Dut) -> None:
 
 def _exit_text(status: int) -> str:
     return f"ended with status {status}" if status > 0 else f"was ended by {signal.Signals(-status).name}"
-
-
-def _last_line(output: str) -> str:
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return f"last output: {lines[-1]}" if lines else "no output"

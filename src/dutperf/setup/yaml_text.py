@@ -13,6 +13,11 @@ Location = tuple[str | int, ...]
 """Path of a key: ``("left", "ipv6")``."""
 
 
+_INVISIBLE_BREAK = re.compile("[\x85\u2028\u2029]")
+"""Ends a line for YAML 1.1 and this reader, not for YAML 1.2 nor for an editor: what stands behind one in a
+comment would be a key."""
+
+
 class YamlError(ValueError):
     """The text cannot be used as YAML. ``key`` is the path of the key (empty: the whole text), ``line``
     its line, from 1."""
@@ -29,6 +34,13 @@ def read(text: str) -> tuple[object, Mapping[Location, int]]:
     Raises:
         YamlError: not valid YAML, nested too deeply, or a duplicate key.
     """
+    for number, line in enumerate(text.split("\n"), start=1):
+        if found := _INVISIBLE_BREAK.search(line):
+            raise YamlError(
+                f"'{line.strip()}' has the character U+{ord(found[0]):04X}, which YAML takes for the end of a line;"
+                " remove it",
+                line=number,
+            )
     try:
         node = yaml.compose(text, Loader=_Loader)
         return yaml.load(text, Loader=_Loader), {} if node is None else dict(_lines(node, ()))

@@ -84,6 +84,13 @@ ACCEPTED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]]]] = [
         [("left.source_port", {"mode": "fixed", "min": 7, "max": 7}), ("right.networks", 256)],
     ),
     ("translated one way", SIIT, [("left.seen_as", None)]),
+    ("static NAT44 1:1", ROUTER, [("left.seen_as", "198.19.0.9"), ("right.seen_as", "198.18.0.9")]),
+    ("NAT to the DUT's own address", ROUTER, [("right.seen_as", "198.18.0.1")]),
+    (
+        "link-local addresses on a cable",
+        SIIT,
+        [("left.gateway6", None), ("right.gateway4", None), ("right.gateway6", None), ("left.ipv6", "fe80::2/64")],
+    ),
     ("a virtual device", ROUTER, [("left.port", "vdev:net_tap0,iface=x")]),
     (
         "a switch's sockets",
@@ -137,7 +144,67 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
         "is missing: the other side needs an IPv4 address",
     ),
     ("seen as the wrong version", SIIT, [("left.seen_as", "2001:2::9")], "left.seen_as", "is not an IPv4 address"),
-    ("seen as in a router", ROUTER, [("left.seen_as", "198.18.0.9")], "left.seen_as", "has no effect"),
+    ("seen as in a router", ROUTER, [("left.seen_as", "198.18.0.2")], "left.seen_as", "the tester's own address"),
+    ("seen as the sender", ROUTER, [("left.seen_as", "198.19.0.2")], "left.seen_as", "the tester's own address"),
+    ("NAT44 seen as IPv6", ROUTER, [("left.seen_as", "2001:2::9")], "left.seen_as", "is not an IPv4 address"),
+    *(
+        (f"seen as {address}", base, [(f"{side}.seen_as", address)], f"{side}.seen_as", text)
+        for base, side, address, text in (
+            (ROUTER, "left", "127.0.0.1", "127.0.0.1 is a loopback address"),
+            (SIIT, "left", "127.0.0.1", "127.0.0.1 is a loopback address"),
+            (SIIT, "left", "0.0.0.0", "0.0.0.0 means no host"),
+            (SIIT, "left", "0.1.2.3", "0.1.2.3 means no host"),
+            (SIIT, "left", "224.0.0.5", "224.0.0.5 is a multicast address"),
+            (SIIT, "left", "255.255.255.255", "255.255.255.255 is the broadcast address"),
+            (SIIT, "left", "198.19.0.255", "198.19.0.255 is the broadcast address of 198.19.0.0/24"),
+            (SIIT, "left", "198.19.0.0", "198.19.0.0 is the address of the network 198.19.0.0/24"),
+            (SIIT, "left", "169.254.7.7", "169.254.7.7 is a link-local address"),
+            (SIIT, "left", "198.19.0.2", "the tester's own address"),
+            (SIIT, "right", "::", ":: means no host"),
+            (SIIT, "right", "::1", "::1 is a loopback address"),
+            (SIIT, "right", "ff02::1", "ff02::1 is a multicast address"),
+            (SIIT, "right", "fe80::2", "fe80::2 is a link-local address"),
+            (SIIT, "right", "::ffff:198.19.0.2", "is an IPv4-mapped address"),
+            (SIIT, "right", "2001:2::", "2001:2:: is the address of all routers in 2001:2::/64"),
+        )
+    ),
+    (
+        "a link-local address behind a router",
+        SIIT,
+        [("left.ipv6", "fe80::2/64")],
+        "left.ipv6",
+        "is a link-local address",
+    ),
+    (
+        "IPv4's link-local",
+        ROUTER,
+        [("left.ipv4", "169.254.1.2/16"), ("left.gateway4", "169.254.1.1")],
+        "left.ipv4",
+        "link-local",
+    ),
+    ("this network", ROUTER, [("left.ipv4", "0.0.0.2/24"), ("left.gateway4", "0.0.0.1")], "left.ipv4", "means no host"),
+    ("all routers of a network", SIIT, [("left.ipv6", "2001:2::/64")], "left.ipv6", "of all routers in 2001:2::/64"),
+    (
+        "a gateway that is a broadcast address",
+        ROUTER,
+        [("left.gateway4", "198.18.0.255")],
+        "left.gateway4",
+        "198.18.0.255 is the broadcast",
+    ),
+    (
+        "a gateway that is a network",
+        ROUTER,
+        [("left.gateway4", "198.18.0.0")],
+        "left.gateway4",
+        "is the address of the network",
+    ),
+    (
+        "a gateway that is the other port",
+        ROUTER,
+        [("left.ipv4", "198.18.0.2/15"), ("right.ipv4", "198.19.0.2/15"), ("left.gateway4", "198.19.0.2")],
+        "left.gateway4",
+        "198.19.0.2 is the tester's own address (right)",
+    ),
     ("seen as nonsense", SIIT, [("left.seen_as", "198.18.0.256")], "left.seen_as", "198.18.0.256"),
     ("no prefix length", SIIT, [("left.ipv6", "2001:2::2")], "left.ipv6", "needs a prefix length"),
     ("bad address", SIIT, [("right.ipv4", "198.19.0.300/24")], "right.ipv4", "198.19.0.300/24"),
@@ -284,6 +351,14 @@ YAML_REFUSED = [
     ("a list", "- 1\n", "f.yaml: a configuration is a mapping"),
     ("a text", "hello", "f.yaml: a configuration is a mapping"),
     ("an unknown tag", "left: !!python/object:os.system {}", "is not valid YAML"),
+    *(
+        (
+            f"a line that only YAML ends, by U+{ord(end):04X}",
+            f"# 1 G{end}media_mbps: 10\n",
+            f"U+{ord(end):04X}, which YAML",
+        )
+        for end in "\x85\u2028\u2029"
+    ),
     ("endless", "left: &a [*a]", "f.yaml: is nested too deeply"),
     ("a key that is a list", "[1, 2]: 3\n", "f.yaml"),
 ]

@@ -13,10 +13,45 @@ from dutperf.cli import app
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import Conditions, Foreground
 from dutperf.siitperf import convert, setup
-from dutperf.siitperf.configuration import parse
-from siitperf_files import MACS, ROUTER, TRANSLATOR, with_lines
+from dutperf.siitperf.configuration import InputError, parse
+from siitperf_files import ENUMERATED, MACS, ROUTER, TRANSLATOR, with_lines
 from siitperf_plans import VETHS, WITH_CORES, plan
 
+SAMPLE = (
+    MACS
+    + """\
+IP-L-Vers 6 # Left Sender's IP version for foreground traffic
+IP-R-Vers 4 # Right Sender's IP version for foreground traffic
+IPv6-L-Real 2001:2:0:0::2
+IPv6-L-Virt :: # currently not used
+IPv6-R-Real 2001:2:0:8000::2
+IPv6-R-Virt 2001:2:0:1000::2
+IPv4-L-Real 0.0.0.0 # currently unused
+IPv4-L-Virt 198.18.0.2
+IPv4-R-Real 198.19.0.2
+IPv4-R-Virt 0.0.0.0 # currently unused
+Forward 1
+Reverse 1
+Promisc 0
+Num-L-Nets 1
+Num-R-Nets 1
+MEM-Channels 2
+"""
+)
+"""As siitperf's README shows it."""
+NAT44 = with_lines(
+    SAMPLE,
+    "IP-L-Vers 4",
+    "IPv4-L-Real 198.18.0.2",
+    "IPv6-L-Real ::",
+    "IPv6-R-Real ::",
+    "IPv4-L-Virt 0.0.0.0",
+    "IPv6-R-Virt ::",
+    "Stateful 1",
+    "Responder-ports 3",
+    *ENUMERATED["Fwd"],
+)
+NAT64 = with_lines(NAT44, "IP-L-Vers 6", "IPv4-L-Real 0.0.0.0", "IPv6-L-Real 2001:2::2", "IPv6-R-Virt 64:ff9b::c613:2")
 VARYING = "IP-R-var 2\nIP-R-min 5\nIP-R-max 0xff\nIPv4-R-offset 1\nIPv6-R-offset 8\n"
 CONVERTED: list[tuple[str, str, str]] = [
     ("translator", TRANSLATOR, "84 1000 1 100 2 2"),
@@ -30,6 +65,9 @@ CONVERTED: list[tuple[str, str, str]] = [
     ),
     ("varying addresses", TRANSLATOR + VARYING, "84 1000 1 100 2 2"),
     ("one direction", TRANSLATOR + "Forward 0\n", "84 1000 1 100 2 2"),
+    ("siitperf's sample", SAMPLE, "84 1000 1 100 2 2"),
+    ("siitperf's sample with background", SAMPLE, "84 1000 1 100 2 1"),
+    ("one direction of the sample", with_lines(SAMPLE, "Reverse 0", "IPv4-L-Virt 0.0.0.0"), "84 1000 1 100 2 2"),
 ]
 
 
@@ -50,6 +88,22 @@ def test_a_converted_file_is_the_same_trial(text: str, words: str) -> None:
     ipv4_alone = settings["IP-L-Vers"] == 4 and n == m
     assert traffic.make_trial(ours, chosen, size - 20 if ipv4_alone else size, rate, 1) == planned.trial
     assert traffic.open_request(ours, 1518) == traffic.open_request(planned.setup, 1518)
+
+
+@pytest.mark.parametrize("sample", [NAT44, NAT64, with_lines(NAT44, "Forward 0", "Reverse 0")])
+def test_stateful_samples_with_placeholders_are_the_same_connections(sample: str) -> None:
+    settings = parse(sample)
+    planned = plan(words="84 1000 1 100 2 2 1000 1000 1000 100 2000", settings=settings)
+    ours = configuration.parse_yaml(convert.text(settings, VETHS), "converted")
+    assert ours.stateful == planned.setup.stateful
+    assert ours.sides() == planned.setup.sides()
+
+
+def test_what_the_next_command_would_refuse_is_not_written() -> None:
+    with pytest.raises(InputError, match=r"IPv4-R-Real: 198\.19\.0\.2 is already the address of left"):
+        convert.text(parse(with_lines(ROUTER, "IPv4-L-Real 198.19.0.2")), replace(VETHS, ports=None))
+    with pytest.raises(InputError, match=r"IPvx-L-Virt: 127\.0\.0\.1 is a loopback address"):
+        convert.text(parse(with_lines(SAMPLE, "IPv4-L-Virt 127.0.0.1")), VETHS)
 
 
 def test_what_has_no_counterpart_stands_in_a_comment() -> None:

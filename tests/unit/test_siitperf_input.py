@@ -159,13 +159,18 @@ LINES: list[tuple[str, str, str, str]] = [
     ),
     ("no value", "Promisc", "siitperf.conf, line 20", "cannot be read: 'Promisc'"),
     ("a value in a comment", "Promisc # 1", "siitperf.conf, line 20", "cannot be read: 'Promisc # 1'"),
-    ("two values", "Promisc 1 1", "siitperf.conf, line 20", "cannot be read: 'Promisc 1 1'"),
     ("an equals sign", "Promisc=1", "siitperf.conf, line 20", "cannot be read: 'Promisc=1'"),
     (
-        "twice, with different values",
-        "Promisc 0\nPromisc 1",
-        "Promisc",
-        "is given twice, with different values (siitperf.conf, line 21)",
+        "a placeholder that is used",
+        "IPv4-R-Real 0.0.0.0",
+        "IPv4-R-Real",
+        "is 0.0.0.0, which is not the address of a host",
+    ),
+    (
+        "a placeholder through a translator",
+        "IPv6-R-Virt ::",
+        "IPv6-R-Virt",
+        "is ::, which is not the address of a host",
     ),
     ("no direction", "Forward 0\nReverse 0", "Forward", "is 0, and Reverse as well"),
     (
@@ -175,7 +180,12 @@ LINES: list[tuple[str, str, str, str]] = [
         "is 500, greater than Fwd-sport-max, 400",
     ),
     ("ports beyond the default", "Rev-dport-min 50000", "Rev-dport-min", "is 50000, greater than Rev-dport-max, 49151"),
-    ("address bits upside down", "IP-L-min 0x10\nIP-L-max 15", "IP-L-min", "is 16, greater than IP-L-max, 15"),
+    (
+        "address bits upside down",
+        "IP-L-var 1\nIP-L-min 0x10\nIP-L-max 15\nIPv4-L-offset 2\nIPv6-L-offset 14",
+        "IP-L-min",
+        "is 16, greater than IP-L-max, 15",
+    ),
     (
         "varying, in many networks",
         "Num-R-Nets 2\nIP-L-var 1\nIP-L-min 0\nIP-L-max 9\nIPv4-L-offset 2\nIPv6-L-offset 14",
@@ -198,6 +208,74 @@ def test_comments_blanks_tabs_and_an_older_name() -> None:
         TRANSLATOR + "\t Num-L-Nets\t7# seven\r\n#Num-R-Nets 9\n   # nothing\nResponder-ports 2\nPromisc 1\nPromisc 1\n"
     )
     assert (settings["Num-L-Nets"], settings["Num-R-Nets"], settings["Responder-tuples"]) == (7, 1, 2)
+
+
+DOUBTED = [
+    (
+        "Promisc 0 1",
+        "Promisc",
+        0,
+        "siitperf.conf, line 1: Promisc has words behind its value, without #; they are ignored",
+    ),
+    (
+        "IPv4-R-Real 198.19.0.2 // right",
+        "IPv4-R-Real",
+        IPv4Address("198.19.0.2"),
+        "IPv4-R-Real has words behind its value",
+    ),
+    (
+        "Promisc 0\nPromisc 1",
+        "Promisc",
+        1,
+        "siitperf.conf, line 2: Promisc is given twice, with different values; the last",
+    ),
+    (
+        "MAC-L-DUT 2:0:0:0:0:A",
+        "MAC-L-DUT",
+        "02:00:00:00:00:0a",
+        "line 1: MAC-L-DUT is short of digits; it is read as 02:00",
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "key", "value", "warning"), DOUBTED)
+def test_what_may_not_be_meant_is_read_as_siitperf_does_with_a_warning(
+    lines: str, key: str, value: Any, warning: str
+) -> None:
+    settings = parse(f"{lines}\n{TRANSLATOR}")
+    assert settings[key] == value
+    [remark] = settings.remarks
+    assert warning in remark
+    assert f"Warning: {remark}" in plan(settings=settings).remarks
+    assert parse(TRANSLATOR + TRANSLATOR).remarks == ()
+
+
+@pytest.mark.parametrize("end", ["\v", "\f", "\x1c", "\x85", "\u2028", "\u2029", "\r"])
+def test_only_lf_ends_a_line(end: str, tmp_path: Path) -> None:
+    file = tmp_path / "siitperf.conf"
+    file.write_bytes(f"{TRANSLATOR}# some note{end}Reverse 0\n".encode())
+    assert configuration.load(file).active() == ("Forward", "Reverse")
+
+
+UNUSED = [
+    ("ranges of ports that do not vary", "Fwd-var-sport 0\nFwd-sport-min 500\nFwd-sport-max 400"),
+    ("ranges of a direction that is off", "Reverse 0\nRev-sport-min 500\nRev-sport-max 400"),
+    ("addresses that do not vary", "IP-L-min 0x10\nIP-L-max 15"),
+    ("placeholders", "IPv4-L-Real 0.0.0.0\nIPv6-L-Virt ::\nIPv4-R-Virt 0.0.0.0\nIPv6-R-Real ::"),
+    ("addresses that no host has", "IPv4-L-Real 127.0.0.1\nIPv6-L-Virt ff02::1\nIPv4-R-Virt 255.255.255.255"),
+    ("the address of a direction that is off", "Reverse 0\nIPv4-L-Virt 0.0.0.0"),
+]
+
+
+@pytest.mark.parametrize("lines", [row[1] for row in UNUSED], ids=[row[0] for row in UNUSED])
+def test_given_is_not_used(lines: str) -> None:
+    settings = parse(with_lines(TRANSLATOR, *lines.split("\n")))
+    planned = plan(settings=settings)
+    assert planned.trial.forward is not None
+    assert planned.trial.forward.foreground == plan().trial.forward.foreground
+    addresses = [address for side in planned.setup.sides().values() for address in (side.ipv4, side.ipv6, side.seen_as)]
+    written = {line.split()[1] for line in lines.split("\n")}
+    assert not written & {str(getattr(address, "ip", address)) for address in addresses}
 
 
 def test_both_directions_may_be_off_in_stateful_tests() -> None:

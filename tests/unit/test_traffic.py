@@ -30,6 +30,7 @@ SIIT_MIRRORED = parse(
     "test",
 )
 IPV4 = parse({"left": LEFT4, "right": RIGHT4}, "test")
+STATIC_NAT44 = parse({"left": LEFT4, "right": RIGHT4 | {"seen_as": "198.18.0.9"}}, "test")
 IPV4_BOTH = parse({"left": LEFT6 | LEFT4, "right": RIGHT6 | RIGHT4}, "test")
 IPV6 = parse({"left": LEFT6, "right": RIGHT6}, "test")
 
@@ -54,6 +55,7 @@ FRAMES: list[tuple[str, Setup, Conditions, Any, Any, Any, Any]] = [
     ("SIIT", SIIT, ALL, (6, 128, L6, "2001:2:0:1000::2"), (4, 108, R4, "198.18.0.2"), None, None),
     ("SIIT with background", SIIT, MIXED, (6, 128, L6, "2001:2:0:1000::2"), (4, 108, R4, "198.18.0.2"), *NATIVE6),
     ("SIIT mirrored", SIIT_MIRRORED, ALL, (4, 108, L4, "198.19.0.2"), (6, 128, R6, "2001:2:0:1000::2"), None, None),
+    ("static NAT44", STATIC_NAT44, ALL, (4, 128, L4, "198.18.0.9"), (4, 128, R4, L4), None, None),
     ("IPv4 router", IPV4, ALL, (4, 128, L4, R4), (4, 128, R4, L4), None, None),
     ("IPv4 router with background", IPV4_BOTH, MIXED, (4, 108, L4, R4), (4, 108, R4, L4), *NATIVE6),
     ("IPv4 router, background only", IPV4_BOTH, NATIVE, (4, 108, L4, R4), (4, 108, R4, L4), *NATIVE6),

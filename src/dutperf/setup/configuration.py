@@ -45,7 +45,7 @@ from dutperf.model import (
     to_json,
 )
 from dutperf.model.value import Port16
-from dutperf.setup import frame_file, path_texts, yaml_text
+from dutperf.setup import frame_file, host_address, path_texts, yaml_text
 from dutperf.setup.size_mix import SizeMix
 from dutperf.setup.yaml_text import Location, YamlError, path_of
 
@@ -185,7 +185,8 @@ class Side(Value):
     address in each of them (IEEE 802.1Q). None: without a tag."""
     mac: Mac | None = None
     seen_as: Annotated[Address, BeforeValidator(lambda text: ip_address(text))] | None = None
-    """How the other sides address this one through the translator."""
+    """How the other sides address this one through the DUT, where that translates: between IP versions, or
+    within one (static NAT)."""
     receive_ring: Annotated[int, Field(ge=8, le=65536)] | None = None
     """Size of the receive ring, in frames."""
     frame: Annotated[str, Field(min_length=1)] | None = None
@@ -603,17 +604,13 @@ def _check_addresses(location: Location, side: Side) -> None:
         )
     for version in (4, 6):
         own = side.address(version)
-        if own is not None and not _names_a_host(own):
-            raise _Invalid((*location, f"ipv{version}"), f"{own.ip} is not a valid host address")
-
-
-def _names_a_host(own: Interface) -> bool:
-    ip, network = own.ip, own.network
-    special = ip.is_multicast or ip.is_unspecified or ip.is_loopback
-    reserved = (
-        network.version == 4 and network.prefixlen < 31 and ip in (network.network_address, network.broadcast_address)
-    )
-    return not special and not reserved
+        if own is None:
+            continue
+        reason = host_address.fault_of(own)
+        if reason is None and version == side.version and own.ip.is_link_local and side.has_gateway:
+            reason = "is a link-local address, and no router forwards its frames"
+        if reason is not None:
+            raise _Invalid((*location, f"ipv{version}"), f"{own.ip} is not a valid host address: it {reason}")
 
 
 def _check_gateways(location: Location, side: Side) -> None:
@@ -641,6 +638,9 @@ def _check_gateway(location: Location, gateway: Address, own: Interface | None) 
         raise _Invalid(location, f"{gateway} is the tester's own address ({family}); the gateway is the DUT's")
     if gateway not in own.network and not gateway.is_link_local:
         raise _Invalid(location, f"{gateway} is not in {own.network}, the network of {family}")
+    reason = host_address.fault_in(gateway, own.network) if gateway.version == 4 else host_address.fault(gateway)
+    if reason is not None:
+        raise _Invalid(location, f"{gateway} {reason}; the gateway is the DUT's address")
 
 
 def _check_ports(setup: Setup, within: Location) -> None:
@@ -672,6 +672,12 @@ def _check_between(setup: Setup, within: Location) -> None:
             own = side.address(version)
             if own is not None and (other := seen.setdefault(own.ip, name)) != name:
                 raise _Invalid((*within, name, f"ipv{version}"), f"{own.ip} is already the address of {other}")
+        for name, side in sides.items():
+            if (gateway := side.gateway(version)) in seen:
+                raise _Invalid(
+                    (*within, name, f"gateway{version}"),
+                    f"{gateway} is the tester's own address ({seen[gateway]}); the gateway is the DUT's",
+                )
     with_gateway = [name for name, side in sides.items() if side.has_gateway]
     without = [name for name in sides if name not in with_gateway]
     if with_gateway and without:
@@ -688,15 +694,30 @@ def missing_seen_as(other: Side) -> str:
 
 
 def _check_seen_as(port: Location, side: Side, senders: Iterable[Side]) -> None:
-    location = (*port, "seen_as")
+    """A translator between IP versions needs such an address on one side at least, NAT within a version may
+    have one."""
+    location, senders = (*port, "seen_as"), list(senders)
     other = next((one for one in senders if one.version != side.version), None)
-    if other is None:
-        if side.seen_as is not None:
-            raise _Invalid(location, f"has no effect where both sides have IPv{side.version}; leave it out")
-    elif side.seen_as is None and other.seen_as is None:
-        raise _Invalid(location, missing_seen_as(other))
-    elif side.seen_as is not None and side.seen_as.version != other.version:
-        raise _Invalid(
-            location,
-            f"{side.seen_as} is not an IPv{other.version} address, but the other side sends IPv{other.version}",
-        )
+    if side.seen_as is None:
+        if other is not None and other.seen_as is None:
+            raise _Invalid(location, missing_seen_as(other))
+        return
+    sent = side.version if other is None else other.version
+    if not senders:
+        raise _Invalid(location, "has no effect: no path leads to this side; leave it out")
+    if side.seen_as.version != sent:
+        raise _Invalid(location, f"{side.seen_as} is not an IPv{sent} address, but the other side sends IPv{sent}")
+    on_links = [own for one in (side, *senders) if one.version == sent and (own := one.address(sent)) is not None]
+    if (reason := _no_translation(side.seen_as, on_links, routed=side.has_gateway)) is not None:
+        raise _Invalid(location, f"{side.seen_as} {reason}")
+
+
+def _no_translation(address: Address, on_links: Iterable[Interface], *, routed: bool) -> str | None:
+    """Why no DUT translates an address for one of the tester's ports; None: it can. ``on_links``: the tester's
+    own addresses of the version."""
+    if address in [own.ip for own in on_links]:
+        return "is the tester's own address: leave it out where nothing is translated"
+    if routed and address.is_link_local:
+        return "is a link-local address, and no router forwards its frames"
+    reasons = (host_address.fault_in(address, own.network) for own in on_links)
+    return next((reason for reason in reasons if reason is not None), None)

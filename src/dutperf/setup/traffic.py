@@ -365,12 +365,18 @@ def _refused(setup: Setup, sender: Side, error: FrameError) -> ParameterError | 
     return described_traffic.refused(error, None if sender.frame is None else _key_of(setup, sender))
 
 
+def _destination(receiver: Side, version: int) -> IPv4Address | IPv6Address | None:
+    """Where frames of an IP version are sent to reach a side: its own address, through a DUT that translates
+    it its ``seen_as`` address. None: it has none of that version."""
+    if receiver.seen_as is not None and receiver.seen_as.version == version:
+        return receiver.seen_as
+    own = receiver.address(version)
+    return None if own is None else own.ip
+
+
 def _endpoints(sender: Side, receiver: Side, version: int) -> tuple[Any, Any] | None:
-    """Source and destination of frames of an IP version; through a translator to the receiver's
-    ``seen_as`` address. None if a side has no such address."""
-    source, own = sender.address(version), receiver.address(version)
-    foreign = receiver.version != version and receiver.seen_as is not None and receiver.seen_as.version == version
-    destination = receiver.seen_as if foreign else None if own is None else own.ip
+    """Source and destination of frames of an IP version. None if a side has no such address."""
+    source, destination = sender.address(version), _destination(receiver, version)
     return None if source is None or destination is None else (source.ip, destination)
 
 
@@ -454,10 +460,9 @@ def _pattern(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: in
 
 
 def _foreground(sender: Side, receiver: Side, size: int, size_ipv4: int) -> FrameSpec:
-    """From the sender's address to the receiver's; through a translator to the receiver's ``seen_as``
-    address."""
+    """From the sender's address to the receiver's, as the sender addresses it."""
     version = sender.version
-    destination = _own(receiver, version) if receiver.version == version else receiver.seen_as
+    destination = _destination(receiver, version)
     assert destination is not None, "the configuration is checked"
     return FrameSpec(
         version=version, size=size if version == 6 else size_ipv4, source=_own(sender, version), destination=destination
@@ -629,5 +634,9 @@ def _check_background(setup: Setup, conditions: Conditions) -> None:
     for name, side in setup.sides().items():
         if side.ipv6 is None:
             raise ConfigError(f"is missing: {need}", f"{setup.key_of(name)}.ipv6")
+        if side.ipv6.ip.is_link_local and side.has_gateway:
+            raise ConfigError(
+                f"is a link-local address, which no router forwards: {need}", f"{setup.key_of(name)}.ipv6"
+            )
         if side.has_gateway and side.gateway_mac is None and side.gateway6 is None:
             raise ConfigError(f"is missing: {need}", f"{setup.key_of(name)}.gateway6")

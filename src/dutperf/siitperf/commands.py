@@ -120,9 +120,10 @@ def plan(program: Program, words: Sequence[str], settings: Settings, variables: 
 
 
 def _remarks(settings: Settings) -> list[str]:
-    """Warnings for keys without an effect."""
+    """Warnings: what may not be meant, and keys without an effect."""
     without = [key for key in configuration.STATEFUL_ONLY if settings[key] and not settings.stateful]
-    remarks = [f"Warning: {key} has no effect where Stateful is 0." for key in without]
+    remarks = [f"Warning: {remark}" for remark in settings.remarks]
+    remarks += [f"Warning: {key} has no effect where Stateful is 0." for key in without]
     return (
         remarks
         if settings["Promisc"]

@@ -2,7 +2,9 @@
 """The file ``siitperf.conf``: one ``Key value`` per line, ``#`` begins a comment. It is read and checked
 once, here; :data:`KEYS` is the table of all keys.
 
-As in siitperf's manual, the sides are L and R, and the directions Fwd and Rev.
+As in siitperf's manual, the sides are L and R, and the directions Fwd and Rev. What siitperf reads in a
+way that may not be meant (words behind a value, a key twice, a short MAC address) is read so too, with a
+warning. A key that is given need not be used: only what is used is checked beyond its own form.
 """
 
 from __future__ import annotations
@@ -85,8 +87,9 @@ def _address(version: int) -> Callable[[str], IPv4Address | IPv6Address]:
 
 
 def _mac(text: str) -> str:
+    """siitperf also reads parts of one digit: ``2:0:0:0:0:1``."""
     try:
-        return TypeAdapter(Mac).validate_python(text)
+        return TypeAdapter(Mac).validate_python(":".join(part.zfill(2) for part in text.split(":")))
     except ValidationError as error:
         reason = errors.first(error)["msg"]
         raise ValueError(f"'{text}' {reason}") from None
@@ -146,6 +149,8 @@ class Settings:
 
     given: Mapping[str, Any]
     """Values in the file."""
+    remarks: tuple[str, ...] = ()
+    """Warnings: sentences about lines that may not mean what they say."""
 
     def __getitem__(self, key: str) -> Any:
         """A key's value, or its default; None if it has neither."""
@@ -155,11 +160,14 @@ class Settings:
         """A key's value, or its default.
 
         Raises:
-            InputError: it has neither.
+            InputError: it has neither, or a placeholder (``0.0.0.0``, ``::``).
         """
-        if self[key] is None:
+        value = self[key]
+        if value is None:
             raise InputError(key, f"is missing: {purpose}")
-        return self[key]
+        if isinstance(value, IPv4Address | IPv6Address) and value.is_unspecified:
+            raise InputError(key, f"is {value}, which is not the address of a host: {purpose}")
+        return value
 
     @property
     def stateful(self) -> bool:
@@ -195,6 +203,19 @@ class Settings:
         opens = self.initiator_direction if self.stateful else None
         return tuple(name for name in DIRECTIONS if self[name] or name == opens)
 
+    def virtual(self, side: str) -> str | None:
+        """The key of the address to which the other side sends, where it is the translator's for ``side``.
+        The Responder of a stateful test learns its destinations."""
+        other, direction = ("R", "Reverse") if side == "L" else ("L", "Forward")
+        replies = self.stateful and other == self.responder
+        used = self.translates and direction in self.sending() and not replies
+        return f"IPv{self[f'IP-{other}-Vers']}-{side}-Virt" if used else None
+
+    def has_range(self, direction: str, field: str) -> bool:
+        """Whether frames of a direction use the range of their ``sport`` or ``dport``."""
+        enumerated = self.stateful and direction == self.initiator_direction and self["Enumerate-ports"]
+        return direction in self.sending() and bool(enumerated or self[f"{DIRECTIONS[direction]}-var-{field}"])
+
     def mode(self, key: str) -> FieldMode:
         """The mode of a key with 0 to 3."""
         return MODES[self[key]]
@@ -208,7 +229,7 @@ def load(path: Path = FILE) -> Settings:
             line's number and text.
     """
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = path.read_bytes().decode(errors="replace")  # read_text ends lines at CR too, siitperf does not
     except OSError as error:
         raise InputError(str(path), f"cannot be read in {Path.cwd()}: {error.strerror}") from None
     return parse(text, str(path))
@@ -221,21 +242,23 @@ def parse(text: str, origin: str = str(FILE)) -> Settings:
         InputError: see :func:`load`.
     """
     given: dict[str, Any] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    remarks: list[str] = []
+    for number, line in enumerate(text.split("\n"), start=1):
         words = line.partition("#")[0].split()
         if not words:
             continue
-        key, value = _read(words, f"{origin}, line {number}", line.strip())
-        if given.setdefault(key.name, value) != value:
-            raise InputError(key.name, f"is given twice, with different values ({origin}, line {number})")
-    settings = Settings(MappingProxyType(given))
+        place = f"{origin}, line {number}"
+        key, value = _read(words, place, line.strip())
+        remarks += [f"{place}: {what}." for what in _doubts(key, words, value, given)]
+        given[key.name] = value
+    settings = Settings(MappingProxyType(given), tuple(remarks))
     _check(settings)
     return settings
 
 
 def _read(words: list[str], place: str, line: str) -> tuple[Key, Any]:
     key = KEYS.get(OLDER_NAMES.get(words[0], words[0]))
-    if key is None or len(words) != 2:
+    if key is None or len(words) < 2:
         near = get_close_matches(words[0], KEYS, n=1) if key is None else []
         raise InputError(place, f"cannot be read: '{line}'" + (f"; did you mean {near[0]}?" if near else ""))
     try:
@@ -244,17 +267,28 @@ def _read(words: list[str], place: str, line: str) -> tuple[Key, Any]:
         raise InputError(words[0], f"{error} ({place})") from None
 
 
+def _doubts(key: Key, words: list[str], value: Any, former: Mapping[str, Any]) -> Iterator[str]:
+    """What siitperf reads and its user may not mean. The words themselves are not quoted: scripts look for
+    some in warnings."""
+    if len(words) > 2:
+        yield f"{words[0]} has words behind its value, without #; they are ignored, as by siitperf"
+    if former.get(key.name, value) != value:
+        yield f"{words[0]} is given twice, with different values; the last one counts, as in siitperf"
+    if key.name.startswith("MAC-") and len(words[1]) < len(value):
+        yield f"{words[0]} is short of digits; it is read as {value}, as by siitperf"
+
+
 # --- checks of several keys -----------------------------------------------------------------------
 
 
 def _check(settings: Settings) -> None:
     if not settings.active() and not settings.stateful:
         raise InputError("Forward", "is 0, and Reverse as well: one of them has to be 1")
-    for prefix in DIRECTIONS.values():
+    for direction, prefix in DIRECTIONS.items():
         for field in ("sport", "dport"):
-            _check_range(settings, f"{prefix}-{field}")
+            if settings.has_range(direction, field):
+                _check_range(settings, f"{prefix}-{field}")
     for side in SIDES:
-        _check_range(settings, f"IP-{side}")
         _check_varying(settings, side)
     _check_addresses(settings)
 
@@ -273,6 +307,7 @@ def _check_varying(settings: Settings, side: str) -> None:
         settings.required(f"IP-{side}-{end}", purpose)
     for version in {settings["IP-L-Vers"], settings["IP-R-Vers"]}:
         settings.required(f"IPv{version}-{side}-offset", f"{purpose} and IPv{version} is used")
+    _check_range(settings, f"IP-{side}")
     for other in SIDES:
         if settings[f"Num-{other}-Nets"] > 1:
             raise InputError(
@@ -283,12 +318,10 @@ def _check_varying(settings: Settings, side: str) -> None:
 
 def _check_addresses(settings: Settings) -> None:
     """The source is the sender's Real address of its version. The destination is the other side's Real
-    address, through a translator its Virt address. The Responder of a stateful test learns its destinations."""
+    address, through a translator its Virt address."""
     for side in SIDES:
         version = settings[f"IP-{side}-Vers"]
         settings.required(f"IPv{version}-{side}-Real", f"IP-{side}-Vers is {version}")
-    for direction, sender, receiver in (("Forward", "L", "R"), ("Reverse", "R", "L")):
-        replies = settings.stateful and sender == settings.responder
-        if direction in settings.sending() and settings.translates and not replies:
-            version = settings[f"IP-{sender}-Vers"]
-            settings.required(f"IPv{version}-{receiver}-Virt", f"{direction} sends there, through a translator")
+    for side in SIDES:
+        if (key := settings.virtual(side)) is not None:
+            settings.required(key, "the other side sends there, through a translator")

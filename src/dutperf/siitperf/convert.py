@@ -5,11 +5,14 @@ what the configuration cannot express."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 import yaml
 
 from dutperf.model import Opening
+from dutperf.setup import configuration, host_address
+from dutperf.setup.configuration import ConfigError
 from dutperf.siitperf import setup, stateful
 from dutperf.siitperf.configuration import DIRECTIONS, SIDES, STATEFUL_ONLY, InputError, Settings
 from dutperf.siitperf.variables import Ports, Variables
@@ -22,14 +25,24 @@ def text(settings: Settings, variables: Variables) -> str:
     exist on this machine.
 
     Raises:
-        InputError: the variables do not match the file.
+        InputError: the variables do not match the file, or dutperf's commands would refuse the configuration.
     """
     ports = variables.ports or _dpdk_ports()
     engine = {"netns": variables.netns, "cores": _cores(settings, variables) or "auto"}
     whole = {"engine": {name: value for name, value in engine.items() if value is not None}}
     whole |= setup.mapping(settings, ports=ports, gateways=variables.gateways, background=())
+    _check(whole)
     comments = "".join(f"# {line}\n" for line in _comments(settings, variables, ports, whole))
     return f"{comments}{yaml.safe_dump(whole, sort_keys=False, width=WIDTH)}"
+
+
+def _check(whole: dict[str, Any]) -> None:
+    """Read it as the next command will; missing ports are for the user to enter."""
+    sides = {name: {"port": f"vdev:{name}"} | whole[name] for name in setup.NAMES.values()}
+    try:
+        configuration.parse(whole | sides, "")
+    except ConfigError as error:
+        raise InputError(setup.key_of(error.key), error.message) from None
 
 
 def _dpdk_ports() -> Ports | None:
@@ -70,6 +83,7 @@ def _comments(settings: Settings, variables: Variables, ports: Ports | None, who
         )
     if whole["engine"]["cores"] == "auto" and not variables.automatic_cores:
         yield "CPU-x-Send and CPU-x-Recv do not name separate cores for all active roles: the engine chooses."
+    yield from settings.remarks
     for side in SIDES:
         yield from _gateway_comments(side, whole[setup.NAMES[side]])
     yield from _without_counterpart(settings)
@@ -128,7 +142,7 @@ def _without_counterpart(settings: Settings) -> Iterator[str]:
     for key in ("Stateful", *STATEFUL_ONLY):
         if key in given and not settings.stateful:
             yield f"{key} {given[key]} has no counterpart: tests are stateless."
-    unused = [f"{key} {given[key]}" for key in given if _is_unused(settings, key)]
+    unused = [f"{key} {given[key]}" for key in given if _is_unused(settings, key) or _is_placeholder(given[key])]
     if unused:
         yield f"Left out, without effect in the file: {', '.join(unused)}."
 
@@ -137,20 +151,24 @@ def _is_unused(settings: Settings, key: str) -> bool:
     """Whether other keys make this one ineffective."""
     words = key.split("-")
     if settings.stateful and words[0] in DIRECTIONS.values():
-        return words[0] != stateful.prefix(settings) or words[-1] in ("sport", "dport") or not _has_range(settings, key)
+        return (
+            words[0] != stateful.prefix(settings)
+            or words[-1] in ("sport", "dport")
+            or not settings.has_range(settings.initiator_direction, words[1])
+        )
     if key.endswith("-Virt"):
-        other = "R" if words[1] == "L" else "L"
-        return not settings.translates or words[0] != f"IPv{settings[f'IP-{other}-Vers']}"
+        return key != settings.virtual(words[1])
     if key.endswith("-offset") or (words[0] == "IP" and words[-1] in ("min", "max")):
         return bool(settings[f"IP-{words[1]}-var"] == 0)
     if words[0] in DIRECTIONS.values() and words[-1] in ("min", "max"):
-        return bool(settings[f"{words[0]}-var-{words[1]}"] == 0)
+        return not any(
+            settings.has_range(direction, words[1]) for direction, prefix in DIRECTIONS.items() if prefix == words[0]
+        )
     if key.startswith("CPU-"):
         return not any(key in setup.CORES[direction] for direction in settings.sending())
     return False
 
 
-def _has_range(settings: Settings, key: str) -> bool:
-    """Whether the Initiator's ports vary over the range that ``key`` bounds."""
-    prefix, field, _ = key.split("-")
-    return bool(settings["Enumerate-ports"] or settings[f"{prefix}-var-{field}"])
+def _is_placeholder(value: object) -> bool:
+    """Whether it is an address that no host has, which stands where none is used."""
+    return isinstance(value, IPv4Address | IPv6Address) and host_address.fault(value) is not None

@@ -16,7 +16,7 @@ from typing import Any
 
 from dutperf.machine import pci
 from dutperf.model import IPV6_HEADER_EXCESS, FieldMode, VaryingAddress, VaryingField, to_json
-from dutperf.setup import configuration
+from dutperf.setup import configuration, host_address
 from dutperf.setup.conditions import Conditions, Foreground
 from dutperf.setup.configuration import ConfigError, Setup
 from dutperf.setup.rate import Rate
@@ -32,7 +32,7 @@ CORES = {"Forward": ("CPU-L-Send", "CPU-R-Recv"), "Reverse": ("CPU-R-Send", "CPU
 NETWORK_BITS = {4: 24, 6: 64}
 """Prefix lengths of the tester's addresses, if the DUT's MAC address is resolved."""
 HOST_BITS = {4: 32, 6: 128}
-SENT_BY = {"L": "Fwd", "R": "Rev"}
+SENT_BY = {"L": "Forward", "R": "Reverse"}
 
 
 def make(settings: Settings, variables: Variables, arguments: Arguments) -> Setup:
@@ -141,6 +141,7 @@ def key_of(place: str) -> str:
         "ipv4": f"IPv4-{side}-Real",
         "ipv6": f"IPv6-{side}-Real",
         "mac": f"MAC-{side}-Tester",
+        "seen_as": f"IPvx-{side}-Virt",
         **dict.fromkeys(("gateway4", "gateway6", "gateway_mac"), f"MAC-{side}-DUT"),
     }
     return known.get(key, place)
@@ -200,7 +201,7 @@ def _existing_cores(settings: Settings) -> list[int]:
 
 def _side(settings: Settings, side: str, gateways: Gateways, asked: Collection[int]) -> dict[str, Any]:
     version = settings[f"IP-{side}-Vers"]
-    other = settings[f"IP-{'R' if side == 'L' else 'L'}-Vers"]
+    virtual = settings.virtual(side)
     own = {name: own for number in (4, 6) if (own := _own(settings, side, number, asked)) for name in [f"ipv{number}"]}
     keys = {
         "version": version,
@@ -208,7 +209,7 @@ def _side(settings: Settings, side: str, gateways: Gateways, asked: Collection[i
         **{f"gateway{number}": str(_gateway(own[f"ipv{number}"], gateways)) for number in asked},
         "gateway_mac": settings[f"MAC-{side}-DUT"],
         "mac": settings[f"MAC-{side}-Tester"],
-        "seen_as": _text(settings[f"IPv{other}-{side}-Virt"]) if settings.translates else None,
+        "seen_as": None if virtual is None else str(settings[virtual]),
         "varying_address": _varying(settings, side),
         **({} if settings.stateful else _stateless(settings, side)),
     }
@@ -225,13 +226,13 @@ def _stateless(settings: Settings, side: str) -> dict[str, Any]:
 
 def _own(settings: Settings, side: str, version: int, asked: Collection[int]) -> IPv4Interface | IPv6Interface | None:
     """The tester's address. siitperf has no prefix lengths; none is needed if the DUT's MAC address is
-    given."""
+    given. An address that may not be used (of the other version, for background traffic) counts if it can
+    be a host's: siitperf's own files have 0.0.0.0 and :: there."""
     address = settings[f"IPv{version}-{side}-Real"]
-    return (
-        None
-        if address is None
-        else ip_interface(f"{address}/{(NETWORK_BITS if version in asked else HOST_BITS)[version]}")
-    )
+    used = version == settings[f"IP-{side}-Vers"] or version in asked
+    if address is None or not (used or host_address.fault(address) is None):
+        return None
+    return ip_interface(f"{address}/{(NETWORK_BITS if version in asked else HOST_BITS)[version]}")
 
 
 def _gateway(own: IPv4Interface | IPv6Interface, gateways: Gateways) -> IPv4Address | IPv6Address:
@@ -242,10 +243,6 @@ def _gateway(own: IPv4Interface | IPv6Interface, gateways: Gateways) -> IPv4Addr
 
 def _first(own: IPv4Interface | IPv6Interface) -> Iterator[IPv4Address | IPv6Address]:
     yield from (address for address in (own.network[1], own.network[2]) if address != own.ip)
-
-
-def _text(address: IPv4Address | IPv6Address | None) -> str | None:
-    return None if address is None else str(address)
 
 
 def _varying(settings: Settings, side: str) -> dict[str, Any] | None:
@@ -260,11 +257,10 @@ def _varying(settings: Settings, side: str) -> dict[str, Any] | None:
     return to_json(VaryingAddress(mode=mode, min=settings[f"IP-{side}-min"], max=settings[f"IP-{side}-max"], **offsets))
 
 
-def _port(settings: Settings, prefix: str, field: str) -> dict[str, Any]:
+def _port(settings: Settings, direction: str, field: str) -> dict[str, Any]:
     """Fixed ports are those of RFC 2544 C.2.6.4 for any range."""
-    mode = settings.mode(f"{prefix}-var-{field}")
-    if mode is FieldMode.FIXED:
-        return to_json((source_ports if field == "sport" else destination_ports)(mode))
-    return to_json(
-        VaryingField(mode=mode, min=settings[f"{prefix}-{field}-min"], max=settings[f"{prefix}-{field}-max"])
-    )
+    if not settings.has_range(direction, field):
+        return to_json((source_ports if field == "sport" else destination_ports)(FieldMode.FIXED))
+    stem = f"{DIRECTIONS[direction]}-{field}"
+    mode = settings.mode(f"{DIRECTIONS[direction]}-var-{field}")
+    return to_json(VaryingField(mode=mode, min=settings[f"{stem}-min"], max=settings[f"{stem}-max"]))

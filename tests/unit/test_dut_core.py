@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dutperf.model import Direction, Verdict
+from dutperf.model import LOSS_BINS, Direction, Losses, Verdict
 from dutperf.tester import dut_core, dut_waits, validity
 from dutperf.tester.dut_core import DutCores, DutWatch, Reading, Sending, Starvation
 from dutperf.tester.dut_waits import Wait
@@ -252,6 +252,67 @@ def test_a_watch_is_ended_once(tmp_path: Path) -> None:
     shutil.rmtree(process)
     watch.begin()
     assert watch.starvation() == Starvation()
+
+
+def softirq_thread(proc: Path, pid: int, core: int) -> Path:
+    """A kernel thread for soft interrupts; returns its schedstat."""
+    (proc / str(pid)).mkdir(parents=True, exist_ok=True)
+    (proc / str(pid) / "comm").write_text(f"ksoftirqd/{core}\n")
+    count_up_both(proc / str(pid) / "schedstat", 0, 0)
+    return proc / str(pid) / "schedstat"
+
+
+def count_up_both(schedstat: Path, ran_ns: int, waited_ns: int) -> None:
+    """As :func:`count_up`, with the time for which it ran."""
+    schedstat.touch()
+    with schedstat.open("r+") as file:
+        file.write(f"{ran_ns:015} {waited_ns:015} 3")
+
+
+@pytest.mark.parametrize(
+    ("waited_ms", "own_ran_ms", "missing_ms"),
+    [
+        pytest.param(6.5, 0.0, 6.5, id="others had the core of a kernel that routes"),
+        pytest.param(0.9, 0.0, 0.0, id="a queue of the kernel lasts longer"),
+        pytest.param(6.5, 6.5, 0.0, id="the DUT's own process had it"),
+        pytest.param(6.5, 2.0, 4.5, id="it had it for a part"),
+    ],
+)
+def test_soft_interrupts_that_waited_for_others_lacked_their_core(
+    tmp_path: Path, waited_ms: float, own_ran_ms: float, missing_ms: float
+) -> None:
+    """A turn of a few milliseconds is a small share of a trial, and a kernel that routes has no process that
+    waits."""
+    proc = tmp_path / "proc"
+    write_stat(proc, 0, 0)
+    of_dut, of_tester = softirq_thread(proc, 22, 1), softirq_thread(proc, 14, 0)
+    own = proc / "17" / "task" / "17" / "schedstat"
+    own.parent.mkdir(parents=True)
+    (proc / "17" / "comm").write_text("dut\n")
+    count_up_both(own, 0, 0)
+    watch = DutWatch(DutCores((1,), None, pids=(17,) if own_ran_ms else ()), proc)
+    watch.begin()
+    began_s = time.monotonic()
+    count_up_both(own, round(own_ran_ms * 1e6), 0)
+    count_up_both(of_dut, 10**9, round(waited_ms * 1e6))
+    count_up_both(of_tester, 10**9, 10**9)
+    missed = watch.starvation(Sending(began_s, began_s, 1.0))
+    assert missed.waited_s == pytest.approx(missing_ms / 1000)
+    assert len(missed.disturbances) == (1 if missing_ms else 0)
+
+
+def test_a_short_episode_that_others_turn_explains_is_not_the_duts() -> None:
+    """784 of 630,000 frames each way within 3.7 ms, after the core was away for 6.5 ms."""
+    bins = tuple(784 * (part == 173) for part in range(LOSS_BINS))
+    lost = Losses(first_s=2.0769, last_s=2.0806, longest_run=784, bins=bins)
+    both = {
+        direction: counts(630_000, 629_216, losses=lost, send_time_s=3.0)
+        for direction in (Direction.FORWARD, Direction.REVERSE)
+    }
+    made = trial(210_000, duration_ns=3 * 10**9)
+    assert validity.judge(made, both)[0] is Verdict.VALID
+    verdict, causes = validity.judge(made, both, dut_waited_s=0.0065)
+    assert (verdict, [cause.code for cause in causes]) == (Verdict.INVALID, [validity.DUT_DISTURBED])
 
 
 def test_half_of_a_core_is_never_usual() -> None:

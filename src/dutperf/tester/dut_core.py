@@ -6,6 +6,9 @@ that core, the DUT loses frames that it would have forwarded, and the result wou
 machine's other work. Soft interrupt time is kernel forwarding and counts as the DUT's, as does the
 time of the processes in its namespace. The rest of a core's busy time, and the time that the
 hypervisor stole, was taken from the DUT.
+
+These are shares of a trial. A turn of a few milliseconds is less than they show, and loses frames all
+the same: it shows in how long the DUT's work waited (:mod:`dutperf.tester.dut_waits`).
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from dutperf.tester.dut_waits import (
     WaitSampler,
     disturbances,
     sample_s,
+    softirq_threads,
     ticks,
     usual_wait_s,
     waited_ns,
@@ -112,7 +116,7 @@ class Reading:
 
     def waited_since(self, before: Reading, usual_s: float = 0.0) -> float:
         """Seconds for which the DUT's processes were ready to run and had no core, summed over all
-        cores, and stolen time, beyond ``usual_s``; for a DUT in the kernel alone only the stolen time."""
+        cores, and stolen time, beyond ``usual_s``; of what it does in soft interrupts only the stolen time."""
         waited_ns = sum(waited - before.waited_ns.get(pid, 0) for pid, waited in self.waited_ns.items())
         stolen_s = max(0, self.stolen_ticks - before.stolen_ticks) / os.sysconf("SC_CLK_TCK")
         return max(0.0, max(0.0, waited_ns / 1e9) + stolen_s - usual_s)
@@ -138,7 +142,7 @@ class Sending:
 
 
 class DutWatch:
-    """Reads a DUT's cores before and after each trial, and how long its processes wait during it."""
+    """Reads a DUT's cores before and after each trial, and how long its work waits during it."""
 
     def __init__(self, cores: DutCores, proc: Path = PROC) -> None:
         self._cores = cores
@@ -154,9 +158,11 @@ class DutWatch:
         self._had_processes |= bool(self._before.own_ticks)
         self._began_s = time.monotonic()
         self._waits()  # of a trial that raised
-        if self._before.own_ticks:
+        softirqs = softirq_threads(self._proc, self._cores.cores)
+        if self._before.own_ticks or softirqs:
             self._sampler = WaitSampler(
                 [self._proc / str(pid) for pid in self._before.own_ticks],
+                [self._proc / str(pid) for pid in softirqs],
                 self._proc / "stat" if self._before.stolen_ticks else None,
                 self._cores.cores,
                 sample_s(duration_s),
@@ -183,7 +189,7 @@ class DutWatch:
         usual_s = usual_wait_s(during)
         missed = now.starvation_since(self._before, elapsed_s, len(self._cores.cores), idle_s + usual_s)
         known = disturbances(during)
-        known_s = sum(one.waited_s for one in known)  # also of threads that have ended since
+        known_s = sum(one.waited_s for one in known)  # also of soft interrupts, and threads that have ended since
         return replace(
             missed,
             waited_s=max(missed.waited_s, known_s),

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the processes of a DUT on this machine wait for a core, and when that is more than usual."""
+"""How long the work of a DUT on this machine waits for a core, and when that is more than usual.
+
+A DUT's processes wait while others run on their core. So do soft interrupts, the kernel's part of
+forwarding: an interrupt does so much of them, and leaves the rest to a thread of the core,
+``ksoftirqd``. While that waits behind another task, nothing is forwarded but at the timer's ticks.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from dutperf.model import LOSS_BINS
 
@@ -33,6 +39,9 @@ MAX_USUAL_SHARE = 0.05
 """A DUT that waits for more of the time even in its quietest quarter is disturbed throughout."""
 MAX_THREADS = 256
 """Of the DUT's, that are sampled: each takes an open file."""
+SHORT_SOFTIRQ_WAIT_NS = 1_000_000
+"""Soft interrupts that wait for less between two looks lose nothing: as with a frame that is less than a
+millisecond late, a queue of the kernel (netdev_max_backlog: 1,000 frames) has room for what comes meanwhile."""
 STEAL = 7
 """Field of a core in /proc/stat: stolen time, in ticks."""
 STAT_BYTES = 64 * 1024
@@ -41,7 +50,7 @@ STAT_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A part of a trial in which a DUT's processes waited for their core longer than usual. Times are
+    """A part of a trial in which a DUT's work waited for its core longer than usual. Times are
     those of :func:`time.monotonic`."""
 
     began_s: float
@@ -55,8 +64,22 @@ class Disturbance:
 
 
 @dataclass(frozen=True)
+class Times:
+    """How long threads ran and waited for a core."""
+
+    ran_ns: int = 0
+    waited_ns: int = 0
+
+    def __add__(self, other: Times) -> Times:
+        return Times(self.ran_ns + other.ran_ns, self.waited_ns + other.waited_ns)
+
+    def __sub__(self, other: Times) -> Times:
+        return Times(self.ran_ns - other.ran_ns, self.waited_ns - other.waited_ns)
+
+
+@dataclass(frozen=True)
 class Wait:
-    """How long the DUT's processes waited for a core in a part of a trial."""
+    """How long the DUT's work waited for a core in a part of a trial."""
 
     elapsed_s: float
     waited_s: float
@@ -111,17 +134,35 @@ def _unusual_s(one: Wait, usual: float) -> float:
     return one.waited_s - usual * one.elapsed_s if one.waited_s > DISTURBED * usual * one.elapsed_s else 0.0
 
 
+class _Sample(NamedTuple):
+    """Contents of the files at a time."""
+
+    at_s: float
+    processes: list[bytes]
+    softirqs: list[bytes]
+    stat: bytes
+
+
 class WaitSampler:
-    """Reads in a thread of its own how long processes have waited so far, every ``sample_s``.
+    """Reads in a thread of its own how long a DUT's work has waited so far, every ``sample_s``.
 
     It runs on the DUT's core as a rule, where its caches are cold. So it reads open files, and parses
     them after the trial. It does not see threads that start later.
     """
 
-    def __init__(self, processes: Iterable[Path], stat: Path | None, cores: Sequence[int], sample_s: float) -> None:
-        """``stat``: has the ticks of ``cores`` that the hypervisor took; None: it never took any."""
+    def __init__(
+        self,
+        processes: Iterable[Path],
+        softirqs: Iterable[Path],
+        stat: Path | None,
+        cores: Sequence[int],
+        sample_s: float,
+    ) -> None:
+        """``softirqs``: the kernel's threads for soft interrupts on ``cores``. ``stat``: has the ticks of
+        ``cores`` that the hypervisor took; None: it never took any."""
         threads = (fd for process in processes for fd in _opened(process.glob("task/*/schedstat")))
-        self._waiting = list(islice(threads, MAX_THREADS))
+        self._processes = list(islice(threads, MAX_THREADS))
+        self._softirqs = list(_opened(one / "schedstat" for one in softirqs))
         self._stat = None if stat is None else os.open(stat, os.O_RDONLY | os.O_CLOEXEC)
         self._cores = cores
         self._sample_s = sample_s
@@ -136,27 +177,23 @@ class WaitSampler:
         self._running.release()
         self._thread.join()
         self._samples.append(self._sample())  # the thread may have had no core for a while
-        for fd in self._waiting if self._stat is None else [*self._waiting, self._stat]:
+        for fd in (*self._processes, *self._softirqs, *(() if self._stat is None else (self._stat,))):
             os.close(fd)
-        return [
-            Wait(
-                now_s - then_s,
-                sum(_waited_ns(after) - _waited_ns(before) for before, after in zip(then, now, strict=True) if after)
-                / 1e9,
-                now_s,
-                self._stolen_s(now_stat) - self._stolen_s(then_stat),
-            )
-            for (then_s, then, then_stat), (now_s, now, now_stat) in pairwise(self._samples)
-        ]
+        return [self._wait(then, now) for then, now in pairwise(self._samples)]
+
+    def _wait(self, then: _Sample, now: _Sample) -> Wait:
+        own, softirqs = _since(then.processes, now.processes), _since(then.softirqs, now.softirqs)
+        stolen_s = self._stolen_s(now.stat) - self._stolen_s(then.stat)
+        return Wait(now.at_s - then.at_s, missing_ns(own, softirqs) / 1e9, now.at_s, stolen_s)
 
     def _run(self) -> None:
         while not self._running.acquire(timeout=self._sample_s):
             self._samples.append(self._sample())
 
-    def _sample(self) -> tuple[float, list[bytes], bytes]:
-        """Time and contents of the files."""
-        waiting = list(map(_read, self._waiting))
-        return time.monotonic(), waiting, b"" if self._stat is None else os.pread(self._stat, STAT_BYTES, 0)
+    def _sample(self) -> _Sample:
+        processes, softirqs = list(map(_read, self._processes)), list(map(_read, self._softirqs))
+        stat = b"" if self._stat is None else os.pread(self._stat, STAT_BYTES, 0)
+        return _Sample(time.monotonic(), processes, softirqs, stat)
 
     def _stolen_s(self, stat: bytes) -> float:
         return ticks(stat.decode(), self._cores, (STEAL,)) / os.sysconf("SC_CLK_TCK")
@@ -168,14 +205,33 @@ def sample_s(duration_s: float) -> float:
     return min(of_a_part, max(MIN_SAMPLE_S, duration_s / SAMPLES))
 
 
+def missing_ns(own: Times, softirqs: Times) -> int:
+    """How long a DUT had work to do and no core between two looks, by the times of its processes and of the
+    kernel's threads for soft interrupts on its cores. While its own processes run, soft interrupts wait for the
+    DUT itself."""
+    of_softirqs = softirqs.waited_ns - own.ran_ns
+    return own.waited_ns + (of_softirqs if of_softirqs >= SHORT_SOFTIRQ_WAIT_NS else 0)
+
+
 def waited_ns(process: Path) -> int:
     """Time that the live threads of a process have waited for a core."""
     waited = 0
     for fd in _opened(process.glob("task/*/schedstat")):
-        schedstat = _read(fd)
-        waited += _waited_ns(schedstat) if schedstat else 0
+        waited += _times(_read(fd)).waited_ns
         os.close(fd)
     return waited
+
+
+def softirq_threads(proc: Path, cores: Sequence[int]) -> tuple[int, ...]:
+    """The kernel's threads for soft interrupts on ``cores``; none where they are not to be seen, as in a
+    container."""
+    wanted = {f"ksoftirqd/{core}" for core in cores}
+    found = []
+    for entry in proc.iterdir():
+        with suppress(OSError):  # of a process that has ended
+            if entry.name.isdigit() and (entry / "comm").read_text().strip() in wanted:
+                found.append(int(entry.name))
+    return tuple(sorted(found))
 
 
 def ticks(stat: str, cores: Sequence[int], fields: Sequence[int]) -> int:
@@ -184,9 +240,17 @@ def ticks(stat: str, cores: Sequence[int], fields: Sequence[int]) -> int:
     return sum(int(lines[f"cpu{core}"][number]) for core in cores if f"cpu{core}" in lines for number in fields)
 
 
-def _waited_ns(schedstat: bytes) -> int:
-    """The second of the file's three numbers (Documentation/scheduler/sched-stats)."""
-    return int(schedstat.split()[1])
+def _times(schedstat: bytes) -> Times:
+    """The first two of the file's three numbers (Documentation/scheduler/sched-stats); zero of a thread that
+    has ended."""
+    ran_ns, waited_ns = schedstat.split()[:2] or (0, 0)
+    return Times(int(ran_ns), int(waited_ns))
+
+
+def _since(before: Sequence[bytes], after: Sequence[bytes]) -> Times:
+    """The times of threads that have not ended, since ``before``."""
+    each = (_times(now) - _times(then) for then, now in zip(before, after, strict=True) if now)
+    return sum(each, start=Times())
 
 
 def _read(schedstat: int) -> bytes:

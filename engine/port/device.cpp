@@ -61,8 +61,8 @@ void connect_socket(const PortOptions& options, const DeviceName& device) {
     prepare_socket(options);
     const SocketDeadline deadline(options.spec.argument, options.link_timeout);
     if (add_device(device) == 0) return;
-    if (!deadline.passed()) unavailable(options, connection_error(options));
-    unavailable(options, "nobody " + std::string(listens(options.spec) ? "connected to" : "answered on") +
+    if (!deadline.passed()) away(options, connection_error(options));
+    away(options, "nobody " + std::string(listens(options.spec) ? "connected to" : "answered on") +
                              " the socket " + options.spec.argument + " within " +
                              std::to_string(options.link_timeout.count()) +
                              " ms: check that the switch is running and uses this socket");

@@ -12,7 +12,7 @@ namespace dutperf {
 // A DPDK device: a virtual one that is created and removed, or a card that is attached and detached.
 class Device {
 public:
-    // Throws Error "port_unavailable".
+    // Throws Error "port_unavailable" or "port_away".
     explicit Device(const PortOptions& options);
     ~Device();
     Device(const Device&) = delete;

@@ -55,7 +55,7 @@ Port::Port(const PortOptions& options) : options_(options), queues_apart_(queues
 void Port::check_interface() const {
     const std::string& name = options_.spec.argument;
     const auto interface = kernel_interface(name);
-    if (!interface) unavailable(options_, "there is no interface '" + name + "' in this network namespace");
+    if (!interface) away(options_, "there is no interface '" + name + "' in this network namespace");
     require_packet_privilege(options_);
     if (options_.spec.kind == PortSpec::Kind::af_xdp) {
         if (options_.max_frame_size > kMaxXdpFrame) {
@@ -152,7 +152,7 @@ void Port::make_receive_pool() {
 
 void Port::start() {
     const int started = rte_eth_dev_start(id());
-    if (started < 0 && options_.spec.uses_socket()) unavailable(options_, connection_error(options_));
+    if (started < 0 && options_.spec.uses_socket()) away(options_, connection_error(options_));
     check(started, "starting the port");
 }
 

@@ -41,7 +41,8 @@ struct PortCounters {
 
 class Port {
 public:
-    // Throws Error "port_unavailable", "no_privilege", "no_memory" or "internal" for the field "<side>.port", "queues"
+    // Throws Error "port_unavailable", "port_away", "no_privilege", "no_memory" or "internal" for the field "<side>.port",
+    // "queues"
     // or "offloads".
     explicit Port(const PortOptions& options);
 

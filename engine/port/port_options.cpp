@@ -9,4 +9,8 @@ void unavailable(const PortOptions& options, const std::string& message) {
     throw Error("port_unavailable", message, options.side + ".port");
 }
 
+void away(const PortOptions& options, const std::string& message) {
+    throw Error("port_away", message, options.side + ".port");
+}
+
 }  // namespace dutperf

@@ -33,4 +33,7 @@ struct PortOptions {
 // Throws Error "port_unavailable" for the field "<side>.port".
 [[noreturn]] void unavailable(const PortOptions& options, const std::string& message);
 
+// Throws Error "port_away" for it: what the port needs is not there now, or another process has it.
+[[noreturn]] void away(const PortOptions& options, const std::string& message);
+
 }  // namespace dutperf

@@ -120,8 +120,8 @@ void prepare_listening(const PortOptions& options, const std::filesystem::file_s
     if (status.type() != std::filesystem::file_type::socket)
         unavailable(options, path + " is a file, not a socket: name another path");
     if (try_to_connect(options) != ECONNREFUSED) {
-        unavailable(options, "another program listens on the socket " + path +
-                                 ": end it, or give each port a socket of its own");
+        away(options, "another program listens on the socket " + path +
+                          ": end it, or give each port a socket of its own");
     }
     unlink(path.c_str());  // left by a process that was killed
 }
@@ -130,9 +130,8 @@ void prepare_connecting(const PortOptions& options, const std::filesystem::file_
     const std::string& path = options.spec.argument;
     if (status.type() == std::filesystem::file_type::not_found &&
         options.spec.kind != Kind::vhost_user) {  // vhost keeps trying
-        unavailable(options, "there is no socket " + path + ": start the switch that makes it first, or use " +
-                                 with_swapped_roles(options.spec) +
-                                 ", where the tester makes it and the switch connects");
+        away(options, "there is no socket " + path + ": start the switch that makes it first, or use " +
+                          with_swapped_roles(options.spec) + ", where the tester makes it and the switch connects");
     }
     if (status.type() != std::filesystem::file_type::not_found && status.type() != std::filesystem::file_type::socket) {
         unavailable(options, path + " is not a socket: name the one on which the switch listens");

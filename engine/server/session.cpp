@@ -207,7 +207,7 @@ bool Session::links_are_up() const {
 void Session::require_ports() const {
     for (const auto& port : ports_) {
         if (!port->unplugged()) continue;
-        throw Error("port_unavailable",
+        throw Error("port_away",
                     "the card of the " + port->side() + " port was unplugged: open the ports again when it is back",
                     port->side() + ".port");
     }

@@ -40,7 +40,7 @@ public:
     void watch_links();
     // Whether a trial can start without waiting for a link. The link of a kernel interface counts as up.
     [[nodiscard]] bool links_are_up() const;
-    // Throws Error "port_unavailable" if a card was unplugged.
+    // Throws Error "port_away" if a card was unplugged.
     void require_ports() const;
 
 private:

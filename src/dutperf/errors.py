@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base of all exceptions for callers, and the first error of pydantic's validation."""
+"""The base of all exceptions for callers, the first error of pydantic's validation, and the directories
+of a user, which may be missing."""
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
+import traceback
 from importlib import import_module
 from pathlib import Path
 
@@ -13,9 +18,22 @@ from pydantic_core import ErrorDetails
 class DutperfError(Exception):
     """Base of every exception of this package."""
 
+    is_temporary = False
+    """Whether the same may succeed later, without any change by the user."""
+
+
+class NoHome(DutperfError):
+    """This user has no home directory, and the environment names no other place."""
+
 
 class StoreError(DutperfError):
     """A store of results cannot be used, or a directory has no results; the text is one sentence."""
+
+
+class StoreBusy(StoreError):
+    """Another process writes to the store for longer than one waits."""
+
+    is_temporary = True
 
 
 class MissingLibrary(DutperfError, ImportError):
@@ -40,6 +58,39 @@ def require(library: str, extra: str, purpose: str) -> None:
         if "dist-packages" in Path(__file__).parts:
             remedy = DEBIAN.get(library, f"{remedy} in a virtual environment: Debian has no package of it")
         raise MissingLibrary(f"{purpose} needs {library}: {remedy}") from None
+
+
+def user_directory(variable: str, usual: str) -> Path:
+    """The directory for dutperf's files of this user: below that of the environment ``variable``, else below ``usual``
+    in the home directory.
+
+    Raises:
+        NoHome: there is neither.
+    """
+    if base := os.environ.get(variable):
+        return Path(base) / "dutperf"
+    try:
+        return Path.home() / usual / "dutperf"
+    except RuntimeError:
+        raise NoHome(f"this user has no home directory: set {variable} or HOME") from None
+
+
+def sentence_of_fault(error: BaseException) -> str:
+    """What a command says of a defect; the traceback is in a file of its own, or else on standard error."""
+    text = "".join([f"{sys.argv}\n", *traceback.format_exception(error)])
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="dutperf-fault-", suffix=".txt")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        where = f"its traceback is in {name}"
+    except OSError:
+        print(text, file=sys.stderr)
+        where = "its traceback is above"
+    said = " ".join(str(error).split())
+    return (
+        f"a fault of dutperf or of this machine, not a result of the DUT: {type(error).__name__}: {said}; {where}:"
+        " please report it"
+    )
 
 
 def first(error: ValidationError) -> ErrorDetails:

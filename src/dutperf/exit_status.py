@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exit statuses of the commands, and how signals end them."""
+"""Exit statuses of the commands, what a scheduler does at each, and how signals end the commands."""
 
 from __future__ import annotations
 
@@ -8,18 +8,38 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+VALID = 0
 NO_NUMBER = 1
 CONDITION_FAILED = 1
 WRONG_USAGE = 2
 INVALID = 3
 ABORTED = 4
+FAULT = 70
+"""A defect of dutperf; sysexits.h calls it EX_SOFTWARE. It says nothing about the DUT."""
+NOT_NOW = 75
+"""The same command may succeed later: a testbed or a run that another process holds, a port, link or DUT that is away.
+sysexits.h calls it EX_TEMPFAIL."""
 INTERRUPTED = 130
+READER_GONE = 141
+"""Nobody reads the output any more: that of a program that SIGPIPE ends."""
+
+DONE = (VALID, NO_NUMBER, INVALID)
+"""The job is done: no number from the DUT is a result, and an invalid trial was repeated already."""
+GIVEN_UP = (WRONG_USAGE, FAULT)
+"""The same command would end in the same way. A job that ends in any other way is started again."""
 
 
 @contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """Within, SIGTERM and SIGHUP act as Ctrl-C, so that labs, engine and journal are closed properly."""
-    former = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    """Within, SIGINT, SIGTERM and SIGHUP act as Ctrl-C, so that labs, engine and journal are closed properly.
+
+    A shell starts the background processes of a script with SIGINT ignored, and they pass that on; whoever stops a run
+    sends it all the same. SIGHUP stays ignored where it is: that is what nohup is for.
+    """
+    wanted = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        wanted.append(signal.SIGHUP)
+    former = {number: signal.signal(number, _interrupt) for number in wanted}
     try:
         yield
     finally:

@@ -182,7 +182,7 @@ def test_a_socket_that_is_not_there_is_named(open_engine: OpenEngine, folder: Pa
         pytest.raises(TesterError, match=f"no socket {folder}/none") as caught,
     ):
         engine.environment()
-    assert (caught.value.code, caught.value.field) == ("port_unavailable", "left.port")
+    assert (caught.value.code, caught.value.field) == ("port_away", "left.port")
 
 
 @pytest.mark.parametrize(("port", "said"), [("virtio_user:{s}", "nobody listens"), ("memif:{s}", "nobody listens")])
@@ -193,7 +193,7 @@ def test_a_socket_whose_program_has_ended_is_named(open_engine: OpenEngine, fold
         pytest.raises(TesterError, match=said) as caught,
     ):
         engine.environment()
-    assert (caught.value.code, caught.value.field) == ("port_unavailable", "left.port")
+    assert (caught.value.code, caught.value.field) == ("port_away", "left.port")
 
 
 def test_who_never_answers_is_not_waited_for_for_ever(open_engine: OpenEngine, folder: Path) -> None:
@@ -203,13 +203,13 @@ def test_who_never_answers_is_not_waited_for_for_ever(open_engine: OpenEngine, f
         engine = open_engine(f"virtio_user:{folder}/mute", "null", link_timeout_ms=300)
         with pytest.raises(TesterError, match="nobody answered on the socket") as caught:
             engine.environment()
-    assert (caught.value.code, caught.value.field) == ("port_unavailable", "left.port")
+    assert (caught.value.code, caught.value.field) == ("port_away", "left.port")
 
 
 @pytest.mark.parametrize(
     ("port", "code"),
     [
-        ("virtio_user:{s},server=1", "port_unavailable"),
+        ("virtio_user:{s},server=1", "port_away"),
         ("vhost_user:{s}", "link_down"),
         ("memif:{s},role=server", "link_down"),
     ],

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from dutperf import lab
-from dutperf.exit_status import INVALID
+from dutperf.exit_status import INVALID, NOT_NOW
 from dutperf.tester.validity import DUT_DISTURBED
 from siitperf_files import ROUTER, TRANSLATOR, link_commands, with_lines
 from undisturbed import until
@@ -281,7 +281,7 @@ def test_errors_name_what_to_do(tmp_path: Path) -> None:
     with workplace("kernel-ipv4", ROUTER, tmp_path) as here:
         here.in_dut("ip", "address", "flush", "dev", "dr")
         silent = here.run("./build/siitperf-tp", *["84", "1000", "1", "300", "2", "2"])
-        assert silent.returncode == 2
+        assert silent.returncode == NOT_NOW
         assert re.search(r"^Error: MAC-R-DUT: .*DUTPERF_GATEWAYS$", silent.stderr, re.MULTILINE)
         elsewhere = here.run("./build/siitperf-tp", *["84", "1000", "1", "300", "2", "2"], NETNS="no-such-namespace")
         assert "Error: DUTPERF_NETNS: there is no network namespace no-such-namespace" in elsewhere.stderr

@@ -19,6 +19,7 @@ import yaml
 from command_line import dutperf, write
 from dutperf.cli import plan_file
 from dutperf.cli.commands.plan import jobs_of
+from dutperf.exit_status import NOT_NOW
 from dutperf.fleet import divided
 from dutperf.run import lease
 from dutperf.run.lease import LeaseError
@@ -151,7 +152,7 @@ def holder() -> subprocess.Popen[str]:
 def test_a_second_owner_is_refused_by_name_and_has_it_when_the_first_was_killed(tmp_path: Path) -> None:
     process = holder()
     done = run(a_plan(tmp_path), tmp_path / "out", "--testbed", TESTBED)
-    assert done.exit_code == 2
+    assert done.exit_code == NOT_NOW
     assert f"testbed {TESTBED} is in use by " in done.stderr
     assert f"process {process.pid}, since" in done.stderr
     assert not (tmp_path / "out").exists()

@@ -81,7 +81,7 @@ def test_every_error_code_that_a_request_alone_can_cause_is_shown() -> None:
         for event in exchange.events
         if event["event"] == "error"
     }
-    assert {"bad_json", "bad_request", "not_open", "already_open", "busy", "port_unavailable"} <= shown
+    assert {"bad_json", "bad_request", "not_open", "already_open", "busy", "port_away"} <= shown
 
 
 @pytest.mark.parametrize("name", ["trial_null", "trial_ring", "paths", "patterns"])

@@ -4,12 +4,13 @@ They share ``options``, ``errors`` and ``output``.
 
 Results go to standard output, with ``--json`` as one JSON object and nothing else. Progress, notes
 and errors go to standard error. Exit status: 0 valid result, 1 no number from the DUT (``compare``: a
-condition failed), 2 wrong usage or configuration, 3 invalid, 4 aborted (also: disk full), 130
-interrupted.
+condition failed), 2 wrong usage or configuration, 3 invalid, 4 aborted (also: disk full), 70 a fault
+of dutperf, 75 not now, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -41,6 +42,7 @@ from dutperf.cli.commands import (
     trend,
     trial,
 )
+from dutperf.cli.errors import fault
 from dutperf.cli.examples import epilog
 from dutperf.exit_status import signals_interrupt
 from dutperf.tester import TesterError
@@ -48,7 +50,7 @@ from dutperf.tester.engine import EngineCommand, engine_version
 
 EXIT_STATUS = (
     "Exit status: 0 valid, 1 no number (the DUT forwards nothing), 2 wrong usage or configuration, 3 invalid, 4 aborted"
-    " (also: disk full), 130 interrupted."
+    " (also: disk full), 70 a fault of dutperf, 75 not now (what it needs is in use or away), 130 interrupted."
 )
 app = typer.Typer(name="dutperf", no_args_is_help=True, epilog=EXIT_STATUS, pretty_exceptions_enable=False)
 
@@ -105,6 +107,10 @@ app.command("selftest", epilog=epilog("selftest"))(selftest.selftest)
 
 
 def main() -> None:
-    """Entry point of the command."""
+    """Entry point of the command. A defect has an exit status of its own: that of an uncaught exception, 1, would say
+    that the DUT forwards nothing."""
     with signals_interrupt():
-        app(prog_name="dutperf")
+        try:
+            app(prog_name="dutperf")
+        except Exception as error:
+            sys.exit(fault(error))

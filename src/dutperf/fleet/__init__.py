@@ -16,12 +16,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dutperf.errors import DutperfError
+from dutperf.exit_status import DONE, GIVEN_UP, INTERRUPTED, NOT_NOW
 from dutperf.report.templating import environment
 from dutperf.run.lease import refusal_of_name
 
 HERE = Path(__file__).parent
 MASTER_PORT, CHANGES_PORT, PAGE_PORT = 9989, 9990, 8010
 RETRIES = 20
+"""Starts of a job in all."""
+PAUSE_S, SHORT_PAUSE_S = 60, 5
+"""Before a job is started again: one whose testbed was not to be had, and any other."""
+DECISIONS = {
+    "done": DONE,
+    "given_up": GIVEN_UP,
+    "not_now": NOT_NOW,
+    "interrupted": INTERRUPTED,
+    "retries": RETRIES,
+    "pause_s": PAUSE_S,
+    "short_pause_s": SHORT_PAUSE_S,
+}
+"""What both schedulers do at an exit status."""
 
 
 class FleetError(DutperfError):
@@ -56,6 +70,7 @@ def buildbot_files(fleet: Fleet, passwords: Mapping[str, str]) -> dict[str, str]
         "master_port": MASTER_PORT,
         "changes_port": CHANGES_PORT,
         "page_port": PAGE_PORT,
+        **DECISIONS,
     }
     files = {"master/master.cfg": _rendered("master.cfg.j2", members)}
     files["master/passwords.json"] = json.dumps(passwords, indent=1) + "\n"
@@ -67,7 +82,7 @@ def buildbot_files(fleet: Fleet, passwords: Mapping[str, str]) -> dict[str, str]
 
 def slurm_file(fleet: Fleet) -> str:
     """The batch script of a job."""
-    return _rendered("job.sbatch.j2", {"command": fleet.command, "retries": RETRIES})
+    return _rendered("job.sbatch.j2", {"command": fleet.command, **DECISIONS})
 
 
 def fresh_passwords(names: Iterable[str]) -> dict[str, str]:

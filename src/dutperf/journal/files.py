@@ -18,6 +18,12 @@ class JournalError(DutperfError):
     """A journal cannot be written or read; the message names the file."""
 
 
+class BeingWritten(JournalError):
+    """Another process writes it."""
+
+    is_temporary = True
+
+
 class WriteError(JournalError):
     """Results cannot be written: the disk is full or fails. Everything written before is complete, and
     the run can be resumed from there."""
@@ -112,7 +118,7 @@ def open_alone(path: Path, flags: int = 0) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
-        raise JournalError(f"{path} is being written: its run goes on in another process") from error
+        raise BeingWritten(f"{path} is being written: its run goes on in another process") from error
     return descriptor
 
 

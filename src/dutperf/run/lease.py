@@ -33,7 +33,13 @@ _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 
 
 class LeaseError(DutperfError):
-    """The testbed is not to be had."""
+    """The testbed cannot be leased."""
+
+
+class LeaseTaken(LeaseError):
+    """Another process has it."""
+
+    is_temporary = True
 
 
 def refusal_of_name(testbed: str) -> str | None:
@@ -110,7 +116,7 @@ def _wait(file: TextIO, testbed: str, wait_s: float, waiting: Callable[[str], No
         except BlockingIOError:
             sentence = f"testbed {testbed} is in use by {_text(_owner(file))}"
         if time.monotonic() >= until_s:
-            raise LeaseError(sentence + (f"; waited {wait_s:g} s" if wait_s else ""))
+            raise LeaseTaken(sentence + (f"; waited {wait_s:g} s" if wait_s else ""))
         if waiting is not None and not told:
             told = True
             waiting(f"{sentence}: waiting for it, {wait_s:g} s at most")

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dutperf.exit_status import ABORTED, INTERRUPTED, INVALID, WRONG_USAGE, signals_interrupt
+from dutperf.errors import sentence_of_fault
+from dutperf.exit_status import ABORTED, FAULT, INTERRUPTED, INVALID, NOT_NOW, WRONG_USAGE, signals_interrupt
 from dutperf.model import TRIAL_NUMBERS, ConnectionUse, Direction, DirectionCounts, Trial, TrialResult, Verdict
 from dutperf.setup import traffic
 from dutperf.setup.conditions import Conditions
@@ -199,9 +200,11 @@ def main(program: Program, words: Sequence[str]) -> int:
     except InputError as error:
         return _fail(f"Input Error: {error}", WRONG_USAGE)
     except TesterError as error:
-        return _fail(f"Error: {_explained(error)}", WRONG_USAGE)
+        return _fail(f"Error: {_explained(error)}", NOT_NOW if error.is_temporary else WRONG_USAGE)
     except KeyboardInterrupt:
         return _fail("Error: interrupted", INTERRUPTED)
+    except Exception as error:
+        return _fail(f"Error: {sentence_of_fault(error)}", FAULT)
 
 
 def _explained(error: TesterError) -> str:

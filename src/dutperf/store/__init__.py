@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -22,7 +21,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from dutperf.api import results
-from dutperf.errors import DutperfError, StoreError
+from dutperf.errors import DutperfError, StoreBusy, StoreError, user_directory
 from dutperf.journal import JOURNAL, JournalError
 from dutperf.model import Load
 from dutperf.results import comparability, comparison
@@ -30,6 +29,8 @@ from dutperf.results.measured import Measured
 from dutperf.run.suite import SUITE
 
 VERSION = 1
+PATIENCE_S = 30.0
+"""For another process that writes to the store."""
 SCHEMA = """
 CREATE TABLE measurement (
   id TEXT PRIMARY KEY, directory TEXT NOT NULL, root TEXT NOT NULL, name TEXT NOT NULL, procedure TEXT NOT NULL,
@@ -91,9 +92,8 @@ _COLUMNS = ", ".join(Entry.__dataclass_fields__)
 
 
 def usual_file() -> Path:
-    """The store of this user."""
-    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(base) / "dutperf" / "store.sqlite"
+    """The store of this user. Raises NoHome."""
+    return user_directory("XDG_DATA_HOME", ".local/share") / "store.sqlite"
 
 
 class Store:
@@ -109,10 +109,10 @@ class Store:
             raise StoreError(f"there is no store {file}: dutperf store add DIR… makes it")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(file, timeout=30)
+            self._database = sqlite3.connect(file, timeout=PATIENCE_S)
             self._prepare()
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"{file} cannot be used as a store: {error}") from None
+            raise _unusable(error, f"{file} cannot be used as a store: {error}") from None
 
     def _prepare(self) -> None:
         self._database.execute("PRAGMA foreign_keys = ON")
@@ -159,7 +159,7 @@ class Store:
         try:
             yield
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"{self.file}: {error}") from None
+            raise _unusable(error, f"{self.file}: {error}") from None
 
     def _put(self, one: Measured, path: Path, root: Path) -> Entry:
         entry = _entry(one, path, root)
@@ -243,6 +243,10 @@ class Store:
             Kept(at, load, name, median, tuple(json.loads(repetitions)), limited_by, unusable, resolution)
             for at, load, name, median, repetitions, limited_by, unusable, resolution in rows
         ]
+
+
+def _unusable(error: Exception, text: str) -> StoreError:
+    return (StoreBusy if getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY") else StoreError)(text)
 
 
 def _clauses(dut: str | None, procedure: str | None, since: str | None, series: str | None) -> tuple[str, list[str]]:

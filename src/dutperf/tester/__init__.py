@@ -62,6 +62,10 @@ class Tester(Protocol):
         ...
 
 
+AWAY = frozenset({"port_away", "link_down", "no_answer", "no_memory", "netns"})
+"""Codes of errors that may pass: a port, a DUT or a namespace that is not up, what others have."""
+
+
 class TesterError(DutperfError):
     """The tester cannot work as configured. ``field`` names the configuration's key (``left.port``)
     where there is one."""
@@ -70,3 +74,4 @@ class TesterError(DutperfError):
         super().__init__(message)
         self.code = code
         self.field = field
+        self.is_temporary = code in AWAY

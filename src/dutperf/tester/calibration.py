@@ -11,13 +11,13 @@ it; ``--subtract-calibration`` subtracts the floor's typical delay from latencie
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from dutperf.errors import NoHome, user_directory
 from dutperf.journal import write_whole
 from dutperf.model import Value, ports_of
 from dutperf.tester import host
@@ -79,9 +79,8 @@ class Calibration(Value):
 
 
 def path() -> Path:
-    """Where calibrations are kept (XDG base directories)."""
-    state = os.environ.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "dutperf" / "calibration.json"
+    """Where calibrations are kept (XDG base directories). Raises NoHome."""
+    return user_directory("XDG_STATE_HOME", ".local/state") / "calibration.json"
 
 
 def made(environment: Mapping[str, Any], floors: Sequence[Floor], date: str) -> Calibration:
@@ -111,9 +110,10 @@ def find(environment: Mapping[str, Any], file: Path | None = None) -> Calibratio
     """The calibration of such a tester, if there is one that this version can read."""
     try:
         key = key_of(environment)
-    except (KeyError, TypeError):
+        kept = _read(file or path())
+    except (KeyError, TypeError, NoHome):
         return None
-    return next((one for one in _read(file or path()) if one.key == key), None)
+    return next((one for one in kept if one.key == key), None)
 
 
 def keep(calibration: Calibration, file: Path | None = None) -> Path:

@@ -5,7 +5,6 @@ once, and kept in ``$XDG_CACHE_HOME/dutperf/guest``. Nothing is installed. Remov
 from __future__ import annotations
 
 import fcntl
-import os
 import re
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dutperf.errors import user_directory
 from dutperf.lab.errors import LabError
 
 KERNEL = "linux-image-amd64"
@@ -36,8 +36,8 @@ PROGRAMS = {
 
 
 def cache() -> Path:
-    """Where all this is kept."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dutperf" / "guest"
+    """Where all this is kept. Raises NoHome."""
+    return user_directory("XDG_CACHE_HOME", ".cache") / "guest"
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,13 @@ import pytest
 from dutperf import journal
 from dutperf.journal import JournalError
 from dutperf.model import Cause, Load, Trial, TrialResult, Verdict
+from dutperf.procedures import throughput
 from dutperf.results.summary import SUMMARY
 from dutperf.run import attempts, campaign
 from dutperf.setup.conditions import Rate
 from dutperf.tester import ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import Counting, Log, counts, journal_lines, measure, plan
+from plans import Counting, Log, counts, journal_lines, measure, narrowed, plan
 
 TO_1000: dict[str, Any] = {"max_rate": Rate.parse("1000"), "repetitions": 1}
 """Conditions under which a perfect DUT takes one trial, at 1,000 frames/s."""
@@ -186,6 +187,23 @@ def test_a_run_that_is_interrupted_while_its_first_lines_are_written_says_so(
     events = [event["event"] for event in journal_lines(tmp_path)]
     assert events == [*["plan", "environment"][:line], "end"]
     assert (tmp_path / SUMMARY).exists()
+
+
+def a_size_twice(what: campaign.Plan[Any]) -> campaign.Plan[Any]:
+    return replace(what, conditions=what.conditions.model_copy(update={"frame_sizes": (84, 84)}))
+
+
+def no_setup(what: campaign.Plan[Any]) -> campaign.Plan[Any]:
+    return replace(what, config={"left": {"port": "null"}})
+
+
+@pytest.mark.parametrize("unreadable", [a_size_twice, no_setup])
+def test_what_nobody_could_read_is_refused_before_the_first_frame(unreadable: Any, tmp_path: Path) -> None:
+    tester, what = Scripted({}), unreadable(narrowed(plan(**TO_1000), "throughput"))
+    with pytest.raises(JournalError, match="nothing was sent, because nobody could read the results"):
+        campaign.measure(throughput.PROCEDURE, tester, what, tmp_path / "out", Log())
+    assert not tester.trials
+    assert not (tmp_path / "out").exists()
 
 
 def descriptor_is_the_journal(descriptor: int, directory: Path) -> bool:

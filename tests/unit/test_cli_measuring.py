@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from command_line import QUICK, dutperf, frame_loss, throughput, write
 from dutperf import procedures
+from dutperf.api import results
 from dutperf.cli import options
 from dutperf.cli.commands import measure
 from dutperf.procedures.definition import Definition
@@ -221,3 +225,12 @@ def test_searches_that_cannot_be_are_named(arguments: list[str], text: str, conf
     assert result.exit_code == 2
     assert text in " ".join(result.stderr.split())
     assert not (tmp_path / "out").exists()
+
+
+def test_a_command_line_that_is_not_text_is_readable(tmp_path: Path) -> None:
+    config, out = write(tmp_path, "Engine"), os.fsencode(tmp_path) + b"/\xff"
+    argv = [sys.executable, "-m", "dutperf", "frame-loss", "--config", str(config), *QUICK, "--repetitions", "1"]
+    done = subprocess.run([*argv, "--rates", "1000", "--frame-size", "84", "--out", out], check=False, timeout=60)
+    assert done.returncode == 0
+    assert results.read(Path(os.fsdecode(out))).is_complete
+    assert (Path(os.fsdecode(out)) / "report.html").exists()

@@ -137,3 +137,14 @@ def test_each_side_may_send_frames_of_its_own() -> None:
 def test_what_does_not_go_together_is_refused(setup: Setup, conditions: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         streams(setup, **conditions)
+
+
+def test_sizes_of_a_series_that_the_headers_do_not_leave_room_for_are_one() -> None:
+    """Each size is a case, and a journal with a case twice cannot be read."""
+    asked = Conditions(frame="ip/udp/vxlan/eth/ip/udp/vxlan/eth/ip/udp", frame_sizes="rfc2544")
+    sizes = traffic.sized(IPV4, asked).frame_sizes
+    assert sizes == tuple(sorted(set(sizes)))
+    assert sizes[0] > 128
+    assert sizes[1:] == (256, 512, 1024, 1280, 1518)
+    read = Conditions.recorded(traffic.sized(IPV4, asked).stated())
+    assert read.frame_sizes == sizes

@@ -29,7 +29,7 @@ from dutperf.journal.files import (
     journals_of,
     write_whole,
 )
-from dutperf.journal.reader import end_of, is_complete, next_trial, of_kind, plan_of, read
+from dutperf.journal.reader import as_read, end_of, is_complete, next_trial, of_kind, plan_of, read
 from dutperf.journal.resumed import ResumedJournal
 from dutperf.journal.writer import JournalWriter
 
@@ -52,6 +52,7 @@ __all__ = [
     "TrialEvent",
     "WaitEvent",
     "WriteError",
+    "as_read",
     "claim",
     "end_of",
     "held",

@@ -17,6 +17,8 @@ The events of a run, in order:
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, Field, PlainSerializer, ValidationError
@@ -206,6 +208,13 @@ _KINDS: dict[str, type[Event]] = {
         EndEvent,
     )
 }
+
+
+def line_of(event: Event) -> str:
+    """The event as a line of a journal, with the present time, without its line feed."""
+    members = event.as_json()
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return json.dumps({"event": members.pop("event"), "time": now, **members}, allow_nan=False)
 
 
 def event_of_json(members: dict[str, Any]) -> Event:

@@ -19,6 +19,7 @@ from dutperf.journal.events import (
     TrialEvent,
     WaitEvent,
     event_of_json,
+    line_of,
 )
 from dutperf.journal.files import JOURNAL, JournalError
 
@@ -38,6 +39,15 @@ def read(directory: Path) -> list[Event]:
         raise JournalError(f"cannot read {path}: {error.strerror}") from error
     # A line is complete only with its line feed: what follows the last one is empty or torn.
     return [_event(path, number, line) for number, line in enumerate(lines[:-1], start=1)]
+
+
+def as_read(event: Event) -> Event:
+    """The event as a reader has it.
+
+    Raises:
+        JournalError, ValueError: no reader could read it.
+    """
+    return _event(Path(JOURNAL), 1, line_of(event).encode())
 
 
 def plan_of(events: Sequence[Event], path: Path | None = None) -> PlanEvent:

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from dutperf.journal import files
-from dutperf.journal.events import Event, EventT
+from dutperf.journal.events import Event, EventT, line_of
 from dutperf.journal.files import JOURNAL, JournalError, WriteError
 
 
@@ -72,9 +70,7 @@ class JournalWriter:
         """
         if self._failure is not None:
             raise WriteError(self._failure)
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        members = event.as_json()
-        line = json.dumps({"event": members.pop("event"), "time": now, **members}, allow_nan=False) + "\n"
+        line = line_of(event) + "\n"
         whole = os.fstat(self._descriptor).st_size
         try:
             files.write_all(self._descriptor, line.encode())

@@ -22,11 +22,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import ValidationError
+
 from dutperf import __version__, procedures
+from dutperf.errors import first
 from dutperf.journal import (
     DutStateEvent,
     EndEvent,
     EnvironmentEvent,
+    Event,
     Finding,
     JournalError,
     JournalWriter,
@@ -36,7 +40,9 @@ from dutperf.journal import (
     ResumedJournal,
     TrialEvent,
     WaitEvent,
+    as_read,
     of_kind,
+    plan_of,
 )
 from dutperf.model import TRIAL_NUMBERS, Case, Load, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
@@ -55,10 +61,12 @@ from dutperf.procedures.bench import (
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.request import Request
 from dutperf.procedures.trial_action import ActionRunner, TrialAction
-from dutperf.results.summary import Summary, write_summary
+from dutperf.results.summary import Summary, summarise, write_summary
 from dutperf.run import attempts
 from dutperf.run.requests import Requests
 from dutperf.run.waiting import PROBE_FPS, is_dut_down, probe, wait_for_dut
+from dutperf.setup import configuration
+from dutperf.setup.configuration import ConfigError
 from dutperf.setup.dut import losses_during
 from dutperf.tester import EndTrial, Progress, ProgressCallback, Tester, TesterError, host, phases
 from dutperf.tester.continued import ContinuedTester
@@ -89,24 +97,59 @@ def measure(
     Raises:
         PlanError: rates contradict each other, or are percentages of an unknown maximum; nothing
             has been written.
-        JournalError: ``out`` already holds a journal, or cannot be written.
+        JournalError: ``out`` already holds a journal, or cannot be written, or nobody could read what would be in it.
         TesterError: the tester does not work.
     """
     procedure = definition.make(plan)
-    event = PlanEvent(
+    event = _plan_event(definition, procedure, plan, first_trial)
+    environment = EnvironmentEvent(**_environment(tester, plan))
+    _check_readable(definition, plan, event, environment)
+    with JournalWriter.create(out) as journal, _ending(journal, definition) as ending:
+        journal.write(event)
+        journal.write(environment)
+        ending["message"] = _run(
+            procedure, Campaign(definition.name, procedure.cases, tester, plan, journal, observer, first_trial)
+        )
+    return write_summary(out, definition)
+
+
+def check(definition: Definition, plan: Plan) -> None:
+    """Check what :func:`measure` checks before it sends anything, as far as it needs no tester.
+
+    Raises:
+        PlanError, JournalError: see there.
+    """
+    _check_readable(definition, plan, _plan_event(definition, definition.make(plan), plan))
+
+
+def _plan_event(definition: Definition, procedure: Procedure[Any], plan: Plan, first_trial: int = 0) -> PlanEvent:
+    return PlanEvent(
         dutperf=__version__,
         invocation=tuple(plan.invocation),
         source=dict(plan.source),
         first_trial=first_trial,
         **_described(definition, procedure, plan),
     )
-    with JournalWriter.create(out) as journal, _ending(journal, definition) as ending:
-        journal.write(event)
-        journal.write(EnvironmentEvent(**_environment(tester, plan)))
-        ending["message"] = _run(
-            procedure, Campaign(definition.name, procedure.cases, tester, plan, journal, observer, first_trial)
-        )
-    return write_summary(out, definition)
+
+
+def _check_readable(definition: Definition, plan: Plan, *events: Event) -> None:
+    """Read the first events of a journal by the rules of its readers (show, resume), before hours are measured for a
+    journal that only its writer could read.
+
+    Raises:
+        JournalError: they could not be read, or would say other conditions.
+    """
+    try:
+        read = [as_read(event) for event in events]
+        summarise(read, definition)
+        again = definition.conditions.recorded(plan_of(read).conditions).stated()
+        if other := [name for name, value in plan.conditions.stated().items() if again.get(name, value) != value]:
+            raise ValueError(f"they would be read with other values of {', '.join(other)}")
+        if plan.config:
+            configuration.parse(dict(plan.config), origin="the journal's configuration")
+    except (JournalError, ConfigError, ValueError, KeyError, TypeError) as error:
+        said = first(error)["msg"] if isinstance(error, ValidationError) else str(error)
+        raise JournalError(f"nothing was sent, because nobody could read the results: {said}") from None
 
 
 def definition_of(plan: PlanEvent) -> Definition:

@@ -125,11 +125,14 @@ def begin(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: W
         TesterError: the tester cannot run at all.
     """
     for one in measurements:
-        one.definition.make(bench.plan(_with_some_throughput(one, bench.plan(one.conditions))))
+        if one.throughput_of is None:
+            campaign.check(one.definition, bench.plan(one.conditions))
+        else:
+            one.definition.make(bench.plan(_with_some_throughput(one, bench.plan(one.conditions))))
+    document = _document(measurements, bench.plan(measurements[0].conditions))
+    _check_readable(document)
     journal.claim(out, (SUITE, JOURNAL, SUMMARY), "the results of another run", f", or resume it: dutperf resume {out}")
-    journal.write_whole(
-        out / SUITE, json.dumps(_document(measurements, bench.plan(measurements[0].conditions)), indent=2) + "\n"
-    )
+    journal.write_whole(out / SUITE, json.dumps(document, indent=2) + "\n")
     with held(out):
         return resume(measurements, bench, out, watch)
 
@@ -373,6 +376,15 @@ def _document(measurements: Sequence[Measurement], plan: Plan) -> dict[str, Any]
         "measurements": listed,
     }
     return {"format": FORMAT, "dutperf": __version__, **members}
+
+
+def _check_readable(document: dict[str, Any]) -> None:
+    """Raises JournalError where :func:`read` could not read the document."""
+    try:
+        for one in json.loads(json.dumps(document, allow_nan=False))["measurements"]:
+            _measurement(one)
+    except (ValueError, KeyError, TypeError) as error:
+        raise JournalError(f"nothing was sent, because nobody could resume the suite: {error}") from None
 
 
 def _measurement(document: Mapping[str, Any]) -> Measurement:

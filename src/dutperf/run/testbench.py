@@ -209,7 +209,7 @@ class Bench:
     setup: Setup
     tester: EngineTester
     source: Source
-    invocation: Sequence[str] = ("dutperf", *sys.argv[1:])
+    invocation: Sequence[str] = ("dutperf", *(word.encode(errors="backslashreplace").decode() for word in sys.argv[1:]))
     """The user's command line, for the journal."""
     max_frame_size: int = USUAL_FRAME_SIZE
     """The longest frame that its ports and cables support, in bytes incl. FCS."""

@@ -160,7 +160,7 @@ def _warm_up(conditions: Conditions, traffic: dict[str, Any], number: int, rest_
 
 def sized(setup: Setup, conditions: Conditions) -> Conditions:
     """``conditions`` with frame sizes. If none are given: those of the series, else the smallest that
-    the traffic of this test setup can have."""
+    the traffic of this test setup can have. Sizes of a series that this traffic cannot have are one: the smallest."""
     if conditions.sizes_are_given:
         return conditions
     smallest = smallest_frame_size(setup, conditions)
@@ -170,7 +170,7 @@ def sized(setup: Setup, conditions: Conditions) -> Conditions:
     sizes = (
         (smallest,)
         if conditions.series is None
-        else tuple(max(size, smallest) for size in FRAME_SIZE_SERIES[conditions.series])
+        else tuple(dict.fromkeys(max(size, smallest) for size in FRAME_SIZE_SERIES[conditions.series]))
     )
     return conditions.model_copy(update={"frame_sizes": sizes})
 

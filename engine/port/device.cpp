@@ -62,10 +62,9 @@ void connect_socket(const PortOptions& options, const DeviceName& device) {
     const SocketDeadline deadline(options.spec.argument, options.link_timeout);
     if (add_device(device) == 0) return;
     if (!deadline.passed()) away(options, connection_error(options));
-    away(options, "nobody " + std::string(listens(options.spec) ? "connected to" : "answered on") +
-                             " the socket " + options.spec.argument + " within " +
-                             std::to_string(options.link_timeout.count()) +
-                             " ms: check that the switch is running and uses this socket");
+    away(options, "nobody " + std::string(listens(options.spec) ? "connected to" : "answered on") + " the socket " +
+                      options.spec.argument + " within " + std::to_string(options.link_timeout.count()) +
+                      " ms: check that the switch is running and uses this socket");
 }
 
 rte_ring* shared_ring(const std::string& name, std::uint32_t size) {

@@ -41,9 +41,8 @@ struct PortCounters {
 
 class Port {
 public:
-    // Throws Error "port_unavailable", "port_away", "no_privilege", "no_memory" or "internal" for the field "<side>.port",
-    // "queues"
-    // or "offloads".
+    // Throws Error "port_unavailable", "port_away", "no_privilege", "no_memory" or "internal" for the field
+    // "<side>.port", "queues" or "offloads".
     explicit Port(const PortOptions& options);
 
     [[nodiscard]] std::uint16_t id() const { return device_->id(); }

@@ -120,8 +120,8 @@ void prepare_listening(const PortOptions& options, const std::filesystem::file_s
     if (status.type() != std::filesystem::file_type::socket)
         unavailable(options, path + " is a file, not a socket: name another path");
     if (try_to_connect(options) != ECONNREFUSED) {
-        away(options, "another program listens on the socket " + path +
-                          ": end it, or give each port a socket of its own");
+        away(options,
+             "another program listens on the socket " + path + ": end it, or give each port a socket of its own");
     }
     unlink(path.c_str());  // left by a process that was killed
 }

@@ -4,8 +4,11 @@ engine is a fake process."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -357,3 +360,45 @@ def test_a_rate_that_is_none_names_its_option(option: str) -> None:
 )
 def test_messages_name_options_in_place_of_parameters(text: str, spelled: str) -> None:
     assert options.spelled(text) == spelled
+
+
+def test_an_earlier_result_is_not_overwritten(config: Path, tmp_path: Path) -> None:
+    assert trial(config, "--out", tmp_path / "out").exit_code == 0
+    before = (tmp_path / "out" / "trial.json").read_bytes()
+    again = trial(config, "--out", tmp_path / "out")
+    assert (again.exit_code, again.stdout) == (2, ""), "nothing is measured"
+    assert "holds the result of another trial (trial.json)" in again.stderr
+    assert (tmp_path / "out" / "trial.json").read_bytes() == before
+
+
+def test_a_result_that_cannot_be_written_is_shown(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    done = trial(config, "--out", tmp_path / "out", "--json")
+    assert (done.exit_code, json.loads(done.stdout)["verdict"]) == (4, "valid")
+    assert "No space left on device" in done.stderr
+
+
+def test_a_single_run_does_not_overwrite_a_suite(config: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    for name in ("suite.json", "summary.json"):
+        (tmp_path / "out" / name).write_text("{}")
+        done = throughput(config, tmp_path / "out")
+        assert (done.exit_code, f"holds the results of another run ({name})" in done.stderr) == (2, True)
+        (tmp_path / "out" / name).unlink()
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_files_of_the_user_beside_the_results_stay(config: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    names = [f"{stem}.{suffix}" for stem in ("summary", "report", "progress", "journal") for suffix in ("tmp", "new")]
+    for name in names:
+        (out / name).write_text("mine")
+    assert throughput(config, out).exit_code == 0
+    assert [(out / name).read_text() for name in names] == ["mine"] * len(names)
+    assert {path.name for path in out.iterdir()} - {"report.html"} == {*names, "journal.jsonl", "summary.json"}

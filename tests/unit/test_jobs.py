@@ -21,6 +21,8 @@ from dutperf.cli import plan_file
 from dutperf.cli.commands.plan import jobs_of
 from dutperf.exit_status import NOT_NOW
 from dutperf.fleet import divided
+from dutperf.journal import EndEvent, JournalError, JournalWriter, held, new_and_held
+from dutperf.journal.files import BeingWritten
 from dutperf.run import lease
 from dutperf.run.lease import LeaseError
 from dutperf.run.progress import PROGRESS
@@ -117,6 +119,30 @@ def test_it_refuses_the_directory_of_another_plan(tmp_path: Path) -> None:
     assert again.exit_code == 2
     assert "has the run of another plan" in again.stderr
     assert "needs --out" in dutperf("run", plan, "--or-resume").stderr
+
+
+def test_a_job_that_is_started_twice_at_once_measures_once(tmp_path: Path) -> None:
+    """The second one leaves a journal alone that the first has just created, and in which nothing stands yet."""
+    plan, out = a_plan(tmp_path, **{"frame-size": 84}), tmp_path / "out"
+    out.mkdir()
+    (out / "plan.yaml").write_bytes(plan.read_bytes())
+    with JournalWriter.create(out) as first:
+        for again in (run(plan, out), dutperf("run", plan, "--out", out)):
+            assert again.exit_code in (NOT_NOW, 2)
+        first.write(EndEvent(outcome="error", message="it is still there"))
+    assert "it is still there" in (out / "journal.jsonl").read_text()
+    with held(out / "plan.yaml"):
+        again = run(plan, out)
+    assert (again.exit_code, "is being written" in again.stderr) == (NOT_NOW, True)
+
+
+def test_two_suites_at_once_do_not_both_begin(tmp_path: Path) -> None:
+    second = held(tmp_path / "suite.json")
+    with new_and_held(tmp_path / "suite.json", "{}"), pytest.raises(BeingWritten), second:
+        pass
+    with pytest.raises(JournalError, match="there is already"), new_and_held(tmp_path / "suite.json", "other"):
+        pass
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("suite.json", "{}")]
 
 
 def test_it_begins_where_it_was_killed_before_its_first_line(tmp_path: Path) -> None:

@@ -7,7 +7,10 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -18,6 +21,7 @@ from hypothesis import strategies as st
 
 import simulated_run
 from command_line import dutperf
+from dutperf.api import results
 from dutperf.errors import StoreError
 from dutperf.results.gate import Condition
 from dutperf.setup.conditions import Rate
@@ -114,7 +118,7 @@ def test_a_store_is_made_again_from_the_directories(store: Store, tmp_path: Path
     store.add(gone)
     before = store.find()
     shutil.rmtree(gone)
-    assert store.rebuild() == (1, [str(gone.resolve())])
+    assert store.rebuild() == (1, [str(gone.resolve())], [])
     assert store.find() == [one for one in before if one.root == str(kept.resolve())]
 
 
@@ -136,6 +140,63 @@ def test_a_store_that_cannot_be_made_again_stays_as_it_was(
     with pytest.raises(StoreError, match="disk is full"):
         store.rebuild()
     assert Store(store.file).find() == before
+
+
+@pytest.mark.parametrize("is_suite", [False, True])
+def test_what_cannot_be_read_stays_in_the_store_and_is_no_success(is_suite: bool, store: Store, tmp_path: Path) -> None:
+    """A journal of another format: only the store has its figures for this version."""
+    journal = run(tmp_path / "a") / "journal.jsonl"
+    store.add(tmp_path / "a")
+    before = store.find()
+    if is_suite:
+        (tmp_path / "a" / "suite.json").write_text('{"format": 99}')
+    else:
+        journal.write_text(journal.read_text().replace('"format": 4', '"format": 9', 1))
+    done = dutperf("store", "rebuild", "--store", store.file)
+    assert (done.exit_code, "1 measurements" in done.stdout) == (2, True)
+    assert f"{tmp_path.resolve()}/a cannot be read: " in done.stderr
+    assert store.find() == before
+    assert dutperf("store", "add", tmp_path / "a", "--store", store.file).exit_code == 2
+
+
+def test_what_another_adds_while_a_store_is_made_again_stays(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add(run(tmp_path / "a"))
+    other, read, added = run(tmp_path / "b"), results.read, []
+
+    def meanwhile(directory: Path) -> Any:
+        if not added:
+            added.append(other)
+            with Store(store.file) as second:
+                second.add(other)
+        return read(directory)
+
+    monkeypatch.setattr(results, "read", meanwhile)
+    assert store.rebuild()[0] == 2
+    assert len(store.find()) == 2
+
+
+KILLED_WHILE_MADE = """
+import os, signal, sqlite3, sys
+from pathlib import Path
+from dutperf.store import Store
+connect = sqlite3.connect
+def traced(*given, **more):
+    database = connect(*given, **more)
+    database.set_trace_callback(lambda text: "user_version =" in text and os.kill(os.getpid(), signal.SIGKILL))
+    return database
+sqlite3.connect = traced
+Store(Path(sys.argv[1]))
+"""
+
+
+def test_a_store_whose_maker_was_killed_is_made_by_the_next(tmp_path: Path) -> None:
+    file = tmp_path / "store.sqlite"
+    done = subprocess.run([sys.executable, "-c", KILLED_WHILE_MADE, file], check=False)
+    assert done.returncode == -signal.SIGKILL
+    with Store(file) as store:
+        assert store.find() == []
 
 
 def test_a_journal_that_cannot_be_read_is_named_and_the_others_are_added(store: Store, tmp_path: Path) -> None:

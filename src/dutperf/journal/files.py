@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 from dutperf.errors import DutperfError
 
 JOURNAL = "journal.jsonl"
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
 
 
 class JournalError(DutperfError):
@@ -49,50 +52,114 @@ def is_being_written(directory: Path) -> bool:
     return False
 
 
-def claim(directory: Path, files: Sequence[str], holds: str, or_else: str = "") -> None:
-    """Check that ``directory`` has none of ``files`` yet, and create it if it is missing.
+def check_free(directory: Path, files: Sequence[str], holds: str, or_else: str = "") -> None:
+    """Check that ``directory`` has none of ``files`` yet.
 
     Raises:
-        JournalError: ``directory`` has one of ``files``, or it cannot be created. ``holds`` names
-            the results in it, ``or_else`` a further remedy for the message.
+        JournalError: it has one. ``holds`` names the results in it, ``or_else`` a further remedy for the message.
     """
     for name in files:
         if (directory / name).exists():
             raise JournalError(f"{directory} holds {holds} ({name}): choose another directory or remove it{or_else}")
+
+
+def claim(directory: Path, files: Sequence[str], holds: str, or_else: str = "") -> None:
+    """As :func:`check_free`, and create ``directory`` if it is missing.
+
+    Raises:
+        JournalError: see there; or it cannot be created.
+    """
+    check_free(directory, files, holds, or_else)
     make_directory(directory / files[0])
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Lock the file of a run or a suite within this context.
+def held(path: Path, *, create: bool = False) -> Iterator[None]:
+    """Lock the file of a run or a suite within this context. ``create``: an empty one where there is none.
 
     Raises:
         JournalError: the file cannot be opened, or another process holds it.
     """
-    descriptor = open_alone(path)
+    descriptor = open_alone(path, os.O_CREAT if create else 0)
     try:
         yield
     finally:
         os.close(descriptor)
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a summary or a suite file atomically: readers and crashes see the old content or the new.
+def write_whole(path: Path, content: str | bytes, *, synced: bool = True) -> None:
+    """Write a file atomically: readers and crashes see the old content or the new. ``synced``: a crash of the machine
+    sees either as well.
 
     Raises:
         WriteError: the file cannot be written.
     """
-    fresh = path.with_suffix(".tmp")
-    try:
-        with fresh.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
+    with _beside(path, content, synced=synced) as (fresh, _), _failing(path):
         fresh.replace(path)
-        sync_directory(path.parent)
-    except OSError as error:
+        if synced:
+            sync_directory(path.parent)
+
+
+def write_new(path: Path, content: str | bytes) -> None:
+    """Write a file that does not exist yet, atomically.
+
+    Raises:
+        JournalError: there is one.
+        WriteError: it cannot be written.
+    """
+    with new_and_held(path, content):
+        pass
+
+
+@contextmanager
+def new_and_held(path: Path, content: str | bytes) -> Iterator[None]:
+    """Write a file that does not exist yet, atomically, and hold its lock within: from before others see it.
+
+    Raises:
+        JournalError: there is one, maybe by another process that began meanwhile.
+        WriteError: it cannot be written.
+    """
+    with _beside(path, content) as (fresh, descriptor):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with _failing(path):
+            try:
+                os.link(fresh, path)
+            except FileExistsError:
+                raise JournalError(f"there is already {path}: choose another place, or remove it") from None
+            except OSError as error:
+                if error.errno not in _NO_LINKS or path.exists():
+                    raise
+                fresh.replace(path)  # a file system without links
+            fresh.unlink(missing_ok=True)
+            sync_directory(path.parent)
+        yield
+
+
+@contextmanager
+def _beside(path: Path, content: str | bytes, *, synced: bool = True) -> Iterator[tuple[Path, int]]:
+    """A file of its own name in the same directory, with this content: no other's is touched. It is gone afterwards,
+    unless it was moved."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    with _failing(path):
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with _failing(path):
+            write_all(descriptor, content.encode() if isinstance(content, str) else content)
+            if synced:
+                os.fsync(descriptor)
+        yield fresh, descriptor
+    finally:
+        os.close(descriptor)
         with suppress(OSError):
             fresh.unlink(missing_ok=True)
+
+
+@contextmanager
+def _failing(path: Path) -> Iterator[None]:
+    """Errors of the system within are a WriteError of ``path``."""
+    try:
+        yield
+    except OSError as error:
         raise WriteError(f"cannot write {path}: {error.strerror}") from error
 
 

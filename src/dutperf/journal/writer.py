@@ -24,7 +24,8 @@ class JournalWriter:
 
     @classmethod
     def create(cls, directory: Path) -> Self:
-        """A new journal in ``directory``, which is created if it is missing.
+        """A new journal in ``directory``, which is created if it is missing. One whose writer was killed before its
+        first line was written is begun again: nothing was measured.
 
         Raises:
             JournalError: there is already a journal, or the directory cannot be written.
@@ -32,12 +33,13 @@ class JournalWriter:
         path = directory / JOURNAL
         files.make_directory(path)
         descriptor = files.open_alone(path, os.O_CREAT)
-        if os.fstat(descriptor).st_size:
+        if b"\n" in path.read_bytes():
             os.close(descriptor)
             raise JournalError(
                 f"{path} holds the journal of another run: choose another directory, remove it, or resume that run:"
                 f" dutperf resume {directory}"
             )
+        os.ftruncate(descriptor, 0)
         files.sync_directory(directory)
         return cls(descriptor, path)
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from dutperf.journal import WriteError, write_whole
 from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement, Watch
 from dutperf.tester import Progress
@@ -47,10 +48,8 @@ class _Writer:
     def update(self, status: Status) -> None:
         """See :class:`dutperf.run.campaign.Observer`."""
         text = json.dumps({"time": datetime.now(UTC).isoformat(), **self._of_all, **as_json(status)})
-        beside = self._path.with_suffix(".new")
-        with suppress(OSError):
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(self._path)
+        with suppress(WriteError):
+            write_whole(self._path, text, synced=False)
 
 
 def as_json(status: Status) -> dict[str, Any]:

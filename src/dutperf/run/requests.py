@@ -8,7 +8,6 @@ Only one request stands at a time: a newer one replaces one that was not taken.
 from __future__ import annotations
 
 import json
-import os
 import time
 import uuid
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from dutperf.errors import DutperfError
-from dutperf.journal import is_being_written, journals_of
+from dutperf.journal import WriteError, is_being_written, journals_of, write_whole
 from dutperf.procedures import traffic
 from dutperf.procedures.bench import PlanError
 from dutperf.procedures.request import Request
@@ -67,7 +66,7 @@ class Requests:
             made, refusal = None, "it is no request that this version knows"
         except PlanError as error:
             made, refusal = None, error.message
-        with suppress(OSError):
+        with suppress(WriteError):
             _write(_answer(self._directory, identifier), {"error": refusal})
         return made
 
@@ -83,8 +82,8 @@ def ask(directory: Path, request: Request, patience_s: float = PATIENCE_S) -> No
     path, answer = of_run / REQUEST, _answer(of_run, identifier)
     try:
         _write(path, {"id": identifier, **request.model_dump(mode="json")})
-    except OSError as error:
-        raise RequestError(f"cannot write {path}: {error.strerror}") from None
+    except WriteError as error:
+        raise RequestError(str(error)) from None
     until_s = time.monotonic() + patience_s
     while not answer.exists() and is_being_written(of_run) and time.monotonic() < until_s:
         time.sleep(_LOOK_S)
@@ -131,6 +130,4 @@ def _withdraw(path: Path, identifier: str) -> None:
 
 
 def _write(path: Path, members: dict[str, Any]) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(json.dumps(members), encoding="utf-8")
-    beside.replace(path)
+    write_whole(path, json.dumps(members), synced=False)

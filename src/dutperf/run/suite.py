@@ -40,6 +40,7 @@ PLAN = "plan.yaml"
 """The plan, in the directory of its results, if the run may be started again (``--or-resume``)."""
 FORMAT = 1
 """Version of the suite's file format."""
+_OTHERS, _OR_ELSE = "the results of another run", ", or resume it: dutperf resume"
 LONGEST_SEARCH_TRIAL_S = 60.0
 """Longest sending time of a throughput trial that the user did not ask for: else it is that of the
 trials that need it. RFC 2544 section 24 asks for no more."""
@@ -112,6 +113,8 @@ def measure(measurements: Sequence[Measurement], bench: Bench, out: Path, watch:
     if len(measurements) > 1:
         return begin(measurements, bench, out, watch)
     [only] = measurements
+    others = (SUITE,) if (out / JOURNAL).exists() else (SUITE, SUMMARY)  # of a journal that exists, its writer decides
+    journal.check_free(out, others, _OTHERS, f"{_OR_ELSE} {out}")
     with watch(only, 1) as observer, bench.modified(only.conditions) as ready:
         return campaign.measure(only.definition, ready.tester, ready.plan(only.conditions), out, observer)
 
@@ -131,9 +134,8 @@ def begin(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: W
             one.definition.make(bench.plan(_with_some_throughput(one, bench.plan(one.conditions))))
     document = _document(measurements, bench.plan(measurements[0].conditions))
     _check_readable(document)
-    journal.claim(out, (SUITE, JOURNAL, SUMMARY), "the results of another run", f", or resume it: dutperf resume {out}")
-    journal.write_whole(out / SUITE, json.dumps(document, indent=2) + "\n")
-    with held(out):
+    journal.claim(out, (SUITE, JOURNAL, SUMMARY), _OTHERS, f"{_OR_ELSE} {out}")
+    with journal.new_and_held(out / SUITE, json.dumps(document, indent=2) + "\n"):
         return resume(measurements, bench, out, watch)
 
 
@@ -213,15 +215,8 @@ def throughput_in(directory: Path, conditions: Conditions) -> Path:
 
 
 def has_begun(directory: Path) -> bool:
-    """Whether there is a journal with a plan. A journal whose writer was killed before the plan was
-    written is removed: nothing was measured."""
-    path = directory / JOURNAL
-    if not path.exists():
-        return False
-    if journal.read(directory):
-        return True
-    path.unlink()
-    return False
+    """Whether there is a journal with a plan."""
+    return (directory / JOURNAL).exists() and bool(journal.read(directory))
 
 
 # --- arranging ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,13 +116,18 @@ class Store:
 
     def _prepare(self) -> None:
         self._database.execute("PRAGMA foreign_keys = ON")
-        version = self._database.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0 and not self._database.execute("SELECT name FROM sqlite_master").fetchall():
-            self._database.executescript(SCHEMA)
-            self._database.execute(f"PRAGMA user_version = {VERSION}")
-            self._database.commit()
-        elif version != VERSION:
+        if self._version() == 0:
+            # at once or not at all, and by one process: tables without a version are no store
+            self._database.executescript("BEGIN IMMEDIATE")
+            with self._database:
+                if self._version() == 0 and not self._database.execute("SELECT name FROM sqlite_master").fetchall():
+                    for statement in (*SCHEMA.split(";"), f"PRAGMA user_version = {VERSION}"):
+                        self._database.execute(statement)
+        if self._version() != VERSION:
             raise StoreError(f"{self.file} is no store of this version: remove it, and add the directories again")
+
+    def _version(self) -> int:
+        return int(self._database.execute("PRAGMA user_version").fetchone()[0])
 
     def __enter__(self) -> Self:
         return self
@@ -138,20 +143,15 @@ class Store:
         Raises:
             StoreError: there are no results.
         """
-        with self._usable(), self._database:
-            return self._add(directory)
-
-    def _add(self, directory: Path) -> tuple[list[Entry], list[str]]:
-        """Without a commit."""
         found = list(result_directories(directory))
         if not found:
             raise StoreError(f"there are no results in {directory}")
         added, unreadable = list[Entry](), list[str]()
-        for root in found:
-            try:
-                added += [self._put(one, path, root) for one, path in _measurements(root)]
-            except (DutperfError, ValidationError) as error:  # the latter: a journal of another version's procedure
-                unreadable.append(f"{root} cannot be read: {str(error).splitlines()[0]}")
+        with self._usable(), self._database:
+            for root in found:
+                measured, faults = _read(root)
+                added += [self._put(one, path, root) for one, path in measured]
+                unreadable += faults
         return added, unreadable
 
     @contextmanager
@@ -182,19 +182,31 @@ class Store:
             )
         return entry
 
-    def rebuild(self) -> tuple[int, list[str]]:
-        """Read every directory again. Returns how many measurements there are, and the directories that are gone:
-        their measurements are removed."""
-        with self._usable(), self._database:  # all or nothing: the roots are known from here alone
-            roots = [row[0] for row in self._database.execute("SELECT DISTINCT root FROM measurement ORDER BY root")]
-            self._database.execute("DELETE FROM measurement")
-            gone = []
-            for root in roots:
+    def rebuild(self) -> tuple[int, list[str], list[str]]:
+        """Read every directory again. Returns how many measurements there are, the directories that are gone, whose
+        measurements are removed, and a sentence on each that cannot be read: its measurements stay.
+
+        Each directory is replaced as a whole, and what others add meanwhile is left alone.
+        """
+        with self._usable():
+            known = dict[str, list[str]]()
+            for root, measurement in self._database.execute("SELECT root, id FROM measurement ORDER BY root"):
+                known.setdefault(root, []).append(measurement)
+            gone, unreadable = list[str](), list[str]()
+            for root, before in known.items():
                 try:
-                    self._add(Path(root))
-                except StoreError:
-                    gone.append(root)
-            return self._database.execute("SELECT count(*) FROM measurement").fetchone()[0], gone
+                    read = [_read(place) for place in result_directories(Path(root))]
+                except OSError as error:
+                    read = [([], [f"{root} cannot be read: {error.strerror}"])]
+                faults = [fault for _, each in read for fault in each]
+                unreadable += faults
+                gone += [] if read else [root]
+                with self._database:
+                    if not faults:
+                        self._database.executemany("DELETE FROM measurement WHERE id = ?", [(one,) for one in before])
+                    for one, path in (placed for each, _ in read for placed in each):
+                        self._put(one, path, Path(root))
+            return self._database.execute("SELECT count(*) FROM measurement").fetchone()[0], gone, unreadable
 
     def find(
         self,
@@ -281,12 +293,17 @@ def result_directories(directory: Path) -> Iterator[Path]:
             yield from result_directories(below)
 
 
-def _measurements(root: Path) -> Iterable[tuple[Measured, Path]]:
-    """Those with results, each with the directory of its journal."""
-    found = results.read(root)
-    several = (root / SUITE).exists()
-    placed = [(one, root / one.name if several else root) for one in found.measured]
-    return [(one, path) for one, path in placed if one.summary is not None]
+def _read(root: Path) -> tuple[list[tuple[Measured, Path]], list[str]]:
+    """The measurements with results in the directory of a run or a suite, each with the directory of its journal; and a
+    sentence on each journal that cannot be read: it is of another version, is damaged, or may not be read."""
+    try:
+        several = (root / SUITE).exists()
+        placed = [(one, root / one.name if several else root) for one in results.read(root).measured]
+        missing = [(one, path) for one, path in placed if one.summary is None and (path / JOURNAL).exists()]
+    except (DutperfError, ValidationError, OSError) as error:  # the second: of another version's procedure
+        return [], [f"{root} cannot be read: {str(error).splitlines()[0]}"]
+    faults = [f"{path} cannot be read: {one.note or 'it has no results'}" for one, path in missing]
+    return [(one, path) for one, path in placed if one.summary is not None], faults
 
 
 def _entry(one: Measured, path: Path, root: Path) -> Entry:

@@ -16,7 +16,7 @@ import typer
 from dutperf.captures import CaptureError
 from dutperf.cli import options
 from dutperf.cli.commands.measure import split_source
-from dutperf.cli.commands.trial import NUMBER, STATUS, write_trial
+from dutperf.cli.commands.trial import NUMBER, STATUS, claim_trial, write_trial
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import console, live
 from dutperf.model import (
@@ -165,14 +165,15 @@ def replay(
             length_changes=replaying.length_changes_of(length_change or "0"),
             capture=_captured(capture, capture_to, recording),
         )
+        claim_trial(out)
         with _naming_longest(capture_file, recording), bench(source, longest=recording.longest) as ready:
             replaying.check_direction(plan.direction, ready.setup)
             planned = replaying.trial_of(recording, _at_rate(plan, given_rate, ready, recording), NUMBER)
             result = _run(planned, ready)
             report = _report(ready, planned, result, wanted)
+        typer.echo(json.dumps(report)) if as_json else console.replay(report, result)
         if out is not None:
             write_trial(out, report)
-        typer.echo(json.dumps(report)) if as_json else console.replay(report, result)
         raise typer.Exit(STATUS[result.verdict])
 
 

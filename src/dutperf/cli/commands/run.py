@@ -4,6 +4,8 @@ in one command."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +16,7 @@ from dutperf.cli import options, plan_file
 from dutperf.cli.commands.measure import measure_all, show_result
 from dutperf.cli.commands.resume import resume_and_show
 from dutperf.cli.output.watch import Watchers, watched
-from dutperf.journal import is_being_written
+from dutperf.journal import held, is_being_written
 from dutperf.run.suite import PLAN, SUITE, has_begun
 from dutperf.run.testbench import bench
 from dutperf.setup.configuration import ConfigError
@@ -59,36 +61,42 @@ def run(
     planned = plan_file.load(plan)
     source = planned.source.with_lab_options(options.lab_options(lab_option))
     directory = out or fresh_directory(plan.stem)
-    if or_resume and _has_begun(directory, plan, out):
-        resume_and_show(directory, None, as_json, watchers)
-    with bench(source, *(conditions for _, conditions in planned.wanted)) as ready:
-        if or_resume:
-            _keep(plan, directory)
-        result = measure_all(planned.wanted, ready, directory, watchers)
-    show_result(result, directory, as_json)
+    with _kept(plan, out) if or_resume else nullcontext():
+        if or_resume and _has_begun(directory):
+            resume_and_show(directory, None, as_json, watchers)
+        with bench(source, *(conditions for _, conditions in planned.wanted)) as ready:
+            result = measure_all(planned.wanted, ready, directory, watchers)
+        show_result(result, directory, as_json)
 
 
-def _has_begun(directory: Path, plan: Path, out: Path | None) -> bool:
-    """Whether the plan's run is in ``directory``.
+@contextmanager
+def _kept(plan: Path, out: Path | None) -> Iterator[None]:
+    """Within, the plan is in the directory of its run, and its lock is held: a job that is started twice at once
+    measures once.
 
     Raises:
-        ConfigError: another plan's is.
+        BeingWritten: another process measures there.
+        ConfigError: another plan's run is there, or it cannot be written.
     """
     if out is None:
         raise ConfigError("needs --out: the directory of the run", "--or-resume")
-    if not ((directory / SUITE).exists() or is_being_written(directory) or has_begun(directory)):
-        return False
-    kept = directory / PLAN
-    if not kept.exists() or kept.read_bytes() != plan.read_bytes():
-        raise ConfigError(
-            f"{directory} has the run of another plan, or of this one before it was changed", "--or-resume"
-        )
-    return True
-
-
-def _keep(plan: Path, directory: Path) -> None:
+    kept, wanted = out / PLAN, plan.read_bytes()
+    other = ConfigError(f"{out} has the run of another plan, or of this one before it was changed", "--or-resume")
+    if not kept.exists() and _has_begun(out):
+        raise other
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / PLAN).write_bytes(plan.read_bytes())
+        out.mkdir(parents=True, exist_ok=True)
+        with held(kept, create=True):
+            if kept.read_bytes() != wanted:
+                if _has_begun(out):
+                    raise other
+                kept.write_bytes(wanted)
+            yield
     except OSError as error:
-        raise ConfigError(f"cannot write {directory / PLAN}: {error.strerror}", "--out") from None
+        if error.filename is None or Path(error.filename) not in (out, kept):
+            raise
+        raise ConfigError(f"cannot write {kept}: {error.strerror}", "--out") from None
+
+
+def _has_begun(directory: Path) -> bool:
+    return (directory / SUITE).exists() or is_being_written(directory) or has_begun(directory)

@@ -12,9 +12,10 @@ import typer
 
 from dutperf import store as stores
 from dutperf.cli import completion, options
-from dutperf.cli.errors import reported
+from dutperf.cli.errors import reported, say
 from dutperf.cli.examples import epilog
 from dutperf.cli.output import console
+from dutperf.exit_status import WRONG_USAGE
 from dutperf.results.measured import moment
 from dutperf.results.tables import Table
 from dutperf.store import Entry, Store
@@ -61,12 +62,13 @@ def add(
     store: StoreFile = None,
 ) -> None:
     """Add results, or read them again. The directories stay where they are, and stay the truth."""
+    missed = list[str]()
     with reported(), opened(store, create=True) as kept:
         for directory in directories:
             added, unreadable = kept.add(directory)
-            for sentence in unreadable:
-                console.line(sentence)
             console.line(f"{directory}: {len(added)} measurement{'' if len(added) == 1 else 's'}")
+            missed += unreadable
+    _end_with(missed)
 
 
 @app.command("list", epilog=epilog("store list"))
@@ -89,12 +91,22 @@ def list_(
 
 @app.command("rebuild", epilog=epilog("store rebuild"))
 def rebuild(store: StoreFile = None) -> None:
-    """Read all directories again, and remove the measurements of those that are gone."""
+    """Read all directories again, and remove the measurements of those that are gone. Those of directories that cannot
+    be read stay as they are."""
     with reported(), opened(store) as kept:
-        number, gone = kept.rebuild()
+        number, gone, unreadable = kept.rebuild()
         for directory in gone:
             console.line(f"{directory} has no results any more: removed")
         console.line(f"{number} measurements")
+    _end_with(unreadable)
+
+
+def _end_with(unreadable: list[str]) -> None:
+    """Say what could not be read, and end with a status that is not success."""
+    for sentence in unreadable:
+        say(sentence)
+    if unreadable:
+        raise typer.Exit(WRONG_USAGE)
 
 
 def _table(found: list[Entry]) -> Table:

@@ -15,11 +15,11 @@ from dutperf.cli.commands.measure import RESULT, SOURCE, signature, split_source
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import console, live
 from dutperf.exit_status import ABORTED, INVALID
+from dutperf.journal import claim, write_new
 from dutperf.model import Trial, TrialResult, Verdict, to_json
 from dutperf.run.testbench import Bench, bench, check_one_rate, check_one_size
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import Conditions, SingleTrial
-from dutperf.setup.configuration import ConfigError
 from dutperf.setup.dut import Connections, CountLosses, losses_during, losses_of
 from dutperf.tester import Tester, phases
 
@@ -50,6 +50,7 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
     check_one_size(conditions)
     intended = None if rate is None else options.parse_rate("--rate", rate)
     check_one_rate(conditions, intended)
+    claim_trial(out)
     with bench(source, conditions) as on, on.modified(conditions) as ready:
         planned = ready.trial(conditions, intended, NUMBER)
         flows = sum(frame.flows for stream in planned.streams().values() for frame in stream.frames)
@@ -60,9 +61,9 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
         count = losses_of(ready.setup.dut)
         result = run_one(planned, sized.frame_sizes[0], ready.tester, count, ready.dut_connections())
         report = as_report(ready, sized, planned, result)
-    if out is not None:
-        write_trial(out, report)
     typer.echo(json.dumps(report)) if as_json else console.trial(report, result)
+    if out is not None:  # what was measured is shown, even where it cannot be written
+        write_trial(out, report)
     raise typer.Exit(STATUS[result.verdict])
 
 
@@ -104,12 +105,13 @@ def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: Tria
     }
 
 
+def claim_trial(out: Path | None) -> None:
+    """Make the directory of a trial's result, before it is measured. Raises JournalError where there is a result."""
+    if out is not None:
+        claim(out, (TRIAL_FILE,), "the result of another trial")
+
+
 def write_trial(out: Path, report: dict[str, Any]) -> None:
-    """Write the result of one trial into a directory."""
-    path = out / TRIAL_FILE
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}", "--out") from None
-    say(f"the result is in {path}")
+    """Write the result of one trial into a directory that was claimed."""
+    write_new(out / TRIAL_FILE, json.dumps(report, indent=2) + "\n")
+    say(f"the result is in {out / TRIAL_FILE}")

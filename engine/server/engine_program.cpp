@@ -28,6 +28,7 @@ int engine_program(int argc, char** argv) {
     const int events = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write, not an end
     Server(STDIN_FILENO, events).serve_until_end_of_input();
     return 0;
 }

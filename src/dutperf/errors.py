@@ -5,9 +5,11 @@ of a user, which may be missing."""
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -40,6 +42,7 @@ class MissingLibrary(DutperfError, ImportError):
     """A library is not installed that only a part of the package needs."""
 
 
+_AFTER_HOST = re.compile(r"//(?:[^/?#@]*@)?([^/?#]*).*")
 DEBIAN = {name: f"apt-get install python3-{name}" for name in ("matplotlib", "starlette", "uvicorn")}
 """How Debian 12 and 13 install an optional library; they have no package of the others."""
 
@@ -75,9 +78,19 @@ def user_directory(variable: str, usual: str) -> Path:
         raise NoHome(f"this user has no home directory: set {variable} or HOME") from None
 
 
+def command_line(words: Sequence[str]) -> list[str]:
+    """A command line as it may be kept and shown: as text, and of a webhook's URL the host alone, because its path is
+    a password to most services."""
+    texts = [word.encode(errors="backslashreplace").decode() for word in words]
+    return [
+        _AFTER_HOST.sub(r"//\1/...", text) if before == "--webhook" or text.startswith("--webhook=") else text
+        for before, text in zip(["", *texts], texts, strict=False)
+    ]
+
+
 def sentence_of_fault(error: BaseException) -> str:
     """What a command says of a defect; the traceback is in a file of its own, or else on standard error."""
-    text = "".join([f"{sys.argv}\n", *traceback.format_exception(error)])
+    text = "".join([f"{command_line(sys.argv)}\n", *traceback.format_exception(error)])
     try:
         descriptor, name = tempfile.mkstemp(prefix="dutperf-fault-", suffix=".txt")
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dutperf.machine import binding, pci
 from dutperf.machine.access import SYSTEM_PATHS, Done, Machine, MachineError, run
 from dutperf.machine.binding import NO_IOMMU_MODE, Consent
+from dutperf.machine.interfaces import in_another_namespace
 from dutperf.machine.ports import Port, inventory, ports
 from dutperf.machine.steps import Write
 from machines import DEVICES, FakeKernel, but, made_up
@@ -385,6 +386,22 @@ def test_a_card_is_not_taken_from_within_another_network_namespace(kernel: FakeK
         (tmp_path / "proc" / process / "ns").mkdir(parents=True)
         (tmp_path / "proc" / process / "ns/net").symlink_to(namespace)
     assert "this network namespace does not show" in refusal(kernel, A)
+
+
+@pytest.mark.parametrize(
+    ("networks", "refused"), [("net:[4026532001]", True), ("net:[4026531840]", False), ("net:[4026531833]", False)]
+)
+def test_process_1_of_a_container_is_not_the_machine_s(
+    networks: str, refused: bool, kernel: FakeKernel, tmp_path: Path
+) -> None:
+    """It is in the container's namespace, as this process is."""
+    for process in ("self", "1"):
+        (tmp_path / "proc" / process / "ns").mkdir(parents=True)
+        (tmp_path / "proc" / process / "ns/net").symlink_to(networks)
+        (tmp_path / "proc" / process / "ns/pid").symlink_to("pid:[4026532777]")
+    assert in_another_namespace(kernel) == refused
+    if refused:
+        assert "outside of a container" in refusal(kernel, A)
 
 
 def test_an_iommu_group_is_given_away_as_a_whole(kernel: FakeKernel) -> None:

@@ -8,10 +8,11 @@ import json
 import re
 import socket
 import threading
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -356,6 +357,38 @@ def test_a_web_server_that_refuses_changes_nothing(tmp_path: Path, capsys: pytes
     with webhook.at_end("http://127.0.0.1:9/", tmp_path):
         pass
     assert "did not take" in capsys.readouterr().err
+
+
+@contextmanager
+def talking(answers: Sequence[bytes]) -> Iterator[str]:
+    """A server that says this, whatever it is told; then nothing more."""
+
+    def talk(listening: socket.socket) -> None:
+        with suppress(OSError):
+            connection, _ = listening.accept()
+            with connection:
+                for answer in answers:
+                    connection.sendall(answer)
+                    time.sleep(0.05)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=talk, args=(listening,), daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/hook"
+
+
+NO_HTTP = [[b"nonsense\r\n\r\n"], [b"HTTP/1.1 abc\r\n"], [], [b"\x00" * 70_000], [b"H"] * 100]
+
+
+@pytest.mark.parametrize("answers", NO_HTTP)
+def test_a_server_that_speaks_no_http_changes_nothing(
+    answers: list[bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "TIMEOUT_S", 1.0)
+    began_s = time.monotonic()
+    with talking(answers) as url, webhook.at_end(url, tmp_path):
+        pass
+    assert "the webhook did not take the end of the run" in capsys.readouterr().err
+    assert time.monotonic() - began_s < 4, "one byte at a time does not keep the command"
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://a/b", "ci.example/hook", "http://"])

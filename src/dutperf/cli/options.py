@@ -141,6 +141,7 @@ Webhook = Annotated[
     str | None,
     typer.Option(
         "--webhook",
+        envvar="DUTPERF_WEBHOOK",
         metavar="URL",
         help="Post to this URL, as JSON, when the run has ended: outcome, directory, measurements.",
     ),

@@ -9,7 +9,9 @@ whatever a scheduler does with a job that was cut off, it is finished once.
 from __future__ import annotations
 
 import json
+import re
 import secrets
+import socket
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +19,14 @@ from pathlib import Path
 
 from dutperf.errors import DutperfError
 from dutperf.exit_status import DONE, GIVEN_UP, INTERRUPTED, NOT_NOW
+from dutperf.journal import write_whole
 from dutperf.report.templating import environment
 from dutperf.run.lease import refusal_of_name
 
 HERE = Path(__file__).parent
 MASTER_PORT, CHANGES_PORT, PAGE_PORT = 9989, 9990, 8010
+JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+"""Names of directories on testbeds and master."""
 RETRIES = 20
 """Starts of a job in all."""
 PAUSE_S, SHORT_PAUSE_S = 60, 5
@@ -52,6 +57,18 @@ class Fleet:
     command: str
     """The command line on the testbeds."""
 
+    @property
+    def listens_on(self) -> str:
+        """The master's address for its workers: its own alone, not every one of its host.
+
+        Raises:
+            FleetError: it has none.
+        """
+        try:
+            return str(socket.getaddrinfo(self.host, None, type=socket.SOCK_STREAM)[0][4][0])
+        except OSError as error:
+            raise FleetError(f"{self.host} has no address: {error.strerror}") from None
+
     def __post_init__(self) -> None:
         for refusal in filter(None, map(refusal_of_name, self.testbeds)):
             raise FleetError(refusal)
@@ -70,6 +87,8 @@ def buildbot_files(fleet: Fleet, passwords: Mapping[str, str]) -> dict[str, str]
         "master_port": MASTER_PORT,
         "changes_port": CHANGES_PORT,
         "page_port": PAGE_PORT,
+        "listens_on": fleet.listens_on.replace(":", "\\:"),
+        "job_name": JOB_NAME.pattern,
         **DECISIONS,
     }
     files = {"master/master.cfg": _rendered("master.cfg.j2", members)}
@@ -88,6 +107,24 @@ def slurm_file(fleet: Fleet) -> str:
 def fresh_passwords(names: Iterable[str]) -> dict[str, str]:
     """One for each worker, and one for those who submit."""
     return {name: secrets.token_urlsafe(18) for name in (*names, "submit")}
+
+
+def keep_plan(directory: Path, job: Path) -> None:
+    """Keep the plan of a job with the master, for the time when a testbed takes it.
+
+    Raises:
+        FleetError: the job's name cannot be that of a directory, another job has it, or the plan cannot be written.
+    """
+    if not JOB_NAME.fullmatch(job.stem):
+        raise FleetError(f"a job cannot be called '{job.stem}': use letters, digits, '.', '_' and '-'")
+    kept = directory / "master" / "jobs" / f"{job.stem}.yaml"
+    try:
+        kept.parent.mkdir(exist_ok=True)
+        if kept.exists() and kept.read_bytes() != job.read_bytes():
+            raise FleetError(f"{directory} has another job {job.stem}: give this one another name")
+        write_whole(kept, job.read_bytes())
+    except OSError as error:
+        raise FleetError(f"cannot keep {job}: {error.strerror}") from None
 
 
 def divided(jobs: Sequence[Path], testbeds: Sequence[str]) -> list[tuple[Path, str]]:

@@ -142,7 +142,7 @@ def _namespace(known: Inventory, _card: Function, _wanted: Sequence[Function], _
         return None
     return (
         "this network namespace does not show which interface has the default route; run the command outside of it"
-        " (nsenter --target 1 --net)"
+        " (nsenter --target 1 --net) and outside of a container"
     )
 
 

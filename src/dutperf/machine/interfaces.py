@@ -166,10 +166,20 @@ def _function(machine: Machine, place: str) -> pci.Function | None:
     return function if function is not None and function.is_network_card else None
 
 
+FIRST_PROCESSES = "pid:[4026531836]"
+"""The namespace of processes that a machine boots with (linux/proc_ns.h)."""
+FIRST_NETWORKS = ("net:[4026531833]", "net:[4026531840]")
+"""Likewise, of networks; the second by kernels before 6.18."""
+
+
 def in_another_namespace(machine: Machine) -> bool:
     """Whether this process is in another network namespace than the machine's first process, whose
-    interfaces are then not visible."""
+    interfaces are then not visible. In a container, process 1 is the container's: there, only a namespace that is
+    certainly the machine's first one counts as such."""
     ours, first = (_namespace(machine.root / f"proc/{process}/ns/net") for process in ("self", "1"))
+    processes = _namespace(machine.root / "proc/self/ns/pid")
+    if processes not in (None, FIRST_PROCESSES):
+        return ours not in FIRST_NETWORKS
     return ours is not None and first is not None and ours != first
 
 

@@ -2,19 +2,21 @@
 """Leases of testbeds: one campaign at a time measures on a testbed.
 
 A lease is a lock on a file of the tester's host, which the kernel gives back when its owner ends, however it ends. The
-file tells who the owner is, and its time is the owner's heartbeat.
+file tells who the owner is, and its time is the owner's heartbeat. It lies in a directory that nobody else can write:
+in one that all can write, anybody could hold any lease, or have root follow a link.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import getpass
 import json
 import os
 import re
 import shlex
+import stat
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,8 +25,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from dutperf.errors import DutperfError
+from dutperf.errors import DutperfError, command_line
 
+OF_THIS_HOST = Path("/run/dutperf/testbeds")
 HEARTBEAT_S = 5.0
 _LOOK_S = 0.5
 LONGEST_NAME = 49
@@ -49,6 +52,23 @@ def refusal_of_name(testbed: str) -> str | None:
     return f"a testbed cannot be called '{testbed}': use up to {LONGEST_NAME} letters, digits, '.', '_' and '-'"
 
 
+def folder() -> Path:
+    """The directory of the leases: root's, where this user may write it (an administrator can give it to a group), else
+    the user's own.
+
+    Raises:
+        LeaseError: this user has none.
+    """
+    if os.geteuid() == 0 or os.access(OF_THIS_HOST, os.W_OK):
+        return OF_THIS_HOST
+    own = os.environ.get("XDG_RUNTIME_DIR")
+    if own is None:
+        raise LeaseError(
+            f"this user may not write {OF_THIS_HOST}, and has no XDG_RUNTIME_DIR: no testbed can be leased"
+        )
+    return Path(own, "dutperf", "testbeds")
+
+
 def file_of(testbed: str) -> Path:
     """The file of a testbed's lease.
 
@@ -57,9 +77,7 @@ def file_of(testbed: str) -> Path:
     """
     if (refusal := refusal_of_name(testbed)) is not None:
         raise LeaseError(refusal)
-    locks = Path("/run/lock")
-    folder = locks if locks.is_dir() else Path(tempfile.gettempdir())
-    return folder / f"dutperf-testbed-{testbed}"
+    return folder() / testbed
 
 
 @contextmanager
@@ -71,7 +89,7 @@ def leased(testbed: str, wait_s: float = 0.0, waiting: Callable[[str], None] | N
     """
     path = file_of(testbed)
     try:
-        file = path.open("a+", encoding="utf-8")
+        file = _opened(path)
     except OSError as error:
         raise LeaseError(f"the lease of testbed {testbed} cannot be taken: {path}: {error.strerror}") from None
     with file:
@@ -88,22 +106,38 @@ def leased(testbed: str, wait_s: float = 0.0, waiting: Callable[[str], None] | N
             file.truncate(0)
 
 
+def _opened(path: Path) -> TextIO:
+    """The file, for those alone who may write its directory: who can open a file can also hold its lock."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    about = path.parent.stat()
+    if about.st_uid not in (0, os.geteuid()) or about.st_mode & stat.S_IWOTH:
+        raise PermissionError(errno.EPERM, "others may write its directory")
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    if os.fstat(descriptor).st_uid == os.geteuid():
+        os.fchmod(descriptor, 0o660 if about.st_mode & stat.S_IWGRP else 0o600)
+    return os.fdopen(descriptor, "a+", encoding="utf-8")
+
+
 def owner(testbed: str) -> dict[str, Any] | None:
     """Who has the testbed, as JSON types: ``user``, ``pid``, ``command``, ``since`` and ``heartbeat_s``, its age; None:
-    nobody has."""
+    nobody has.
+
+    Raises:
+        LeaseError: this user may not know.
+    """
     path = file_of(testbed)
     try:
         with path.open("r", encoding="utf-8") as file:
             return _owner(file) if _is_taken(file) else None
+    except PermissionError:
+        raise LeaseError(f"this user may not look at the lease of testbed {testbed} ({path})") from None
     except OSError:
         return None
 
 
 def all_leases() -> dict[str, dict[str, Any] | None]:
     """The testbeds that were ever leased on this host since it booted, with their owners."""
-    folder, prefix = file_of("x").parent, file_of("x").name.removesuffix("x")
-    names = sorted(path.name.removeprefix(prefix) for path in folder.glob(f"{prefix}*"))
-    return {name: owner(name) for name in names}
+    return {path.name: owner(path.name) for path in sorted(folder().glob("*")) if refusal_of_name(path.name) is None}
 
 
 def _wait(file: TextIO, testbed: str, wait_s: float, waiting: Callable[[str], None] | None) -> None:
@@ -136,7 +170,7 @@ def _write(file: TextIO) -> None:
     members = {
         "user": _user(),
         "pid": os.getpid(),
-        "command": shlex.join(sys.argv),
+        "command": shlex.join(command_line(sys.argv)),
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     file.seek(0)

@@ -4,6 +4,8 @@ it."""
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import lab
+from dutperf.errors import command_line
 from dutperf.journal import JournalError
 from dutperf.model import FRAME_SIZE, Case, Load, Phase, Trial
 from dutperf.run.campaign import Plan, PlanError
@@ -25,6 +28,8 @@ from dutperf.tester.dut_core import yielding_to_the_dut
 from dutperf.tester.engine import EngineTester
 from dutperf.tester.factory import engine_on
 
+PORTS_OF_NOTHING = ("null", "ring")
+"""They open nothing on this machine."""
 USUAL_FRAME_SIZE = 1518
 """Frame size that ports and cables support unless longer frames are asked for: an MTU of 1500,
 which every interface has."""
@@ -80,8 +85,8 @@ class Source:
         cls, source: Mapping[str, Any], config: Mapping[str, Any], current: Path | Setup | None = None
     ) -> Source:
         """The source of a run to resume, from the members of its plan. The commands that start the
-        engine and set up the DUT come from the present configuration: ``current``, or the file that the
-        run began with.
+        engine and set up the DUT, and the ports, are those of the present configuration: ``current``,
+        or the file that the run began with.
 
         Raises:
             ConfigError: that configuration cannot be used.
@@ -98,7 +103,7 @@ class Source:
             )
         if isinstance(source.get("config"), str):
             path = current if isinstance(current, Path) else Path(source["config"])
-            return cls(None, {}, path, _with_commands(recorded, source.get("commands", []), path, current))
+            return cls(None, {}, path, _as_now(recorded, source.get("commands", []), path, current))
         raise JournalError("the run cannot be resumed: its journal does not say where its setup came from")
 
     def with_setup(self, setup: Setup) -> Source:
@@ -135,24 +140,53 @@ class Source:
         return self.file
 
 
-def _with_commands(recorded: Setup, names: list[str], path: Path, current: Path | Setup | None) -> Setup:
-    if not names and not recorded.engine.command:
+def _as_now(recorded: Setup, names: list[str], path: Path, current: Path | Setup | None) -> Setup:
+    """The recorded setup with what starts programs and opens devices by the present configuration: a journal may come
+    from anybody, and resume runs as root.
+
+    Raises:
+        JournalError: there is no such configuration, anybody may have written it, or it differs.
+    """
+    if not names and not recorded.engine.command and all(port in PORTS_OF_NOTHING for port in _ports(recorded)):
         return recorded
     if not isinstance(current, Setup):
-        if not path.is_file():
-            raise JournalError(
-                f"the run cannot be resumed: journals do not keep its commands, and {path} is not a file: give the"
-                " configuration (`config`)"
-            )
+        _check_trusted(path, is_named=current is not None)
         current = configuration.load(path)
     if configuration.commands_of(current) != names:
         raise JournalError(
             f"the run cannot be resumed: {path} has other commands for the DUT than the run had"
             f" ({', '.join(names) or 'none'})"
         )
+    if _ports(current) != _ports(recorded):
+        raise JournalError(
+            f"the run cannot be resumed: {path} has other ports than the run had ({', '.join(_ports(recorded))})"
+        )
     engine = recorded.engine.model_copy(update={"command": current.engine.command})
     device = recorded.dut.model_copy(update={"commands": current.dut.commands})
     return recorded.model_copy(update={"engine": engine, "dut": device})
+
+
+def _ports(setup: Setup) -> list[str]:
+    return [side.port for side in setup.sides().values()]
+
+
+def _check_trusted(path: Path, *, is_named: bool) -> None:
+    """Raises JournalError unless the configuration is there, and is this user's or root's, or was named by the user."""
+    try:
+        about = path.stat()
+    except OSError:
+        about = None
+    if about is None or not path.is_file():
+        raise JournalError(
+            f"the run cannot be resumed: journals do not keep its commands, nor are their ports believed, and {path} is"
+            " not a file: give the configuration (`config`)"
+        )
+    users = (0, os.geteuid(), int(os.environ.get("SUDO_UID", "0")))
+    if not is_named and (about.st_uid not in users or about.st_mode & stat.S_IWOTH):
+        raise JournalError(
+            f"the run cannot be resumed: its journal names {path}, which another user may have written: if it is yours,"
+            " give it (`config`)"
+        )
 
 
 @dataclass(frozen=True)
@@ -209,7 +243,7 @@ class Bench:
     setup: Setup
     tester: EngineTester
     source: Source
-    invocation: Sequence[str] = ("dutperf", *(word.encode(errors="backslashreplace").decode() for word in sys.argv[1:]))
+    invocation: Sequence[str] = ("dutperf", *command_line(sys.argv[1:]))
     """The user's command line, for the journal."""
     max_frame_size: int = USUAL_FRAME_SIZE
     """The longest frame that its ports and cables support, in bytes incl. FCS."""

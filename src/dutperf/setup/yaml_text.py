@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 
 import yaml
 
+MOST_CHARACTERS = 1_000_000
+MOST_NODES = 100_000
 Location = tuple[str | int, ...]
 """Path of a key: ``("left", "ipv6")``."""
 
@@ -34,6 +36,29 @@ def read(text: str) -> tuple[object, Mapping[Location, int]]:
     Raises:
         YamlError: not valid YAML, nested too deeply, or a duplicate key.
     """
+    _check_text(text)
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+        if _size(node, {}) > MOST_NODES:
+            raise YamlError(f"has more than {MOST_NODES:,} values, aliases resolved")
+        return yaml.load(text, Loader=_Loader), {} if node is None else dict(_lines(node, ()))
+    except RecursionError:
+        raise YamlError("is nested too deeply") from None
+    except YamlError:
+        raise
+    except ValueError as error:  # a number of thousands of digits
+        raise YamlError(f"is not valid YAML: {error}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise YamlError(
+            f"is not valid YAML: {getattr(error, 'problem', None) or error}", line=mark.line + 1 if mark else None
+        ) from None
+
+
+def _check_text(text: str) -> None:
+    """Raises YamlError where the text is too long, or has what YAML takes for the end of a line unseen."""
+    if len(text) > MOST_CHARACTERS:
+        raise YamlError(f"has more than {MOST_CHARACTERS:,} characters")
     for number, line in enumerate(text.split("\n"), start=1):
         if found := _INVISIBLE_BREAK.search(line):
             raise YamlError(
@@ -41,16 +66,23 @@ def read(text: str) -> tuple[object, Mapping[Location, int]]:
                 " remove it",
                 line=number,
             )
-    try:
-        node = yaml.compose(text, Loader=_Loader)
-        return yaml.load(text, Loader=_Loader), {} if node is None else dict(_lines(node, ()))
-    except RecursionError:
-        raise YamlError("is nested too deeply") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise YamlError(
-            f"is not valid YAML: {getattr(error, 'problem', None) or error}", line=mark.line + 1 if mark else None
-        ) from None
+
+
+def _size(node: yaml.Node | None, known: dict[int, int]) -> int:
+    """The number of values below a node. An alias is its anchor's node again: a few lines can make billions of it.
+
+    Raises:
+        RecursionError: the node is below itself.
+    """
+    if not isinstance(node, yaml.CollectionNode):
+        return 1
+    if (size := known.get(id(node))) is None:
+        known[id(node)] = 0  # under way
+        below = (one for each in node.value for one in (each if isinstance(each, tuple) else (each,)))
+        size = known[id(node)] = 1 + sum(_size(one, known) for one in below)
+    if size == 0:
+        raise RecursionError
+    return size
 
 
 def path_of(location: Location) -> str:

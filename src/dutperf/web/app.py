@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,8 @@ HERE = Path(__file__).parent
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 MOST_SHOWN = 100
 MOST_READERS = 32
-"""Streams of events at once."""
+"""Streams of events at once: of those who have the token, and as many of those who only look, who cannot keep the
+former out."""
 _TEXT = {"type": "string"}
 _OBJECT = {"type": "object"}
 
@@ -111,7 +112,8 @@ class Server:
     store: Stored
     rules: Rules
     is_ending: Callable[[], bool] = lambda: False
-    readers: int = 0
+    readers: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})
+    """Streams of events, of those who have the token and of others."""
 
     # --- pages ---
 
@@ -190,9 +192,10 @@ class Server:
     async def follow(self, request: Request) -> Response:
         """See :data:`INTERFACE`."""
         run = self._run(request)
-        if self.readers >= MOST_READERS:
+        may_control = bool(request.state.may_control)
+        if self.readers[may_control] >= MOST_READERS:
             raise Refused(f"{MOST_READERS} readers follow runs already", 503)
-        stream = self._counted(events(Follower(self.runs, run), self.is_ending))
+        stream = self._counted(events(Follower(self.runs, run), self.is_ending), may_control)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     def list_procedures(self, request: Request) -> Response:
@@ -262,20 +265,21 @@ class Server:
         return JSONResponse(self._listed(run))
 
     def _resume(self, request: Request) -> Response:
-        return JSONResponse(self._listed(self.runs.resume(self._run(request))))
+        checks = (lambda text: forms.plan_from(text, self.places), self.places.within)
+        return JSONResponse(self._listed(self.runs.resume(self._run(request), *checks)))
 
     def _set_rate(self, request: Request, asked: dict[str, Any]) -> Response:
         run = self._run(request)
         self.runs.ask(run, asked)
         return JSONResponse(self._listed(run))
 
-    async def _counted(self, stream: Any) -> Any:
-        self.readers += 1
+    async def _counted(self, stream: Any, may_control: bool) -> Any:
+        self.readers[may_control] += 1
         try:
             async for text in stream:
                 yield text
         finally:
-            self.readers -= 1
+            self.readers[may_control] -= 1
 
 
 def make(server: Server) -> Starlette:

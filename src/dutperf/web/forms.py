@@ -10,10 +10,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-import yaml
-
 from dutperf import lab, procedures
+from dutperf.setup import yaml_text
 from dutperf.setup.option import Offered, offered
+from dutperf.setup.yaml_text import YamlError
 from dutperf.web.errors import Refused
 
 MOST_OPTIONS = 100
@@ -123,8 +123,8 @@ def plan_from(text: object, places: Places) -> dict[str, Any]:
         Refused: it is no mapping in YAML, or points outside.
     """
     try:
-        plan = yaml.safe_load(text) if isinstance(text, str) else None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        plan = yaml_text.read(text)[0] if isinstance(text, str) else None
+    except YamlError as error:
         raise Refused(f"plan: {' '.join(str(error).split())}") from None
     if not isinstance(plan, dict):
         raise Refused("plan: is not a mapping")

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -125,14 +125,16 @@ class Runs:
             (directory / PLAN).write_text(text, encoding="utf-8")
             return self._launch(directory, "run", str(directory / PLAN), "--or-resume", "--out")
 
-    def resume(self, run: Run) -> Run:
-        """Resume it.
+    def resume(self, run: Run, check_plan: Callable[[str], object], check_config: Callable[[str], object]) -> Run:
+        """Resume it. A directory of results may come from anybody: ``check_plan`` raises Refused where its plan points
+        to what may not be started here, ``check_config`` where the configuration that it names does.
 
         Raises:
-            Refused: it is under way, or complete.
+            Refused: it is under way, or complete, or see above.
         """
         if (state := self.state(run)) not in ("stopped", "failed"):
             raise Refused(f"the run is {state}", 409)
+        _check_origin(run.directory, check_plan, check_config)
         with self._lock:
             if (run.directory / PLAN).exists():
                 return self._launch(run.directory, "run", str(run.directory / PLAN), "--or-resume", "--out")
@@ -217,6 +219,23 @@ def run_in(directory: Path) -> Run:
 def program() -> list[str]:
     """The command line, of this very version."""
     return [sys.executable, "-m", "dutperf"]
+
+
+def _check_origin(directory: Path, check_plan: Callable[[str], object], check_config: Callable[[str], object]) -> None:
+    try:
+        if (directory / PLAN).exists():
+            check_plan((directory / PLAN).read_text(encoding="utf-8"))
+        sources = []
+        if (directory / SUITE).exists():
+            sources.append(json.loads((directory / SUITE).read_text(encoding="utf-8")))
+        for path in journals(directory):
+            with path.open(encoding="utf-8") as file:
+                sources.append(json.loads(file.readline() or "{}"))
+        configs = {str(one["source"]["config"]) for one in sources if "config" in one.get("source", {})}
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        raise Refused("its files cannot be read", 409) from None
+    for config in configs:
+        check_config(config)
 
 
 def check(text: str) -> None:

@@ -14,7 +14,17 @@ from dutperf.cli import plan_file
 from dutperf.cli.errors import reported, say
 from dutperf.cli.examples import epilog
 from dutperf.cli.output import console
-from dutperf.fleet import CHANGES_PORT, Fleet, FleetError, buildbot_files, divided, fresh_passwords, slurm_file, write
+from dutperf.fleet import (
+    CHANGES_PORT,
+    Fleet,
+    FleetError,
+    buildbot_files,
+    divided,
+    fresh_passwords,
+    keep_plan,
+    slurm_file,
+    write,
+)
 
 app = typer.Typer(no_args_is_help=True, epilog=epilog("fleet"), help="Run jobs on several testbeds.")
 
@@ -75,6 +85,8 @@ def submit(
         names = [job.stem for job in jobs]
         if len(set(names)) < len(names):
             raise FleetError("two jobs have the same name: their results would be in the same directory")
+        for job in jobs:
+            keep_plan(directory, job)
         for job, name in divided(jobs, testbed or known):
             _send(buildbot, passwords["submit"], job, name)
             console.line(f"{job.stem}: {name}")
@@ -88,11 +100,15 @@ def _passwords(directory: Path) -> dict[str, str]:
 
 
 def _send(buildbot: str, password: str, job: Path, testbed: str) -> None:
-    argv = [buildbot, "sendchange", "--master", f"127.0.0.1:{CHANGES_PORT}", "--auth", f"submit:{password}"]
+    """The password goes by standard input, for which Buildbot asks where there is no terminal: everybody can read
+    command lines."""
+    argv = [buildbot, "sendchange", "--master", f"127.0.0.1:{CHANGES_PORT}", "--auth", "submit"]
     argv += ["--who", "dutperf", "--branch", testbed, "--comments", f"job {job.stem}"]
-    argv += ["--property", f"plan:{job.resolve()}", "--property", f"job:{job.stem}", job.name]
+    argv += ["--property", f"job:{job.stem}", job.name]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            argv, input=f"{password}\n", start_new_session=True, capture_output=True, text=True, check=False
+        )
     except OSError as error:
         raise FleetError(f"{buildbot} cannot be started: {error.strerror} (pip install buildbot)") from None
     if done.returncode:

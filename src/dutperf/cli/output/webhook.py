@@ -6,10 +6,12 @@ from __future__ import annotations
 import json
 import platform
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -54,7 +56,7 @@ def ended(directory: Path, error: BaseException | None) -> dict[str, Any]:
 def _measurements(directory: Path) -> list[dict[str, Any]]:
     try:
         found = results.read(directory).measured
-    except DutperfError:
+    except (DutperfError, OSError, ValueError):
         return []
     return [
         {
@@ -68,11 +70,22 @@ def _measurements(directory: Path) -> list[dict[str, Any]]:
 
 
 def _post(url: str, members: dict[str, Any]) -> None:
+    """In a thread of its own: a server that answers a byte at a time must not keep the command."""
+    told = ["it did not answer in time"]
+    posting = threading.Thread(target=lambda: told.append(_refusal(url, members)), daemon=True)
+    posting.start()
+    posting.join(TIMEOUT_S)
+    if told[-1]:
+        say(f"the webhook did not take the end of the run: {told[-1]}")
+
+
+def _refusal(url: str, members: dict[str, Any]) -> str:
+    """Why the server did not take it; empty: it did."""
     headers = {"Content-Type": "application/json", "User-Agent": "dutperf"}
     request = urllib.request.Request(url, json.dumps(members).encode(), headers)  # http(s) only, checked
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S):
-            pass
-    except (OSError, ValueError) as error:  # urllib's errors are among them
+            return ""
+    except (OSError, ValueError, HTTPException) as error:  # urllib's errors are OSErrors; the last: it spoke no HTTP
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        say(f"the webhook did not take the end of the run: {reason}")
+        return str(reason) or type(error).__name__

@@ -4,7 +4,9 @@ error rate."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import random
 import shutil
 import signal
@@ -157,6 +159,24 @@ def test_what_cannot_be_read_stays_in_the_store_and_is_no_success(is_suite: bool
     assert f"{tmp_path.resolve()}/a cannot be read: " in done.stderr
     assert store.find() == before
     assert dutperf("store", "add", tmp_path / "a", "--store", store.file).exit_code == 2
+
+
+def test_a_directory_that_may_not_be_read_is_named_and_the_others_are_added(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "results" / "good")
+    (tmp_path / "results" / "secret").mkdir()
+    exists = Path.exists
+
+    def guarded(path: Path) -> bool:  # root may read everything
+        if path.parent.name == "secret":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return exists(path)
+
+    monkeypatch.setattr(Path, "exists", guarded)
+    added, unreadable = store.add(tmp_path / "results")
+    assert len(added) == len(unreadable) == 1
+    assert "secret cannot be read: [Errno 13] Permission denied" in unreadable[0]
 
 
 def test_what_another_adds_while_a_store_is_made_again_stays(

@@ -194,10 +194,7 @@ class Store:
                 known.setdefault(root, []).append(measurement)
             gone, unreadable = list[str](), list[str]()
             for root, before in known.items():
-                try:
-                    read = [_read(place) for place in result_directories(Path(root))]
-                except OSError as error:
-                    read = [([], [f"{root} cannot be read: {error.strerror}"])]
+                read = [_read(place) for place in result_directories(Path(root))]
                 faults = [fault for _, each in read for fault in each]
                 unreadable += faults
                 gone += [] if read else [root]
@@ -282,15 +279,20 @@ def _of_row(row: Sequence[Any]) -> Entry:
 
 
 def result_directories(directory: Path) -> Iterator[Path]:
-    """Directories of runs and suites, in ``directory`` or below, or itself; not the parts of a suite."""
-    if not directory.is_dir():
-        return
-    if (directory / JOURNAL).exists() or (directory / SUITE).exists():
+    """Directories of runs and suites, in ``directory`` or below, or itself; not the parts of a suite. One
+    that may not be read is among them: whoever reads it learns why."""
+    try:
+        if not directory.is_dir():
+            return
+        is_one = (directory / JOURNAL).exists() or (directory / SUITE).exists()
+        below = [] if is_one else sorted(directory.iterdir())
+    except PermissionError:
+        is_one, below = True, []
+    if is_one:
         yield directory.resolve()
-        return
-    for below in sorted(directory.iterdir()):
-        if not below.is_symlink():
-            yield from result_directories(below)
+    for one in below:
+        if not one.is_symlink():
+            yield from result_directories(one)
 
 
 def _read(root: Path) -> tuple[list[tuple[Measured, Path]], list[str]]:

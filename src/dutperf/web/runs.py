@@ -77,7 +77,8 @@ class Runs:
 
     def all(self) -> list[Run]:
         """The latest first."""
-        found = {run.id: run for root in self.roots for run in map(run_in, result_directories(root))}
+        places = [place for root in self.roots for place in result_directories(root)]
+        found = {run.id: run for run in map(run_in, places) if os.access(run.directory, os.R_OK | os.X_OK)}
         with self._lock:
             found |= {run.id: run for run in map(run_in, self._directories) if run.id not in found}
             self._found = (time.monotonic(), found)

@@ -187,7 +187,7 @@ def cut_off(out: Path, ports: Sequence[str] = ()) -> None:
     plan = json.loads(first)
     for side, port in zip(("left", "right"), ports, strict=False):
         plan["config"][side]["port"] = port
-    (out / "journal.jsonl").write_text(json.dumps(plan) + "\n" + "".join(rest[:9]))
+    (out / "journal.jsonl").write_text(json.dumps(plan) + "\n" + "".join(rest[:7]))
 
 
 def test_the_ports_of_a_journal_are_not_believed(tmp_path: Path) -> None:
@@ -216,6 +216,19 @@ def test_a_configuration_that_others_may_have_written_is_used_only_where_it_is_n
     done = dutperf("resume", out)
     assert (done.exit_code, "which another user may have written" in done.stderr) == (2, True)
     assert dutperf("resume", out, "--config", config).exit_code == 0
+
+
+def test_a_plan_names_its_configuration(tmp_path: Path) -> None:
+    config, plan, out = write(tmp_path, "Engine"), tmp_path / "plan.yaml", tmp_path / "out"
+    options = {"rates": [1000], "duration": 0.01, "drain": 0, "repetitions": 4, "frame-size": 84}
+    plan.write_text(yaml.safe_dump({"config": config.name, "procedures": {"frame-loss": options}}))
+    config.chmod(0o666)
+    job = ("run", plan, "--out", out, "--or-resume")
+    assert dutperf(*job).exit_code == 0
+    cut_off(out)
+    done = dutperf(*job)
+    assert done.exit_code == 0, done.stderr
+    assert "resumed" in (out / "journal.jsonl").read_text()
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def run(
     directory = out or fresh_directory(plan.stem)
     with _kept(plan, out) if or_resume else nullcontext():
         if or_resume and _has_begun(directory):
-            resume_and_show(directory, None, as_json, watchers)
+            resume_and_show(directory, source.file, as_json, watchers)
         with bench(source, *(conditions for _, conditions in planned.wanted)) as ready:
             result = measure_all(planned.wanted, ready, directory, watchers)
         show_result(result, directory, as_json)

@@ -16,6 +16,12 @@ std::optional<Address> parse_ip(int family, const std::string& text) {
     return address;
 }
 
+template <class Address>
+std::string ip_text(int family, const Address& address) {
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    return inet_ntop(family, address.data(), text.data(), text.size());
+}
+
 }  // namespace
 
 std::optional<Mac> parse_mac(const std::string& text) {
@@ -38,6 +44,16 @@ std::string to_string(const Mac& mac) {
     std::snprintf(text.data(), text.size(), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4],
                   mac[5]);
     return text.data();
+}
+
+std::string to_string(const Ipv4& address) { return ip_text(AF_INET, address); }
+
+std::string to_string(const Ipv6& address) { return ip_text(AF_INET6, address); }
+
+Ipv6 link_local(const Mac& mac) {
+    constexpr std::uint8_t kUniversal = 0x02;
+    return {0xFE,   0x80,   0,    0,    0,      0,      0,     0, static_cast<std::uint8_t>(mac[0] ^ kUniversal),
+            mac[1], mac[2], 0xFF, 0xFE, mac[3], mac[4], mac[5]};
 }
 
 Ipv6 solicited_node(const Ipv6& address) {

@@ -19,6 +19,11 @@ std::optional<Mac> parse_mac(const std::string& text);
 std::optional<Ipv4> parse_ipv4(const std::string& text);
 std::optional<Ipv6> parse_ipv6(const std::string& text);
 std::string to_string(const Mac& mac);
+std::string to_string(const Ipv4& address);
+std::string to_string(const Ipv6& address);
+
+// The link-local address that follows from a MAC address (RFC 4291 2.5.6 and appendix A).
+Ipv6 link_local(const Mac& mac);
 
 // The multicast group to which Neighbour Solicitations for `address` are sent (RFC 4291 2.7.1), and its MAC (RFC 2464
 // 7).

@@ -55,33 +55,39 @@ Address read(const std::uint8_t* at) {
     return address;
 }
 
-FrameBytes arp_frame(const Host& host, const Mac& destination, std::uint16_t operation, const Mac& target_mac,
-                     const Ipv4& target) {
-    FrameBytes frame = ethernet_frame(destination, host.mac, ethernet::kTypeArp, arp::kAt + arp::kSize);
+struct ArpMessage {
+    std::uint16_t operation;
+    Ipv4 sender;
+    Mac target_mac;
+    Ipv4 target;
+};
+
+FrameBytes arp_frame(const Mac& own, const Mac& destination, const ArpMessage& message) {
+    FrameBytes frame = ethernet_frame(destination, own, ethernet::kTypeArp, arp::kAt + arp::kSize);
     std::uint8_t* at = &frame[arp::kAt];
     store_be32(at, 0x00010800);  // Ethernet, IPv4
     store_be16(at + 4, 0x0604);  // length of their addresses
-    store_be16(at + arp::kOperation, operation);
-    write(host.mac, at + arp::kSenderMac);
-    write(*host.ipv4, at + arp::kSenderIp);
-    write(target_mac, at + arp::kTargetMac);
-    write(target, at + arp::kTargetIp);
+    store_be16(at + arp::kOperation, message.operation);
+    write(own, at + arp::kSenderMac);
+    write(message.sender, at + arp::kSenderIp);
+    write(message.target_mac, at + arp::kTargetMac);
+    write(message.target, at + arp::kTargetIp);
     return frame;
 }
 
 struct NdpMessage {
     std::uint8_t type, flags, option;
-    Ipv6 target;
+    Ipv6 source, target;
 };
 
-FrameBytes ndp_frame(const Host& host, const Mac& destination_mac, const Ipv6& destination, const NdpMessage& message) {
-    FrameBytes frame = ethernet_frame(destination_mac, host.mac, ethernet::kTypeIpv6, ndp::kAt + ndp::kSize);
+FrameBytes ndp_frame(const Mac& own, const Mac& destination_mac, const Ipv6& destination, const NdpMessage& message) {
+    FrameBytes frame = ethernet_frame(destination_mac, own, ethernet::kTypeIpv6, ndp::kAt + ndp::kSize);
     std::uint8_t* ip = &frame[ndp::kIpAt];
     ip[0] = ipv6::kFirstByte;
     store_be16(ip + ipv6::kPayloadLength, ndp::kSize);
     ip[ipv6::kNextHeader] = kProtocolIcmpv6;
     ip[ipv6::kHopLimit] = ndp::kHopLimit;
-    write(*host.ipv6, ip + ipv6::kSource);
+    write(message.source, ip + ipv6::kSource);
     write(destination, ip + ipv6::kDestination);
     std::uint8_t* icmp = &frame[ndp::kAt];
     icmp[0] = message.type;
@@ -89,7 +95,7 @@ FrameBytes ndp_frame(const Host& host, const Mac& destination_mac, const Ipv6& d
     write(message.target, icmp + ndp::kTarget);
     icmp[ndp::kOptions] = message.option;
     icmp[ndp::kOptions + 1] = 1;  // eight bytes
-    write(host.mac, icmp + ndp::kOptions + 2);
+    write(own, icmp + ndp::kOptions + 2);
     const std::uint64_t sum = pseudo_header_sum(ip + ipv6::kSource, 2 * sizeof(Ipv6), ndp::kSize, kProtocolIcmpv6) +
                               checksum_add(icmp, ndp::kSize);
     store(icmp + 2, checksum_finish(sum));
@@ -155,27 +161,72 @@ Mac link_layer_address(std::uint8_t type, const Untagged& message) {
     return has_option ? read<Mac>(option + 2) : read<Mac>(message.data() + ethernet::kSource);
 }
 
-std::optional<FrameBytes> answer_arp(const Host& host, const std::uint8_t* frame) {
-    const std::uint8_t* arp = frame + arp::kAt;
-    if (!host.ipv4 || !stands_at(*host.ipv4, arp + arp::kTargetIp)) return std::nullopt;
-    const auto requester = read<Mac>(arp + arp::kSenderMac);
-    return arp_frame(host, requester, arp::kReply, requester, read<Ipv4>(arp + arp::kSenderIp));
+IpAddress ip_of(const Ipv4& address) {
+    return {.is_ipv6 = false, .bytes = {address[0], address[1], address[2], address[3]}};
+}
+IpAddress ip_of(const Ipv6& address) { return {.is_ipv6 = true, .bytes = address}; }
+
+std::optional<NeighbourMessage> read_message(const Untagged& message) {
+    const std::uint8_t *arp = message.data() + arp::kAt, *icmp = message.data() + ndp::kAt;
+    const auto is_request = is_arp(message.data(), message.size(), arp::kRequest);
+    if (is_request || is_arp(message.data(), message.size(), arp::kReply)) {
+        return NeighbourMessage{.is_request = is_request,
+                                .sender = ip_of(read<Ipv4>(arp + arp::kSenderIp)),
+                                .target = ip_of(read<Ipv4>(arp + arp::kTargetIp)),
+                                .mac = read<Mac>(arp + arp::kSenderMac)};
+    }
+    if (is_ndp(message.data(), message.size(), ndp::kSolicitation)) {
+        return NeighbourMessage{.is_request = true,
+                                .sender = ip_of(read<Ipv6>(message.data() + ndp::kIpAt + ipv6::kSource)),
+                                .target = ip_of(read<Ipv6>(icmp + ndp::kTarget)),
+                                .mac = link_layer_address(ndp::kSourceOption, message)};
+    }
+    if (is_ndp(message.data(), message.size(), ndp::kAdvertisement)) {
+        return NeighbourMessage{.is_request = false,
+                                .sender = ip_of(read<Ipv6>(icmp + ndp::kTarget)),
+                                .target = {},
+                                .mac = link_layer_address(ndp::kTargetOption, message)};
+    }
+    return std::nullopt;
 }
 
-std::optional<FrameBytes> answer_ndp(const Host& host, const std::uint8_t* frame) {
-    const std::uint8_t* icmp = frame + ndp::kAt;
-    if (!host.ipv6 || !stands_at(*host.ipv6, icmp + ndp::kTarget)) return std::nullopt;
-    const auto requester = read<Ipv6>(frame + ndp::kIpAt + ipv6::kSource);
-    const auto requester_mac = read<Mac>(frame + ethernet::kSource);
+// Whether the address is one that the host itself has, as any host.
+bool is_own(const Host& host, const IpAddress& address) {
+    if (!address.is_ipv6) return host.ipv4 == address.ipv4();
+    return host.ipv6 == address.bytes || link_local(host.mac) == address.bytes;
+}
+
+FrameBytes arp_reply(const Host& host, const NeighbourMessage& request) {
+    return arp_frame(host.mac, request.mac,
+                     {.operation = arp::kReply,
+                      .sender = request.target.ipv4(),
+                      .target_mac = request.mac,
+                      .target = request.sender.ipv4()});
+}
+
+FrameBytes advertisement(const Host& host, const NeighbourMessage& request, const Mac& to) {
     // duplicate address detection: the reply goes to all nodes (RFC 4861 7.2.4)
-    const bool unspecified = requester == Ipv6{};
+    const bool unspecified = request.sender.is_unspecified();
     const Ipv6 all_nodes{0xFF, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
     const auto flags =
         static_cast<std::uint8_t>(unspecified ? ndp::kOverrideFlag : ndp::kSolicitedFlag | ndp::kOverrideFlag);
-    const NdpMessage message{
-        .type = ndp::kAdvertisement, .flags = flags, .option = ndp::kTargetOption, .target = *host.ipv6};
-    return unspecified ? ndp_frame(host, multicast_mac(all_nodes), all_nodes, message)
-                       : ndp_frame(host, requester_mac, requester, message);
+    const NdpMessage message{.type = ndp::kAdvertisement,
+                             .flags = flags,
+                             .option = ndp::kTargetOption,
+                             .source = request.target.bytes,
+                             .target = request.target.bytes};
+    return unspecified ? ndp_frame(host.mac, multicast_mac(all_nodes), all_nodes, message)
+                       : ndp_frame(host.mac, to, request.sender.bytes, message);
+}
+
+std::optional<FrameBytes> answer(const Host& host, const Untagged& frame) {
+    const auto message = read_message(frame);
+    if (!message || !message->is_request) return std::nullopt;
+    // Of the other addresses one may be the DUT's after all: it would give up an address that somebody else has.
+    if (!is_own(host, message->target) && (message->wants_no_answer() || !answers_for(host, message->target)))
+        return std::nullopt;
+    if (!message->target.is_ipv6) return arp_reply(host, *message);
+    return advertisement(host, *message, read<Mac>(frame.data() + ethernet::kSource));
 }
 
 }  // namespace
@@ -193,11 +244,23 @@ FrameBytes in_vlan(FrameBytes frame, std::uint16_t vlan) {
     return with_tags(std::move(frame), tag);
 }
 
+std::string to_string(const IpAddress& address) {
+    return address.is_ipv6 ? to_string(address.bytes) : to_string(address.ipv4());
+}
+
+std::optional<NeighbourMessage> read_neighbour_message(const std::uint8_t* frame, std::size_t length) {
+    return read_message(Untagged(frame, length));
+}
+
+bool answers_for(const Host& host, const IpAddress& address) {
+    if (is_own(host, address)) return true;
+    if (address.is_ipv6) return host.dut.ipv6 != address.bytes && host.others.contain(address.bytes);
+    return host.dut.ipv4 != address.ipv4() && host.others.contain(address.ipv4());
+}
+
 std::vector<FrameBytes> answers(const Host& host, const std::uint8_t* frame, std::size_t length) {
     const Untagged message(frame, length);
-    std::optional<FrameBytes> reply;
-    if (is_arp(message.data(), message.size(), arp::kRequest)) reply = answer_arp(host, message.data());
-    if (is_ndp(message.data(), message.size(), ndp::kSolicitation)) reply = answer_ndp(host, message.data());
+    const std::optional<FrameBytes> reply = answer(host, message);
     if (!reply) return {};
     if (!message.tags().empty() || host.vlans.empty()) return {with_tags(*reply, message.tags())};
     std::vector<FrameBytes> replies;
@@ -206,13 +269,15 @@ std::vector<FrameBytes> answers(const Host& host, const std::uint8_t* frame, std
 }
 
 FrameBytes arp_request(const Host& host, const Ipv4& target) {
-    return arp_frame(host, kBroadcastMac, arp::kRequest, Mac{}, target);
+    return arp_frame(host.mac, kBroadcastMac,
+                     {.operation = arp::kRequest, .sender = *host.ipv4, .target_mac = {}, .target = target});
 }
 
 FrameBytes neighbour_solicitation(const Host& host, const Ipv6& target) {
     const Ipv6 group = solicited_node(target);
-    return ndp_frame(host, multicast_mac(group), group,
-                     {.type = ndp::kSolicitation, .flags = 0, .option = ndp::kSourceOption, .target = target});
+    return ndp_frame(
+        host.mac, multicast_mac(group), group,
+        {.type = ndp::kSolicitation, .flags = 0, .option = ndp::kSourceOption, .source = *host.ipv6, .target = target});
 }
 
 std::optional<Mac> arp_reply_mac(const Ipv4& target, const std::uint8_t* frame, std::size_t length) {

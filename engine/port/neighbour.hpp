@@ -1,27 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of ARP (RFC 826) and Neighbour Discovery (RFC 4861 7) that the tester needs to act as a host on each side of
-// the DUT: it answers for its own addresses and resolves the DUT's. Frames in, frames out; no port is used here. Each
-// message is read behind VLAN tags too.
+// The part of ARP (RFC 826) and Neighbour Discovery (RFC 4861 7) that the tester needs to act as hosts on each side of
+// the DUT: it answers for its own addresses and for all others that its traffic has there, and resolves the DUT's.
+// Frames in, frames out; no port is used here. Each message is read behind VLAN tags too.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "frame/address.hpp"
+#include "frame/address_range.hpp"
 
 namespace dutperf {
 
 using FrameBytes = std::vector<std::uint8_t>;
 
-// The tester's host on one port.
+// The DUT's end of the link. If all are empty, the port is connected to the tester's other port.
+struct Gateway {
+    std::optional<Ipv4> ipv4;
+    std::optional<Ipv6> ipv6;
+    std::optional<Mac> mac;
+};
+
+// The tester's host on one port. It has the link-local address of its MAC address too.
 struct Host {
     Mac mac{};
     std::optional<Ipv4> ipv4;
     std::optional<Ipv6> ipv6;
     std::vector<std::uint16_t> vlans{};  // in which it asks for the DUT's addresses; empty: without a tag
+    AddressRanges others{};  // for which it answers as well, but not whoever makes sure that an address is free
+    Gateway dut{};           // whose addresses are not the tester's, whatever the ranges are
 };
+
+// An IPv4 address, in the first four bytes, or an IPv6 address.
+struct IpAddress {
+    bool is_ipv6 = false;
+    Ipv6 bytes{};
+
+    bool operator==(const IpAddress&) const = default;
+    [[nodiscard]] Ipv4 ipv4() const { return {bytes[0], bytes[1], bytes[2], bytes[3]}; }
+    // Whether it stands for no address, as in a probe whether an address is free (RFC 5227, RFC 4862 5.4).
+    [[nodiscard]] bool is_unspecified() const { return bytes == Ipv6{}; }
+};
+std::string to_string(const IpAddress& address);
+
+// An ARP packet, a Neighbour Solicitation or a Neighbour Advertisement.
+struct NeighbourMessage {
+    bool is_request;
+    IpAddress sender;  // of an advertisement the address that it is about
+    IpAddress target;  // of a request
+    Mac mac;           // of the sender
+
+    // Whether it only says that the sender has its address, or asks whether anybody has it.
+    [[nodiscard]] bool wants_no_answer() const { return !is_request || sender.is_unspecified() || sender == target; }
+};
+std::optional<NeighbourMessage> read_neighbour_message(const std::uint8_t* frame, std::size_t length);
+
+// Whether the host answers a request for this address.
+bool answers_for(const Host& host, const IpAddress& address);
 
 // The VLAN of a frame's outermost tag (IEEE 802.1Q); 0: none.
 std::uint16_t vlan_of(const std::uint8_t* frame, std::size_t length);
@@ -29,8 +67,8 @@ std::uint16_t vlan_of(const std::uint8_t* frame, std::size_t length);
 // The frame with a tag of this VLAN (IEEE 802.1Q); 0: as it is.
 FrameBytes in_vlan(FrameBytes frame, std::uint16_t vlan);
 
-// The reply to an ARP request or Neighbour Solicitation for one of the host's addresses, with the same tags; nothing
-// for any other frame. Some drivers hide tags: a host of several VLANs answers a request without a tag in each of them.
+// The reply to an ARP request or Neighbour Solicitation for an address of the host, with the same tags; nothing for any
+// other frame. Some drivers hide tags: a host of several VLANs answers a request without a tag in each of them.
 std::vector<FrameBytes> answers(const Host& host, const std::uint8_t* frame, std::size_t length);
 
 FrameBytes arp_request(const Host& host, const Ipv4& target);

@@ -44,6 +44,21 @@ bool NeighbourResponder::resolve(std::chrono::milliseconds timeout) {
     return left == 0;
 }
 
+void NeighbourResponder::answer_for(const AddressRanges& of_trial) {
+    host_.others = always_;
+    host_.others.add(of_trial);
+}
+
+NeighbourWatch NeighbourResponder::watch() const {
+    std::set<Mac> macs;
+    if (!gateway_.mac) {
+        for (const Found* found : {&found4_, &found6_}) {
+            for (const auto& [vlan, mac] : found->macs) macs.insert(mac);
+        }
+    }
+    return {host_, std::move(macs)};
+}
+
 std::size_t NeighbourResponder::waiting() const { return found4_.waiting.size() + found6_.waiting.size(); }
 
 bool NeighbourResponder::Found::ask_next() {

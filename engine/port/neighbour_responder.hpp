@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tester's host on one port: between trials it answers ARP and NDP for its own addresses and resolves the DUT's MAC
-// addresses, so that no static entries are needed. (During a trial the receiving loop answers, with the same code in
-// neighbour.hpp.)
+// The tester's host on one port: between trials it answers ARP and NDP for its addresses and resolves the DUT's MAC
+// addresses, so that no static entries are needed. (During a trial the receiving loop answers: neighbour_watch.hpp.)
 #pragma once
 
 #include <chrono>
@@ -12,18 +11,12 @@
 
 #include "port/burst.hpp"
 #include "port/neighbour.hpp"
+#include "port/neighbour_watch.hpp"
 #include "port/port.hpp"
 
 struct rte_mbuf;
 
 namespace dutperf {
-
-// The DUT's end of the link. If all are empty, the port is connected to the tester's other port.
-struct Gateway {
-    std::optional<Ipv4> ipv4;
-    std::optional<Ipv6> ipv6;
-    std::optional<Mac> mac;
-};
 
 // Copies a frame into a buffer of the pool; nullptr when the pool is empty.
 rte_mbuf* make_frame(rte_mempool* pool, const FrameBytes& bytes);
@@ -31,12 +24,20 @@ rte_mbuf* make_frame(rte_mempool* pool, const FrameBytes& bytes);
 class NeighbourResponder {
 public:
     NeighbourResponder(Port& port, const Host& host, const Gateway& gateway, rte_mempool* pool)
-        : port_(port), host_(host), gateway_(gateway), pool_(pool) {
+        : port_(port), host_(host), always_(host.others), gateway_(gateway), pool_(pool) {
+        host_.dut = gateway;
         wait_for_all();
     }
 
     [[nodiscard]] const Host& host() const { return host_; }
     [[nodiscard]] const Gateway& gateway() const { return gateway_; }
+
+    // Answers for these addresses too, beside those that the host has from the beginning, instead of those of the last
+    // call.
+    void answer_for(const AddressRanges& of_trial);
+
+    // What the receivers of a trial answer, and what they look for.
+    [[nodiscard]] NeighbourWatch watch() const;
 
     // Resolves the gateways' MAC addresses; from the requests the DUT learns ours. Returns whether all answered in
     // time.
@@ -83,6 +84,7 @@ private:
 
     Port& port_;
     Host host_;
+    AddressRanges always_;  // for which it answers in all trials
     Gateway gateway_;
     rte_mempool* pool_;
     Found found4_, found6_;

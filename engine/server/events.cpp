@@ -241,6 +241,17 @@ json capture_json(const CaptureWritten& capture) {
     return out;
 }
 
+json neighbours_json(const NeighbourEvidence& evidence) {
+    json unanswered = json::array(), moved = json::array();
+    for (const auto& one : evidence.unanswered) {
+        unanswered.push_back(
+            {{"target", to_string(one.target)}, {"asker", to_string(one.asker)}, {"requests", one.requests}});
+    }
+    for (const auto& one : evidence.moved)
+        moved.push_back({{"gateway", to_string(one.gateway)}, {"mac", to_string(one.mac)}, {"messages", one.messages}});
+    return {{"requests", evidence.requests}, {"unanswered", unanswered}, {"moved", moved}};
+}
+
 json names_of(const Offloads& offloads) {
     json names = json::array();
     for (const Offload offload : offloads) names.push_back(name_of(offload));
@@ -373,6 +384,10 @@ json result_event(const TrialResult& result, const TestBed& bed) {
     out["link_up"] = of_ports(&PortResult::link_up);
     out["link_down"] = of_ports(&PortResult::link_down);
     out["dut_answered"] = of_ports(&PortResult::dut_answered);
+    for (std::size_t port = 0; port < bed.ports.size(); ++port) {
+        const NeighbourEvidence& evidence = result.ports[port].neighbours;
+        if (!evidence.empty()) out["neighbours"][bed.ports[port]->side()] = neighbours_json(evidence);
+    }
     for (std::size_t path = 0; path < bed.paths.size(); ++path) {
         const auto& counted = result.directions[path];
         if (!counted) continue;

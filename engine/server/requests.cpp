@@ -7,6 +7,7 @@
 #include "frame/tag.hpp"
 #include "server/additional_requests.hpp"
 #include "server/described_requests.hpp"
+#include "server/range_requests.hpp"
 #include "server/replay_requests.hpp"
 
 namespace dutperf {
@@ -141,6 +142,11 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_
     spec.replayed = read_replay(stream, max_frame_size, loaded);
     spec.pattern = read_pattern(stream, spec.rate_fps, spec.replayed);
     spec.additional = read_additional(stream, max_frame_size);
+    if (auto answered = stream.optional_object("answers_for")) {
+        spec.answered_from = read_ranges(*answered, "from");
+        spec.answered_to = read_ranges(*answered, "to");
+        answered->finish();
+    }
     if (!spec.replayed) spec.described = read_described(stream, max_frame_size);
     if (spec.described || spec.replayed) {
         stream.finish();
@@ -341,6 +347,7 @@ SideRequest read_side(Reader side, const std::string& name) {
                     .receive_ring = static_cast<std::uint32_t>(side.integer("receive_ring", {8, 65536}, 4096)),
                     .max_frame_size = 0};
     request.host = {.mac = {}, .ipv4 = side.ipv4("ipv4"), .ipv6 = side.ipv6("ipv6")};
+    request.host.others = read_ranges(side, "answers_for");
     for (const std::uint64_t vlan : side.integers("vlans", {1, kMostVlan}))
         request.host.vlans.push_back(static_cast<std::uint16_t>(vlan));
     request.gateway = {.ipv4 = side.ipv4("gateway4"), .ipv6 = side.ipv6("gateway6"), .mac = side.mac("gateway_mac")};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "frame/headers.hpp"
+#include "port/neighbour_watch.hpp"
 
 namespace dutperf {
 namespace {
@@ -12,6 +13,8 @@ const Host kTester{
     .mac = *parse_mac("02:00:00:00:00:01"), .ipv4 = *parse_ipv4("198.18.0.2"), .ipv6 = *parse_ipv6("2001:2::2")};
 const Host kDut{
     .mac = *parse_mac("02:00:00:00:00:02"), .ipv4 = *parse_ipv4("198.18.0.1"), .ipv6 = *parse_ipv6("2001:2::1")};
+
+constexpr Ipv4 kBroadcast{255, 255, 255, 255};
 
 std::uint16_t icmpv6_checksum_fold(const FrameBytes& frame) {
     const std::uint8_t* ip = &frame[ethernet::kSize];
@@ -132,6 +135,125 @@ TEST(Neighbour, CutFramesAreNotRead) {
             }
         }
     }
+}
+
+Host tester_of_a_range() {
+    Host host = kTester;
+    host.others.ipv4 = {{*parse_ipv4("198.18.0.0"), *parse_ipv4("198.18.255.255"), *parse_ipv4("0.0.255.255")}};
+    host.others.ipv6 = {{*parse_ipv6("2001:2::10"), *parse_ipv6("2001:2::ffff"), *parse_ipv6("::ffff")}};
+    host.dut = {.ipv4 = kDut.ipv4, .ipv6 = kDut.ipv6, .mac = {}};
+    return host;
+}
+
+TEST(Neighbour, EveryAddressOfARangeIsAnsweredAsItsOwn) {
+    const Ipv4 address4 = *parse_ipv4("198.18.77.3");
+    const Ipv6 address6 = *parse_ipv6("2001:2::77:ff"), in_range = *parse_ipv6("2001:2::7f");
+    const Host host = tester_of_a_range();
+    const FrameBytes arp = arp_request(kDut, address4), ndp = neighbour_solicitation(kDut, in_range);
+    const auto reply4 = answer(host, arp.data(), arp.size()), reply6 = answer(host, ndp.data(), ndp.size());
+    ASSERT_TRUE(reply4 && reply6);
+    EXPECT_EQ(arp_reply_mac(address4, reply4->data(), reply4->size()), kTester.mac);
+    EXPECT_EQ(advertised_mac(in_range, reply6->data(), reply6->size()), kTester.mac);
+    EXPECT_EQ(icmpv6_checksum_fold(*reply6), 0xFFFF);
+    EXPECT_TRUE(std::equal(in_range.begin(), in_range.end(), &(*reply6)[ethernet::kSize + ipv6::kSource]));
+    const FrameBytes outside = neighbour_solicitation(kDut, address6);
+    EXPECT_FALSE(answer(host, outside.data(), outside.size()));
+}
+
+TEST(Neighbour, TheLinkLocalAddressOfTheMacIsAnswered) {
+    const Ipv6 own = link_local(kTester.mac);
+    EXPECT_EQ(to_string(own), "fe80::ff:fe00:1");
+    const FrameBytes question = neighbour_solicitation(kDut, own);
+    const auto reply = answer(kTester, question.data(), question.size());
+    ASSERT_TRUE(reply);
+    EXPECT_EQ(advertised_mac(own, reply->data(), reply->size()), kTester.mac);
+}
+
+// The DUT may have an address in the range: it must be able to find out that nobody else has it, and to say so.
+TEST(Neighbour, OfARangeTheDutMayHaveAddressesItself) {
+    const Host host = tester_of_a_range();
+    Host newcomer = kDut;
+    newcomer.ipv4 = Ipv4{};
+    newcomer.ipv6 = Ipv6{};
+    Host second = kDut;
+    second.ipv4 = parse_ipv4("198.18.0.9");
+    for (const FrameBytes& question :
+         {arp_request(newcomer, *parse_ipv4("198.18.0.9")), neighbour_solicitation(newcomer, *parse_ipv6("2001:2::99")),
+          arp_request(second, *second.ipv4), arp_request(kTester, *kDut.ipv4),
+          neighbour_solicitation(kTester, *kDut.ipv6)})
+        EXPECT_FALSE(answer(host, question.data(), question.size()));
+}
+
+TEST(AddressRange, HasTheNumbersOfTheMaskFromFirstToLast) {
+    const AddressRange<Ipv4> middle{*parse_ipv4("198.18.2.2"), *parse_ipv4("198.18.4.2"), *parse_ipv4("0.0.255.0")};
+    for (const char* inside : {"198.18.2.2", "198.18.3.2", "198.18.4.2"})
+        EXPECT_TRUE(middle.contains(*parse_ipv4(inside)));
+    for (const char* outside : {"198.18.1.2", "198.18.5.2", "198.18.3.3", "198.19.3.2"})
+        EXPECT_FALSE(middle.contains(*parse_ipv4(outside)));
+    const AddressRange<Ipv4> whole{*parse_ipv4("198.18.0.250"), *parse_ipv4("198.18.1.5"), kBroadcast};
+    for (const char* inside : {"198.18.0.250", "198.18.0.255", "198.18.1.0", "198.18.1.5"})
+        EXPECT_TRUE(whole.contains(*parse_ipv4(inside)));
+    for (const char* outside : {"198.18.0.249", "198.18.1.6", "198.17.255.255"})
+        EXPECT_FALSE(whole.contains(*parse_ipv4(outside)));
+}
+
+NeighbourEvidence seen(const std::vector<FrameBytes>& frames, const std::set<Mac>& macs = {kDut.mac}) {
+    NeighbourWatch watch(tester_of_a_range(), macs);
+    for (const FrameBytes& frame : frames) watch.take(frame.data(), frame.size());
+    return watch.evidence();
+}
+
+TEST(NeighbourWatch, RequestsThatNobodyAnswersAreKept) {
+    const Ipv4 next_hop = *parse_ipv4("198.19.0.3");
+    const Ipv6 next_hop6 = *parse_ipv6("fe80::2");
+    const NeighbourEvidence evidence = seen({arp_request(kDut, next_hop), in_vlan(arp_request(kDut, next_hop), 5),
+                                             neighbour_solicitation(kDut, next_hop6)});
+    EXPECT_EQ(evidence.requests, 3U);
+    ASSERT_EQ(evidence.unanswered.size(), 2U);
+    EXPECT_EQ(to_string(evidence.unanswered[0].target), "198.19.0.3");
+    EXPECT_EQ(to_string(evidence.unanswered[0].asker), "198.18.0.1");
+    EXPECT_EQ(evidence.unanswered[0].requests, 2U);
+    EXPECT_EQ(to_string(evidence.unanswered[1].target), "fe80::2");
+    EXPECT_TRUE(evidence.moved.empty());
+}
+
+TEST(NeighbourWatch, AnswersProbesAndAnnouncementsAreNoUnansweredRequests) {
+    Host newcomer = kDut, elsewhere = kDut;
+    newcomer.ipv4 = Ipv4{};
+    elsewhere.ipv4 = parse_ipv4("198.19.0.9");
+    const FrameBytes asked = arp_request(kTester, *kDut.ipv4);
+    EXPECT_TRUE(seen({arp_request(kDut, *kTester.ipv4), arp_request(newcomer, *parse_ipv4("198.19.0.9")),
+                      arp_request(elsewhere, *elsewhere.ipv4), answers(kDut, asked.data(), asked.size()).front(),
+                      neighbour_solicitation(kDut, link_local(kTester.mac))})
+                    .empty());
+}
+
+TEST(NeighbourWatch, OnlyAFewOfManyTargetsAreNamed) {
+    NeighbourEvidence evidence;
+    for (std::uint8_t number = 0; number < 20; ++number) {
+        const NeighbourEvidence one =
+            seen({arp_request(kDut, Ipv4{198, 19, 0, number}), arp_request(kDut, Ipv4{198, 19, 0, number})});
+        evidence.add(one);
+    }
+    EXPECT_EQ(evidence.requests, 40U);
+    EXPECT_EQ(evidence.unanswered.size(), NeighbourEvidence::kMostNamed);
+    EXPECT_EQ(evidence.unanswered.front().requests, 2U);
+}
+
+TEST(NeighbourWatch, AGatewayWithAnotherMacAddressHasMoved) {
+    Host backup = kDut;
+    backup.mac = *parse_mac("02:00:00:00:00:03");
+    const FrameBytes announced = arp_request(backup, *backup.ipv4), asked = neighbour_solicitation(kTester, *kDut.ipv6),
+                     advertised = answers(backup, asked.data(), asked.size()).front();
+    const NeighbourEvidence evidence = seen({announced, advertised, advertised});
+    ASSERT_EQ(evidence.moved.size(), 2U);
+    EXPECT_EQ(to_string(evidence.moved[0].gateway), "198.18.0.1");
+    EXPECT_EQ(evidence.moved[0].mac, backup.mac);
+    EXPECT_EQ(to_string(evidence.moved[1].gateway), "2001:2::1");
+    EXPECT_EQ(evidence.moved[1].messages, 2U);
+    EXPECT_EQ(evidence.requests, 0U);
+    EXPECT_TRUE(seen({announced}, {}).empty());  // frames are not sent to an address that was asked for
+    EXPECT_TRUE(seen({announced, advertised}, {kDut.mac, backup.mac}).empty());  // of another VLAN
 }
 
 }  // namespace

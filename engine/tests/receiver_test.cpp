@@ -50,7 +50,7 @@ public:
         const Expected expected{kTrial, Direction::forward,  kFrames,
                                 bounds, conditions.stamping, conditions.frame_timeout,
                                 &ring_, conditions.shared};
-        receiver_ = std::make_unique<Receiver>(PortQueue{0}, Host{}, expected, nullptr, nullptr);
+        receiver_ = std::make_unique<Receiver>(PortQueue{0}, NeighbourWatch{}, expected, nullptr, nullptr);
     }
     [[nodiscard]] Receiver& receiver() { return *receiver_; }
     [[nodiscard]] RxStatistics& statistics() { return receiver_->statistics(); }
@@ -212,7 +212,7 @@ TEST(Receiving, TellsPathsApart) {
         return Expected{kTrial, direction_at(path), kFrames, {}, Stamping::every, 0, nullptr};
     };
     const auto make = [&](std::size_t path) {
-        return std::make_unique<Receiver>(PortQueue{0}, Host{}, expected_of(path), nullptr, nullptr);
+        return std::make_unique<Receiver>(PortQueue{0}, NeighbourWatch{}, expected_of(path), nullptr, nullptr);
     };
     for (const bool mixed : {false, true}) {
         const auto all = make(kPaths[0]);

@@ -322,6 +322,27 @@ TEST(Requests, StreamsAreOfPaths) {
     EXPECT_THROW(read_trial(Reader(request, "params"), 1518, paths), Error);
 }
 
+TEST(Requests, RangesAreFromFirstToLastWithinTheMask) {
+    const auto with = [](json range) {
+        json request = trial();
+        request["forward"]["answers_for"] = {{"to", {{"ipv4", json::array({std::move(range)})}}}};
+        return request;
+    };
+    const json whole{{"first", "198.19.0.0"}, {"last", "198.19.255.255"}, {"mask", "0.0.255.255"}};
+    const TrialSpec spec = read_trial(Reader(with(whole), "params"), 1518);
+    const AddressRanges& to = spec.streams[0]->answered_to;
+    EXPECT_TRUE(to.contain(*parse_ipv4("198.19.7.7")));
+    EXPECT_FALSE(to.contain(*parse_ipv4("198.18.7.7")));
+    EXPECT_FALSE(spec.streams[0]->answered_from.contain(*parse_ipv4("198.19.7.7")));
+    const std::string at = "params.forward.answers_for.to.ipv4.0.";
+    EXPECT_EQ(rejected_field(with({{"first", "198.19.0.9"}})), "");
+    EXPECT_EQ(rejected_field(with({{"last", "198.19.0.9"}})), at + "first");
+    EXPECT_EQ(rejected_field(with({{"first", "198.19.0.9"}, {"last", "198.19.0.8"}})), at + "last");
+    EXPECT_EQ(rejected_field(with({{"first", "198.19.0.0"}, {"last", "198.20.0.0"}, {"mask", "0.0.255.255"}})),
+              at + "last");
+    EXPECT_EQ(rejected_field(with({{"first", "2001:2::9"}})), at + "first");
+}
+
 TEST(Requests, AGatewayNeedsAnAddressToAskFrom) {
     const json request{{"left", {{"port", "null"}, {"gateway6", "2001:2::1"}}}, {"right", {{"port", "null"}}}};
     try {

@@ -50,7 +50,7 @@ bool Receiver::take_recognised(const std::uint8_t* frame, std::size_t length) {
 
 void Receiver::take_other(const std::uint8_t* frame, std::size_t length, RxStatistics::Burst& taken) {
     if (take_recognised(frame, length)) return;
-    const std::vector<FrameBytes> replies = answers(host_, frame, length);
+    const std::vector<FrameBytes> replies = neighbours_.take(frame, length);
     if (replies.empty() && statistics().may_be_untagged(frame, length)) {
         turn_to(*paths_.front(), taken);
         return statistics().take_untagged(frame, length, taken);

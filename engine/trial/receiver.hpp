@@ -19,7 +19,7 @@
 #include "frame/mixed_match.hpp"
 #include "platform/clock.hpp"
 #include "port/burst.hpp"
-#include "port/neighbour.hpp"
+#include "port/neighbour_watch.hpp"
 #include "trial/additional.hpp"
 #include "trial/capture.hpp"
 #include "trial/connection_learner.hpp"
@@ -30,8 +30,13 @@ namespace dutperf {
 
 class Receiver {
 public:
-    Receiver(PortQueue queue, const Host& host, const Expected& expected, rte_mempool* control_pool, rte_ring* control)
-        : queue_(queue), host_(host), control_pool_(control_pool), control_(control), trial_(expected.trial) {
+    Receiver(PortQueue queue, NeighbourWatch neighbours, const Expected& expected, rte_mempool* control_pool,
+             rte_ring* control)
+        : queue_(queue),
+          neighbours_(std::move(neighbours)),
+          control_pool_(control_pool),
+          control_(control),
+          trial_(expected.trial) {
         expect(expected);
         current_ = paths_.front().get();
     }
@@ -114,6 +119,7 @@ public:
     [[nodiscard]] const StampCounts& stamp_counts(Direction path) const { return of_path(index_of(path))->stamps; }
     // Frames of this trial that arrived here, of a path that does not end at this port.
     [[nodiscard]] std::uint64_t misdelivered(Direction path) const { return misdelivered_[index_of(path)]; }
+    [[nodiscard]] const NeighbourEvidence& neighbours() const { return neighbours_.evidence(); }
     // Frames recognised by one of the marks, and the first bytes of the last one.
     struct Recognised {
         std::uint64_t frames = 0;
@@ -320,7 +326,7 @@ private:
     bool take_recognised(const std::uint8_t* frame, std::size_t length);
 
     PortQueue queue_;
-    Host host_;
+    NeighbourWatch neighbours_;
     rte_mempool* control_pool_;
     rte_ring* control_;
     std::uint16_t trial_;

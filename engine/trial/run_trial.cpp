@@ -114,6 +114,7 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
         }
     }
     if (spec_.fill) require_fill_possible();
+    answer_for_streams();
     for (NeighbourResponder* responder : bed_.responders) answered_.push_back(responder->resolve(kAnswerTimeout));
     if (bed_.ports.size() > 2) announce_ports();
     prepare_connections();
@@ -129,6 +130,17 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
     limit_rates();
     make_loops();
     start();
+}
+
+// A DUT asks on the link for every address that frames have there, unless it has a route by way of the port's own.
+void RunningTrial::answer_for_streams() {
+    std::vector<AddressRanges> ranges(bed_.ports.size());
+    for (const Direction direction : spec_.active()) {
+        const StreamSpec& stream = *spec_.streams[index_of(direction)];
+        ranges[bed_.sending_port(direction)].add(stream.answered_from);
+        ranges[bed_.receiving_port(direction)].add(stream.answered_to);
+    }
+    for (std::size_t port = 0; port < ranges.size(); ++port) bed_.responders[port]->answer_for(ranges[port]);
 }
 
 // Learning frames (RFC 2544 section 23) for a switch with more than two ports: it floods the frames to a port that has
@@ -358,6 +370,7 @@ TrialResult RunningTrial::finish() {
         port.link_up = bed_.ports[side]->link().up;
         port.link_down = bed_.ports[side]->owns_link() && (port.link_changes != 0 || !port.link_up);
         port.dut_answered = answered_[side];
+        for (const auto& receiver : parts_.receivers[side]) port.neighbours.add(receiver->neighbours());
     }
     for (const auto& loop : loops_) parts_.stalls.push_back(loop->stall);
     result.directions = collect(bed_, spec_, parts_);

@@ -61,6 +61,7 @@ public:
 private:
     struct Loop;  // one thread with its roles
 
+    void answer_for_streams();
     void announce_ports();
     void make_senders(Direction direction);
     void make_receivers(std::size_t port);

@@ -24,6 +24,7 @@
 #include "measure/late_bursts.hpp"
 #include "measure/missing_frames.hpp"
 #include "pace/schedule.hpp"
+#include "port/neighbour_watch.hpp"
 #include "trial/additional.hpp"
 #include "trial/capture.hpp"
 #include "trial/departures.hpp"
@@ -119,6 +120,7 @@ struct StreamSpec {
     std::uint32_t networks = 1;
     std::optional<AddressField> source_address, destination_address;
     std::vector<AdditionalFrames> additional;
+    AddressRanges answered_from, answered_to;  // for which the sending and the receiving port answer
 
     [[nodiscard]] bool is_mixed() const { return m < n; }
     [[nodiscard]] bool is_foreground(std::uint64_t k) const { return k % n < m; }
@@ -372,6 +374,7 @@ struct PortResult {
     bool link_up = false;       // at the end
     bool link_down = false;     // at any time, if the link is the port's own
     bool dut_answered = false;  // before the trial
+    NeighbourEvidence neighbours;
 };
 
 struct TrialResult {

@@ -89,7 +89,12 @@ class Engine:
         }
         links["link_down"] = {"left": False, "right": False}
         began_s = time.monotonic() if self.clock_s is None else self.clock_s
-        say(request, "result", trial=trial["trial"], outcome=outcome, began_s=began_s, **links, **directions)
+        seen = directions | self.neighbours()
+        say(request, "result", trial=trial["trial"], outcome=outcome, began_s=began_s, **links, **seen)
+
+    def neighbours(self) -> dict[str, Any]:
+        """What ARP and Neighbour Discovery showed."""
+        return {}
 
 
 def counts(trial: dict[str, Any], direction: str) -> dict[str, Any]:
@@ -132,6 +137,37 @@ class Drops(Engine):
 
     def run(self, request: int, trial: dict[str, Any]) -> None:
         self.result(request, trial, received=1, tester_drops={"nic_missed": 3})
+
+
+class AsksInVain(Engine):
+    """The DUT has two next hops, one of which nobody is."""
+
+    def neighbours(self) -> dict[str, Any]:
+        asked = {"target": "198.19.0.3", "asker": "198.19.0.1", "requests": 3}
+        return {"neighbours": {"right": {"requests": 3, "unanswered": [asked], "moved": []}}}
+
+    def run(self, request: int, trial: dict[str, Any]) -> None:
+        self.result(request, trial, received=self.received(counts(trial, "forward")["sent"], trial))
+
+    def received(self, sent: int, _trial: dict[str, Any]) -> int:
+        return sent // 2
+
+
+class AsksForItsTimeServer(AsksInVain):
+    """The DUT asks for another host, and forwards 500 frames a second."""
+
+    def received(self, sent: int, trial: dict[str, Any]) -> int:
+        return sent if trial["forward"]["rate_fps"] <= 500 else sent // 2
+
+
+class AsksOnce(AsksForItsTimeServer):
+    """... and asks only in the first trial."""
+
+    trials = 0
+
+    def neighbours(self) -> dict[str, Any]:
+        self.trials += 1
+        return super().neighbours() if self.trials == 1 else {}
 
 
 class HeardLate(Engine):

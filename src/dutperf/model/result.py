@@ -463,6 +463,12 @@ class Cause(Value):
     text: str
     """A sentence with the figures."""
     direction: Direction | None = None
+    lasts: bool = False
+    """Whether each further trial would have the cause too, as long as nobody changes the test setup."""
+
+    @model_serializer(mode="wrap")
+    def _without_absent(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in members(self).items() if name != "lasts" or value}
 
 
 class PortState(Value):
@@ -489,6 +495,50 @@ class LinkState(Value):
         return {name: bool(state) for name, state in self.model_dump(exclude_none=True).items()}
 
 
+class UnansweredAddress(Value):
+    """An address that the DUT asked for by ARP or Neighbour Discovery during the trial, and that no port has."""
+
+    target: str
+    asker: str
+    requests: Annotated[int, Field(ge=1)]
+
+
+class MovedGateway(Value):
+    """Messages in which a gateway has another MAC address than the one to which the trial's frames were sent."""
+
+    gateway: str
+    mac: str
+    messages: Annotated[int, Field(ge=1)]
+
+
+class NeighbourEvidence(Value):
+    """What ARP and Neighbour Discovery at a port say about lost frames."""
+
+    requests: Count = 0
+    """For addresses that no port has, named or not."""
+    unanswered: tuple[UnansweredAddress, ...] = ()
+    """The first few of these addresses."""
+    moved: tuple[MovedGateway, ...] = ()
+
+    def asked_in_vain(self) -> str:
+        """``the DUT asked for 198.19.0.3 (12 requests by 198.19.0.1)``; empty if it did not."""
+        named = [f"{one.target} ({_count(one.requests, 'request')} by {one.asker})" for one in self.unanswered]
+        others = self.requests - sum(one.requests for one in self.unanswered)
+        named += [f"others ({_count(others, 'request')})"] if others else []
+        return f"the DUT asked for {', '.join(named)}" if named else ""
+
+    def moves(self) -> str:
+        """``198.18.0.1 has the MAC address 02:00:00:00:00:03 by 2 messages of the DUT``; empty if none moved."""
+        return ", ".join(
+            f"{one.gateway} has the MAC address {one.mac} by {_count(one.messages, 'message')} of the DUT"
+            for one in self.moved
+        )
+
+
+def _count(count: int, of: str) -> str:
+    return f"{count:,} {of}{'' if count == 1 else 's'}"
+
+
 class PhaseResult(Value):
     """The result of one phase of a trial. ``forward`` and ``reverse`` are absent if the direction
     was not active or nothing was counted; of named ports, ``paths`` has the counts instead."""
@@ -513,6 +563,8 @@ class PhaseResult(Value):
     the time is unknown because one of its processes ended."""
     dut_answered: LinkState = LinkState(left=True, right=True)
     """Whether the DUT answered ARP and NDP just before the trial."""
+    neighbours: dict[str, NeighbourEvidence] | None = None
+    """By port; None: no port saw any."""
     proven_failed: str | None = None
     """Proof that the DUT lost more than was tolerated although the trial is not valid; only for a search,
     which needs pass or fail alone. Only the failure is the DUT's then, the counts are not."""

@@ -49,6 +49,14 @@ class Direction(str):
         return str(self)
 
     @property
+    def ports(self) -> tuple[str, str]:
+        """The names of the ports where it begins and ends."""
+        if self.is_of_two:
+            return ("left", "right") if self == "forward" else ("right", "left")
+        sender, _, receiver = self.partition("->")
+        return sender, receiver
+
+    @property
     def is_of_two(self) -> bool:
         """Whether it is of the ports left and right."""
         return self in LEFT_AND_RIGHT

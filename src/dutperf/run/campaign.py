@@ -71,6 +71,7 @@ from dutperf.setup.dut import losses_during
 from dutperf.tester import EndTrial, Progress, ProgressCallback, Tester, TesterError, host, phases
 from dutperf.tester.continued import ContinuedTester
 from dutperf.tester.replayed import ReplayedTester
+from dutperf.tester.validity import UNANSWERED
 
 __all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "TrialFactory", "definition_of", "measure", "resume"]
 
@@ -362,7 +363,10 @@ class Campaign:
             where = {**_where(place), "load": load, "attempt": attempt}
             if attempt > QUIET_AFTER and not self._journal.repeats:
                 self._await_quiet(trial.whole_s)
+            is_new = not self._journal.repeats
             result = self._run(trial, load, where, place, note)
+            if is_new:
+                _check_setup(result)
             most = visit.goes_on_after(trial, result)
             if most is None:
                 break
@@ -529,6 +533,13 @@ class Campaign:
 def _where(place: Place) -> dict[str, Any]:
     """Case and repetition of an event."""
     return {"case": place.case.key(), "repetition": place.repetition}
+
+
+def _check_setup(result: TrialResult) -> None:
+    """Raises TesterError if no further trial can be valid."""
+    lasting = [cause.text for cause in result.causes if cause.lasts]
+    if lasting:
+        raise TesterError(f"no trial can be valid with this test setup: {'; '.join(lasting)}", code=UNANSWERED)
 
 
 def _check_directions(trial: Trial, result: TrialResult) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dutperf.model import Stamping, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
 from dutperf.tester import Tester
-from dutperf.tester.validity import LINK_DOWN
+from dutperf.tester.validity import LINK_DOWN, MOVED, UNANSWERED
 
 POLL_S = 1.0
 """Between two probes."""
@@ -33,10 +33,14 @@ class Wait:
 
 def is_dut_down(result: TrialResult) -> bool:
     """Whether the DUT was down in a trial: it forwarded nothing in some direction and did not answer
-    ARP or NDP. The trial has to be valid, or invalid only because a link was down: a DUT that
-    restarts takes the link down."""
+    ARP or NDP. The trial has to be valid, or invalid only because of what a DUT does that restarts: it
+    takes the link down, and asks for its neighbours."""
     reachable = all(result.dut_answered.ports().values())
-    trusted = result.verdict is Verdict.VALID or {cause.code for cause in result.causes} == {LINK_DOWN}
+    trusted = result.verdict is Verdict.VALID or {cause.code for cause in result.causes} <= {
+        LINK_DOWN,
+        UNANSWERED,
+        MOVED,
+    }
     return trusted and bool(evidence.dead_directions(result)) and not reachable
 
 

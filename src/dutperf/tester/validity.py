@@ -10,7 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
 
-from dutperf.model import LOSS_BINS, Cause, Direction, DirectionCounts, LateBursts, LinkState, SoFar, Trial, Verdict
+from dutperf.model import (
+    LOSS_BINS,
+    Cause,
+    Direction,
+    DirectionCounts,
+    LateBursts,
+    LinkState,
+    NeighbourEvidence,
+    SoFar,
+    Trial,
+    Verdict,
+)
 from dutperf.tester.dut_waits import Disturbance
 from dutperf.tester.own_loss import clear_parts, loses_steadily, own_loss, steady_loss
 
@@ -71,6 +82,7 @@ def judge(
     link_down: LinkState = NO_LINK_DOWN,
     dut_waited_s: float = 0.0,
     disturbances: Sequence[Disturbance] = (),
+    neighbours: Mapping[str, NeighbourEvidence] | None = None,
 ) -> tuple[Verdict, tuple[Cause, ...]]:
     """The verdict on a completed trial, with every cause against its validity.
 
@@ -78,9 +90,12 @@ def judge(
     (:mod:`dutperf.tester.dut_core`). ``link_down``: the tester's own links that were down at any
     time of the trial. ``dut_waited_s``: how long a DUT on this machine had work to do but no
     core. ``disturbances``: when, as far as known, in seconds since the first frame was due.
+    ``neighbours``: by port, what ARP and Neighbour Discovery say, without addresses of which it is known
+    that they have nothing to do with the traffic (:mod:`dutperf.tester.unanswered`).
     """
     causes = () if trial.question.links_may_fall else tuple(_links(link_down))
     causes += tuple(cause for direction, one in counts.items() for cause in _causes(trial, direction, one))
+    causes += tuple(_neighbours(trial, counts, neighbours or {}))
     if causes and {cause.code for cause in causes} == {BURSTS} and _is_mostly_its_own(trial, counts):
         causes = ()
     dut_core_taken = max(dut_core_taken, min(1.0, dut_waited_s / trial.duration_s))
@@ -199,6 +214,35 @@ def _links(down: LinkState) -> Iterator[Cause]:
     for side, is_down in down.ports().items():
         if is_down:
             yield Cause(code=LINK_DOWN, text=f"the link of the {side} port was down during the trial")
+
+
+def _neighbours(
+    trial: Trial, counts: Mapping[Direction, DirectionCounts], evidence: Mapping[str, NeighbourEvidence]
+) -> Iterator[Cause]:
+    """The DUT knew where to send the frames that are missing, and had the MAC address that they were sent to."""
+    for direction, one in counts.items():
+        if not _loss_matters(trial, one):
+            continue
+        sender, receiver = direction.ports
+        asked = evidence[receiver].asked_in_vain() if receiver in evidence else ""
+        if asked:
+            text = (
+                f"{direction}: {one.lost:,} frames were lost, and {asked} at the {receiver} port, which does not answer"
+                " for that: frames that had to go there were dropped. Give the DUT a route by way of the tester's own"
+                f" address, or name the address in {_key(receiver)}.answers_for"
+            )
+            yield Cause(code=UNANSWERED, text=text, direction=direction)
+        moves = evidence[sender].moves() if sender in evidence else ""
+        if moves:
+            text = (
+                f"{direction}: {one.lost:,} frames were lost, and at the {sender} port {moves}, not the one to which"
+                " frames were sent"
+            )
+            yield Cause(code=MOVED, text=text, direction=direction)
+
+
+def _key(port: str) -> str:
+    return port if port in ("left", "right") else f"ports.{port}"
 
 
 def _loss_matters(trial: Trial, counts: DirectionCounts) -> bool:
@@ -493,10 +537,14 @@ DUT_DISTURBED = "dut_disturbed"
 """Code of a cause without a direction: other processes slowed the DUT down."""
 LINK_DOWN = "link_down"
 """Another code without a direction."""
+UNANSWERED, MOVED = "unanswered", "dut_moved"
+"""Codes of causes that ARP and Neighbour Discovery show."""
 BURSTS, LATE, DROPS, NIC_CLOCK = "sender_bursts", "sender_late", "tester_drops", "nic_clock"
 OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""
-BY_LOSS = frozenset({BURSTS, LATE, DUT_DISTURBED, "receiver_stall", "receive_queue", "late_in_tester", "matched"})
+BY_LOSS = frozenset(
+    {BURSTS, LATE, DUT_DISTURBED, UNANSWERED, MOVED, "receiver_stall", "receive_queue", "late_in_tester", "matched"}
+)
 """Codes of causes that hold only, or earlier, where frames were lost: the same trial without loss would be
 valid, or nearly. To leave trials out by them would flatter the DUT."""
 OF_A_WHOLE_TRIAL = frozenset({"unsent", "unsent_additional", "sending_time"})

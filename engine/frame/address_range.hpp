@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sets of IP addresses that are too many for a list: those between two addresses, or those that differ in some bits.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <vector>
+
+#include "frame/address.hpp"
+
+namespace dutperf {
+
+// The addresses whose bits in the mask are a number from that of `first` to that of `last`, and whose other bits are
+// those of `first`.
+template <class Address>
+struct AddressRange {
+    Address first{}, last{}, mask{};
+
+    [[nodiscard]] bool contains(const Address& address) const {
+        auto from = std::strong_ordering::equal, to = std::strong_ordering::equal;
+        for (std::size_t i = 0; i < address.size(); ++i) {
+            if (((address[i] ^ first[i]) & ~mask[i] & 0xFF) != 0) return false;
+            const int here = address[i] & mask[i];
+            if (from == 0) from = here <=> (first[i] & mask[i]);
+            if (to == 0) to = here <=> (last[i] & mask[i]);
+        }
+        return from >= 0 && to <= 0;
+    }
+};
+
+struct AddressRanges {
+    std::vector<AddressRange<Ipv4>> ipv4;
+    std::vector<AddressRange<Ipv6>> ipv6;
+
+    void add(const AddressRanges& others) {
+        ipv4.insert(ipv4.end(), others.ipv4.begin(), others.ipv4.end());
+        ipv6.insert(ipv6.end(), others.ipv6.begin(), others.ipv6.end());
+    }
+    [[nodiscard]] bool contain(const Ipv4& address) const { return any_contains(ipv4, address); }
+    [[nodiscard]] bool contain(const Ipv6& address) const { return any_contains(ipv6, address); }
+
+private:
+    template <class Address>
+    static bool any_contains(const std::vector<AddressRange<Address>>& ranges, const Address& address) {
+        return std::ranges::any_of(ranges, [&](const auto& range) { return range.contains(address); });
+    }
+};
+
+}  // namespace dutperf

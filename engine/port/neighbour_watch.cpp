@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "port/neighbour_watch.hpp"
+
+#include <algorithm>
+
+namespace dutperf {
+
+namespace {
+
+bool is_gateway(const Gateway& gateway, const IpAddress& address) {
+    return address.is_ipv6 ? gateway.ipv6 == address.bytes : gateway.ipv4 == address.ipv4();
+}
+
+}  // namespace
+
+void NeighbourEvidence::add(const Unanswered& one) {
+    requests += one.requests;
+    const auto known = std::ranges::find(unanswered, one.target, &Unanswered::target);
+    if (known != unanswered.end()) {
+        known->requests += one.requests;
+        known->asker = one.asker;
+    } else if (unanswered.size() < kMostNamed) {
+        unanswered.push_back(one);
+    }
+}
+
+void NeighbourEvidence::add(const Moved& one) {
+    const auto known = std::ranges::find_if(
+        moved, [&](const Moved& other) { return other.gateway == one.gateway && other.mac == one.mac; });
+    if (known != moved.end()) {
+        known->messages += one.messages;
+    } else if (moved.size() < kMostNamed) {
+        moved.push_back(one);
+    }
+}
+
+void NeighbourEvidence::add(const NeighbourEvidence& other) {
+    std::uint64_t named = 0;
+    for (const Unanswered& one : other.unanswered) {
+        add(one);
+        named += one.requests;
+    }
+    requests += other.requests - named;
+    for (const Moved& one : other.moved) add(one);
+}
+
+std::vector<FrameBytes> NeighbourWatch::take(const std::uint8_t* frame, std::size_t length) {
+    if (const auto message = read_neighbour_message(frame, length)) note(*message);
+    return answers(host_, frame, length);
+}
+
+void NeighbourWatch::note(const NeighbourMessage& message) {
+    if (!macs_.empty() && is_gateway(host_.dut, message.sender) && !macs_.contains(message.mac))
+        evidence_.add(NeighbourEvidence::Moved{.gateway = message.sender, .mac = message.mac, .messages = 1});
+    if (message.wants_no_answer() || is_gateway(host_.dut, message.target) || answers_for(host_, message.target))
+        return;
+    evidence_.add(NeighbourEvidence::Unanswered{.target = message.target, .asker = message.sender, .requests = 1});
+}
+
+}  // namespace dutperf

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// ARP and NDP during a trial: answers what is asked for, and keeps what may explain a loss. The DUT drops frames while
+// it asks for an address that nobody answers for, and gets none that are sent to a MAC address that it has no more.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "port/neighbour.hpp"
+
+namespace dutperf {
+
+struct NeighbourEvidence {
+    // An address for which nobody answered.
+    struct Unanswered {
+        IpAddress target, asker;  // the last one that asked
+        std::uint64_t requests = 0;
+    };
+    // Messages in which a gateway has another MAC address than the one that frames are sent to.
+    struct Moved {
+        IpAddress gateway;
+        Mac mac{};
+        std::uint64_t messages = 0;
+    };
+    static constexpr std::size_t kMostNamed = 8;
+
+    std::uint64_t requests = 0;  // for addresses for which nobody answered, also for those that are not named
+    std::vector<Unanswered> unanswered;
+    std::vector<Moved> moved;
+
+    [[nodiscard]] bool empty() const { return requests == 0 && moved.empty(); }
+    void add(const Unanswered& one);
+    void add(const Moved& one);
+    void add(const NeighbourEvidence& other);
+};
+
+class NeighbourWatch {
+public:
+    NeighbourWatch() = default;
+    // `macs`: of the gateways, by which frames are sent to them; empty: the gateways have not answered, or were not
+    // asked.
+    NeighbourWatch(Host host, std::set<Mac> macs) : host_(std::move(host)), macs_(std::move(macs)) {}
+
+    // The replies to a received frame, which is no test frame.
+    std::vector<FrameBytes> take(const std::uint8_t* frame, std::size_t length);
+
+    [[nodiscard]] const NeighbourEvidence& evidence() const { return evidence_; }
+
+private:
+    void note(const NeighbourMessage& message);
+
+    Host host_;
+    std::set<Mac> macs_;
+    NeighbourEvidence evidence_;
+};
+
+}  // namespace dutperf

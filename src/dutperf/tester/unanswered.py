@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether addresses that the DUT asks for in vain have to do with the frames that it lost.
+
+While it waits for an answer a DUT drops the frames for that next hop, however few there are. A DUT that asks for
+something else, as its time server, forwards few frames without a loss meanwhile. So after a trial with both, few
+frames are sent once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from dutperf.model import (
+    TRIAL_NUMBERS,
+    ConnectionUse,
+    Direction,
+    NeighbourEvidence,
+    PhaseResult,
+    Question,
+    Stamping,
+    Trial,
+    Verdict,
+)
+from dutperf.tester.validity import UNANSWERED
+
+PROBE_SHARE, PROBE_FPS, PROBE_NS = 0.1, 250, 1_000_000_000
+"""Frames per second of a probe: that share of the trial's, at most so many; and how long they are sent."""
+EXPECTED = 10
+"""A probe would lose so many frames if it lost as large a share as the trial: that it loses none is no chance."""
+NUMBER_AWAY = TRIAL_NUMBERS // 2
+"""A probe has the number of a trial that is long past, or far ahead."""
+
+Address = tuple[str, str]
+"""A port, and an address that was asked for there."""
+
+
+class Finding(Enum):
+    """What a probe shows."""
+
+    UNRELATED = "unrelated"
+    """The loss has nothing to do with the addresses."""
+    LASTING = "lasting"
+    """Few frames are lost too, while the DUT asks for the same address."""
+    NOTHING = "nothing"
+
+
+@dataclass
+class Unrelated:
+    """Addresses that the DUT asked for in vain while it lost nothing at that port."""
+
+    known: set[Address] = field(default_factory=set)
+
+    def note(self, result: PhaseResult) -> None:
+        """Learn from a trial."""
+        self.known |= {one for one in asked_for(result) if _lost(result, one[0]) == 0}
+
+    def without(self, evidence: Mapping[str, NeighbourEvidence] | None) -> dict[str, NeighbourEvidence]:
+        """The evidence without requests for these addresses."""
+        return {port: self._rest(port, one) for port, one in (evidence or {}).items()}
+
+    def _rest(self, port: str, evidence: NeighbourEvidence) -> NeighbourEvidence:
+        left = tuple(one for one in evidence.unanswered if (port, one.target) not in self.known)
+        gone = sum(one.requests for one in evidence.unanswered if one not in left)
+        return evidence.model_copy(update={"unanswered": left, "requests": evidence.requests - gone})
+
+
+def asked_for(result: PhaseResult) -> set[Address]:
+    """What the DUT asked for in vain."""
+    return {(port, one.target) for port, seen in (result.neighbours or {}).items() for one in seen.unanswered}
+
+
+def probe_of(trial: Trial, result: PhaseResult) -> Trial | None:
+    """A trial with few frames of the same kinds; None: none is needed, or none would say more."""
+    suspected = {cause.code for cause in result.causes} & {UNANSWERED}
+    answered = all(result.dut_answered.ports().values())
+    use = None if trial.connections is None else trial.connections.use
+    if (
+        not suspected
+        or result.verdict is not Verdict.INVALID
+        or not answered
+        or use not in (None, ConnectionUse.TRAFFIC)
+    ):
+        return None
+    few = {
+        direction: stream.model_copy(
+            update={
+                "rate_fps": max(1, min(PROBE_FPS, round(PROBE_SHARE * stream.rate_fps))),
+                "then": None,
+                "pattern": None,
+                "additional": (),
+            }
+        )
+        for direction, stream in trial.streams().items()
+    }
+    plain = {
+        "trial": (trial.trial + NUMBER_AWAY) % TRIAL_NUMBERS,
+        "rest_ns": None,
+        "duration_ns": PROBE_NS,
+        "stamping": Stamping.NONE,
+        "question": Question(),
+    }
+    absent = (
+        "tagged",
+        "lost_delay_ns",
+        "frame_timeout_ns",
+        "by_flow",
+        "delay_parts",
+        "delays_files",
+        "capture",
+        "pacing",
+    )
+    return trial.alone().model_copy(update=plain | dict.fromkeys(absent)).with_streams(few)
+
+
+def finding_of(result: PhaseResult, probed: PhaseResult) -> Finding:
+    """What ``probed``, the result of the probe, says about a trial with the cause :data:`UNANSWERED`."""
+    directions = [cause.direction for cause in result.causes if cause.code == UNANSWERED and cause.direction]
+    if probed.verdict is Verdict.ABORTED:
+        return Finding.NOTHING
+    found = {_finding_in(direction, result, probed) for direction in directions}
+    return Finding.LASTING if Finding.LASTING in found else found.pop() if len(found) == 1 else Finding.NOTHING
+
+
+def _finding_in(direction: Direction, result: PhaseResult, probed: PhaseResult) -> Finding:
+    _, port = direction.ports
+    of_trial, of_probe = result.directions()[direction], probed.directions()[direction]
+    asked_again = {one for one in asked_for(result) & asked_for(probed) if one[0] == port}
+    if of_probe.lost:
+        return Finding.LASTING if asked_again else Finding.NOTHING
+    is_no_chance = of_trial.loss_ratio * of_probe.sent >= EXPECTED
+    return Finding.UNRELATED if is_no_chance or asked_again == set(_at(port, result)) else Finding.NOTHING
+
+
+def _at(port: str, result: PhaseResult) -> Iterator[Address]:
+    return (one for one in asked_for(result) if one[0] == port)
+
+
+def _lost(result: PhaseResult, port: str) -> int | None:
+    """Lost frames of all paths to a port; None: no frame was sent there."""
+    counts = [one for direction, one in result.directions().items() if direction.ports[1] == port]
+    return sum(one.lost for one in counts) if any(one.sent for one in counts) else None

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses while the DUT asks for an address that nobody has, or while it has another MAC address: whose they are."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from dutperf.model import (
+    Cause,
+    Direction,
+    LinkState,
+    MovedGateway,
+    NeighbourEvidence,
+    Question,
+    Stamping,
+    TrialResult,
+    UnansweredAddress,
+    Verdict,
+)
+from dutperf.tester import validity
+from dutperf.tester.engine import EngineCommand, EngineTester, Patience
+from dutperf.tester.unanswered import NUMBER_AWAY, Finding, Unrelated, finding_of, probe_of
+from fakes import fake_engine
+from plans import counts, trial
+
+FORWARD, REVERSE = Direction.FORWARD, Direction.REVERSE
+PATIENT = Patience(start_s=60, open_s=60, answer_s=60, trial_s=60, stop_s=30)
+
+
+def asked(*targets: str, others: int = 0) -> NeighbourEvidence:
+    each = tuple(UnansweredAddress(target=one, asker="198.19.0.1", requests=2) for one in targets)
+    return NeighbourEvidence(requests=2 * len(each) + others, unanswered=each)
+
+
+MOVED = NeighbourEvidence(moved=(MovedGateway(gateway="198.18.0.1", mac="02:00:00:00:00:03", messages=1),))
+
+
+def codes(forward: int, evidence: dict[str, NeighbourEvidence], **question: Any) -> set[tuple[str, Direction | None]]:
+    """Causes of a trial with so many received frames of a thousand forward, and all of them reverse."""
+    counted = {FORWARD: counts(received=forward), REVERSE: counts()}
+    asked_trial = trial(question=Question(**question))
+    _, causes = validity.judge(asked_trial, counted, neighbours=evidence)
+    return {(cause.code, cause.direction) for cause in causes}
+
+
+def test_a_loss_while_the_dut_asks_in_vain_is_not_proven_to_be_its_own() -> None:
+    assert codes(500, {"right": asked("198.19.0.3")}) == {("unanswered", FORWARD)}
+    assert codes(500, {"left": asked("198.19.0.3")}) == set()  # where no lost frame had to go
+    assert codes(1000, {"right": asked("198.19.0.3")}) == set()
+    assert codes(500, {"right": asked("198.19.0.3")}, tolerated_loss=0.5) == set()
+
+
+def test_a_loss_while_the_gateway_moves_is_not_proven_to_be_the_duts() -> None:
+    assert codes(500, {"left": MOVED}) == {("dut_moved", FORWARD)}
+    assert codes(500, {"right": MOVED}) == set()
+    assert codes(1000, {"left": MOVED}) == set()
+
+
+def test_the_cause_says_which_address_and_what_to_change() -> None:
+    counted = {FORWARD: counts(received=0)}
+    evidence = {"right": asked("198.19.0.3", "fe80::2", others=7)}
+    _, [cause] = validity.judge(trial(reverse=None), counted, neighbours=evidence)
+    for text in (
+        "1,000 frames were lost",
+        "198.19.0.3 (2 requests by 198.19.0.1), fe80::2 (2 requests by 198.19.0.1), others (7 requests)",
+        "right.answers_for",
+    ):
+        assert text in cause.text
+    assert not cause.lasts
+
+
+def result(
+    received: int, evidence: dict[str, NeighbourEvidence], sent: int = 1000, causes: tuple[str, ...] = ("unanswered",)
+) -> TrialResult:
+    return TrialResult(
+        trial=1,
+        verdict=Verdict.INVALID if causes else Verdict.VALID,
+        causes=tuple(Cause(code=code, text=code, direction=FORWARD) for code in causes),
+        forward=counts(sent=sent, received=received),
+        neighbours=evidence,
+    )
+
+
+FINDINGS = [
+    ("few frames are lost too", 125, asked("198.19.0.3"), Finding.LASTING),
+    ("few frames are lost too, but nothing is asked for", 125, None, Finding.NOTHING),
+    ("few frames pass while it asks", 250, asked("198.19.0.3"), Finding.UNRELATED),
+    ("few frames pass", 250, None, Finding.UNRELATED),
+    ("few frames are lost while it asks for another", 125, asked("198.19.0.4"), Finding.NOTHING),
+]
+
+
+@pytest.mark.parametrize(("received", "seen", "found"), [row[1:] for row in FINDINGS], ids=[row[0] for row in FINDINGS])
+def test_few_frames_show_what_the_loss_has_to_do_with_the_address(
+    received: int, seen: NeighbourEvidence | None, found: Finding
+) -> None:
+    probed = result(received, {} if seen is None else {"right": seen}, sent=250)
+    assert finding_of(result(500, {"right": asked("198.19.0.3")}), probed) is found
+
+
+def test_a_small_loss_is_not_expected_in_few_frames() -> None:
+    lossy = result(999, {"right": asked("198.19.0.3")})
+    assert finding_of(lossy, result(250, {}, sent=250)) is Finding.NOTHING
+    assert finding_of(lossy, result(250, {"right": asked("198.19.0.3")}, sent=250)) is Finding.UNRELATED
+
+
+def test_a_probe_has_few_frames_of_the_same_kinds_and_another_number() -> None:
+    measured = trial(100_000, number=3, stamping=Stamping.EVERY, frame_timeout_ns=10**6)
+    probe = probe_of(measured, result(500, {"right": asked("198.19.0.3")}))
+    assert probe is not None
+    assert (probe.trial, probe.stamping, probe.frame_timeout_ns) == (3 + NUMBER_AWAY, Stamping.NONE, None)
+    assert probe.forward is not None
+    assert measured.forward is not None
+    assert (probe.forward.rate_fps, probe.forward.foreground) == (250, measured.forward.foreground)
+    assert probe.request()["trial"] == probe.trial
+
+
+def test_nothing_is_probed_without_reason() -> None:
+    lossy = result(500, {"right": asked("198.19.0.3")})
+    silent = lossy.model_copy(update={"dut_answered": LinkState(left=True, right=False)})
+    assert probe_of(trial(), result(500, {}, causes=("sender_late",))) is None
+    assert probe_of(trial(), lossy.model_copy(update={"verdict": Verdict.ABORTED})) is None
+    assert probe_of(trial(), silent) is None
+
+
+def test_an_address_without_a_loss_is_known_to_be_unrelated() -> None:
+    unrelated = Unrelated()
+    unrelated.note(result(1000, {"right": asked("198.19.0.9"), "left": asked("198.18.0.9")}, causes=()))
+    left = unrelated.without({"right": asked("198.19.0.9", "198.19.0.3", others=5)})
+    assert left == {"right": asked("198.19.0.3", others=5)}
+    assert unrelated.known == {("right", "198.19.0.9")}  # no frame had to go to the left
+
+
+def run(behaviour: str, number: int = 1) -> list[TrialResult]:
+    with EngineTester(EngineCommand(behaviour, (sys.executable, fake_engine.__file__)), {}, PATIENT) as tester:
+        return [tester.run(trial(reverse=None, number=one)) for one in range(number)]
+
+
+def test_a_next_hop_that_nobody_is_makes_all_trials_invalid() -> None:
+    [found] = run("AsksInVain")
+    assert found.verdict is Verdict.INVALID
+    [cause] = found.causes
+    assert (cause.code, cause.lasts) == ("unanswered", True)
+    assert "at 100 frames/s" in cause.text
+    assert (found.neighbours or {})["right"].unanswered[0].target == "198.19.0.3"
+    assert TrialResult.model_validate_json(found.model_dump_json()) == found
+
+
+@pytest.mark.parametrize("behaviour", ["AsksForItsTimeServer", "AsksOnce"])
+def test_a_dut_that_asks_for_something_else_loses_its_own_frames(behaviour: str) -> None:
+    for found in run(behaviour, 2):
+        assert (found.verdict, found.causes) == (Verdict.VALID, ())
+        assert found.forward is not None
+        assert found.forward.lost == 500

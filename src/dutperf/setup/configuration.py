@@ -11,7 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address
+from ipaddress import (
+    IPv4Address,
+    IPv4Interface,
+    IPv4Network,
+    IPv6Address,
+    IPv6Interface,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -112,6 +121,18 @@ def _own_address(text: object) -> object:
     return text
 
 
+def _network(text: object) -> object:
+    try:
+        network = ip_network(text if isinstance(text, str) else "")
+    except ValueError as error:
+        raise ValueError(
+            f"is neither an address nor a network, such as 198.19.0.3 or 198.19.0.0/16 ({error})"
+        ) from None
+    if network.is_multicast or network.is_unspecified or network.is_loopback:
+        raise ValueError("has addresses that no host on a link has")
+    return network
+
+
 def _list_or_auto(cores: object) -> object:
     if cores != "auto" and (not isinstance(cores, list | tuple) or not cores):
         raise ValueError("is neither auto nor a list of cores")
@@ -134,6 +155,7 @@ Offloads = Annotated[tuple[Offload, ...], AfterValidator(_each_once)]
 PortSpec = Annotated[str, BeforeValidator(_port_spec)]
 Mac = Annotated[str, BeforeValidator(unicast_mac)]
 Core = Annotated[int, Field(ge=0)]
+Network = Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)]
 Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value)]
 
 
@@ -195,6 +217,9 @@ class Side(Value):
     varying_address: VaryingAddress | None = None
     """16 bits of this side's address that vary: in the source address of frames that it sends, in the
     destination address of frames to it (RFC 4814 4.4)."""
+    answers_for: Annotated[tuple[Network, ...], Field(max_length=64)] = ()
+    """Addresses and networks for which this side answers ARP and Neighbour Discovery, beside its own and those
+    of its frames: other next hops of the DUT."""
     source_port: VaryingField | None = None
     """Source port of frames that this side sends; None: from the conditions."""
     destination_port: VaryingField | None = None

@@ -41,6 +41,7 @@ from dutperf.model import (
     Stream,
     Trial,
     VaryingField,
+    address_range,
     of_test_frames,
     ports_of,
 )
@@ -293,10 +294,21 @@ def _port(side: Side) -> dict[str, Any]:
         "gateway4": side.gateway4 and str(side.gateway4),
         "gateway6": side.gateway6 and str(side.gateway6),
         "gateway_mac": side.gateway_mac,
+        "answers_for": _answers_for(side),
         "vlans": side.vlans and list(side.vlans),
         "receive_ring": side.receive_ring,
     }
     return {name: value for name, value in members.items() if value is not None}
+
+
+def _answers_for(side: Side) -> dict[str, Any] | None:
+    """Addresses that do not follow from the frames that are sent: a translator changes them, and the DUT may have
+    next hops of its own."""
+    own = [address.ip for address in (side.ipv4, side.ipv6) if address is not None]
+    moving = [address_range.varying(address, side.varying_address) for address in own if side.varying_address]
+    ranges = [*map(address_range.of_network, side.answers_for), *moving]
+    by_version = {f"ipv{version}": [one.request() for one in ranges if one.version == version] for version in (4, 6)}
+    return {version: each for version, each in by_version.items() if each} or None
 
 
 def _stacks(

@@ -33,6 +33,7 @@ from dutperf.model import (
     DirectionCounts,
     InSum,
     LinkState,
+    NeighbourEvidence,
     PortState,
     SoFar,
     Stream,
@@ -43,10 +44,21 @@ from dutperf.model import (
 )
 from dutperf.setup.configuration import LINK_TIMEOUT_S
 from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError, neighbours
+from dutperf.tester.answered import with_answers
 from dutperf.tester.core_choice import CoreChoice
 from dutperf.tester.dut_core import DutWatch, Sending, Starvation
 from dutperf.tester.process import EngineDied, EngineProcess, EngineTimeout
-from dutperf.tester.validity import BURSTS, DUT_DISTURBED, LATE, OF_A_WHOLE_TRIAL, hopeless, judge, proven_failed
+from dutperf.tester.unanswered import Finding, Unrelated, asked_for, finding_of, probe_of
+from dutperf.tester.validity import (
+    BURSTS,
+    DUT_DISTURBED,
+    LATE,
+    OF_A_WHOLE_TRIAL,
+    UNANSWERED,
+    hopeless,
+    judge,
+    proven_failed,
+)
 
 PROTOCOL = 1
 PROGRAM = "dutperf-engine"
@@ -140,6 +152,30 @@ class _Watch:
 
 
 @dataclass(frozen=True)
+class _Facts:
+    """What a result is made of."""
+
+    watch: _Watch
+    event: dict[str, Any]
+    starvation: Starvation
+    others: str
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A result; without ``facts`` the engine ended in the trial."""
+
+    result: TrialResult
+    facts: _Facts | None = None
+
+    def without(self, unrelated: Unrelated) -> TrialResult:
+        """The result if the DUT had not asked for these addresses."""
+        assert self.facts is not None
+        facts = self.facts
+        return _with_others(_result(facts.watch, facts.event, facts.starvation, unrelated), facts.others)
+
+
+@dataclass(frozen=True)
 class EngineCommand:
     """How the engine is started: ``[*prefix, ip netns exec NETNS, PROGRAM]``."""
 
@@ -220,6 +256,7 @@ class EngineTester:
         self._process: EngineProcess | None = None
         self._environment: dict[str, Any] = {}
         self._last_id = 0
+        self._unrelated = Unrelated()
         self._loaded: str | None = None
         """Digest of the list of frames that the engine has."""
 
@@ -239,6 +276,27 @@ class EngineTester:
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
         """See :meth:`dutperf.tester.Tester.run`. On KeyboardInterrupt the trial is stopped, then
         the exception is raised again."""
+        judged = self._run(trial, on_progress)
+        result = self._explained(trial, judged)
+        self._unrelated.note(result)
+        return result
+
+    def _explained(self, trial: Trial, judged: _Judged) -> TrialResult:
+        """The result, after a few more frames if the DUT asked for addresses in vain and lost frames."""
+        probe = probe_of(trial, judged.result)
+        if probe is None:
+            return judged.result
+        probed = self._run(probe, None).result
+        self._unrelated.note(probed)
+        match finding_of(judged.result, probed):
+            case Finding.UNRELATED:
+                return judged.without(Unrelated(self._unrelated.known | asked_for(judged.result)))
+            case Finding.LASTING:
+                return _lasting(judged.result, probe)
+            case _:
+                return judged.result
+
+    def _run(self, trial: Trial, on_progress: ProgressCallback | None) -> _Judged:
         process = self._running()
         watch = _Watch(trial)
         try:
@@ -247,25 +305,28 @@ class EngineTester:
             self._give_frames(process, trial)
             around = self._load()
             watch.ask()
-            request = self._send(process, "run", params=_reported(trial).request())
+            params = with_answers(_reported(trial).request(), trial, self._open_parameters)
+            request = self._send(process, "run", params=params)
             event = self._until_result(process, request, watch, on_progress)
             if self._is_here():
                 watch.note_began(_began_s(event))
         except EngineDied as death:
             self._abandon()
-            return _aborted(trial, str(death))
+            return _Judged(_aborted(trial, str(death)))
         except EngineTimeout as timeout:
             last = process.errors()[-1:]
             self._abandon()
-            return _aborted(trial, f"{timeout} and was killed" + (f"; its last output: {last[0]}" if last else ""))
+            text = f"{timeout} and was killed" + (f"; its last output: {last[0]}" if last else "")
+            return _Judged(_aborted(trial, text))
         finally:  # also ends the watch of a trial that failed
             starvation = self._starvation(watch)
-        result = _result(watch, event, starvation)
-        return (
-            result
+        result = _result(watch, event, starvation, self._unrelated)
+        others = (
+            ""
             if around is None or result.verdict is Verdict.VALID
-            else _with_others(result, neighbours.sentence(around, self._read_load(), LOOPS))
+            else neighbours.sentence(around, self._read_load(), LOOPS)
         )
+        return _Judged(_with_others(result, others), _Facts(watch, event, starvation, others))
 
     def _give_frames(self, process: EngineProcess, trial: Trial) -> None:
         """Give the engine the list of frames that the trial replays, unless it has it."""
@@ -469,7 +530,7 @@ def _began_s(event: dict[str, Any]) -> float:
     return began_s
 
 
-def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialResult:
+def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated: Unrelated) -> TrialResult:
     """The result with its verdict.
 
     Raises:
@@ -489,6 +550,9 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
         completed = {"completed": True, "stopped": False}[event["outcome"]]
         if watch.wanted_s is not None and not completed:
             trial, counts, completed = _until_its_end(trial, counts)
+        seen = {
+            port: NeighbourEvidence.model_validate(one) for port, one in event.get("neighbours", {}).items()
+        } or None
         in_sum = None if "in_sum" not in event else InSum.model_validate(event["in_sum"])
         capture = None if "capture" not in event else CaptureWritten.model_validate(event["capture"])
         connections = None if "connections" not in event else ConnectionCounts.model_validate(event["connections"])
@@ -497,7 +561,13 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
     except (KeyError, ValueError, ValidationError) as error:
         raise TesterError(f"the engine's result event violates the protocol: {error}") from None
     verdict, causes = judge(
-        trial, counts, missed.share or 0.0, links["link_down"], missed.waited_s, missed.disturbances
+        trial,
+        counts,
+        missed.share or 0.0,
+        links["link_down"],
+        missed.waited_s,
+        missed.disturbances,
+        unrelated.without(seen),
     )
     ended_s = None if completed else watch.ended_s
     if ended_s is not None:
@@ -512,6 +582,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation) -> TrialRe
         link_changes=changes,
         **links,
         dut_core_taken=missed.share,
+        neighbours=seen,
         proven_failed=proven_failed(trial, counts, causes, missed.at_most_s, missed.disturbances, missed.usual_s)
         if completed
         else None,
@@ -564,6 +635,18 @@ def _with_others(result: TrialResult, others: str) -> TrialResult:
         for place, cause in enumerate(result.causes)
     ]
     return result.model_copy(update={"causes": tuple(causes)})
+
+
+def _lasting(result: TrialResult, probe: Trial) -> TrialResult:
+    """The result of a trial whose loss remains if only the frames of ``probe`` are sent."""
+    rates = ", ".join(f"{stream.rate_fps:,}" for stream in probe.streams().values())
+    causes = tuple(
+        cause.model_copy(update={"lasts": True, "text": f"{cause.text} (at {rates} frames/s frames are lost too)"})
+        if cause.code == UNANSWERED
+        else cause
+        for cause in result.causes
+    )
+    return result.model_copy(update={"causes": causes})
 
 
 def _stopped() -> tuple[Verdict, tuple[Cause, ...]]:

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For which addresses the ports answer: all that the frames of a trial have at their ends, and no others."""
+
+from __future__ import annotations
+
+import json
+from ipaddress import IPv4Network, IPv6Address, ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from scapy.layers.inet import IP
+
+from dutperf.frames import Endpoints, Stack, build
+from dutperf.model import Direction, Stream, Trial, VaryingAddress
+from dutperf.model import address_range as ranges
+from dutperf.model.address_range import AddressRange
+from dutperf.setup import traffic
+from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import ConfigError, Setup, parse
+from dutperf.setup.replay import Plan, Source, recording_of, trial_of
+from dutperf.tester.answered import with_answers
+from fakes import transcript
+from recordings import capture, udp
+
+LEFT: dict[str, Any] = {"port": "null", "version": 4, "ipv4": "198.18.0.2/16", "gateway_mac": "02:00:00:00:00:0a"}
+RIGHT: dict[str, Any] = {"port": "null", "version": 4, "ipv4": "198.19.0.2/16", "gateway_mac": "02:00:00:00:00:0b"}
+LEFT6 = LEFT | {"version": 6, "ipv6": "2001:2::2/64"}
+Answers = dict[str, Any]
+REQUESTS = Draft202012Validator(json.loads((transcript.PROTOCOL / "request.schema.json").read_text(encoding="utf-8")))
+
+
+def contains(one: AddressRange, text: str) -> bool:
+    """As the engine decides it (engine/frame/address_range.hpp)."""
+    address, mask = int(ip_address(text)), one.mask
+    same = address & ~mask == int(one.first) & ~mask
+    return same and int(one.first) & mask <= address & mask <= int(one.last) & mask
+
+
+@pytest.mark.parametrize(
+    ("one", "inside", "outside"),
+    [
+        (ranges.one(ip_address("198.19.0.3")), ["198.19.0.3"], ["198.19.0.2", "198.19.0.4"]),
+        (
+            ranges.varying(ip_address("198.18.0.2"), VaryingAddress(mode="random", min=2, max=300)),  # type: ignore[arg-type]
+            ["198.18.0.2", "198.18.1.44"],
+            ["198.18.0.1", "198.18.1.45", "198.19.0.2"],
+        ),
+        (
+            ranges.varying(ip_address("2001:2::2"), VaryingAddress(mode="random", min=1, max=2, offset6=6)),  # type: ignore[arg-type]
+            ["2001:2:0:1::2", "2001:2:0:2::2"],
+            ["2001:2::2", "2001:2:0:3::2", "2001:2:0:1::3"],
+        ),
+        (ranges.in_networks(ip_address("198.19.0.2"), 4), ["198.19.0.2", "198.19.3.2"], ["198.19.4.2", "198.19.3.3"]),
+        (
+            ranges.in_networks(ip_address("2001:2:0:8000::2"), 256),
+            ["2001:2:0:8000::2", "2001:2:0:80ff::2"],
+            ["2001:2:0:8100::2", "2001:2:0:8000::3"],
+        ),
+        (ranges.of_network(IPv4Network("198.19.0.0/30")), ["198.19.0.0", "198.19.0.3"], ["198.19.0.4"]),
+    ],
+)
+def test_ranges_have_their_addresses(one: AddressRange, inside: list[str], outside: list[str]) -> None:
+    assert [text for text in (*inside, *outside) if contains(one, text)] == inside
+
+
+def described(text: str) -> Stream:
+    endpoints = Endpoints(ipv4=(ip_address("198.18.0.2"), ip_address("198.19.0.2")))  # type: ignore[arg-type]
+    frame = build(Stack.parse(text), 128, endpoints, Direction.FORWARD, flows=3)
+    return Stream(rate_fps=1, frames=(frame,))
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [
+        ("ipv4/udp", ["198.19.0.2"], ["198.19.0.3"]),
+        ("vlan(id=5)/ipv4(destination=198.19.0.7)/udp", ["198.19.0.7"], ["198.19.0.2"]),
+        ("ipv4(destination=increment(198.19.0.9,count=300))/udp", ["198.19.0.9", "198.19.1.52"], ["198.19.1.53"]),
+        ("ipv4(destination=decrement(198.19.0.9,198.19.0.5))/udp", ["198.19.0.5", "198.19.0.9"], ["198.19.0.4"]),
+        ("ipv4(destination=random(198.19.0.5,198.19.0.6))/udp", ["198.19.0.5", "198.19.0.6"], ["198.19.0.7"]),
+        ("ipv4(destination=list(198.19.0.5,198.19.0.9))/udp", ["198.19.0.5", "198.19.0.9"], ["198.19.0.10"]),
+        ("ipv6(source=2001:2::2,destination=2001:2::7)/udp", ["2001:2::7"], ["2001:2::2"]),
+    ],
+)
+def test_destinations_of_described_frames(text: str, inside: list[str], outside: list[str]) -> None:
+    [one] = ranges.destinations(described(text))
+    assert [each for each in (*inside, *outside) if contains(one, each)] == inside
+
+
+def answers(setup: Setup, trial: Trial) -> dict[str, Answers]:
+    """Of each path, as in the request to the engine, which the schema allows."""
+    opened = traffic.open_request(setup, 1518)
+    params = with_answers(trial.request(), trial, opened)
+    REQUESTS.validate({"id": 1, "method": "open", "params": opened})
+    REQUESTS.validate({"id": 2, "method": "run", "params": params})
+    streams = params.get("paths", params)
+    return {str(direction): streams[direction].get("answers_for", {}) for direction in trial.streams()}
+
+
+def made(setup: Setup, **conditions: Any) -> Trial:
+    return traffic.make_trial(setup, Conditions(**conditions), 84, 1, 0)
+
+
+def test_a_host_answers_for_itself_alone_if_its_frames_have_no_other_address() -> None:
+    setup = parse({"left": LEFT, "right": RIGHT}, "test")
+    assert answers(setup, made(setup)) == {"forward": {}, "reverse": {}}
+
+
+def test_networks_are_answered_for_where_their_frames_arrive() -> None:
+    setup = parse({"left": LEFT, "right": RIGHT}, "test")
+    left, right = ({"first": f"{net}.0.2", "last": f"{net}.3.2", "mask": "0.0.255.0"} for net in ("198.18", "198.19"))
+    assert answers(setup, made(setup, networks=4)) == {
+        "forward": {"to": {"ipv4": [right]}},
+        "reverse": {"to": {"ipv4": [left]}},
+    }
+
+
+def test_behind_a_translator_the_networks_are_those_of_the_port_s_own_address() -> None:
+    left = LEFT6 | {"seen_as": "198.18.0.2"}
+    del left["ipv4"]
+    setup = parse({"left": left, "right": RIGHT | {"seen_as": "2001:2:0:1000::2"}}, "test")
+    found = answers(setup, made(setup, networks=2, directions="forward"))
+    assert found["forward"]["to"] == {"ipv4": [{"first": "198.19.0.2", "last": "198.19.1.2", "mask": "0.0.255.0"}]}
+
+
+def test_varying_addresses_are_answered_for_in_both_versions_and_directions() -> None:
+    varying = {"mode": "random", "min": 2, "max": 9}
+    setup = parse({"left": LEFT | {"ipv6": "2001:2::2/64", "varying_address": varying}, "right": RIGHT}, "test")
+    range4 = {"first": "198.18.0.2", "last": "198.18.0.9", "mask": "0.0.255.255"}
+    range6 = {"first": "2001:2::2", "last": "2001:2::9", "mask": "::ffff"}
+    assert traffic.open_request(setup, 1518)["left"]["answers_for"] == {"ipv4": [range4], "ipv6": [range6]}
+    assert answers(setup, made(setup)) == {
+        "forward": {"from": {"ipv4": [range4]}},
+        "reverse": {"to": {"ipv4": [range4]}},
+    }
+
+
+def test_the_next_hop_of_routing_updates_is_answered_for() -> None:
+    left, right = LEFT6, RIGHT | {"version": 6, "ipv6": "2001:2:0:8000::2/64"}
+    setup = parse({"left": left, "right": right}, "test")
+    found = answers(setup, made(setup, modifiers=["routing-updates"]))
+    assert found["forward"] == {"from": {"ipv6": [{"first": "fe80::2"}]}}
+
+
+def test_frames_of_a_replay_have_the_addresses_of_the_capture(tmp_path: Path) -> None:
+    ends = [("198.18.0.5", "198.19.0.5"), ("198.18.0.6", "198.19.0.6"), ("198.18.0.5", "198.19.0.9")]
+    file = capture(tmp_path / "some.pcap", [udp(network=IP(src=source, dst=to)) for source, to in ends])
+    setup = parse({"left": LEFT, "right": RIGHT}, "test")
+    trial = trial_of(recording_of(Source(file)), Plan(rate_fps=1000), 1)
+    everything = "255.255.255.255"
+    assert answers(setup, trial)["forward"] == {
+        "from": {"ipv4": [{"first": "198.18.0.5", "last": "198.18.0.6", "mask": everything}]},
+        "to": {"ipv4": [{"first": "198.19.0.5", "last": "198.19.0.6", "mask": everything}, {"first": "198.19.0.9"}]},
+    }
+
+
+def test_groups_and_other_addresses_of_nobody_are_left_out() -> None:
+    given = [
+        ranges.one(ip_address(text)) for text in ("224.0.0.9", "255.255.255.255", "0.0.0.0", "ff02::1", "198.18.0.9")
+    ]
+    assert [str(one.first) for one in ranges.merged(given)] == ["198.18.0.9"]
+
+
+def test_nobody_asks_where_a_cable_joins_the_ports() -> None:
+    sides = {"left": dict(LEFT), "right": dict(RIGHT)}
+    for side in sides.values():
+        del side["gateway_mac"]
+    setup = parse(sides, "test")
+    assert answers(setup, made(setup, networks=4)) == {"forward": {}, "reverse": {}}
+
+
+def test_further_addresses_are_those_of_the_configuration() -> None:
+    setup = parse(
+        {"left": LEFT, "right": RIGHT | {"answers_for": ["198.19.0.3", "198.19.4.0/24", "2001:2::/64"]}}, "test"
+    )
+    assert traffic.open_request(setup, 1518)["right"]["answers_for"] == {
+        "ipv4": [{"first": "198.19.0.3"}, {"first": "198.19.4.0", "last": "198.19.4.255", "mask": "0.0.0.255"}],
+        "ipv6": [{"first": "2001:2::", "last": "2001:2::ffff:ffff:ffff:ffff", "mask": "::ffff:ffff:ffff:ffff"}],
+    }
+    for wrong in ("198.19.0.3/24", "224.0.0.0/4", "host", 5):
+        with pytest.raises(ConfigError, match=r"right\.answers_for"):
+            parse({"left": LEFT, "right": RIGHT | {"answers_for": [wrong]}}, "test")
+
+
+def test_named_ports_answer_at_the_ends_of_their_paths() -> None:
+    ports = {"a": LEFT, "b": RIGHT | {"networks": 2}, "c": RIGHT | {"ipv4": "198.19.0.3/16"}}
+    setup = parse({"ports": ports, "paths": ["a->b", "a->c"]}, "test")
+    found = answers(setup, made(setup))
+    assert found == {
+        "a->b": {"to": {"ipv4": [{"first": "198.19.0.2", "last": "198.19.1.2", "mask": "0.0.255.0"}]}},
+        "a->c": {},
+    }
+
+
+def test_an_ipv6_network_of_one_address_is_one_address() -> None:
+    assert ranges.one(IPv6Address("2001:2::7")).request() == {"first": "2001:2::7"}

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -29,6 +30,16 @@ constexpr std::uint8_t kSolicitation = 135, kAdvertisement = 136, kSourceOption 
 constexpr std::uint8_t kHopLimit = 255;  // RFC 4861 7.1: any other value was forwarded and is ignored
 constexpr std::uint8_t kSolicitedFlag = 0x40, kOverrideFlag = 0x20;  // RFC 4861 4.4
 }  // namespace ndp
+
+// RFC 3810 5.1, 5.2, behind a hop-by-hop header with a router alert.
+namespace mld {
+constexpr std::size_t kHopByHopSize = 8, kAt = ndp::kAt + kHopByHopSize, kRecords = 6, kHeaderSize = 8,
+                      kRecordSize = 20, kGroup = 4;
+constexpr std::array<std::uint8_t, kHopByHopSize> kRouterAlert{kProtocolIcmpv6, 0, 5, 2, 0, 0, 1, 0};
+constexpr std::uint8_t kQuery = 130, kReport = 143, kExclude = 2, kHopLimit = 1, kHopByHop = 0;
+constexpr std::size_t kRecordsOfFrame = 64;
+constexpr Ipv6 kRouters{0xFF, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x16};
+}  // namespace mld
 
 template <class Address>
 void write(const Address& address, std::uint8_t* at) {
@@ -219,6 +230,57 @@ FrameBytes advertisement(const Host& host, const NeighbourMessage& request, cons
                        : ndp_frame(host.mac, to, request.sender.bytes, message);
 }
 
+bool is_listener_query(const Untagged& frame) {
+    const std::uint8_t* ip = frame.data() + ndp::kIpAt;
+    return frame.size() > mld::kAt && load_be16(frame.data() + ethernet::kType) == ethernet::kTypeIpv6 &&
+           ip[ipv6::kNextHeader] == mld::kHopByHop && frame.data()[ndp::kAt] == kProtocolIcmpv6 &&
+           frame.data()[mld::kAt] == mld::kQuery;
+}
+
+// Addresses of a range that differ in the last three bytes have groups of their own.
+void add_groups(const AddressRange<Ipv6>& range, std::set<Ipv6>& groups) {
+    constexpr std::size_t kFrom = 13;
+    const auto last_bytes = [](const Ipv6& address) {
+        return static_cast<std::uint32_t>(address[kFrom] << 16U | address[kFrom + 1] << 8U | address[kFrom + 2]);
+    };
+    const std::uint32_t mask = last_bytes(range.mask), fixed = last_bytes(range.first) & ~mask;
+    const bool any_before =
+        std::any_of(range.mask.begin(), range.mask.begin() + kFrom, [](std::uint8_t byte) { return byte != 0; });
+    std::uint32_t number = 0;
+    do {  // each number with bits of the mask only
+        Ipv6 address = range.first;
+        for (std::size_t i = 0; i < 3; ++i)
+            address[kFrom + i] = static_cast<std::uint8_t>((fixed | number) >> (16 - 8 * i));
+        if (any_before || range.contains(address)) groups.insert(solicited_node(address));
+        number = (number - mask) & mask;
+    } while (number != 0 && groups.size() < kMostGroups);
+}
+
+FrameBytes listener_report(const Host& host, std::span<const Ipv6> groups) {
+    const std::size_t size = mld::kHeaderSize + groups.size() * mld::kRecordSize;
+    FrameBytes frame = ethernet_frame(multicast_mac(mld::kRouters), host.mac, ethernet::kTypeIpv6, mld::kAt + size);
+    std::uint8_t *ip = &frame[ndp::kIpAt], *icmp = &frame[mld::kAt];
+    ip[0] = ipv6::kFirstByte;
+    store_be16(ip + ipv6::kPayloadLength, static_cast<std::uint16_t>(mld::kHopByHopSize + size));
+    ip[ipv6::kNextHeader] = mld::kHopByHop;
+    ip[ipv6::kHopLimit] = mld::kHopLimit;
+    write(link_local(host.mac), ip + ipv6::kSource);
+    write(mld::kRouters, ip + ipv6::kDestination);
+    write(mld::kRouterAlert, &frame[ndp::kAt]);
+    icmp[0] = mld::kReport;
+    store_be16(icmp + mld::kRecords, static_cast<std::uint16_t>(groups.size()));
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+        std::uint8_t* record = icmp + mld::kHeaderSize + i * mld::kRecordSize;
+        record[0] = mld::kExclude;  // of no source: all frames to the group
+        write(groups[i], record + mld::kGroup);
+    }
+    const std::uint64_t sum =
+        pseudo_header_sum(ip + ipv6::kSource, 2 * sizeof(Ipv6), static_cast<std::uint16_t>(size), kProtocolIcmpv6) +
+        checksum_add(icmp, size);
+    store(icmp + 2, checksum_finish(sum));
+    return frame;
+}
+
 std::optional<FrameBytes> answer(const Host& host, const Untagged& frame) {
     const auto message = read_message(frame);
     if (!message || !message->is_request) return std::nullopt;
@@ -260,12 +322,30 @@ bool answers_for(const Host& host, const IpAddress& address) {
 
 std::vector<FrameBytes> answers(const Host& host, const std::uint8_t* frame, std::size_t length) {
     const Untagged message(frame, length);
-    const std::optional<FrameBytes> reply = answer(host, message);
-    if (!reply) return {};
-    if (!message.tags().empty() || host.vlans.empty()) return {with_tags(*reply, message.tags())};
-    std::vector<FrameBytes> replies;
-    for (const std::uint16_t vlan : host.vlans) replies.push_back(in_vlan(*reply, vlan));
+    std::vector<FrameBytes> untagged, replies;
+    if (const auto reply = answer(host, message)) untagged = {*reply};
+    if (is_listener_query(message)) untagged = listener_reports(host);
+    for (const FrameBytes& reply : untagged) {
+        if (!message.tags().empty() || host.vlans.empty()) {
+            replies.push_back(with_tags(reply, message.tags()));
+            continue;
+        }
+        for (const std::uint16_t vlan : host.vlans) replies.push_back(in_vlan(reply, vlan));
+    }
     return replies;
+}
+
+std::vector<FrameBytes> listener_reports(const Host& host) {
+    if (!host.ipv6) return {};
+    std::set<Ipv6> groups{solicited_node(*host.ipv6), solicited_node(link_local(host.mac))};
+    for (const AddressRange<Ipv6>& range : host.others.ipv6) add_groups(range, groups);
+    const std::vector<Ipv6> all(groups.begin(), groups.end());
+    std::vector<FrameBytes> reports;
+    for (std::size_t from = 0; from < all.size(); from += mld::kRecordsOfFrame) {
+        const std::size_t count = std::min(mld::kRecordsOfFrame, all.size() - from);
+        reports.push_back(listener_report(host, std::span(all).subspan(from, count)));
+    }
+    return reports;
 }
 
 FrameBytes arp_request(const Host& host, const Ipv4& target) {

@@ -67,9 +67,15 @@ std::uint16_t vlan_of(const std::uint8_t* frame, std::size_t length);
 // The frame with a tag of this VLAN (IEEE 802.1Q); 0: as it is.
 FrameBytes in_vlan(FrameBytes frame, std::uint16_t vlan);
 
-// The reply to an ARP request or Neighbour Solicitation for an address of the host, with the same tags; nothing for any
-// other frame. Some drivers hide tags: a host of several VLANs answers a request without a tag in each of them.
+// The reply to an ARP request or Neighbour Solicitation for an address of the host, or to a question for listeners
+// (MLD), with the same tags; nothing for any other frame. Some drivers hide tags: a host of several VLANs answers a
+// request without a tag in each of them.
 std::vector<FrameBytes> answers(const Host& host, const std::uint8_t* frame, std::size_t length);
+
+// MLDv2 reports (RFC 3810) that the host listens to the groups to which its IPv6 addresses are solicited: a switch that
+// snoops passes on requests for no other groups. They name kMostGroups at most.
+std::vector<FrameBytes> listener_reports(const Host& host);
+inline constexpr std::size_t kMostGroups = 4096;
 
 FrameBytes arp_request(const Host& host, const Ipv4& target);
 FrameBytes neighbour_solicitation(const Host& host, const Ipv6& target);

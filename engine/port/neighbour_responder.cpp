@@ -99,6 +99,14 @@ void NeighbourResponder::announce() {
     }
 }
 
+void NeighbourResponder::report_groups() {
+    if (!gateway_.ipv4 && !gateway_.ipv6 && !gateway_.mac) return;
+    const std::vector<std::uint16_t> untagged{0};
+    for (const FrameBytes& report : listener_reports(host_)) {
+        for (const std::uint16_t vlan : host_.vlans.empty() ? untagged : host_.vlans) send(in_vlan(report, vlan));
+    }
+}
+
 Mac NeighbourResponder::dut_mac(bool ipv6, const Mac& direct, std::uint16_t vlan) const {
     if (gateway_.mac) return *gateway_.mac;
     const Found &wanted = ipv6 ? found6_ : found4_, &other = ipv6 ? found4_ : found6_;

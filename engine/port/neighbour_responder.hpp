@@ -50,6 +50,9 @@ public:
     // Sends a frame to all, from which a switch learns where the port is; its own addresses are asked for.
     void announce();
 
+    // Tells switches that snoop which groups the DUT's Neighbour Solicitations have.
+    void report_groups();
+
     // Answers the requests that have arrived and drops all other frames. Not while a trial runs.
     void serve();
     // Frames handed over to the port so far.

@@ -153,6 +153,7 @@ void Session::follow_clocks() {
 }
 
 void Session::find_dut() {
+    for (const auto& responder : responders_) responder->report_groups();
     for (std::size_t side = 0; side < ports_.size(); ++side) {
         if (responders_[side]->resolve(request_.resolve_timeout)) continue;
         const bool arp = !responders_[side]->has_mac4();

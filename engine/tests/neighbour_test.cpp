@@ -197,6 +197,59 @@ TEST(AddressRange, HasTheNumbersOfTheMaskFromFirstToLast) {
         EXPECT_FALSE(whole.contains(*parse_ipv4(outside)));
 }
 
+// Groups in a report, behind a valid checksum.
+std::set<Ipv6> groups_in(const FrameBytes& report) {
+    const std::uint8_t *ip = &report[ethernet::kSize], *icmp = ip + ipv6::kSize + 8;
+    const auto size = static_cast<std::uint16_t>(load_be16(ip + ipv6::kPayloadLength) - 8);
+    EXPECT_EQ(
+        checksum_fold(pseudo_header_sum(ip + ipv6::kSource, 32, size, kProtocolIcmpv6) + checksum_add(icmp, size)),
+        0xFFFF);
+    EXPECT_EQ(icmp[0], 143);
+    EXPECT_EQ(size, 8 + 20 * load_be16(icmp + 6));
+    std::set<Ipv6> groups;
+    for (const std::uint8_t* record = icmp + 8; record < icmp + size; record += 20) {
+        Ipv6 group{};
+        std::copy_n(record + 4, group.size(), group.begin());
+        groups.insert(group);
+    }
+    return groups;
+}
+
+TEST(Neighbour, GroupsOfAllAddressesAreReported) {
+    Host host = kTester;
+    host.others.ipv6 = {{*parse_ipv6("2001:2::10"), *parse_ipv6("2001:2::12"), *parse_ipv6("::ffff")},
+                        {*parse_ipv6("2001:2:0:1::2"), *parse_ipv6("2001:2:0:4::2"), *parse_ipv6("0:0:0:ff::")}};
+    const std::vector<FrameBytes> reports = listener_reports(host);
+    ASSERT_EQ(reports.size(), 1U);
+    std::set<Ipv6> groups;
+    for (const char* group :
+         {"ff02::1:ff00:2", "ff02::1:ff00:1", "ff02::1:ff00:10", "ff02::1:ff00:11", "ff02::1:ff00:12"})
+        groups.insert(*parse_ipv6(group));
+    EXPECT_EQ(groups_in(reports.front()), groups);
+    EXPECT_TRUE(listener_reports({.mac = kTester.mac, .ipv4 = kTester.ipv4, .ipv6 = {}}).empty());
+}
+
+TEST(Neighbour, ManyGroupsTakeSeveralReports) {
+    const std::vector<FrameBytes> reports = listener_reports(tester_of_a_range());
+    std::set<Ipv6> groups;
+    for (const FrameBytes& report : reports) {
+        EXPECT_LT(report.size(), 1500U);
+        groups.merge(groups_in(report));
+    }
+    EXPECT_EQ(groups.size(), kMostGroups);
+}
+
+TEST(Neighbour, QuestionsForListenersAreAnsweredWithTheirTags) {
+    FrameBytes query = listener_reports(kDut).front();
+    query[ethernet::kSize + ipv6::kSize + 8] = 130;
+    query = in_vlan(query, 7);
+    const auto reply = answer(kTester, query.data(), query.size());
+    ASSERT_TRUE(reply);
+    EXPECT_EQ(*reply, in_vlan(listener_reports(kTester).front(), 7));
+    for (std::size_t length = 0; length < ethernet::kSize + 4 + ipv6::kSize + 9; ++length)
+        EXPECT_FALSE(answer(kTester, query.data(), length));
+}
+
 NeighbourEvidence seen(const std::vector<FrameBytes>& frames, const std::set<Mac>& macs = {kDut.mac}) {
     NeighbourWatch watch(tester_of_a_range(), macs);
     for (const FrameBytes& frame : frames) watch.take(frame.data(), frame.size());

@@ -140,7 +140,10 @@ void RunningTrial::answer_for_streams() {
         ranges[bed_.sending_port(direction)].add(stream.answered_from);
         ranges[bed_.receiving_port(direction)].add(stream.answered_to);
     }
-    for (std::size_t port = 0; port < ranges.size(); ++port) bed_.responders[port]->answer_for(ranges[port]);
+    for (std::size_t port = 0; port < ranges.size(); ++port) {
+        bed_.responders[port]->answer_for(ranges[port]);
+        bed_.responders[port]->report_groups();
+    }
 }
 
 // Learning frames (RFC 2544 section 23) for a switch with more than two ports: it floods the frames to a port that has

@@ -9,9 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dutperf.model import LOSS_BINS, Direction, DirectionCounts, Losses, TrialResult, Verdict
+from dutperf.model import (
+    LOSS_BINS,
+    Direction,
+    DirectionCounts,
+    Losses,
+    MovedGateway,
+    NeighbourEvidence,
+    TrialResult,
+    UnansweredAddress,
+    Verdict,
+)
+from dutperf.procedures.evidence import no_forwarding
 from dutperf.results import loss
+from dutperf.results.points import losses
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from plans import counts as plain_counts
 from plans import trial
 
 SENDING_S = 2.0
@@ -110,3 +123,19 @@ def test_a_simulated_outage_is_found_where_it_was() -> None:
     result: TrialResult = tester.run(trial(1_000, duration_ns=2 * 10**9))
     assert result.verdict is Verdict.VALID
     assert loss.when(result.directions()[Direction.FORWARD]) == "from 0.25 s to 0.50 s, in runs of up to 250 frames"
+
+
+def test_what_the_dut_asked_for_is_said_beside_the_loss() -> None:
+    asked = UnansweredAddress(target="198.19.0.3", asker="198.19.0.1", requests=3)
+    moved = MovedGateway(gateway="198.18.0.1", mac="02:00:00:00:00:03", messages=1)
+    seen = {"right": NeighbourEvidence(requests=3, unanswered=(asked,)), "left": NeighbourEvidence(moved=(moved,))}
+    result = TrialResult(trial=1, verdict=Verdict.VALID, forward=plain_counts(received=900), neighbours=seen)
+    moves = "198.18.0.1 has the MAC address 02:00:00:00:00:03 by 1 message of the DUT"
+    said = [
+        "right: the DUT asked for 198.19.0.3 (3 requests by 198.19.0.1), for which the tester does not answer",
+        f"left: {moves}, not the one to which frames were sent",
+    ]
+    assert loss.asked_in_words(result) == said
+    assert losses(result)["forward"].sentence() == "; ".join(said)
+    assert said[0] in no_forwarding(result.model_copy(update={"forward": plain_counts(received=0)}))
+    assert loss.asked_in_words(TrialResult(trial=1, verdict=Verdict.VALID, forward=plain_counts())) == []

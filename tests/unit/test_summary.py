@@ -167,6 +167,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
             "kinds",
             "where",
             "dut",
+            "asked",
         }
         assert point["upper_bound"]["forward"]["lost"] > 0
         assert point["upper_bound"]["load"]["value"] > 54_321

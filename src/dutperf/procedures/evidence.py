@@ -5,6 +5,7 @@ in which direction and what arrived instead."""
 from __future__ import annotations
 
 from dutperf.model import Direction, DirectionCounts, TrialResult, Verdict
+from dutperf.results.loss import asked_in_words
 from dutperf.search import Outcome
 from dutperf.setup.conditions import Conditions
 
@@ -50,6 +51,7 @@ def no_forwarding(result: TrialResult) -> str:
         *_input_drops(result),
         *misdelivered(result),
         *_others(result),
+        *asked_in_words(result),
     ]
     where = (
         f"in the {' and the '.join(directions)} direction"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dutperf.model import LOSS_BINS, DirectionCounts, Losses
+from dutperf.model import LOSS_BINS, DirectionCounts, Losses, PhaseResult
 
 ELSEWHERE = "elsewhere"
 AT_ONCE_SHARE = 0.1
@@ -47,6 +47,17 @@ def where_in_words(places: Mapping[str, int], *, valid: bool) -> str:
     """``12 not handed to the DUT, 30 in the DUT``, from the result of :func:`where`."""
     rest = "in the DUT" if valid else "unknown where"
     return ", ".join(f"{count:,} {rest if name == ELSEWHERE else name}" for name, count in places.items())
+
+
+def asked_in_words(result: PhaseResult) -> list[str]:
+    """What ARP and Neighbour Discovery say, a sentence for each port: ``right: the DUT asked for 198.19.0.3 (3
+    requests by 198.19.0.1), for which the tester does not answer``."""
+    said = []
+    for port, seen in (result.neighbours or {}).items():
+        asked, moves = seen.asked_in_vain(), seen.moves()
+        said += [f"{port}: {asked}, for which the tester does not answer"] if asked else []
+        said += [f"{port}: {moves}, not the one to which frames were sent"] if moves else []
+    return said
 
 
 def counted_in_words(lost: int, causes: Mapping[str, int] | None) -> str:

@@ -45,6 +45,8 @@ class Loss(Value):
     """Lost frames of each kind, where there are several: stream and size."""
     dut: dict[str, int] | None = None
     """Frames that the DUT itself counted as lost, by cause; None: it has no loss counters."""
+    asked: tuple[str, ...] = ()
+    """What ARP and Neighbour Discovery at the ports say, in words."""
 
     def sentence(self) -> str:
         """When and where, for a person; empty where nothing was lost."""
@@ -56,6 +58,7 @@ class Loss(Value):
                 ", ".join(f"{count:,} of {name}" for name, count in self.kinds.items() if count),
                 loss.where_in_words(places, valid=True),
                 loss.counted_in_words(self.lost, self.dut),
+                "; ".join(self.asked) if self.lost else "",
             )
             if text
         )
@@ -307,7 +310,7 @@ def limits_of(point: Point, conditions: Mapping[str, Any]) -> Mapping[str, Any]:
 def losses(result: TrialResult) -> dict[str, Loss]:
     """The losses of a trial, by direction."""
     return {
-        direction.value: _loss(counts, (result.dut_losses or {}).get(direction))
+        direction.value: _loss(counts, (result.dut_losses or {}).get(direction), tuple(loss.asked_in_words(result)))
         for direction, counts in result.directions().items()
     }
 
@@ -340,7 +343,7 @@ def _by_kind(counts: DirectionCounts) -> dict[str, int]:
     return {kind.name or str(number): kind.lost for number, kind in enumerate(kinds)} if len(kinds) > 1 else {}
 
 
-def _loss(counts: DirectionCounts, counted_by_dut: dict[str, int] | None) -> Loss:
+def _loss(counts: DirectionCounts, counted_by_dut: dict[str, int] | None, asked: tuple[str, ...]) -> Loss:
     return Loss(
         lost=counts.lost,
         loss_ratio=counts.loss_ratio,
@@ -350,4 +353,5 @@ def _loss(counts: DirectionCounts, counted_by_dut: dict[str, int] | None) -> Los
         where=loss.where(counts),
         kinds=_by_kind(counts),
         dut=counted_by_dut,
+        asked=asked,
     )

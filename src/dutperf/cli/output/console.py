@@ -197,6 +197,7 @@ def _remarks(result: TrialResult) -> Iterator[str]:
     yield from evidence.misdelivered(result)
     if opened := connections.sentence(result):
         yield opened
+    yield from loss.asked_in_words(result)
     for direction, causes in (result.dut_losses or {}).items():
         yield f"the DUT's own counters, {direction}: {_by_kind(causes) or 'nothing'} lost"
 

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DUTs that ask for more addresses than the tester's own, or get another MAC address while it measures: what they lose
+for want of an answer is not their loss. Root only."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from dutperf.model import Direction, TrialResult, Verdict
+from dutperf.setup import configuration, traffic
+from dutperf.setup.conditions import SingleTrial
+from dutperf.tester.factory import engine_on
+from integration.test_by_hand import by_hand, made
+
+pytestmark = pytest.mark.root
+ATTEMPTS = 5
+"""A busy machine may disturb a trial, too."""
+DISTURBED = {"dut_disturbed", "sender_late", "sender_bursts", "sending_time", "receiver_stall", "unsent"}
+LEFT = {"port": "eth1", "version": 4, "ipv4": "198.18.0.2/16", "gateway4": "198.18.0.1"}
+RIGHT = {"port": "eth2", "version": 4, "ipv4": "198.19.0.2/16", "gateway4": "198.19.0.1"}
+NEXT_HOPS = "route replace 198.19.0.0/16 nexthop via 198.19.0.2 nexthop via 198.19.0.3"
+ASKS = """
+import socket, time
+any_host = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    try:
+        any_host.sendto(b"what time is it?", ("198.19.0.77", 123))
+    except OSError:
+        pass
+    time.sleep(0.05)
+"""
+ANNOUNCES = """
+import socket
+port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+port.bind(("west", 0))
+mac, ip = bytes.fromhex("020000007701"), socket.inet_aton("198.18.0.1")
+port.send(b"\\xff" * 6 + mac + bytes.fromhex("0806000108000604" "0001") + mac + ip + bytes(6) + ip + bytes(18))
+"""
+
+
+def in_dut(name: str, *command: str) -> None:
+    subprocess.run(["ip", "netns", "exec", f"{name}-dut", *command], check=True)
+
+
+@contextmanager
+def on(name: str, left: dict[str, Any], right: dict[str, Any]) -> Iterator[Callable[..., TrialResult]]:
+    """One trial with forward traffic at a rate."""
+    sides = {"left": left, "right": right}
+    setup = configuration.parse({"engine": {"netns": name}, **sides}, "by hand")
+    size = 84 if setup.sides()["left"].version == 6 else 64
+    with engine_on(setup, 1518) as tester:
+
+        def run(rate_fps: int, **conditions: Any) -> TrialResult:
+            chosen = SingleTrial(**({"duration_s": 1, "drain_s": 0.3, "directions": "forward"} | conditions))
+            return tester.run(traffic.make_trial(setup, chosen, size, rate_fps, 1))
+
+        yield run
+
+
+def codes(result: TrialResult) -> set[str]:
+    return {cause.code for cause in result.causes}
+
+
+def lost(result: TrialResult) -> int:
+    return result.directions()[Direction.FORWARD].lost
+
+
+def undisturbed(run: Callable[[], TrialResult]) -> TrialResult:
+    """Of the first trial that nothing else disturbed."""
+    for _ in range(ATTEMPTS):
+        result = run()
+        if not codes(result) & DISTURBED:
+            return result
+    pytest.skip("the machine disturbs every trial")
+
+
+@contextmanager
+def router_on_wide_networks() -> Iterator[str]:
+    """Its networks are on its links: it has no route by way of the tester."""
+    with made("router") as name:
+        for port, network in (("west", "198.18"), ("east", "198.19")):
+            in_dut(name, "ip", "address", "flush", "dev", port)
+            in_dut(name, "ip", "address", "add", f"{network}.0.1/16", "dev", port)
+        yield name
+
+
+def test_all_addresses_of_the_frames_are_answered_for() -> None:
+    varying = {"varying_address": {"mode": "random", "min": 2, "max": 60}}
+    with router_on_wide_networks() as name, on(name, LEFT | varying, RIGHT | varying) as run:
+        assert lost(undisturbed(lambda: run(2000))) == 0
+
+
+def test_a_next_hop_that_nobody_is_takes_the_frames() -> None:
+    with made("router") as name:
+        in_dut(name, "sysctl", "-qw", "net.ipv4.fib_multipath_hash_policy=1")
+        in_dut(name, "ip", *NEXT_HOPS.split())
+        narrow = {"ipv4": "198.19.0.2/24", "networks": 4}
+        with on(name, LEFT, RIGHT | narrow) as run:
+            result = undisturbed(lambda: run(2000))
+            assert lost(result) > 0
+            [cause] = result.causes
+            assert (result.verdict, cause.code, cause.lasts) == (Verdict.INVALID, "unanswered", True)
+            assert "198.19.0.3" in cause.text
+        with on(name, LEFT, RIGHT | narrow | {"answers_for": ["198.19.0.3"]}) as run:
+            assert lost(undisturbed(lambda: run(2000))) == 0
+
+
+@pytest.mark.faults
+def test_a_dut_that_asks_for_something_else_loses_its_own_frames() -> None:
+    with router_on_wide_networks() as name:
+        by_hand("limit", name, 1000, 100)
+        asking = subprocess.Popen(["ip", "netns", "exec", f"{name}-dut", sys.executable, "-c", ASKS])
+        try:
+            with on(name, LEFT, RIGHT) as run:
+                result = undisturbed(lambda: run(4000, duration_s=2))
+        finally:
+            asking.kill()
+            asking.wait()
+    assert (result.neighbours or {})["right"].unanswered[0].target == "198.19.0.77"
+    assert result.verdict is Verdict.VALID, result.causes
+    assert 8000 - lost(result) == pytest.approx(2100, rel=0.02)
+
+
+@pytest.mark.faults
+def test_a_gateway_that_moves_takes_the_frames() -> None:
+    def move(name: str) -> None:
+        time.sleep(0.8)
+        in_dut(name, "ip", "link", "set", "west", "address", "02:00:00:00:77:01")
+        in_dut(name, sys.executable, "-c", ANNOUNCES)
+
+    with router_on_wide_networks() as name, on(name, LEFT, RIGHT) as run:
+        assert lost(undisturbed(lambda: run(500))) == 0
+        moving = threading.Thread(target=move, args=(name,))
+        moving.start()
+        result = run(500, duration_s=3)
+        moving.join()
+        assert lost(result) > 0
+        assert result.verdict is Verdict.INVALID
+        assert "dut_moved" in codes(result)
+        assert lost(undisturbed(lambda: run(500))) == 0  # to the new address
+
+
+def test_a_switch_that_snoops_passes_on_what_the_dut_asks_for() -> None:
+    left = {"port": "eth1", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}
+    right = {"port": "eth2", "version": 6, "ipv6": "2001:2:0:8000::2/64", "gateway6": "2001:2:0:8000::1"}
+    varying = {"varying_address": {"mode": "random", "min": 16, "max": 40}}
+    with made("router") as name:
+        switch = ["mcast_snooping", "1", "mcast_querier", "1", "mcast_query_response_interval", "10"]
+        in_dut(name, "ip", "link", "add", "switch", "type", "bridge", *switch)
+        in_dut(name, "ip", "link", "set", "east", "master", "switch")
+        in_dut(name, "ip", "link", "set", "switch", "up")
+        in_dut(name, "ip", "address", "add", "2001:2::1/64", "dev", "west", "nodad")
+        in_dut(name, "ip", "address", "add", "2001:2:0:8000::1/64", "dev", "switch", "nodad")
+        time.sleep(1)  # until the switch has asked for listeners, it passes on everything
+        with on(name, left, right | varying) as run:
+            assert lost(undisturbed(lambda: run(2000))) == 0
+        listed = subprocess.run(
+            ["ip", "netns", "exec", f"{name}-dut", "bridge", "mdb", "show"], check=True, capture_output=True, text=True
+        ).stdout
+        assert "ff02::1:ff00:28" in listed

@@ -58,7 +58,7 @@ class DescribedTemplate {
 public:
     struct Addressing {
         Mac source, destination;  // used where the frame does not give them
-        std::uint16_t trial;
+        TrialMark trial;
         std::uint8_t stream;
         std::uint64_t seed;  // of the generators of its fields
         std::uint8_t pair = kTagVersion;

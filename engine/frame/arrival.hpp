@@ -74,6 +74,7 @@ enum class OtherKind : std::uint8_t {
     icmpv6_time_exceeded,
     icmpv6_other,
     wrong_direction,
+    other_run,  // test frames that another engine sent
     udp,
     tcp,
     ipv4_other,
@@ -95,6 +96,7 @@ inline constexpr std::array<const char*, kOtherKinds> kOtherKindNames{"arp_reque
                                                                       "icmpv6_time_exceeded",
                                                                       "icmpv6_other",
                                                                       "wrong_direction",
+                                                                      "other_run",
                                                                       "udp",
                                                                       "tcp",
                                                                       "ipv4_other",

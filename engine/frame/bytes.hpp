@@ -34,5 +34,6 @@ inline std::uint32_t load_be32(const std::uint8_t* at) { return __builtin_bswap3
 inline std::uint64_t load_be64(const std::uint8_t* at) { return __builtin_bswap64(load<std::uint64_t>(at)); }
 inline void store_be16(std::uint8_t* at, std::uint16_t v) { store(at, swap16(v)); }
 inline void store_be32(std::uint8_t* at, std::uint32_t v) { store(at, __builtin_bswap32(v)); }
+inline void store_be64(std::uint8_t* at, std::uint64_t v) { store(at, __builtin_bswap64(v)); }
 
 }  // namespace dutperf

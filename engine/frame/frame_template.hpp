@@ -52,7 +52,7 @@ struct AddressVariations {
 };
 
 struct FrameIdentity {
-    std::uint16_t trial;
+    TrialMark trial;
     std::uint8_t stream;
     std::uint16_t source_port;  // of the template; overwritten where ports vary
     std::uint16_t destination_port;

@@ -13,7 +13,7 @@
 namespace dutperf {
 
 inline constexpr std::size_t kTagSize = 18;
-inline constexpr std::uint32_t kSignature = 0xD7545046;
+inline constexpr std::uint32_t kSignature = 0xD75450;
 inline constexpr std::size_t kMostPaths = 240;  // a mesh of 16 ports
 // Byte 7 of the first two paths; it grows by one with every two paths.
 inline constexpr std::uint8_t kTagVersion = 1;
@@ -26,8 +26,17 @@ inline constexpr std::uint8_t kStreamReverse = 1, kStreamBackground = 2, kStream
 inline constexpr unsigned kStreamKindShift = 3;  // the bits above: the number of the kind, if frames are described
 
 namespace tag {
-inline constexpr std::size_t kSignatureAt = 0, kTrialAt = 4, kStreamAt = 6, kPairAt = 7, kHighAt = 8, kLowAt = 16;
+inline constexpr std::size_t kSignatureAt = 0, kStreamAt = 6, kPairAt = 7, kHighAt = 8, kLowAt = 16;
 }
+
+// The run and the trial of a frame: 16 bits that a run draws at random, and 8 bits of the trial's number.
+using TrialMark = std::uint32_t;
+inline constexpr unsigned kRunShift = 8;
+inline constexpr TrialMark kMask24 = 0xFFFFFF;
+inline constexpr TrialMark mark_of_trial(std::uint16_t run, std::uint16_t number) {
+    return TrialMark{run} << kRunShift | (number & 0xFFU);
+}
+inline constexpr bool are_of_one_run(TrialMark one, TrialMark other) { return (one ^ other) >> kRunShift == 0; }
 
 // Sequence number and time stamp, 40 bits each, as the 8 + 2 bytes written into each frame, in memory order. For one
 // frame, or for lanes of them.
@@ -49,7 +58,7 @@ inline Number tag_stamp(Number high, Number low) {
 }
 
 struct Tag {
-    std::uint16_t trial;
+    TrialMark trial;
     std::uint8_t stream;
     std::uint8_t pair = kTagVersion;
     std::uint64_t sequence;
@@ -71,17 +80,14 @@ inline PathMark mark_of_path(std::size_t path) {
 }
 
 inline bool has_signature(const std::uint8_t* payload) {
-    return load_be32(payload + tag::kSignatureAt) == kSignature &&
+    return load_be32(payload + tag::kSignatureAt) >> 8U == kSignature &&
            static_cast<std::uint8_t>(payload[tag::kPairAt] - kTagVersion) < kMostPaths / 2;
 }
 
 // Writes the part of a tag that is the same in all frames of a stream; the rest becomes 0.
-inline void write_tag(std::uint8_t* payload, std::uint16_t trial, std::uint8_t stream,
-                      std::uint8_t pair = kTagVersion) {
-    store_be32(payload + tag::kSignatureAt, kSignature);
-    store_be16(payload + tag::kTrialAt, trial);
-    payload[tag::kStreamAt] = stream;
-    payload[tag::kPairAt] = pair;
+inline void write_tag(std::uint8_t* payload, TrialMark trial, std::uint8_t stream, std::uint8_t pair = kTagVersion) {
+    store_be64(payload + tag::kSignatureAt, std::uint64_t{kSignature} << 40U | std::uint64_t{trial & kMask24} << 16U |
+                                                std::uint64_t{stream} << 8U | pair);
     std::memset(payload + tag::kHighAt, 0, kTagSize - tag::kHighAt);
 }
 
@@ -89,8 +95,8 @@ inline Tag read_tag(const std::uint8_t* payload) {
     const std::uint64_t high = load_be64(payload + tag::kHighAt);
     // Read as one word: the compiler put a byte that was read alone on the stack and read it back with its neighbours,
     // which waits for the store buffer.
-    const std::uint32_t identity = load_be32(payload + tag::kTrialAt);
-    return {.trial = static_cast<std::uint16_t>(identity >> 16U),
+    const std::uint64_t identity = load_be64(payload + tag::kSignatureAt);
+    return {.trial = static_cast<TrialMark>(identity >> 16U) & kMask24,
             .stream = static_cast<std::uint8_t>(identity >> 8U),
             .pair = static_cast<std::uint8_t>(identity),
             .sequence = tag_sequence(high),

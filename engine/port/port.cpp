@@ -64,8 +64,10 @@ void Port::check_interface() const {
         }
         require_queues("interface " + name, xdp_queues(name), xdp_queues(name));
         if (interface->xdp_program != 0)
-            unavailable(options_, name + " has an XDP program: take it off (ip link set dev " + name +
-                                      " xdp off), or name the port af_packet:" + name);
+            unavailable(
+                options_,
+                name + " has an XDP program of another program: end that (one that was left behind: ip link set dev " +
+                    name + " xdp off), or name the port af_packet:" + name);
         attach_xdp_directly();
     }
     require_mtu(options_, *interface);

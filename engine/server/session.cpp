@@ -73,6 +73,12 @@ std::vector<unsigned> near_cards_first(std::vector<unsigned> cores, const OpenRe
     return cores;
 }
 
+std::vector<LockedPort> locked_ports(const OpenRequest& request) {
+    std::vector<LockedPort> ports;
+    for (const SideRequest& side : request.sides) ports.push_back({.side = side.port.side, .spec = side.port.spec});
+    return ports;
+}
+
 CoreWishes wishes(const OpenRequest& request) {
     const bool kernel_ports = std::ranges::any_of(
         request.sides, [](const SideRequest& side) { return side.port.spec.uses_kernel_interface(); });
@@ -87,6 +93,7 @@ CoreWishes wishes(const OpenRequest& request) {
 
 Session::Session(const OpenRequest& request)
     : request_(request),
+      locks_(locked_ports(request)),
       cores_(place_roles(near_cards_first(allowed_cores(), request), wishes(request))),
       other_cores_(other_cores(allowed_cores(), cores_.distinct(), request.dut_cores)),
       memory_(start_eal(eal_options(request))) {
@@ -166,6 +173,7 @@ void Session::find_dut() {
 }
 
 void Session::warn() {
+    if (!locks_.warning().empty()) warnings_.push_back(locks_.warning());
     if (!memory_.huge_pages) {
         warnings_.emplace_back(
             "no huge pages: buffers lie in 4 kB pages, which costs translation misses at high rates and rules out "
@@ -254,6 +262,7 @@ TestBed Session::bed() const {
     bed.cores = cores_;
     bed.other_cores = other_cores_;
     bed.clock_hz = clock_hz_;
+    bed.run = run_;
     bed.state = &state_;
     return bed;
 }

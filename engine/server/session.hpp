@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "platform/eal.hpp"
 #include "port/kernel_port.hpp"
 #include "port/neighbour_responder.hpp"
+#include "port/port_locks.hpp"
 #include "server/requests.hpp"
 #include "trial/role_cores.hpp"
 #include "trial/run_trial.hpp"
@@ -54,6 +56,7 @@ private:
     void warn_of_other_node(std::size_t side);
 
     OpenRequest request_;
+    PortLocks locks_;  // taken before DPDK looks at a card
     ClockCalibration calibration_;
     RoleCores cores_;
     OtherCores other_cores_;
@@ -67,6 +70,8 @@ private:
     std::vector<std::unique_ptr<NeighbourResponder>> responders_;
     mutable std::unique_ptr<StateTable> state_;  // written by trials
     std::optional<double> skew_ticks_;
+    // Drawn anew by each engine: its frames are not those of another one (TrialMark).
+    std::uint16_t run_ = static_cast<std::uint16_t>(std::random_device{}());
     std::uint64_t clock_hz_ = 0;
     std::vector<std::string> warnings_;
 };

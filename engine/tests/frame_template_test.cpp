@@ -12,7 +12,7 @@ namespace {
 
 const Mac kTester = *parse_mac("02:00:00:00:00:01"), kDut = *parse_mac("02:00:00:00:00:02");
 constexpr FrameIdentity kIdentity{
-    .trial = 0x1234, .stream = kStreamReverse | kStreamBackground, .source_port = 0xC020, .destination_port = 7};
+    .trial = 0xABCD34, .stream = kStreamReverse | kStreamBackground, .source_port = 0xC020, .destination_port = 7};
 
 FrameSpec ipv4_spec(std::uint16_t size) {
     return {.size = size, .addresses = {*parse_ipv4("198.18.0.2"), *parse_ipv4("198.19.0.2")}};
@@ -42,7 +42,7 @@ TEST(FrameTemplate, Ipv4ByteForByte) {
               "4500002e00004000" "0a11" "e495"            // 46 bytes, don't fragment, TTL 10, UDP; ~(4500+2e+4000+0a11+c612+2+c613+2)
               "c6120002" "c6130002"                       //
               "c0200007" "001a" "0000"                    // ports, 26 bytes, checksum still open
-              "d7545046" "1234" "03" "01"                 // signature, trial, reverse background, layout
+              "d75450" "abcd34" "03" "01"                 // signature, run and trial, reverse background, layout
               "00000000000000000000");                    // sequence and stamp still open
 }
 
@@ -54,7 +54,7 @@ TEST(FrameTemplate, Ipv6ByteForByte) {
               "20010002000000000000000000000002"          //
               "20010002000010000000000000000002"          //
               "c0200007" "001c" "0000"                    //
-              "d7545046" "1234" "03" "01"                 //
+              "d75450" "abcd34" "03" "01"                 //
               "00000000000000000000"                      //
               "1213");                                    // the payload counts up after the tag
 }

@@ -14,7 +14,8 @@
 namespace dutperf {
 namespace {
 
-constexpr std::uint16_t kTrial = 9;
+constexpr TrialMark kTrial = mark_of_trial(0x1234, 9), kStale = mark_of_trial(0x1234, 8),
+                    kOtherRun = mark_of_trial(0x1235, 9);
 constexpr std::uint64_t kFrames = 30'000;
 constexpr std::uint64_t kDelayRing = std::uint64_t{1} << 17U;
 
@@ -108,7 +109,7 @@ private:
         TestFrame one = of(next_ - std::min<std::uint64_t>(next_, random_() % 100));
         switch (random_() % 10) {
             case 0: next_ += random_() % 100; return frame(next_++);  // after a loss
-            case 1: one.trial = kTrial - 1; break;
+            case 1: one.trial = random_() % 2 == 0 ? kStale : kOtherRun; break;
             case 2: one.stream |= kStreamReverse; break;
             case 3: one.sequence = kFrames + random_() % 3; break;
             case 4: one.size = 90; break;
@@ -223,19 +224,22 @@ TEST(Receiving, TellsPathsApart) {
         }
         std::mt19937_64 random(7);
         std::array<std::uint64_t, kPaths.size()> next{};
-        std::uint64_t elsewhere = 0, stale = 0, corrupted = 0;
+        std::uint64_t elsewhere = 0, stale = 0, other_run = 0, corrupted = 0;
         for (Ticks now = 1'000'000; now < 1'300'000; now += 100) {
             std::vector<Buffer> frames;
             std::vector<std::size_t> of;
             for (std::uint64_t wanted = 1 + random() % 64; frames.size() < wanted;) {
                 const std::size_t i = random() % (kPaths.size() + 1);
                 const bool is_elsewhere = i == kPaths.size(), is_stale = !is_elsewhere && random() % 50 == 0;
-                const bool is_corrupted = !is_elsewhere && !is_stale && random() % 50 == 0;
+                const bool is_of_other_run = !is_stale && random() % 50 == 0;
+                const bool is_corrupted = !is_elsewhere && !is_stale && !is_of_other_run && random() % 50 == 0;
                 const PathMark mark = mark_of_path(is_elsewhere ? kElsewhere : kPaths[i]);
                 if (random() % 30 == 0 && !is_elsewhere) ++next[i];  // a loss
                 Bytes bytes = test_frame({.ipv6 = mixed && i % 2 == 0,
                                           .size = static_cast<std::uint16_t>(mixed ? 84 + 40 * i : 64),
-                                          .trial = static_cast<std::uint16_t>(is_stale ? kTrial - 1 : kTrial),
+                                          .trial = is_stale          ? kStale
+                                                   : is_of_other_run ? kOtherRun
+                                                                     : kTrial,
                                           .stream = static_cast<std::uint8_t>(mark.stream | kStreamStamped),
                                           .sequence = is_elsewhere ? elsewhere : next[i]++,
                                           .stamp = now - random() % 3,
@@ -243,7 +247,8 @@ TEST(Receiving, TellsPathsApart) {
                 if (is_corrupted) bytes.back() ^= 1U;
                 frames.emplace_back(std::move(bytes));
                 of.push_back(i);
-                elsewhere += is_elsewhere ? 1 : 0;
+                elsewhere += is_elsewhere && !is_of_other_run ? 1 : 0;
+                other_run += is_of_other_run ? 1 : 0;
                 stale += is_stale ? 1 : 0;
                 corrupted += is_corrupted ? 1 : 0;
             }
@@ -256,6 +261,8 @@ TEST(Receiving, TellsPathsApart) {
         }
         EXPECT_EQ(all->misdelivered(direction_at(kElsewhere)), elsewhere);
         EXPECT_EQ(all->counts().other[static_cast<std::size_t>(OtherKind::wrong_direction)], elsewhere);
+        EXPECT_EQ(all->counts().other[static_cast<std::size_t>(OtherKind::other_run)], other_run);
+        EXPECT_GT(other_run, 100U);
         std::uint64_t all_stale = 0, all_corrupted = 0;
         for (std::size_t i = 0; i < kPaths.size(); ++i) {
             RxStatistics &some = all->statistics(direction_at(kPaths[i])), &expected = each[i]->statistics();

@@ -14,7 +14,7 @@ using Bytes = std::vector<std::uint8_t>;
 struct TestFrame {
     bool ipv6 = false;
     std::uint16_t size = 64;  // bytes incl. FCS
-    std::uint16_t trial = 9;
+    TrialMark trial = 9;
     std::uint8_t stream = 0;
     std::uint64_t sequence = 0x123456789AU, stamp = 0xFEDCBA9876U;
     std::uint32_t ports = 0x02000100;  // as they stand in the frame

@@ -19,7 +19,7 @@ namespace dutperf {
 class ConnectionLearner {
 public:
     // `frames`: of the trial, in the Initiator's direction.
-    ConnectionLearner(StateTable& table, ConnectionChoice choice, std::uint16_t trial, Direction direction,
+    ConnectionLearner(StateTable& table, ConnectionChoice choice, TrialMark trial, Direction direction,
                       std::uint64_t frames)
         : table_(&table), choice_(std::move(choice)), trial_(trial), direction_(direction), frames_(frames) {}
 
@@ -63,7 +63,7 @@ private:
 
     StateTable* table_;
     ConnectionChoice choice_;
-    std::uint16_t trial_;
+    TrialMark trial_;
     Direction direction_;
     std::uint64_t frames_;
     alignas(kLanesAlignment) ConnectionNumbers connections_{};

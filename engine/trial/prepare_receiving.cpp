@@ -92,7 +92,7 @@ void RunningTrial::prepare_to_receive(Direction direction) {
 }
 
 Expected RunningTrial::expected(Direction direction, std::uint16_t queue) const {
-    Expected expected{.trial = spec_.number,
+    Expected expected{.trial = trial_mark(),
                       .direction = direction,
                       .frames = 0,
                       .bounds = {},
@@ -138,7 +138,7 @@ void RunningTrial::make_receivers(std::size_t port) {
         receiver->recognise(marks(port));
         if (const auto initiator = initiator_into(port))
             receiver->learn(
-                {**bed_.state, connection_choice(*initiator), spec_.number, *initiator, spec_.intended(*initiator)});
+                {**bed_.state, connection_choice(*initiator), trial_mark(), *initiator, spec_.intended(*initiator)});
         if (stamped_by_nic) receiver->stamp_by({bed_.clocks[port], receive_time_field()});
     }
 }

@@ -103,7 +103,7 @@ DescribedParts RunningTrial::described_parts(Direction direction) {
         const Mac destination = dut_mac(direction, frame.destination == NextHop::ipv6, vlan);
         kinds.emplace_back(DescribedTemplate(frame, {.source = bed_.ports[side]->mac(),
                                                      .destination = destination,
-                                                     .trial = spec_.number,
+                                                     .trial = trial_mark(),
                                                      .stream = stream_byte,
                                                      .seed = spec_.kind_seed(direction, kinds.size()),
                                                      .pair = path.pair}),
@@ -147,7 +147,7 @@ ReplayParts RunningTrial::replay_parts(Direction direction) {
             .list = stream.list,
             .source = bed_.ports[bed_.sending_port(direction)]->mac(),
             .destination = {Mac{}, dut_mac(direction, false), dut_mac(direction, true)},
-            .trial = spec_.number,
+            .trial = trial_mark(),
             .path = path,
             .generation = next_generation(),
             .nic = nic_sending(direction)};
@@ -160,7 +160,7 @@ FramePool* RunningTrial::make_pool_of(Direction direction, const FrameSpec& fram
     const PathMark path = mark_of_path(index_of(direction));
     const auto stream_byte = static_cast<std::uint8_t>(path.stream | (foreground ? 0 : kStreamBackground) |
                                                        (spec_.stamping != Stamping::none ? kStreamStamped : 0));
-    const FrameIdentity identity{spec_.number, stream_byte, ports_of_stream ? stream.source_port.min : std::uint16_t{0},
+    const FrameIdentity identity{trial_mark(), stream_byte, ports_of_stream ? stream.source_port.min : std::uint16_t{0},
                                  ports_of_stream ? stream.destination_port.min : std::uint16_t{0}, path.pair};
     const Mac destination = dut_mac(direction, frame.is_ipv6());
     FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity,

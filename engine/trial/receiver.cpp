@@ -19,7 +19,9 @@ const std::uint8_t* Receiver::look_closer(const std::uint8_t* frame, std::size_t
 
 void Receiver::take_other_run(const Tag& first, std::span<const std::uint64_t> run, RxStatistics::Burst& taken) {
     OfPath* const of = of_path(first.path());
-    if (first.trial != trial_) {
+    if (!are_of_one_run(first.trial, trial_)) {
+        statistics().take_other(OtherKind::other_run, run.size());
+    } else if (first.trial != trial_) {
         (of != nullptr ? *of : *paths_.front()).statistics.take_stale(run.size());
     } else if (of == nullptr) {
         misdelivered_[first.path()] += run.size();

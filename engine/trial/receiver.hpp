@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body of the receiving hot loop: poll, classify, count. It takes the frames of all paths that end at the port, and
 // tells frames of other paths, which the DUT should have sent elsewhere. It tells test frames of this trial from stale
-// ones of earlier trials, duplicates from originals, foreground from background, and finds corrupted frames. It answers
-// ARP and NDP and counts all other frames by kind.
+// ones of earlier trials and from those of other runs, duplicates from originals, foreground from background, and finds
+// corrupted frames. It answers ARP and NDP and counts all other frames by kind.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -329,7 +329,7 @@ private:
     NeighbourWatch neighbours_;
     rte_mempool* control_pool_;
     rte_ring* control_;
-    std::uint16_t trial_;
+    TrialMark trial_;
     std::vector<std::unique_ptr<OfPath>> paths_;
     std::array<OfPath*, kMostPaths> by_number_{};
     OfPath* current_ = nullptr;  // of the last frame

@@ -22,7 +22,7 @@ struct ReplayParts {
     std::shared_ptr<const FrameList> list;
     Mac source;
     std::array<Mac, 3> destination;  // by NextHop
-    std::uint16_t trial;
+    TrialMark trial;
     PathMark path;             // in the tags
     std::uint32_t generation;  // so that nobody takes a buffer for one with a template
     NicSending nic = {};

@@ -51,7 +51,7 @@ struct LostNumbers {
 };
 
 struct Expected {
-    std::uint16_t trial;
+    TrialMark trial;
     Direction direction;           // none: no frame is expected
     std::uint64_t frames;          // sequence numbers are below this
     MissingFrames::Bounds bounds;  // of the parts of the sending time, as sequence numbers

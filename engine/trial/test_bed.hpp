@@ -33,6 +33,7 @@ struct TestBed {
     RoleCores cores;
     OtherCores other_cores;
     std::uint64_t clock_hz;
+    std::uint16_t run = 0;               // tells this run's frames from those of others: see TrialMark
     Offloads offloads;                   // in use on the ports
     std::vector<FollowedClock*> clocks;  // of the ports; nullptr where no offload needs one
     std::unique_ptr<StateTable>* state;  // the Responder's, of the last connections that were opened

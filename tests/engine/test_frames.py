@@ -21,7 +21,7 @@ from dutperf.tester.engine import EngineTester
 from .streams import frame, ports, stream, trial
 
 OpenCapture = Callable[..., tuple[EngineTester, dict[str, Path]]]
-SIGNATURE = bytes.fromhex("d7545046")
+SIGNATURE = bytes.fromhex("d75450")
 TAG_SIZE = 18
 
 
@@ -159,8 +159,9 @@ def test_tag_and_payload(open_capture: OpenCapture, stamping: str) -> None:
     packets = sent_frames(open_capture, stream(4, 300), trial=0xABCD, stamping=stamping)
     for number, packet in enumerate(packets):
         body = payload(packet)
-        assert body[:4] == SIGNATURE
-        assert body[4:6] == bytes.fromhex("abcd")
+        assert body[:3] == SIGNATURE
+        assert body[3:5] == payload(packets[0])[3:5]  # the run
+        assert body[5] == 0xCD  # the trial
         assert body[6] == (4 if stamping == "every" else 0)  # may carry a stamp
         assert sequence(packet) == number
         assert (body[13:18] == bytes(5)) == (stamping == "none")

@@ -15,6 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
 from integration.measuring import Bench, stop
 
 
@@ -47,6 +51,14 @@ while time.monotonic() < end:
     pass
 """
 """A neighbour that lets go of the core for nobody, where the machine lets it."""
+
+_SEND_LINES = """
+import socket, sys
+port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+port.bind((sys.argv[1], 0))
+for line in sys.stdin:
+    port.send(bytes.fromhex(line))
+"""
 
 _FLOOD = """
 import socket, sys, time
@@ -118,6 +130,27 @@ def flood(port: str, flood_s: float) -> Harm:
             ["ip", "netns", "exec", target.bench.dut_netns, sys.executable, "-c", _FLOOD, port, str(flood_s)],
             check=True,
         )
+
+    return harm
+
+
+def send_foreign_frames(port: str, count: int) -> Harm:
+    """Test frames of another run's trial come out of the DUT; ``port`` is its end of the cable."""
+    tag = bytes.fromhex("d754500000010001")  # signature, run, trial 1, forward
+    frames = [
+        bytes(
+            Ether(dst="ff:ff:ff:ff:ff:ff", src="02:00:00:00:00:09")
+            / IP(src="198.18.0.2", dst="198.19.0.2")
+            / UDP(sport=49184, dport=7)
+            / Raw(tag + number.to_bytes(5, "big") + bytes(5))
+        )
+        for number in range(count)
+    ]
+
+    def harm(target: Target) -> None:
+        lines = "\n".join(frame.hex() for frame in frames)
+        command = ["ip", "netns", "exec", target.bench.dut_netns, sys.executable, "-c", _SEND_LINES, port]
+        subprocess.run(command, input=lines, text=True, check=True)
 
     return harm
 

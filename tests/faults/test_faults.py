@@ -153,6 +153,12 @@ FAULTS = [
         kind="af_packet",
         **LATER_FRAMES,
     ),
+    Fault(
+        "test frames of another run",
+        harm.send_foreign_frames("dr", 200),
+        frozenset({"other_run"}),
+        dut=LOSSY,
+    ),
     Fault("strangers' frames", harm.flood("dr", 0.3), SENDER | RECEIVER | DUT, may_be_valid=True, strangers=True),
 ]
 QUICK = {"engine stopped for 150 ms", "engine stopped until after the end of receiving"}

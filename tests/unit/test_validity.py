@@ -341,6 +341,21 @@ LINKS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("came", "lost", "codes"),
+    [(0, 10, set()), (1, 10, {"other_run"}), (1, 0, set()), (2, 0, set()), (3, 0, {"other_run"})],
+)
+def test_a_dut_with_the_load_of_another_run_proves_nothing_by_its_loss(came: int, lost: int, codes: set[str]) -> None:
+    """Whichever direction they came in: 1,000 frames of each."""
+    both = {
+        Direction.FORWARD: counts(received=1000 - lost),
+        Direction.REVERSE: counts(other_received={"other_run": came}),
+    }
+    _, causes = validity.judge(trial(), both)
+    assert {cause.code for cause in causes} == codes
+    assert validity.proven_failed(trial(), both, causes) is None
+
+
 @pytest.mark.parametrize(("down", "may_fall", "codes"), [row[1:] for row in LINKS], ids=[row[0] for row in LINKS])
 def test_a_link_of_the_testers_own_must_stay_up(down: LinkState, may_fall: bool, codes: set[str]) -> None:
     asked = trial().model_copy(update={"question": Question(links_may_fall=may_fall)})

@@ -4,8 +4,10 @@ and the report."""
 
 from __future__ import annotations
 
+import atexit
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -146,8 +148,28 @@ def write_report(directory: Path) -> Path:
 
 
 def fresh_directory(procedure: str) -> Path:
-    """``results/DATE-TIME-PROCEDURE`` under the current directory."""
-    return Path("results") / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{procedure}"
+    """A new directory ``results/DATE-TIME-PROCEDURE`` under the current one. It is made at once: two runs may begin in
+    the same second. If nothing is written there, it is removed at the end of the program.
+
+    Raises:
+        JournalError: it cannot be made.
+    """
+    stem = Path("results") / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{procedure}"
+    for path in (stem, *(stem.with_name(f"{stem.name}-{number}") for number in range(2, 1000))):
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise JournalError(f"cannot write {path}: {error.strerror}") from None
+        atexit.register(_remove_if_empty, path.resolve())
+        return path
+    raise JournalError(f"cannot write {stem}: there are a thousand runs of this second")
+
+
+def _remove_if_empty(directory: Path) -> None:
+    with suppress(OSError):
+        directory.rmdir()
 
 
 def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:

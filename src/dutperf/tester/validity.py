@@ -67,6 +67,9 @@ KNOWN_CORE_TAKEN_LIMIT = 0.2
 UNEXPLAINED_SHARE = 0.1
 """Of frames that are counted by order and length, so many arrivals may fit no frame, as a share of the
 lost ones."""
+FOREIGN_SHARE = 0.001
+"""Test frames of other runs may be this share of the sent ones in a trial without loss: beyond it the DUT
+had another load than the trial's."""
 NO_LINK_DOWN = LinkState(left=False, right=False)
 
 
@@ -94,6 +97,7 @@ def judge(
     that they have nothing to do with the traffic (:mod:`dutperf.tester.unanswered`).
     """
     causes = () if trial.question.links_may_fall else tuple(_links(link_down))
+    causes += tuple(_other_runs(trial, counts))
     causes += tuple(cause for direction, one in counts.items() for cause in _causes(trial, direction, one))
     causes += tuple(_neighbours(trial, counts, neighbours or {}))
     if causes and {cause.code for cause in causes} == {BURSTS} and _is_mostly_its_own(trial, counts):
@@ -243,6 +247,16 @@ def _neighbours(
 
 def _key(port: str) -> str:
     return port if port in ("left", "right") else f"ports.{port}"
+
+
+def _other_runs(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> Iterator[Cause]:
+    """The DUT had no other tester's load. Frames of another run that arrived here took its capacity, whichever
+    direction they came in; how many it lost of them, nobody here knows."""
+    came = sum(one.other_received.get(OTHER_RUN, 0) for one in counts.values())
+    lossy = any(_loss_matters(trial, one) for one in counts.values())
+    if came and (lossy or came > FOREIGN_SHARE * sum(one.sent for one in counts.values())):
+        text = f"{came:,} test frames of another run of dutperf arrived" + (" while frames were lost" if lossy else "")
+        yield Cause(code=OTHER_RUN, text=text)
 
 
 def _loss_matters(trial: Trial, counts: DirectionCounts) -> bool:
@@ -535,15 +549,18 @@ def _matched(trial: Trial, _direction: Direction, counts: DirectionCounts) -> st
 
 DUT_DISTURBED = "dut_disturbed"
 """Code of a cause without a direction: other processes slowed the DUT down."""
-LINK_DOWN = "link_down"
-"""Another code without a direction."""
+LINK_DOWN, OTHER_RUN = "link_down", "other_run"
+"""Other codes without a direction; the second is also the name of these frames in ``other_received``."""
 UNANSWERED, MOVED = "unanswered", "dut_moved"
 """Codes of causes that ARP and Neighbour Discovery show."""
 BURSTS, LATE, DROPS, NIC_CLOCK = "sender_bursts", "sender_late", "tester_drops", "nic_clock"
 OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""
 BY_LOSS = frozenset(
-    {BURSTS, LATE, DUT_DISTURBED, UNANSWERED, MOVED, "receiver_stall", "receive_queue", "late_in_tester", "matched"}
+    {
+        *(BURSTS, LATE, DUT_DISTURBED, OTHER_RUN, UNANSWERED, MOVED),
+        *("receiver_stall", "receive_queue", "late_in_tester", "matched"),
+    }
 )
 """Codes of causes that hold only, or earlier, where frames were lost: the same trial without loss would be
 valid, or nearly. To leave trials out by them would flatter the DUT."""

@@ -325,6 +325,16 @@ def test_ctrl_c_while_the_engine_hangs_ends_it(starts: Path) -> None:
     assert await_end(pids(starts)[0])
 
 
+def test_the_engine_outlives_the_thread_that_started_it(starts: Path) -> None:
+    with engine_tester("Chatty") as tester:
+        starter = threading.Thread(target=tester.environment)
+        starter.start()
+        starter.join()
+        time.sleep(0.2)
+        assert tester.run(a_trial()).verdict is Verdict.VALID
+    assert len(pids(starts)) == 1
+
+
 CLIENT = """
 import sys
 from unit.test_engine_client import a_trial, engine_tester

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +15,7 @@ import pytest
 from pydantic import ConfigDict, ValidationError
 
 from dutperf import journal
-from dutperf.journal import JOURNAL, EndEvent, Finding, JournalError, JournalWriter
+from dutperf.journal import JOURNAL, EndEvent, Finding, JournalError, JournalWriter, held, is_being_written
 from dutperf.model import TrialResult, Verdict, to_json
 from plans import counts, plan_event
 
@@ -134,3 +136,31 @@ def test_a_procedures_own_finding_is_read_without_knowing_it_and_then_by_its_for
     assert Counted.of(event).sessions == 7
     with pytest.raises(ValidationError):
         Counted.of(event.model_copy(update={"sessions": "many"}))
+
+
+LOOK = """
+import sys
+from pathlib import Path
+from dutperf.journal import is_being_written
+print("looks", flush=True)
+while True:
+    is_being_written(Path(sys.argv[1]))
+"""
+
+
+def test_whoever_looks_keeps_nobody_from_writing(tmp_path: Path) -> None:
+    """As ``dutperf serve`` does, several times a second, by any number of pages."""
+    (tmp_path / JOURNAL).touch()
+    readers = [subprocess.Popen([sys.executable, "-c", LOOK, str(tmp_path)], stdout=subprocess.PIPE) for _ in range(2)]
+    try:
+        for reader in readers:
+            assert reader.stdout is not None
+            assert reader.stdout.readline() == b"looks\n"
+        for _ in range(500):
+            with held(tmp_path / JOURNAL):
+                assert is_being_written(tmp_path)
+        assert not is_being_written(tmp_path)
+    finally:
+        for reader in readers:
+            reader.kill()
+            reader.communicate()

@@ -4,7 +4,6 @@ make documents."""
 
 from __future__ import annotations
 
-import fcntl
 import re
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dutperf import file_lock
 from dutperf.api import results
 from dutperf.api.results import Results
 from dutperf.journal import JOURNAL
@@ -107,7 +107,7 @@ def test_a_killed_run_has_a_report_that_says_so(killed: Path) -> None:
 
 def test_a_run_under_way_can_be_looked_at(killed: Path) -> None:
     with (killed / JOURNAL).open("ab") as journal:
-        fcntl.flock(journal, fcntl.LOCK_EX)
+        assert file_lock.take(journal.fileno())
         shown = dutperf("show", killed)
     assert "throughput is running: " in shown.stdout
     assert "dutperf resume" not in shown.stdout

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
@@ -300,6 +301,29 @@ def test_a_run_is_started_from_the_form_and_is_that_of_the_command_line(owner: T
     assert owner.get(f"/runs/{run['id']}/report").status_code == 200
     assert owner.post(f"/api/runs/{run['id']}/stop", json={}).status_code == 409
     assert owner.post(f"/api/runs/{run['id']}/resume", json={}).status_code == 409
+
+
+def test_one_run_at_a_time_has_the_ports_of_a_configuration(owner: TestClient, tmp_path: Path) -> None:
+    """Whatever the file is called."""
+    setups = tmp_path / "setups"
+    for name, left, right in (("one", "p1", "p2"), ("same", "p3", "af_packet:p1"), ("other", "p4", "p5")):
+        setup = yaml.safe_load((setups / "Engine.yaml").read_text())
+        setup["left"]["port"], setup["right"]["port"] = left, right
+        (setups / f"{name}.yaml").write_text(yaml.safe_dump(setup))
+    options = {**SEARCH, "settle": "60"}  # it lasts until it is stopped
+
+    def start(name: str) -> Any:
+        return owner.post("/api/runs", json={"config": f"{name}.yaml", "procedure": "throughput", "options": options})
+
+    first = start("one").json()["id"]
+    until(owner, first, "running")
+    refused = start("same")
+    assert (refused.status_code, "in use by the run" in refused.text) == (409, True)
+    other = start("other")
+    assert other.status_code == 201, other.text
+    for run in (first, other.json()["id"]):
+        assert owner.post(f"/api/runs/{run}/stop", json={}).status_code == 200
+        until(owner, run, "stopped", "failed")
 
 
 def test_a_run_is_stopped_and_resumed(owner: TestClient) -> None:

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from dutperf import file_lock
 from dutperf.errors import DutperfError
 
 JOURNAL = "journal.jsonl"
@@ -44,12 +44,9 @@ def is_being_written(directory: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
+        return file_lock.is_taken(descriptor)
     finally:
         os.close(descriptor)
-    return False
 
 
 def check_free(directory: Path, files: Sequence[str], holds: str, or_else: str = "") -> None:
@@ -120,7 +117,7 @@ def new_and_held(path: Path, content: str | bytes) -> Iterator[None]:
         WriteError: it cannot be written.
     """
     with _beside(path, content) as (fresh, descriptor):
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        file_lock.take(descriptor)  # nobody else knows its name yet
         with _failing(path):
             try:
                 os.link(fresh, path)
@@ -181,11 +178,9 @@ def open_alone(path: Path, flags: int = 0) -> int:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | flags, 0o644)
     except OSError as error:
         raise JournalError(f"cannot write {path}: {error.strerror}") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    if not file_lock.take(descriptor):
         os.close(descriptor)
-        raise BeingWritten(f"{path} is being written: its run goes on in another process") from error
+        raise BeingWritten(f"{path} is being written: its run goes on in another process")
     return descriptor
 
 

@@ -9,7 +9,6 @@ in one that all can write, anybody could hold any lease, or have root follow a l
 from __future__ import annotations
 
 import errno
-import fcntl
 import getpass
 import json
 import os
@@ -25,6 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+from dutperf import file_lock
 from dutperf.errors import DutperfError, command_line
 
 OF_THIS_HOST = Path("/run/dutperf/testbeds")
@@ -128,7 +128,7 @@ def owner(testbed: str) -> dict[str, Any] | None:
     path = file_of(testbed)
     try:
         with path.open("r", encoding="utf-8") as file:
-            return _owner(file) if _is_taken(file) else None
+            return _owner(file) if file_lock.is_taken(file.fileno()) else None
     except PermissionError:
         raise LeaseError(f"this user may not look at the lease of testbed {testbed} ({path})") from None
     except OSError:
@@ -144,26 +144,15 @@ def _wait(file: TextIO, testbed: str, wait_s: float, waiting: Callable[[str], No
     until_s = time.monotonic() + wait_s
     told = False
     while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if file_lock.take(file.fileno()):
             return
-        except BlockingIOError:
-            sentence = f"testbed {testbed} is in use by {_text(_owner(file))}"
+        sentence = f"testbed {testbed} is in use by {_text(_owner(file))}"
         if time.monotonic() >= until_s:
             raise LeaseTaken(sentence + (f"; waited {wait_s:g} s" if wait_s else ""))
         if waiting is not None and not told:
             told = True
             waiting(f"{sentence}: waiting for it, {wait_s:g} s at most")
         time.sleep(min(_LOOK_S, max(0.0, until_s - time.monotonic())))
-
-
-def _is_taken(file: TextIO) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    fcntl.flock(file, fcntl.LOCK_UN)
-    return False
 
 
 def _write(file: TextIO) -> None:

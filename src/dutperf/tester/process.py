@@ -3,7 +3,8 @@
 (protocol/README.md), and is reliably ended.
 
 The engine never outlives this process: it exits at the end of its standard input, and the kernel
-sends it SIGTERM.
+sends it SIGTERM when the thread ends that started it. That is the thread that reads its events, which lives
+as long as the engine: a program may start an engine in one thread and use it in another.
 """
 
 from __future__ import annotations
@@ -51,19 +52,15 @@ class EngineProcess:
         """
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
-        # A process group of its own: we handle Ctrl-C at the terminal, ask the engine to stop, and
-        # it reports its counts.
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=_die_with_parent,
-        )
-        self._readers = [threading.Thread(target=work, daemon=True) for work in (self._read_events, self._read_errors)]
-        for reader in self._readers:
-            reader.start()
+        started: queue.SimpleQueue[subprocess.Popen[bytes] | Exception] = queue.SimpleQueue()
+        events = threading.Thread(target=self._start_and_read, args=(command, started), daemon=True)
+        events.start()
+        outcome = started.get()
+        if isinstance(outcome, Exception):
+            raise outcome
+        self._process = outcome
+        self._readers = [events, threading.Thread(target=self._read_errors, daemon=True)]
+        self._readers[1].start()
 
     @property
     def pid(self) -> int:
@@ -152,9 +149,30 @@ class EngineProcess:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=CLOSE_S, check=False)
 
-    def _read_events(self) -> None:
-        assert self._process.stdout is not None
-        for line in _lines(self._process.stdout):
+    def _start_and_read(
+        self, command: Sequence[str], started: queue.SimpleQueue[subprocess.Popen[bytes] | Exception]
+    ) -> None:
+        try:
+            # A process group of its own: we handle Ctrl-C at the terminal, ask the engine to stop, and
+            # it reports its counts.
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                preexec_fn=_die_with_this_thread,
+            )
+        except Exception as error:  # it is raised where the engine was asked for
+            started.put(error)
+            return
+        started.put(process)
+        assert process.stdout is not None
+        self._read_events(process.stdout)
+        process.wait()  # it may have closed its output alone
+
+    def _read_events(self, output: IO[bytes]) -> None:
+        for line in _lines(output):
             try:
                 event = json.loads(line)
             except ValueError:
@@ -186,7 +204,7 @@ def _exit_text(status: int | None) -> str:
     return f"was ended by signal {-status}"
 
 
-def _die_with_parent() -> None:
+def _die_with_this_thread() -> None:
     """Runs in the new process before the engine starts. Between fork and exec it may only make
     system calls."""
     _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)

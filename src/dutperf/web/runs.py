@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -32,6 +32,8 @@ from dutperf.run import requests, resume
 from dutperf.run.progress import PROGRESS
 from dutperf.run.requests import RequestError
 from dutperf.run.suite import PLAN, SUITE
+from dutperf.setup import configuration
+from dutperf.setup.configuration import MEMORY_PORTS, ConfigError
 from dutperf.store import result_directories
 from dutperf.web.errors import Refused, without_directories
 
@@ -43,6 +45,8 @@ CHECK_S = 60
 _SEEN_FOR_S = 60.0
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
+_Port = tuple[tuple[str, ...], str | None, str]
+"""The command by which the engine is started, maybe on another host; its network namespace; a port."""
 State = Literal["starting", "running", "stopped", "complete", "failed"]
 
 
@@ -68,6 +72,8 @@ class Runs:
     roots: Sequence[Path]
     """The first takes those that are started here."""
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _ports: dict[str, frozenset[_Port]] = field(default_factory=dict)
+    """Of the runs that were started here."""
     _directories: set[Path] = field(default_factory=set)
     """Of the runs that were started here."""
     _complete: dict[Path, tuple[tuple[Any, ...], bool]] = field(default_factory=dict)
@@ -115,31 +121,49 @@ class Runs:
         """Start a plan.
 
         Raises:
-            Refused: it is no plan, or there are too many runs.
+            Refused: it is no plan, its ports are in use by another run, or there are too many runs.
         """
         text = yaml.safe_dump(plan, sort_keys=False)
         check(text)
+        ports = _ports_of([plan["config"]] if "config" in plan else [])
         with self._lock:
+            self._require_free(ports)
             if sum(process.poll() is None for process in self._processes.values()) >= MOST_AT_ONCE:
                 raise Refused(f"{MOST_AT_ONCE} runs that were started here are under way", 409)
             directory = self._directory(name)
             (directory / PLAN).write_text(text, encoding="utf-8")
-            return self._launch(directory, "run", str(directory / PLAN), "--or-resume", "--out")
+            return self._launch(ports, directory, "run", str(directory / PLAN), "--or-resume", "--out")
+
+    def _require_free(self, ports: frozenset[_Port]) -> None:
+        """The engine locks its ports as well, and so tells this run from those that were started elsewhere."""
+        for identifier, process in self._processes.items():
+            if process.poll() is None and ports & self._ports[identifier]:
+                raise Refused(
+                    f"the ports of this configuration are in use by the run {self._found_name(identifier)}: wait until"
+                    " it ends, or stop it",
+                    409,
+                )
+
+    def _found_name(self, identifier: str) -> str:
+        names = (run.name for run in map(run_in, self._directories) if run.id == identifier)
+        return next(names, identifier)
 
     def resume(self, run: Run, check_plan: Callable[[str], object], check_config: Callable[[str], object]) -> Run:
         """Resume it. A directory of results may come from anybody: ``check_plan`` raises Refused where its plan points
         to what may not be started here, ``check_config`` where the configuration that it names does.
 
         Raises:
-            Refused: it is under way, or complete, or see above.
+            Refused: it is under way, or complete, its ports are in use by another run, or see above.
         """
         if (state := self.state(run)) not in ("stopped", "failed"):
             raise Refused(f"the run is {state}", 409)
         _check_origin(run.directory, check_plan, check_config)
+        ports = _ports_of(_configs_of(run.directory))
         with self._lock:
+            self._require_free(ports)
             if (run.directory / PLAN).exists():
-                return self._launch(run.directory, "run", str(run.directory / PLAN), "--or-resume", "--out")
-            return self._launch(run.directory, "resume")
+                return self._launch(ports, run.directory, "run", str(run.directory / PLAN), "--or-resume", "--out")
+            return self._launch(ports, run.directory, "resume")
 
     def stop(self, run: Run) -> None:
         """Interrupt it, as Ctrl-C does: its finished trials stay.
@@ -195,14 +219,14 @@ class Runs:
                 return path.resolve()
         raise Refused("there is no name for its directory", 500)
 
-    def _launch(self, directory: Path, *command: str) -> Run:
+    def _launch(self, ports: frozenset[_Port], directory: Path, *command: str) -> Run:
         argv = [*program(), command[0], "--progress-interval", str(PROGRESS_S), *command[1:], str(directory)]
         with (directory / LOG).open("ab") as log:
             process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True
             )
         run = run_in(directory)
-        self._processes[run.id] = process
+        self._processes[run.id], self._ports[run.id] = process, ports
         self._directories.add(directory)
         return run
 
@@ -226,17 +250,36 @@ def _check_origin(directory: Path, check_plan: Callable[[str], object], check_co
     try:
         if (directory / PLAN).exists():
             check_plan((directory / PLAN).read_text(encoding="utf-8"))
-        sources = []
-        if (directory / SUITE).exists():
-            sources.append(json.loads((directory / SUITE).read_text(encoding="utf-8")))
-        for path in journals(directory):
-            with path.open(encoding="utf-8") as file:
-                sources.append(json.loads(file.readline() or "{}"))
-        configs = {str(one["source"]["config"]) for one in sources if "config" in one.get("source", {})}
+        configs = _configs_of(directory)
     except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         raise Refused("its files cannot be read", 409) from None
     for config in configs:
         check_config(config)
+
+
+def _configs_of(directory: Path) -> set[str]:
+    """The configurations that a run or a suite was begun with."""
+    sources = []
+    if (directory / SUITE).exists():
+        sources.append(json.loads((directory / SUITE).read_text(encoding="utf-8")))
+    for path in journals(directory):
+        with path.open(encoding="utf-8") as file:
+            sources.append(json.loads(file.readline() or "{}"))
+    return {str(one["source"]["config"]) for one in sources if "config" in one.get("source", {})}
+
+
+def _ports_of(configs: Iterable[str]) -> frozenset[_Port]:
+    """The ports that cannot be in two runs. One that cannot be read is refused by the run itself."""
+    ports: set[_Port] = set()
+    for config in configs:
+        with suppress(ConfigError):
+            setup = configuration.load(Path(config))
+            ports |= {
+                (setup.engine.command, setup.engine.netns, side.port.removeprefix("af_packet:").removeprefix("af_xdp:"))
+                for side in setup.sides().values()
+                if side.port not in MEMORY_PORTS
+            }
+    return frozenset(ports)
 
 
 def check(text: str) -> None:

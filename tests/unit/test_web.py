@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 import documented
-from command_line import dutperf, write
+from command_line import dutperf, setup_of, write
 from dutperf.journal import JournalWriter, PlanEvent
 from dutperf.procedures.bench import PlanError
 from dutperf.procedures.request import Request
@@ -30,10 +31,11 @@ from dutperf.run.progress import PROGRESS
 from dutperf.run.requests import Requests
 from dutperf.store import Store
 from dutperf.web import app, following, forms, stored
+from dutperf.web import runs as web_runs
 from dutperf.web.access import COOKIE, MOST_BODY, Rules
 from dutperf.web.errors import Refused, without_directories
 from dutperf.web.forms import Places
-from dutperf.web.runs import Runs, run_in
+from dutperf.web.runs import Run, Runs, run_in
 from dutperf.web.stored import Stored
 
 TOKEN = "a-token-of-these-tests"
@@ -303,27 +305,37 @@ def test_a_run_is_started_from_the_form_and_is_that_of_the_command_line(owner: T
     assert owner.post(f"/api/runs/{run['id']}/resume", json={}).status_code == 409
 
 
-def test_one_run_at_a_time_has_the_ports_of_a_configuration(owner: TestClient, tmp_path: Path) -> None:
-    """Whatever the file is called."""
-    setups = tmp_path / "setups"
+WAITS = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_DFL); time.sleep(60)"
+
+
+def test_one_run_at_a_time_has_the_ports_of_a_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the file is called. The runs are processes that wait."""
+    monkeypatch.setattr(web_runs, "program", lambda: [sys.executable, "-S", "-c", WAITS])
+    monkeypatch.setattr(web_runs, "check", lambda _: None)
+    plans = {}
     for name, left, right in (("one", "p1", "p2"), ("same", "p3", "af_packet:p1"), ("other", "p4", "p5")):
-        setup = yaml.safe_load((setups / "Engine.yaml").read_text())
+        setup = setup_of("Engine")
         setup["left"]["port"], setup["right"]["port"] = left, right
-        (setups / f"{name}.yaml").write_text(yaml.safe_dump(setup))
-    options = {**SEARCH, "settle": "60"}  # it lasts until it is stopped
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(setup))
+        plans[name] = {"config": str(tmp_path / f"{name}.yaml"), "procedures": {"throughput": None}}
+    runs = Runs((tmp_path / "results",))
 
-    def start(name: str) -> Any:
-        return owner.post("/api/runs", json={"config": f"{name}.yaml", "procedure": "throughput", "options": options})
+    def end(run: Run) -> None:
+        ends_s = time.monotonic() + 60
+        while runs.state(run) == "starting":
+            with suppress(Refused):
+                runs.stop(run)
+            assert time.monotonic() < ends_s
+            time.sleep(0.02)
 
-    first = start("one").json()["id"]
-    until(owner, first, "running")
-    refused = start("same")
-    assert (refused.status_code, "in use by the run" in refused.text) == (409, True)
-    other = start("other")
-    assert other.status_code == 201, other.text
-    for run in (first, other.json()["id"]):
-        assert owner.post(f"/api/runs/{run}/stop", json={}).status_code == 200
-        until(owner, run, "stopped", "failed")
+    first = runs.start(plans["one"], "first")
+    with pytest.raises(Refused, match=f"in use by the run {first.name}"):
+        runs.start(plans["same"], "second")
+    other = runs.start(plans["other"], "other")
+    end(first)
+    again = runs.start(plans["same"], "again")
+    for run in (other, again):
+        end(run)
 
 
 def test_a_run_is_stopped_and_resumed(owner: TestClient) -> None:

@@ -4,6 +4,8 @@ off. In virtual time, with a made-up reference DUT."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dutperf import procedures
+from dutperf.api.results import fresh_directory
 from dutperf.cli import app
 from dutperf.lab.refdut import DirectionTruth, NatProperties, PortLosses, Properties, Quantiles, RefDutError, Truth
 from dutperf.model import Connections, ConnectionUse, Direction, TrialResult, Verdict
@@ -404,3 +407,18 @@ class Described(SimulatedTester):
     def environment(self) -> dict[str, Any]:
         side = {"driver": "net_af_packet", "port": "af_packet:tl"}
         return {"left": side, "right": side, "engine": "0.1.0", "dpdk": "22.11"}
+
+
+def test_runs_of_one_second_have_directories_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two self-tests that began at once wrote into each other's journals."""
+    monkeypatch.chdir(tmp_path)
+    code = "from dutperf.api.results import fresh_directory; d = fresh_directory('x'); (d / 'mine').touch(); print(d)"
+    made = {fresh_directory("selftest") for _ in range(20)}
+    assert len(made) == 20
+    assert all(one.is_dir() for one in made)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (tmp_path / done.stdout.strip() / "mine").exists()
+    empty = subprocess.run(
+        [sys.executable, "-c", code.replace("(d / 'mine').touch(); ", "")], capture_output=True, text=True, check=True
+    )
+    assert not (tmp_path / empty.stdout.strip()).exists()  # nothing was written there

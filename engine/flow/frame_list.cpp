@@ -10,12 +10,13 @@ namespace dutperf {
 
 namespace {
 
-// The receiver must find the tag where it is, or every frame would count as lost.
-bool finds_tag(const std::vector<std::uint8_t>& bytes, std::uint16_t tag_at) {
-    std::vector<std::uint8_t> tagged = bytes;
-    write_tag(&tagged[tag_at], 0, 0);
-    const auto from_end = static_cast<std::uint16_t>(tagged.size() - tag_at);
-    return dissect(tagged.data(), tagged.size(), {&from_end, 1}).tag == &tagged[tag_at];
+// The frame as a receiver reads it. It must find the tag where it is, or every frame would count as lost.
+Dissected found_in(std::vector<std::uint8_t>& bytes, std::uint16_t tag_at, std::uint16_t balance) {
+    FrameList::write_balanced_tag(&bytes[tag_at], 0, {}, 0, balance);
+    const auto from_end = static_cast<std::uint16_t>(bytes.size() - tag_at);
+    Dissected found = dissect(bytes.data(), bytes.size(), {&from_end, 1});
+    if (found.tag != &bytes[tag_at]) found.tag = nullptr;
+    return found;
 }
 
 }  // namespace
@@ -31,14 +32,18 @@ std::string FrameList::add(const Given& given) {
     if (!times_ns_->empty() && given.at_ns < times_ns_->back()) return "at_ns is earlier than that of the frame before";
     if (has_tag && (given.tag_at % 2 != 0 || given.tag_at + kTagSize + kBalanceSize > given.bytes.size()))
         return "tag_at must be an even place with " + std::to_string(kTagSize + kBalanceSize) + " bytes behind it";
-    if (has_tag && !finds_tag(given.bytes, given.tag_at))
+    const std::uint16_t balance =
+        checksum_fold(has_tag ? checksum_add(&given.bytes[given.tag_at], kTagSize + kBalanceSize) : 0);
+    std::vector<std::uint8_t> as_sent = given.bytes;
+    const Dissected found = has_tag ? found_in(as_sent, given.tag_at, balance) : Dissected{};
+    if (has_tag && found.tag == nullptr)
         return "tag_at is where no receiver would find the tag: in a fragment, an ICMP error, or behind another tag";
-    const std::uint64_t replaced = has_tag ? checksum_add(&given.bytes[given.tag_at], kTagSize + kBalanceSize) : 0;
     frames_.push_back({.offset = bytes(),
                        .tag_number = static_cast<std::uint32_t>(tagged()),
                        .length = static_cast<std::uint16_t>(given.bytes.size()),
                        .tag_at = given.tag_at,
-                       .balance = checksum_fold(replaced),
+                       .balance = balance,
+                       .checked = found.intact,
                        .source_mac_of_port = given.source_mac_of_port,
                        .destination = given.destination});
     if (has_tag) tagged_places_.push_back(static_cast<std::uint32_t>(size() - 1));

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "flow/described_frame.hpp"
+#include "frame/checksum.hpp"
 #include "frame/packet_length.hpp"
+#include "frame/tag.hpp"
 
 namespace dutperf {
 
@@ -32,9 +34,19 @@ public:
         std::uint32_t tag_number;  // frames with a tag before it
         std::uint16_t length, tag_at;
         std::uint16_t balance;  // checksum over what the tag replaces, in memory order
+        bool checked;           // whether its lengths and checksums are right, so that wrong ones are the DUT's
         bool source_mac_of_port;
         NextHop destination;
     };
+
+    // Writes a tag with a number and, behind it, what keeps the sum over both (RFC 1624).
+    static void write_balanced_tag(std::uint8_t* tag, std::uint16_t trial, PathMark path, std::uint64_t sequence,
+                                   std::uint16_t balance) {
+        write_tag(tag, trial, path.stream, path.pair);
+        store(tag + tag::kHighAt, tag_high(sequence, std::uint64_t{0}));
+        const auto removed = static_cast<std::uint16_t>(~checksum_fold(checksum_add(tag, kTagSize)));
+        store(tag + kTagSize, checksum_fold(std::uint64_t{balance} + removed));
+    }
 
     // Why the frame cannot be added, as "member reason"; empty: it was.
     std::string add(const Given& given);
@@ -52,12 +64,14 @@ public:
     // Whether a receiver that looks for tags would find one in a frame that was not to have one.
     [[nodiscard]] bool has_foreign_tags() const { return foreign_tags_; }
 
-    // Of the list sent again and again: frames with a tag among the first `frames`, and which one has tag number i.
+    // Of the list sent again and again: frames with a tag among the first `frames`, which one has tag number i, and
+    // whether that is checked.
     [[nodiscard]] std::uint64_t tagged() const { return tagged_places_.size(); }
     [[nodiscard]] std::uint64_t tagged_among(std::uint64_t frames) const {
         const std::uint64_t place = frames % size();
         return frames / size() * tagged() + (place == 0 ? 0 : tagged_before(place));
     }
+    [[nodiscard]] bool is_tag_checked(std::uint64_t i) const { return frames_[tagged_places_[i % tagged()]].checked; }
     [[nodiscard]] std::uint64_t number_of_tagged(std::uint64_t i) const {
         return i / tagged() * size() + tagged_places_[i % tagged()];
     }

@@ -13,7 +13,6 @@ namespace dutperf {
 namespace {
 
 constexpr int kMostHeaders = 32;
-constexpr std::size_t kMostTags = 4;
 constexpr std::size_t kAddress4 = 4, kAddress6 = 16;
 constexpr std::size_t kGtpuTunnel = 4;  // where the identifier of the tunnel is, which decides nothing
 
@@ -381,7 +380,7 @@ Network network_of(const std::uint8_t* frame, std::size_t length) {
     std::size_t at = ethernet::kSize;
     if (length < at) return {length, 0};
     std::uint16_t type = load_be16(frame + ethernet::kType);
-    for (std::size_t tags = 0; is_vlan(type) && tags < kMostTags && at + ethernet::kVlanTagSize <= length; ++tags) {
+    while (is_vlan(type) && at + ethernet::kVlanTagSize <= length) {
         at += ethernet::kVlanTagSize;
         type = load_be16(frame + at - 2);
     }

@@ -205,13 +205,62 @@ TEST(Receiving, WithNicStampsCountsTheSame) {
     }
 }
 
+Expected expected_of(std::size_t path) {
+    return Expected{kTrial, direction_at(path), kFrames, {}, Stamping::every, 0, nullptr};
+}
+
+// A DUT may corrupt a frame and then copy it.
+TEST(Receiving, CountsCopiesOfACorruptedFrameAsDuplicates) {
+    Receiver receiver(PortQueue{0}, Host{}, expected_of(0), nullptr, nullptr);
+    for (const std::uint64_t number : {3, 3, 4, 3, 4}) {
+        Bytes bytes = test_frame({.size = 100, .trial = kTrial, .sequence = number});
+        bytes.back() ^= 1U;
+        const Buffer corrupted(bytes);
+        rte_mbuf* const frame = corrupted.mbuf();
+        receiver.take(&frame, 1, 1);
+    }
+    EXPECT_EQ(receiver.counts().corrupted, 2U);
+    EXPECT_EQ(receiver.counts().duplicates, 3U);
+    EXPECT_EQ(receiver.counts().received.load(), 0U);
+}
+
+// Of a capture some frames may have wrong checksums: those of a sender that leaves them to its card.
+TEST(Receiving, TakesFramesOfAListThatWereCapturedWithWrongChecksums) {
+    const auto captured = [](std::uint64_t number) {
+        Bytes bytes = test_frame({.size = 200, .sequence = number});
+        std::fill(bytes.begin() + kIpv4Layout.tag_at(), bytes.end(), std::uint8_t{0x5A});
+        return bytes;  // the checksum is that of the tag, and so wrong
+    };
+    constexpr std::uint16_t kTagAt = 176;
+    FrameList list;
+    Bytes right = captured(0);
+    store(&right[kIpv4Layout.transport_at() + udp::kChecksum], std::uint16_t{0});
+    ASSERT_EQ(list.add({.bytes = right, .tag_at = kTagAt}), "");
+    ASSERT_EQ(list.add({.bytes = captured(1), .tag_at = kTagAt}), "");
+    EXPECT_TRUE(list.is_tag_checked(0));
+    EXPECT_FALSE(list.is_tag_checked(1));
+    Expected expected = expected_of(0);
+    expected.frames = 4;
+    expected.list = &list;
+    expected.tags_from_end = {20};
+    Receiver receiver(PortQueue{0}, Host{}, expected, nullptr, nullptr);
+    for (const std::uint64_t number : {0, 1, 2, 3, 2}) {
+        const FrameList::Frame& frame = list.frame(number % 2);
+        Bytes bytes(list.data(frame), list.data(frame) + frame.length);
+        FrameList::write_balanced_tag(&bytes[kTagAt], kTrial, mark_of_path(0), number, frame.balance);
+        if (receiver.counts().received == 4) bytes[kIpv4Layout.ip_at() + ipv4::kChecksum] ^= 1U;  // by the DUT
+        const Buffer arrived(bytes);
+        rte_mbuf* const buffer = arrived.mbuf();
+        receiver.take(&buffer, 1, 1);
+    }
+    EXPECT_EQ(receiver.counts().received.load(), 4U);
+    EXPECT_EQ(receiver.counts().corrupted, 1U);
+}
+
 // A port at which several paths end, and one receiver for each of them: both count the same of each path.
 TEST(Receiving, TellsPathsApart) {
     constexpr std::array<std::size_t, 4> kPaths{0, 3, 200, 239};
     constexpr std::size_t kElsewhere = 2;
-    const auto expected_of = [](std::size_t path) {
-        return Expected{kTrial, direction_at(path), kFrames, {}, Stamping::every, 0, nullptr};
-    };
     const auto make = [&](std::size_t path) {
         return std::make_unique<Receiver>(PortQueue{0}, NeighbourWatch{}, expected_of(path), nullptr, nullptr);
     };

@@ -105,6 +105,8 @@ TEST(PacketLength, IsThatOfThePayload) {
     const std::vector<LengthRow> rows{
         {"IPv4", plain_frame(200), LengthOf::ipv4, 162},
         {"IPv4 in a VLAN", with_vlan(plain_frame(200)), LengthOf::ipv4, 162},
+        {"IPv4 in five VLANs", with_vlan(with_vlan(with_vlan(with_vlan(with_vlan(plain_frame(200)))))), LengthOf::ipv4,
+         162},
         {"IPv4 with padding", padded(plain_frame(200)), LengthOf::ipv4, 162},
         {"its translation", udp_frame(220, true), LengthOf::ipv6, 162},
         {"an IPv4 header of an impossible length", with_length(plain_frame(200), 19), LengthOf::other, 196},

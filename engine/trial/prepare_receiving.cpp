@@ -112,6 +112,8 @@ Expected RunningTrial::expected(Direction direction, std::uint16_t queue) const 
         expected.groups = &*parts_.groups[path];
         expected.unchecked_kinds = unchecked(spec_.streams[path]->described->kinds);
     }
+    if (const auto& stream = spec_.streams[path]; stream->replayed && stream->replayed->list->tagged() != 0)
+        expected.list = stream->replayed->list.get();
     expected.untagged = parts_.lengths[path].get();
     return expected;
 }

@@ -35,7 +35,7 @@ void Receiver::take_other_run(const Tag& first, std::span<const std::uint64_t> r
 // By a tag that may itself be corrupted.
 void Receiver::take_corrupted(const Tag& tag) {
     OfPath* const of = tag.trial == trial_ ? of_path(tag.path()) : nullptr;
-    (of != nullptr ? *of : *paths_.front()).statistics.take_corrupted();
+    of != nullptr ? of->statistics.take_corrupted(tag.sequence) : statistics().take_corrupted();
 }
 
 bool Receiver::take_recognised(const std::uint8_t* frame, std::size_t length) {

@@ -11,7 +11,6 @@
 #include <memory>
 
 #include "flow/frame_list.hpp"
-#include "frame/tag.hpp"
 #include "pace/share.hpp"
 #include "trial/frame_source.hpp"
 
@@ -62,15 +61,8 @@ private:
             store(bytes + ethernet::kDestination, parts_.destination[static_cast<std::size_t>(frame.destination)]);
         if (frame.source_mac_of_port) store(bytes + ethernet::kSource, parts_.source);
         if (frame.tag_at != FrameList::kNoTag)
-            number(bytes + frame.tag_at, round * parts_.list->tagged() + frame.tag_number, frame.balance);
-    }
-
-    // Writes a tag and, behind it, what keeps the sum over both (RFC 1624).
-    void number(std::uint8_t* tag, std::uint64_t sequence, std::uint16_t balance) const {
-        write_tag(tag, parts_.trial, parts_.path.stream, parts_.path.pair);
-        store(tag + tag::kHighAt, tag_high(sequence, std::uint64_t{0}));
-        const auto removed = static_cast<std::uint16_t>(~checksum_fold(checksum_add(tag, kTagSize)));
-        store(tag + kTagSize, checksum_fold(std::uint64_t{balance} + removed));
+            FrameList::write_balanced_tag(bytes + frame.tag_at, parts_.trial, parts_.path,
+                                          round * parts_.list->tagged() + frame.tag_number, frame.balance);
     }
 
     ReplayParts parts_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "flow/frame_groups.hpp"
+#include "flow/frame_list.hpp"
 #include "frame/arrival.hpp"
 #include "frame/tag.hpp"
 #include "measure/arrival_gaps.hpp"
@@ -67,6 +68,8 @@ struct Expected {
     const FrameGroups* groups = nullptr;
     // Kinds of described frames, a bit each, whose lengths and checksums may be wrong.
     std::uint32_t unchecked_kinds = 0;
+    // The list of a replay, of whose frames the same is true one by one; nullptr: there is none.
+    const FrameList* list = nullptr;
     // Places of tags behind no known header, in bytes before the end of the packet.
     std::vector<std::uint16_t> tags_from_end = {};
     // Where the numbers of frames that never came are kept; nullptr: nowhere.
@@ -122,10 +125,13 @@ public:
     }
 
     [[nodiscard]] const std::vector<std::uint16_t>& tags_from_end() const { return expected_.tags_from_end; }
-    // Whether a frame of this kind counts as intact whatever its lengths and checksums are.
+    // Whether a frame of this kind, or of this number in a list, counts as intact whatever its lengths and checksums
+    // are.
     [[nodiscard]] bool is_unchecked(const Tag& tag) const {
-        return (expected_.unchecked_kinds >> (tag.stream >> kStreamKindShift) & 1U) != 0 &&
-               tag.trial == expected_.trial;
+        if (tag.trial != expected_.trial) return false;
+        if (expected_.list != nullptr)
+            return tag.sequence < expected_.frames && !expected_.list->is_tag_checked(tag.sequence);
+        return (expected_.unchecked_kinds >> (tag.stream >> kStreamKindShift) & 1U) != 0;
     }
     // Whether a frame with this tag is one of this trial and path.
     [[nodiscard]] bool is_expected(const Tag& tag) const {
@@ -146,6 +152,12 @@ public:
     }
     void take_stale(std::uint64_t frames) { counts_.stale += frames; }
     void take_corrupted() { ++counts_.corrupted; }
+    // By its number, which may itself be corrupted. A copy of a corrupted frame is a duplicate.
+    void take_corrupted(std::uint64_t number) {
+        std::uint64_t& last = last_corrupted_[number % last_corrupted_.size()];
+        ++(last == number ? counts_.duplicates : counts_.corrupted);
+        last = number;
+    }
     void take_other(OtherKind kind, std::uint64_t frames = 1) {
         counts_.other[static_cast<std::size_t>(kind)] += frames;
     }
@@ -171,6 +183,8 @@ private:
     using Numbers = std::span<const std::uint64_t>;
 
     static constexpr std::size_t kArrivalGaps = 4096;  // enough to find the longest merged gap: see ArrivalGaps
+
+    static constexpr std::size_t kCorrupted = 1024;  // a copy is known as one while so few others may come between
 
     void count_groups() {
         if (delay_) group_delays_.resize(expected_.groups->count());
@@ -288,6 +302,7 @@ private:
     std::vector<Histogram> stream_delays_;
     std::optional<PartDelays> part_delays_;
     std::vector<std::uint64_t> group_losses_;
+    std::vector<std::uint64_t> last_corrupted_ = std::vector<std::uint64_t>(kCorrupted, ~std::uint64_t{0});
     std::uint64_t last_number_ = ~std::uint64_t{1},
                   last_delay_ = 0;  // of the previous frame; no number follows the initial value
     ReceiverCounts counts_;

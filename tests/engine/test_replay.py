@@ -11,9 +11,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from scapy.layers.inet import IP, TCP, UDP
-from scapy.layers.inet6 import IPv6
-from scapy.layers.l2 import ARP, Ether
+from scapy.contrib.gtp import GTP_U_Header
+from scapy.contrib.mpls import MPLS
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment
+from scapy.layers.l2 import ARP, GRE, Dot1Q, Ether
+from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 from scapy.utils import PcapReader
 
@@ -136,6 +139,52 @@ def test_every_frame_arrives(command: EngineCommand, tmp_path: Path, plan: dict[
     assert (one.matched.extra, one.matched.reordered, one.matched.lost) == (0, 0, 0)
     assert (one.matched.sent < one.sent) == tags
     assert result.verdict is Verdict.VALID or {cause.code for cause in result.causes} <= {"sender_late", "sending_time"}
+
+
+V4, V6 = IP(src="198.18.0.2", dst="198.19.0.2"), IPv6(src="2001:2::2", dst="2001:2:0:1::2")
+LOAD = Raw(bytes(200))
+ODD: list[Packet] = [
+    Ether(**MACS) / V6 / IPv6ExtHdrFragment(m=1) / UDP() / LOAD,
+    Ether(**MACS) / V6 / IPv6ExtHdrDestOpt() / IPv6ExtHdrFragment(offset=5) / LOAD,
+    Ether(**MACS) / V4 / IP(src="198.18.0.3", dst="198.19.0.3", flags="MF") / UDP() / LOAD,
+    Ether(**MACS) / V4 / GRE() / V6 / IPv6ExtHdrFragment(m=1) / UDP() / LOAD,
+    Ether(**MACS) / V4 / UDP(dport=4789) / VXLAN() / Ether(**MACS) / V4 / ICMP(type=3) / V4 / UDP() / LOAD,
+    Ether(**MACS) / V4 / UDP(dport=2152) / GTP_U_Header() / IP(src="198.18.0.3", dst="198.19.0.3", frag=7) / LOAD,
+    Ether(**MACS) / V4 / UDP(dport=2152) / GTP_U_Header() / V6 / UDP() / LOAD,
+    Ether(**MACS) / MPLS(s=1) / V4 / ICMP() / LOAD,
+    Ether(**MACS) / MPLS(s=1) / V4 / ICMP(type=11) / LOAD,
+    Ether(**MACS) / Dot1Q() / Dot1Q() / Dot1Q() / Dot1Q() / Dot1Q() / V4 / UDP() / LOAD,
+    Ether(**MACS) / Dot1Q() / Dot1Q() / Dot1Q() / Dot1Q() / Dot1Q() / V4 / TCP() / Raw(b"abc"),
+    Ether(**MACS) / V4 / UDP(chksum=0x1234) / LOAD,
+    Ether(**MACS) / V6 / UDP(chksum=0) / LOAD,
+    Ether(**MACS) / V6 / TCP(chksum=0x1234) / LOAD,
+    Ether(**MACS) / V4 / UDP(len=100) / LOAD,
+    Ether(**MACS) / IP(src="198.18.0.2", dst="198.19.0.2", chksum=1) / UDP() / LOAD,
+]
+"""Fragments and ICMP errors at any depth have no tag; of wrong lengths and checksums none is the DUT's doing."""
+
+
+def mutated(count: int) -> list[Packet]:
+    """Frames with wrong bytes in their headers."""
+    random = Random(6)
+    frames = []
+    for _ in range(count):
+        data = bytearray(bytes(random.choice(ODD + packets(20))))
+        for _ in range(random.randrange(4)):
+            data[random.randrange(12, min(len(data), 90))] = random.choice((0, 1, 4, 6, 17, 41, 44, 47, 58, 0x45, 255))
+        frames.append(Raw(bytes(data)))
+    return frames
+
+
+@pytest.mark.parametrize("what", [ODD, mutated(600)], ids=["odd", "mutated"])
+def test_a_frame_gets_a_tag_where_the_receiver_finds_it(
+    command: EngineCommand, tmp_path: Path, what: list[Packet]
+) -> None:
+    trial = planned(tmp_path, what, quick(rate_fps=20_000), tags=True)
+    with EngineTester(command, RING) as engine:
+        result = engine.run(trial)
+    assert result.forward is not None
+    assert (result.forward.received, result.forward.corrupted) == (len(what), 0)
 
 
 def test_a_second_list_replaces_the_first(command: EngineCommand, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 from scapy.contrib.gtp import GTP_U_Header
 from scapy.layers.inet import ICMP, IP, TCP, UDP
-from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6, IPv6ExtHdrDestOpt
+from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment
 from scapy.layers.l2 import ARP, GRE, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
@@ -90,6 +90,11 @@ def test_macs() -> None:
         (OUTER / IP(flags="MF") / UDP() / LOAD, "is a fragment"),
         (OUTER / IP(frag=3) / LOAD, "is a fragment"),
         (OUTER / V4 / ICMP(type=3) / V4 / UDP() / LOAD, "only echo requests and replies"),
+        (OUTER / V6 / IPv6ExtHdrFragment(m=1) / UDP() / LOAD, "is a fragment"),
+        (OUTER / V6 / IPv6ExtHdrDestOpt() / IPv6ExtHdrFragment(offset=3) / LOAD, "is a fragment"),
+        (OUTER / V4 / GRE() / IP(flags="MF") / UDP() / LOAD, "is a fragment"),
+        (OUTER / V4 / UDP(dport=4789) / VXLAN() / OUTER / V4 / ICMP(type=3) / V4 / LOAD, "only echo"),
+        (OUTER / V4 / GRE() / V4 / UDP() / Raw(bytes(19)), "has 19 bytes behind its headers"),
         (OUTER / V4 / UDP() / Raw(bytes(10_000)), "bytes are too many"),
     ],
 )

@@ -75,6 +75,7 @@ def test_when_in_words(lost: dict[int, int], longest_run: int, words: str | None
             {"tester_drops": {"no_buffer": 7, "kernel_socket": 0}, "corrupted": 3},
             {"tester: no_buffer": 7, "corrupted": 3, "elsewhere": 20},
         ),
+        ({"dut_input_drops": 10, "corrupted": 90}, {"not handed to the DUT": 10, "corrupted": 20}),
         ({"late": 4}, {"later than the frame timeout": 4, "elsewhere": 30}),
     ],
 )

@@ -15,14 +15,12 @@ from typing import ClassVar, Literal, Self
 
 from dutperf.frames import text, values
 from dutperf.frames.errors import FrameError
+from dutperf.frames.walk import ETHERNET_SIZE, Walk
 from dutperf.model.described_frame import FCS_SIZE, TAG_SIZE, Checksum, DescribedFrame
 from dutperf.model.frame_size import MAX_FRAME_SIZE, MIN_FRAME_SIZE
 
 _BALANCE = 2
 """Bytes behind the tag that make up for it in checksums."""
-_VLAN = (0x8100, 0x88A8, 0x9100)
-_IPV4, _IPV6 = 0x0800, 0x86DD
-_ETHERNET_SIZE, _TAGS_SIZE = 14, 4
 _FORMS = {
     "data": (r"0x([0-9A-Fa-f]{2})+", "bytes in hexadecimal, as 0x0200ab"),
     "tag": (r"[0-9]{1,5}", "the number of a byte"),
@@ -53,17 +51,16 @@ class Template:
         Raises:
             FrameError: the frame has no room for the tag, or is too long.
         """
-        if len(data) < _ETHERNET_SIZE:
+        if len(data) < ETHERNET_SIZE:
             raise FrameError(f"{len(data)} bytes are no Ethernet frame, which has 14 at least")
-        begin, type_ = _network(data)
-        version, size = _packet(data[begin:], type_)
-        _check_kind(data[begin:], version)
-        data = data[: begin + size]
+        walk = Walk(data)
+        if walk.no_tag is not None:
+            raise FrameError(walk.no_tag)
+        data, first = data[: walk.end], walk.at
         if len(data) + FCS_SIZE > MAX_FRAME_SIZE:
             raise FrameError(f"{len(data)} bytes are too many: frames have at most {MAX_FRAME_SIZE - FCS_SIZE}")
         needed = TAG_SIZE + _BALANCE
         last = (len(data) - needed) // 2 * 2
-        first = begin + _headers(data[begin:], version)
         at = last if tag_at is None else tag_at
         if last < first:
             raise FrameError(
@@ -74,7 +71,7 @@ class Template:
             raise FrameError(f"tag={at} is not possible: an even byte from {first + first % 2} to {last} is")
         if len(data) + FCS_SIZE < MIN_FRAME_SIZE:
             data += bytes(MIN_FRAME_SIZE - FCS_SIZE - len(data))
-        return cls(data, at, keeps_macs, version)
+        return cls(data, at, keeps_macs, walk.version)
 
     @classmethod
     def parse(cls, given: str) -> Self:
@@ -146,45 +143,3 @@ def _plus(replaced: bytes) -> int:
     tag: the checksum is the complement of what it covers."""
     words: int = sum(struct.unpack(f">{len(replaced) // 2}H", replaced))
     return -words % 0xFFFF
-
-
-def _network(data: bytes) -> tuple[int, int]:
-    """Where the network layer begins, and its EtherType."""
-    at = _ETHERNET_SIZE
-    type_ = int.from_bytes(data[at - 2 : at], "big")
-    while type_ in _VLAN and len(data) >= at + _TAGS_SIZE:
-        at += _TAGS_SIZE
-        type_ = int.from_bytes(data[at - 2 : at], "big")
-    return at, type_
-
-
-def _packet(packet: bytes, type_: int) -> tuple[Literal[4, 6] | None, int]:
-    """IP version and size of a packet; without IP all bytes belong to it."""
-    if type_ == _IPV4 and len(packet) >= 20:
-        return 4, min(len(packet), int.from_bytes(packet[2:4], "big"))
-    if type_ == _IPV6 and len(packet) >= 40:
-        return 6, min(len(packet), 40 + int.from_bytes(packet[4:6], "big"))
-    return None, len(packet)
-
-
-def _check_kind(packet: bytes, version: int | None) -> None:
-    """The receiver must tell the frame from one that quotes a test frame, or is part of one."""
-    if version == 4 and int.from_bytes(packet[6:8], "big") & 0x3FFF:
-        raise FrameError("the frame is a fragment: its tag could not be found")
-    protocol, at = (packet[9], 4 * (packet[0] & 0xF)) if version == 4 else (packet[6], 40) if version else (0, 0)
-    is_icmp = (version, protocol) in ((4, 1), (6, 58))
-    if is_icmp and packet[at : at + 1] not in ((b"\0", b"\x08") if version == 4 else (b"\x80", b"\x81")):
-        raise FrameError("of ICMP only echo requests and replies can carry the tag")
-
-
-def _headers(packet: bytes, version: int | None) -> int:
-    """Bytes of the headers that a tag would destroy: IP, and UDP, TCP or ICMP directly behind it."""
-    if version == 4:
-        size, protocol = 4 * (packet[0] & 0xF), packet[9]
-    elif version == 6:
-        size, protocol = 40, packet[6]
-    else:
-        return 0
-    if protocol == 6 and len(packet) > size + 12:
-        return size + 4 * (packet[size + 12] >> 4)
-    return size + {17: 8, 6: 20, 1: 8, 58: 8}.get(protocol, 0)

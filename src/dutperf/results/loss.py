@@ -37,8 +37,9 @@ def where(counts: DirectionCounts) -> dict[str, int]:
     places |= {
         "not handed to the DUT": counts.dut_input_drops,
         "later than the frame timeout": counts.late,
-        "corrupted": counts.corrupted,
     }
+    # a DUT may send a corrupted copy beside the frame itself
+    places["corrupted"] = min(counts.corrupted, max(0, counts.lost - sum(places.values())))
     places[ELSEWHERE] = max(0, counts.lost - sum(places.values()))
     return {name: count for name, count in places.items() if count} if counts.lost > 0 else {}
 

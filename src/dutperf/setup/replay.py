@@ -14,6 +14,7 @@ from typing import Any
 from dutperf.captures import CapturedFrame, frames_of
 from dutperf.errors import DutperfError
 from dutperf.frames import FrameError, Template
+from dutperf.frames.walk import Walk
 from dutperf.model import (
     MAX_FRAME_SIZE,
     MIN_FRAME_SIZE,
@@ -144,7 +145,7 @@ def _sent(source: Source, number: int, frame: CapturedFrame, at_ns: int) -> Reco
     return RecordedFrame(
         at_ns,
         data,
-        "given" if source.keeps_macs or is_group else "next_hop6" if _is_ipv6(data) else "next_hop4",
+        "given" if source.keeps_macs or is_group else "next_hop6" if Walk(data).version == 6 else "next_hop4",
         "given" if source.keeps_macs else "port",
         _tag_at(data) if source.tags else None,
     )
@@ -156,13 +157,6 @@ def _tag_at(data: bytes) -> int | None:
         return Template.of(data).tag_at
     except FrameError:
         return None
-
-
-def _is_ipv6(data: bytes) -> bool:
-    at = 12
-    while data[at : at + 2] in (b"\x81\x00", b"\x88\xa8", b"\x91\x00"):
-        at += 4
-    return data[at : at + 2] == b"\x86\xdd"
 
 
 def check(recording: Recording, *, loop: int, duration_s: float | None, own_times: bool) -> None:

@@ -98,6 +98,73 @@ def test_pcapng_by_its_blocks(tmp_path: Path, order: str) -> None:
     assert frames[3:] == frames[:3]
 
 
+SECTION = block("<", 0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+DATA = bytes(packets()[1])
+FCS = b"\xde\xad\xbe\xef"
+
+
+def interface(link: int = 1, options: bytes = b"") -> bytes:
+    return block("<", 1, struct.pack("<HHI", link, 0, 0) + options)
+
+
+def packet(data: bytes, *, of: int = 0, wire_size: int | None = None, options: bytes = b"") -> bytes:
+    head = struct.pack("<5I", of, 0, 0, len(data), len(data) if wire_size is None else wire_size)
+    return block("<", 6, head + data + bytes(-len(data) % 4) + options)
+
+
+def test_an_interface_without_frames_may_be_of_any_link_type(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcapng"
+    path.write_bytes(SECTION + interface(113) + interface() + packet(DATA, of=1))
+    assert [frame.data for frame in frames_of(path)] == [DATA]
+    path.write_bytes(SECTION + interface(113) + interface() + packet(DATA, of=1) + packet(DATA, of=0))
+    with pytest.raises(CaptureError, match="link type 113 is not Ethernet"):
+        list(frames_of(path))
+
+
+@pytest.mark.parametrize("kind", [10, 0xBAD, 4])
+def test_other_blocks_may_be_large(tmp_path: Path, kind: int) -> None:
+    path = tmp_path / "a.pcapng"
+    path.write_bytes(SECTION + interface() + block("<", kind, bytes(2 << 20)) + packet(DATA))
+    assert [frame.data for frame in frames_of(path)] == [DATA]
+
+
+FCS_SAID = {
+    "if_fcslen in bits": (struct.pack("<HHB3x", 13, 1, 32), b"", True),
+    "if_fcslen in bytes": (struct.pack("<HHB3x", 13, 1, 4), b"", True),
+    "if_fcslen 0": (struct.pack("<HHB3x", 13, 1, 0), b"", False),
+    "flags of the packet": (b"", struct.pack("<HHI", 2, 4, 4 << 5), True),
+    "other flags of the packet": (b"", struct.pack("<HHI", 2, 4, 1), False),
+    "nothing": (b"", b"", False),
+}
+
+
+@pytest.mark.parametrize(("of_interface", "of_packet", "has_fcs"), FCS_SAID.values(), ids=FCS_SAID)
+def test_an_fcs_in_pcapng_is_left_out(tmp_path: Path, of_interface: bytes, of_packet: bytes, has_fcs: bool) -> None:
+    path = tmp_path / "a.pcapng"
+    path.write_bytes(SECTION + interface(options=of_interface) + packet(DATA + FCS, options=of_packet))
+    [frame] = frames_of(path)
+    assert (frame.data, frame.is_whole) == (DATA if has_fcs else DATA + FCS, True)
+
+
+@pytest.mark.parametrize(("bits", "has_fcs"), [(0x24000000, True), (0x44000000, True), (0x04000000, False), (0, False)])
+def test_an_fcs_in_pcap_is_left_out(tmp_path: Path, bits: int, has_fcs: bool) -> None:
+    path = tmp_path / "a.pcap"
+    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 0, bits | 1)
+    path.write_bytes(head + struct.pack("<IIII", 1, 0, len(DATA + FCS), len(DATA + FCS)) + DATA + FCS)
+    [frame] = frames_of(path)
+    assert (frame.data, frame.is_whole) == (DATA if has_fcs else DATA + FCS, True)
+
+
+@pytest.mark.parametrize(("cut", "whole"), [(0, True), (2, True), (4, True), (5, False)])
+def test_of_a_cut_frame_the_fcs_goes_first(tmp_path: Path, cut: int, whole: bool) -> None:
+    path = tmp_path / "a.pcapng"
+    data = (DATA + FCS)[: len(DATA + FCS) - cut]
+    options = struct.pack("<HHB3x", 13, 1, 32)
+    path.write_bytes(SECTION + interface(options=options) + packet(data, wire_size=len(DATA + FCS)))
+    [frame] = frames_of(path)
+    assert (frame.data, frame.wire_size, frame.is_whole) == (data[: len(DATA)], len(DATA), whole)
+
+
 @given(st.data())
 @settings(max_examples=200, deadline=None)
 def test_cut_off_or_damaged(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:

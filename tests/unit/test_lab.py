@@ -11,12 +11,13 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from dutperf import lab
-from dutperf.lab import LabError, conntrack, definition, nft_nat44, site
+from dutperf.lab import LabError, conntrack, definition, hosts, linux_bridge, netns, nft_nat44, site
 from dutperf.lab.kernel_router import RouterOptions, ruleset
 from dutperf.lab.netns import Namespace, core_mask, run
 from dutperf.lab.signals import defer_signals, exit_on_signals
@@ -137,6 +138,42 @@ def test_a_missing_program_is_named_with_its_package(
     monkeypatch.setattr(shutil, "which", lambda wanted: None if wanted == program else f"/usr/sbin/{wanted}")
     with pytest.raises(LabError, match=f"needs {program}.*apt-get install {package}"):
         enter(name, {})
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """What a kernel that was booted with ipv6.disable=1 is asked for."""
+    texts: list[str] = []
+
+    def note(argv: Sequence[str], stdin: str = "") -> str:
+        texts.append(f"{' '.join(argv)}\n{stdin}")
+        return ""
+
+    for module in (netns, hosts, linux_bridge):
+        monkeypatch.setattr(module, "run", note)
+    monkeypatch.setattr(netns, "_IPV6_SETTINGS", tmp_path / "ipv6")
+    return texts
+
+
+@pytest.mark.parametrize("name", ["kernel-ipv4", "linux-bridge", "loopback"])
+def test_a_kernel_without_ipv6_has_the_labs_that_do_not_need_it(name: str, asked: list[str]) -> None:
+    one = lab._lab(name)
+    built = one.build(site.Site.draft(name), one.parse({}))
+    left = built["left"] | {"port": "tl"}
+    if name == "kernel-ipv4":
+        assert "ipv6" not in left
+    hosts._configure(Namespace("host"), "tl", left)
+    assert len(asked) > 3
+    assert not [text for text in asked if "ipv6/" in text or "2001:2" in text]
+
+
+@pytest.mark.parametrize("name", ["kernel-ipv6", "tayga-siit", "tayga-nat64"])
+def test_a_kernel_without_ipv6_refuses_the_others(name: str, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(definition.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda wanted: f"/usr/sbin/{wanted}")
+    with pytest.raises(LabError, match=rf"lab {name} needs IPv6.*without ipv6\.disable=1"):
+        enter(name, {})
+    assert asked == []
 
 
 @pytest.mark.parametrize(

@@ -80,10 +80,11 @@ def siit_mappings() -> list[tuple[str, str]]:
     return left + right
 
 
-def routed_sides(version: int) -> tuple[dict[str, object], dict[str, object]]:
+def routed_sides(version: int, *, ipv6: bool = True) -> tuple[dict[str, object], dict[str, object]]:
     """The tester's configuration of its sides, without the ports, beside a router, with ``version`` in the
-    foreground."""
-    return {"version": version, **LEFT.ipv4, **LEFT.ipv6}, {"version": version, **RIGHT.ipv4, **RIGHT.ipv6}
+    foreground; without ``ipv6`` the router has no addresses of it."""
+    left, right = ({"version": version, **side.ipv4, **(side.ipv6 if ipv6 else {})} for side in (LEFT, RIGHT))
+    return left, right
 
 
 def translated_sides(left_seen_as: str, right_seen_as: str) -> tuple[dict[str, object], dict[str, object]]:

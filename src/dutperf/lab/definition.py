@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dutperf import errors
+from dutperf.lab import netns
 from dutperf.lab.errors import LabError
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class Lab(Generic[OptionsT]):
     options: type[OptionsT]
     programs: Mapping[str, str]
     build: Callable[[Site, OptionsT], dict[str, Any]]
+    needs_ipv6: bool = False
+    """Whether the DUT uses this kernel's IPv6."""
 
     def parse(self, options: Mapping[str, str]) -> OptionsT:
         """``options``, checked and typed.
@@ -85,6 +88,12 @@ class Lab(Generic[OptionsT]):
         for program, package in {**PROGRAMS, **self.programs}.items():
             if shutil.which(program) is None:
                 raise LabError(f"lab {self.name} needs {program}, which is not installed: apt-get install {package}")
+
+        if self.needs_ipv6 and not netns.has_ipv6():
+            raise LabError(
+                f"lab {self.name} needs IPv6, which this kernel has not: boot without ipv6.disable=1, or choose a lab"
+                " whose DUT is another program or a virtual machine (dutperf lab list)"
+            )
 
     def _explanation(self, error: ValidationError) -> str:
         first = errors.first(error)

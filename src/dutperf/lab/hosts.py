@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dutperf.lab.netns import TESTER_PORTS, Namespace, prepare_host, run
+from dutperf.lab.netns import TESTER_PORTS, Namespace, has_ipv6, prepare_host, run
 
 MTU = 1500
 """In bytes, the usual MTU: TCP then sends frames of 1518 bytes incl. FCS."""
@@ -53,9 +53,10 @@ def _configure(host: Namespace, port: str, side: Mapping[str, Any]) -> None:
     would pass wrong checksums and whole segments to the DUT."""
     run(host.command(["ethtool", "--features", port, "tx", "off", "tso", "off", "gso", "off"]))
     addresses = [f"addr add {side['ipv4']} dev {port}"] if "ipv4" in side else []
-    addresses += [f"addr add {side['ipv6']} dev {port} nodad"] if "ipv6" in side else []
+    gateways = ("gateway4", "gateway6") if has_ipv6() else ("gateway4",)
+    addresses += [f"addr add {side['ipv6']} dev {port} nodad"] if "ipv6" in side and has_ipv6() else []
     host.ip("link set lo up", f"link set {port} mtu {MTU}", *addresses, f"link set {port} up")
-    host.ip(*(f"route add default via {side[key]} dev {port}" for key in ("gateway4", "gateway6") if key in side))
+    host.ip(*(f"route add default via {side[key]} dev {port}" for key in gateways if key in side))
 
 
 def _right_address(left: Mapping[str, Any], right: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from pydantic import Field, field_validator, model_validator
 from dutperf.lab import filters
 from dutperf.lab.addresses import LEFT, RIGHT, routed_sides
 from dutperf.lab.definition import Lab, ResetOptions
-from dutperf.lab.netns import DUT_PORTS
+from dutperf.lab.netns import DUT_PORTS, has_ipv6
 from dutperf.lab.site import Site
 
 
@@ -64,10 +64,10 @@ def build(version: Literal[4, 6], site: Site, options: RouterOptions) -> dict[st
     """The DUT as a router, and the tester's configuration with ``version`` in the foreground."""
     site.add_router(options.mtu)
     for side, port in ((LEFT, "dl"), (RIGHT, "dr")):
-        site.dut.ip(*side.ip4(port), *side.ip6(port))
+        site.dut.ip(*side.ip4(port), *(side.ip6(port) if has_ipv6() else ()))
     if options.rules():
         site.dut.nft(ruleset(options.rules()))
-    left, right = routed_sides(version)
+    left, right = routed_sides(version, ipv6=has_ipv6())
     return {
         "engine": {"dut_cores": [site.dut_core]},
         "left": {"port": "tl", **left},
@@ -82,7 +82,8 @@ def build(version: Literal[4, 6], site: Site, options: RouterOptions) -> dict[st
 def reset(site: Site, reset_s: float) -> list[str]:
     """The command that stops the kernel's forwarding for ``reset_s`` seconds. Routes and neighbours
     stay."""
-    switches = " ".join(f"/proc/sys/net/{path}" for path in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"))
+    paths = ["ipv4/ip_forward", *(["ipv6/conf/all/forwarding"] if has_ipv6() else [])]
+    switches = " ".join(f"/proc/sys/net/{path}" for path in paths)
     script = f"turn() {{ for switch in {switches}; do echo $1 > $switch; done; }}; turn 0; sleep {reset_s:g}; turn 1"
     return site.dut.command(["sh", "-ec", script])
 
@@ -140,6 +141,7 @@ LABS = tuple(
         options=RouterOptions,
         programs={},
         build=build_with(version),
+        needs_ipv6=version == 6,
     )
     for version in (4, 6)
 )

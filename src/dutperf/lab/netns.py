@@ -23,6 +23,7 @@ DUT_PORTS = ("dl", "dr")
 """The DUT's ends of the cables."""
 CABLES = tuple(zip(TESTER_PORTS, DUT_PORTS, strict=True))
 """Both ends of each cable."""
+_IPV6_SETTINGS = Path("/proc/sys/net/ipv6")
 NEIGHBOUR_LIFE_S = 3600
 """Lifetime of the DUT's neighbour entries without traffic."""
 
@@ -43,6 +44,12 @@ def run(argv: Sequence[str], stdin: str = "") -> str:
         complaint = (done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"]
         raise LabError(f"{' '.join(argv[:6])} failed: {complaint[0]}")
     return done.stdout
+
+
+def has_ipv6() -> bool:
+    """Whether the kernel has IPv6: one that was booted with ``ipv6.disable=1`` takes neither its settings nor
+    its addresses, in no namespace."""
+    return _IPV6_SETTINGS.exists()
 
 
 def standalone(program: ModuleType, *argv: str) -> list[str]:
@@ -95,8 +102,16 @@ class Namespace:
         run(self.command(["sh", "-e"]), script)
 
     def sysctl(self, values: Mapping[str, object]) -> None:
-        """Set sysctls below ``net``, named by path: ``ipv4/ip_forward``."""
-        self.write({f"/proc/sys/net/{path}": value for path, value in values.items()})
+        """Set sysctls below ``net``, named by path: ``ipv4/ip_forward``. Those of IPv6 are left out where there
+        is none."""
+        there = has_ipv6()
+        self.write(
+            {
+                f"/proc/sys/net/{path}": value
+                for path, value in values.items()
+                if there or not path.startswith(f"{_IPV6_SETTINGS.name}/")
+            }
+        )
 
 
 def _own_ancestry() -> set[int]:

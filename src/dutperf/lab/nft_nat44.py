@@ -18,7 +18,7 @@ from dutperf.lab import conntrack, kernel_router
 from dutperf.lab.addresses import LEFT, POOL_SIZE, RIGHT, outside_pool, routed_sides
 from dutperf.lab.definition import Cores, Lab, ResetOptions
 from dutperf.lab.errors import LabError
-from dutperf.lab.netns import DUT_PORTS, Namespace, standalone
+from dutperf.lab.netns import DUT_PORTS, Namespace, has_ipv6, standalone
 from dutperf.lab.site import Site
 
 
@@ -83,10 +83,10 @@ def build(site: Site, options: NatOptions) -> dict[str, Any]:
     maximum = table_size(site.record.lab, options.table)
     site.add_router(options.mtu, cores)
     for side, port in ((LEFT, "dl"), (RIGHT, "dr")):
-        site.dut.ip(*side.ip4(port), *side.ip6(port))
+        site.dut.ip(*side.ip4(port), *(side.ip6(port) if has_ipv6() else ()))
     start_nat(site.dut, options)
     release = platform.release()
-    left, right = routed_sides(4)
+    left, right = routed_sides(4, ipv6=has_ipv6())
     return {
         "engine": {"dut_cores": list(cores)},
         "left": {"port": "tl", **left},

@@ -57,4 +57,5 @@ LAB = Lab(
     options=ConntrackOptions,
     programs={"tayga": "tayga"},
     build=build,
+    needs_ipv6=True,
 )

@@ -142,4 +142,5 @@ LAB = Lab(
     options=ResetOptions,
     programs={"tayga": "tayga"},
     build=build,
+    needs_ipv6=True,
 )

@@ -7,6 +7,7 @@ import gzip
 import json
 import resource
 import shutil
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -69,6 +70,7 @@ def machine(tmp_path: Path) -> MakeMachine:
         given = {
             "root": tmp_path,
             "run": interfaces,
+            "user": 0,
             "release": "6.1.0",
             "memlock_bytes": resource.RLIM_INFINITY,
             "pause": lambda: None,
@@ -349,3 +351,76 @@ def test_this_machine_can_be_examined() -> None:
     topics = [one.topic for one in examine(Machine(pause=lambda: None))]
     assert topics.count("cores") == 1
     assert len(topics) >= len(doctor._CHECKS)
+
+
+def test_of_a_cpuset_only_its_cores_count(machine: MakeMachine) -> None:
+    one = machine({"proc/self/status": f"{ALL_CAPABILITIES}Cpus_allowed_list:\t3\n"})
+    assert finding(one, "cores").state == "missing"
+    assert "one core; of 8 this process may use 3 (cpuset)" in finding(one, "cores").text
+    some = machine({"proc/self/status": f"{ALL_CAPABILITIES}Cpus_allowed_list:\t1-2,5,7\n"})
+    assert "4 cores; of 8 this process may use 1-2,5,7 (cpuset)" in finding(some, "cores").text
+
+
+QUOTAS: list[tuple[str, dict[str, str], str | None]] = [
+    (
+        "version 2",
+        {"proc/self/cgroup": "0::/user.slice/x.scope\n", "sys/fs/cgroup/user.slice/cpu.max": "150000 100000"},
+        "1.5",
+    ),
+    ("version 2, in a container", {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "50000 100000"}, "0.5"),
+    ("no limit", {"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/cpu.max": "max 100000"}, None),
+    (
+        "version 1",
+        {
+            "proc/self/cgroup": "4:memory:/a\n3:cpu,cpuacct:/a/b\n0::/\n",
+            "sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us": "200000",
+            "sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us": "100000",
+            "sys/fs/cgroup/cpu,cpuacct/a/b/cpu.cfs_quota_us": "-1",
+            "sys/fs/cgroup/cpu,cpuacct/a/b/cpu.cfs_period_us": "100000",
+        },
+        "2",
+    ),
+    ("another group", {"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/b/cpu.max": "1 100000"}, None),
+]
+
+
+@pytest.mark.parametrize(("files", "limit"), [row[1:] for row in QUOTAS], ids=[row[0] for row in QUOTAS])
+def test_a_cpu_quota(files: dict[str, str], limit: str | None, machine: MakeMachine) -> None:
+    found = finding(machine(files), "CPU quota")
+    assert (found.state, found.text.partition(" ")[0]) == (("ok", "none") if limit is None else ("missing", limit))
+
+
+def capabilities_of(names: Sequence[str], *, effective: bool = True) -> bytes:
+    """As the kernel keeps them with a file (capability.h, revision 2)."""
+    bits = sum(1 << doctor.CAPABILITIES[name] for name in names)
+    return struct.pack("<5I", 0x0200_0000 | effective, bits & 0xFFFF_FFFF, 0, bits >> 32, 0)
+
+
+def test_the_engine_may_have_capabilities_of_its_file(machine: MakeMachine) -> None:
+    """They count, and not those of this process; root has its own."""
+    user = {"proc/self/status": "CapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\nCapAmb:\t0000000000000000\n"}
+    asked: list[str] = []
+
+    def of(attribute: bytes) -> Callable[[str], bytes]:
+        return lambda program: asked.append(program) or attribute  # type: ignore[func-returns-value]
+
+    whole = capabilities_of(list(doctor.CAPABILITIES))
+    found = finding(machine(user, user=1000, file_capabilities=of(whole)), "privileges")
+    assert (found.state, asked) == ("note", ["/opt/dutperf-engine"])
+    assert "labs need root" in found.text
+    few = finding(machine(user, user=1000, file_capabilities=of(capabilities_of(["CAP_NET_RAW"]))), "privileges")
+    assert few.text == "the engine is without CAP_NET_ADMIN, CAP_IPC_LOCK, CAP_SYS_ADMIN"
+    idle = capabilities_of(list(doctor.CAPABILITIES), effective=False)
+    assert finding(machine(user, user=1000, file_capabilities=of(idle)), "privileges").state == "missing"
+    bounded = {"proc/self/status": "CapEff:\t0\nCapBnd:\t0000000000003000\n"}
+    held = finding(machine(bounded, user=1000, file_capabilities=of(whole)), "privileges")
+    assert held.text == "the engine is without CAP_IPC_LOCK, CAP_SYS_ADMIN"
+
+    def none(_program: str) -> bytes:
+        raise OSError("no such attribute")
+
+    assert finding(machine(user, user=1000, file_capabilities=none), "privileges").state == "missing"
+    assert (
+        finding(machine(user, user=1000, file_capabilities=of(whole), memlock_bytes=65536), "locked memory").state
+        == "ok"
+    )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,28 @@ def test_who_took_how_much_of_the_testers_core(tmp_path: Path) -> None:
         " 3 % stolen by the hypervisor, 2 % kdamond.0, 0.4 % dutperf itself, 0.2 % (a) b"
     )
     assert neighbours.sentence(before, neighbours.Load(before.at_s + 1, before.cores, before.threads)) == ""
+
+
+@pytest.mark.parametrize(
+    ("group", "stat", "line"),
+    [
+        ("0::/a", "sys/fs/cgroup/a/cpu.stat", "throttled_usec {}000"),
+        ("1:cpu:/", "sys/fs/cgroup/cpu/cpu.stat", "throttled_time {}000000"),
+    ],
+)
+def test_what_a_cpu_quota_stopped_is_no_load_of_others(group: str, stat: str, line: str, tmp_path: Path) -> None:
+    before, after = two_readings(tmp_path / "proc")
+    (tmp_path / "proc" / "self").mkdir()
+    (tmp_path / "proc" / "self" / "cgroup").write_text(f"{group}\n")
+    (tmp_path / stat).parent.mkdir(parents=True)
+    loads = []
+    for stopped_ms, load in ((100, before), (350, before)):
+        (tmp_path / stat).write_text(f"nr_throttled 7\n{line.format(stopped_ms)}\n")
+        loads.append(replace(load, stopped_s=neighbours.reading((1,), tmp_path / "proc").stopped_s))
+    told = "the CPU quota of this control group stopped it for 0.25 s"
+    assert neighbours.sentence(*loads) == told
+    both = neighbours.sentence(loads[0], replace(after, stopped_s=loads[1].stopped_s), ("dutperf-engine",))
+    assert both.startswith(f"{told}; load of others on the tester's cores")
 
 
 def test_this_machine_can_be_read() -> None:

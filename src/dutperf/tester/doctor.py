@@ -9,9 +9,11 @@ make a tester blame the DUT for its own faults.
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import shutil
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -19,14 +21,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dutperf.lab.definition import PROGRAMS
-from dutperf.machine import access, memory, pci, processor
+from dutperf.machine import access, cpu_quota, memory, pci, processor
 from dutperf.machine.access import MachineError
 from dutperf.machine.binding import load
 from dutperf.machine.pci import DRIVERS, HANDING_OVER, SHARED, VFIO, Function
 from dutperf.machine.ports import inventory
 from dutperf.machine.programs import INSTALL
 from dutperf.machine.steps import Step
-from dutperf.tester import TesterError
+from dutperf.tester import TesterError, cpu_sets
 from dutperf.tester.engine import BUILT_IN, EngineCommand, engine_version
 
 State = Literal["ok", "note", "missing"]
@@ -40,6 +42,8 @@ KERNEL_FEATURES = {
     "XDP_SOCKETS": "AF_XDP sockets (ports af_xdp:IF)",
     "NF_TABLES_NETDEV": "nftables at ingress (labs)",
 }
+_EFFECTIVE = 1
+"""In the first word of a file's capabilities (capability.h)."""
 PORT_DRIVERS = ("af_packet", "af_xdp", "ring", "null")
 """Drivers behind the port specs that need no PCI device."""
 STEAL_LIMIT_PERCENT = 0.5
@@ -68,6 +72,7 @@ class Machine(access.Machine):
     find_program: Callable[[str], str | None] = shutil.which
     find_engine: Callable[[], str] = lambda: EngineCommand.find().program
     engine_version: Callable[[str], str] = engine_version
+    file_capabilities: Callable[[str], bytes] = lambda program: os.getxattr(program, "security.capability")
 
     def cpu_field(self, name: str) -> str:
         """A field of the first core in /proc/cpuinfo; empty where there is none."""
@@ -77,10 +82,30 @@ class Machine(access.Machine):
         """Number of online cores."""
         return len(re.findall(r"^processor\s*:", self.read("proc/cpuinfo") or "", re.MULTILINE))
 
-    def capabilities(self) -> int:
-        """The effective capabilities of this process, as a bit set."""
-        match = re.search(r"^CapEff:\s*(\w+)$", self.read("proc/self/status") or "", re.MULTILINE)
-        return int(match[1], 16) if match else 0
+    def usable_cores(self) -> frozenset[int]:
+        """Those that this process, the engine and labs may use (cpusets, taskset)."""
+        allowed = self._status("Cpus_allowed_list")
+        return frozenset(range(self.cores())) if allowed is None else cpu_sets.from_list(allowed)
+
+    def engine_capabilities(self) -> int:
+        """The capabilities that the engine has when this process starts it, as a bit set: those of root, or
+        those of its file (capabilities(7))."""
+        if self.user == 0:
+            return int(self._status("CapEff") or "0", 16)
+        with suppress(TesterError, OSError, struct.error):
+            attribute = self.file_capabilities(self.find_engine())
+            magic, low, _, high, _ = struct.unpack_from("<5I", attribute.ljust(20, b"\0"))
+            in_file = (low | high << 32) if magic & _EFFECTIVE else 0
+            return in_file & int(self._status("CapBnd") or "ffffffffffffffff", 16) | self._ambient()
+        return self._ambient()
+
+    def _ambient(self) -> int:
+        """Capabilities that every program inherits."""
+        return int(self._status("CapAmb") or "0", 16)
+
+    def _status(self, name: str) -> str | None:
+        match = re.search(rf"^{name}:\s*(\S+)$", self.read("proc/self/status") or "", re.MULTILINE)
+        return None if match is None else match[1]
 
 
 def examine(machine: Machine | None = None) -> list[Finding]:
@@ -108,28 +133,47 @@ def _described(steps: Iterator[Step]) -> str | None:
 
 def cores(machine: Machine) -> Iterator[Finding]:
     """Model and number of cores: each role of the hot loops needs one, a lab's DUT another."""
-    count, model = machine.cores(), processor.cpu_model(machine.read("proc/cpuinfo") or "") or "unknown CPU"
+    usable, whole = machine.usable_cores(), machine.cores()
+    model = processor.cpu_model(machine.read("proc/cpuinfo") or "") or "unknown CPU"
+    count = len(usable)
+    some = f"; of {whole} this process may use {cpu_sets.as_list(usable)} (cpuset)" if count < whole else ""
     if count < 2:
         yield Finding(
             "cores",
             "missing",
-            f"{model}, one core",
-            "give the machine a second core: on one, the tester and a lab's DUT disturb each other",
+            f"{model}, one core{some}",
+            f"give {'this process' if some else 'the machine'} a second core: on one, the tester and a lab's DUT"
+            " disturb each other",
         )
     else:
         sharing = "; sending and receiving share cores" if count < 5 else ""
-        yield Finding("cores", "note" if sharing else "ok", f"{model}, {count} cores{sharing}")
+        yield Finding("cores", "note" if sharing else "ok", f"{model}, {count} cores{some}{sharing}")
+
+
+def quota(machine: Machine) -> Iterator[Finding]:
+    """Quotas of control groups stop the hot loops and the DUT, however idle the machine is."""
+    limit = cpu_quota.quota_cores(machine)
+    if limit is None:
+        yield Finding("CPU quota", "ok", "none")
+    else:
+        yield Finding(
+            "CPU quota",
+            "missing",
+            f"{limit:g} cores' time: the kernel stops the tester and a lab's DUT whenever it is used up",
+            "start dutperf without a quota (CPUQuota= of systemd, --cpus of a container, limits.cpu of Kubernetes)",
+        )
 
 
 def isolated_cores(machine: Machine) -> Iterator[Finding]:
     """Cores that the kernel keeps free of other work."""
-    isolated, count = machine.read("sys/devices/system/cpu/isolated"), machine.cores()
+    isolated, count = machine.read("sys/devices/system/cpu/isolated"), len(machine.usable_cores())
     if isolated:
         yield Finding("isolated cores", "ok", isolated)
     elif count <= 2:
         yield Finding("isolated cores", "note", "none; with two cores there is none to spare")
     else:
-        advice = f"add isolcpus=1-{count - 1} nohz_full=1-{count - 1} to the kernel command line"
+        spared = cpu_sets.as_list(sorted(machine.usable_cores())[1:])
+        advice = f"add isolcpus={spared} nohz_full={spared} to the kernel command line"
         yield Finding("isolated cores", "missing", "none: other programs may interrupt the hot loops", advice)
 
 
@@ -293,23 +337,30 @@ def programs(machine: Machine) -> Iterator[Finding]:
 
 
 def privileges(machine: Machine) -> Iterator[Finding]:
-    """Capabilities of this process."""
-    held = machine.capabilities()
+    """Capabilities of the engine; labs need root in any case."""
+    held = machine.engine_capabilities()
     missing = [name for name, bit in CAPABILITIES.items() if not held >> bit & 1]
     if missing:
         yield Finding(
             "privileges",
             "missing",
-            f"without {', '.join(missing)}",
+            f"the engine is without {', '.join(missing)}",
             "run as root (sudo), in a container with these capabilities added",
         )
     else:
-        yield Finding("privileges", "ok", ", ".join(CAPABILITIES))
+        yield Finding(
+            "privileges",
+            "ok" if machine.user == 0 else "note",
+            ", ".join(CAPABILITIES) + ("" if machine.user == 0 else ", of the engine's file; labs need root (sudo)"),
+        )
 
 
 def locked_memory(machine: Machine) -> Iterator[Finding]:
     """Packet sockets and DPDK lock memory; CAP_IPC_LOCK lifts the limit."""
-    if machine.memlock_bytes == resource.RLIM_INFINITY or machine.capabilities() >> CAPABILITIES["CAP_IPC_LOCK"] & 1:
+    if (
+        machine.memlock_bytes == resource.RLIM_INFINITY
+        or machine.engine_capabilities() >> CAPABILITIES["CAP_IPC_LOCK"] & 1
+    ):
         yield Finding("locked memory", "ok", "unlimited")
     else:
         yield Finding(
@@ -385,6 +436,7 @@ def _stolen_percent(times: list[int]) -> float:
 
 _CHECKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
     cores,
+    quota,
     isolated_cores,
     numa,
     governor,

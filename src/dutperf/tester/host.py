@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import __version__
+from dutperf.machine import cpu_quota
+from dutperf.machine.access import Machine
 from dutperf.machine.processor import cpu_model
 
 TUNING = (
@@ -47,6 +49,7 @@ def environment(root: Path = Path("/")) -> dict[str, Any]:
         "cpu": cpu_model(_text(root / "proc/cpuinfo")) or platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "usable_cores": sorted(os.sched_getaffinity(0)),
+        "cpu_quota": cpu_quota.quota_cores(Machine(root=root)),
         "memory_kb": int(_find(root / "proc/meminfo", r"^MemTotal:\s*(\d+) kB$") or 0) or None,
         "kernel": platform.release(),
         "kernel_options": _tuning(root / "proc/cmdline"),

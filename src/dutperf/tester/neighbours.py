@@ -15,6 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from dutperf.machine import cpu_quota
+from dutperf.machine.access import Machine
+
 PROC = Path("/proc")
 _USER, _NICE, _SYSTEM, _IRQ, _SOFTIRQ, _STEAL = 0, 1, 2, 5, 6, 7
 """Fields of /proc/stat's lines (proc(5)), in ticks."""
@@ -44,6 +47,8 @@ class Load:
     at_s: float
     cores: Mapping[int, tuple[int, ...]]
     threads: Mapping[int, Thread]
+    stopped_s: float = 0.0
+    """For how long CPU quotas have stopped this process's control groups so far."""
 
 
 def reading(cores: Sequence[int], proc: Path = PROC) -> Load:
@@ -52,7 +57,7 @@ def reading(cores: Sequence[int], proc: Path = PROC) -> Load:
         line.split()[0]: line.split()[1:] for line in (proc / "stat").read_text().splitlines() if line.startswith("cpu")
     }
     counters = {core: tuple(map(int, lines[f"cpu{core}"])) for core in cores if f"cpu{core}" in lines}
-    return Load(time.monotonic(), counters, dict(_threads(proc)))
+    return Load(time.monotonic(), counters, dict(_threads(proc)), cpu_quota.stopped_s(Machine(root=proc.parent)))
 
 
 def shares(before: Load, after: Load, ours: Sequence[str] = ()) -> dict[int, dict[str, float]]:
@@ -80,14 +85,17 @@ def shares(before: Load, after: Load, ours: Sequence[str] = ()) -> dict[int, dic
 
 def sentence(before: Load, after: Load, ours: Sequence[str] = ()) -> str:
     """``load of others on the tester's cores during the trial: core 1: 3.1 % stolen by the
-    hypervisor, 2 % kdamond``; empty where there was little."""
+    hypervisor, 2 % kdamond``, and what a CPU quota did; empty where there was little."""
+    stopped_s = after.stopped_s - before.stopped_s
+    by_quota = [f"the CPU quota of this control group stopped it for {stopped_s:.2g} s"] if stopped_s > 0 else []
     texts = []
     for core, took in shares(before, after, ours).items():
         named = [
             f"{share * 100:.2g} % {name}" for name, share in list(took.items())[:MOST_NAMED] if share >= LEAST_SHARE
         ]
         texts += [f"core {core}: {', '.join(named)}"] if named else []
-    return f"load of others on the tester's cores during the trial: {'; '.join(texts)}" if texts else ""
+    load = [f"load of others on the tester's cores during the trial: {'; '.join(texts)}"] if texts else []
+    return "; ".join((*by_quota, *load))
 
 
 def wait_until_quiet(cores: Sequence[int], limit_s: float, ours: Sequence[str] = ()) -> float:

@@ -16,7 +16,7 @@ BESIDE := tests/unit $(addprefix tests/engine/test_,frames.py queues.py referenc
 .NOTPARALLEL:
 
 help:
-	@echo "make demo          install what is missing, build, and measure TAYGA, a NAT64 gateway, into $(DEMO)/"
+	@echo "make demo          install what is missing, build, and measure TAYGA, a NAT64 gateway, into $(DEMO)/; then build the reference DUT"
 	@echo "make build         build the engine"
 	@echo "make setup         install the packages to build and run"
 	@echo "make test          all tests except the long ones below (as root: they create network namespaces)"
@@ -62,6 +62,7 @@ demo:
 	rm -rf $(DEMO)
 	$(VENV)/dutperf throughput --lab tayga-siit --frame-size 84 --initial-rate 10k --resolution 5% \
 		--duration 0.5 --drain 0.2 --repetitions 3 --out $(DEMO)
+	@scripts/build programs
 
 example: build
 	rm -rf results/gaming-rfc2544

@@ -8,23 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from dutperf.frames.headers import ETHERTYPES, ICMP, ICMPV6, PROTOCOLS, TUNNEL_PORTS
+
 ETHERNET_SIZE, _VLAN_SIZE, _MPLS_SIZE, _VXLAN_SIZE, _UDP_SIZE, _TCP_SIZE, _ICMP_SIZE = 14, 4, 4, 8, 8, 20, 8
 _VLAN = (0x8100, 0x88A8, 0x9100)
-_BY_TYPE = {0x0800: "ipv4", 0x86DD: "ipv6", 0x8847: "mpls", 0x8848: "mpls", 0x6558: "ethernet"}
-_BY_PROTOCOL = {
-    1: "icmp",
-    4: "ipv4",
-    6: "tcp",
-    17: "udp",
-    41: "ipv6",
-    47: "gre",
-    58: "icmpv6",
-    137: "mpls",
-    143: "ethernet",
-}
-_BY_PORT = {4789: "vxlan", 2152: "gtpu", 6635: "mpls", 4754: "gre"}
-_EXTENSIONS = {0: "hop by hop", 43: "routing", 44: "fragment", 60: "destination options"}
-_FRAGMENT = 44
+_MPLS_MULTICAST = 0x8848
+_EXTENSIONS = {PROTOCOLS[name] for name in ("hop_by_hop", "routing", "fragment", "dest_options")}
+_FRAGMENT = PROTOCOLS["fragment"]
+_BY_TYPE = {number: name for name, number in ETHERTYPES.items()} | {_MPLS_MULTICAST: "mpls"}
+_BY_PROTOCOL = {number: name for name, number in PROTOCOLS.items()} | {ICMP: "icmp", ICMPV6: "icmpv6"}
+_BY_PORT = {number: name for name, number in TUNNEL_PORTS.items()}
 _ECHO = {"icmp": (0, 8), "icmpv6": (128, 129)}
 _MOST_HEADERS = 32
 
@@ -54,11 +47,12 @@ class Walk:
     def __post_init__(self) -> None:
         self.end = self._inner_end = len(self.data)
         self._within_ip = False
-        following: str | None = "ethernet"
+        following: str | None = "eth"
         for _ in range(_MOST_HEADERS):
-            if following is None or self.no_tag is not None:
+            reader = _READERS.get(following or "")
+            if reader is None or self.no_tag is not None:
                 break
-            step = _READERS[following](self)
+            step = reader(self)
             if step is None or self.at + step.size > self._inner_end:
                 self.at = self._inner_end  # the rest is no whole header
                 break
@@ -80,8 +74,8 @@ class Walk:
             type_ = self._number(size - 2, 2)
         if self.at == 0:
             self.network_at = size
-            self.version = 4 if type_ == 0x0800 and self._has(size + 20) else None
-            self.version = 6 if type_ == 0x86DD and self._has(size + 40) else self.version
+            self.version = 4 if type_ == ETHERTYPES["ipv4"] and self._has(size + 20) else None
+            self.version = 6 if type_ == ETHERTYPES["ipv6"] and self._has(size + 40) else self.version
         return Step(size, _BY_TYPE.get(type_))
 
     def _mpls(self) -> Step | None:
@@ -152,7 +146,7 @@ class Walk:
 
 _IN_FRAGMENT = "the frame is a fragment: its tag could not be found"
 _READERS: dict[str, Callable[[Walk], Step | None]] = {
-    "ethernet": Walk._ethernet,
+    "eth": Walk._ethernet,
     "mpls": Walk._mpls,
     "ip": Walk._by_version,
     "ipv4": Walk._ipv4,
@@ -162,6 +156,6 @@ _READERS: dict[str, Callable[[Walk], Step | None]] = {
     "icmp": lambda walk: walk._icmp("icmp"),
     "icmpv6": lambda walk: walk._icmp("icmpv6"),
     "gre": Walk._gre,
-    "vxlan": lambda _walk: Step(_VXLAN_SIZE, "ethernet"),
+    "vxlan": lambda _walk: Step(_VXLAN_SIZE, "eth"),
     "gtpu": Walk._gtpu,
 }

@@ -96,7 +96,9 @@ std::uint16_t take_card(const PortOptions& options) {
     const std::string& address = options.spec.argument;
     std::uint16_t id = 0;
     if (rte_eth_dev_get_port_by_name(address.c_str(), &id) == 0) return id;
-    if (const auto obstacle = obstacle_of_pci_device(address)) unavailable(options, *obstacle);
+    const auto obstacle = obstacle_of_pci_device(address);
+    if (obstacle && !has_pci_device(address)) away(options, *obstacle);
+    if (obstacle) unavailable(options, *obstacle);
     const int error = rte_eal_hotplug_add("pci", address.c_str(), options.spec.devargs.c_str());
     if (error == 0 && rte_eth_dev_get_port_by_name(address.c_str(), &id) == 0) return id;
     if (rte_eal_has_hugepages() == 0 && !has_iommu_group(address)) {

@@ -87,9 +87,13 @@ std::optional<int> number_in(const fs::path& file) {
 
 }  // namespace
 
+bool has_pci_device(const std::string& address, const KernelFiles& files) {
+    return fs::exists(fs::path(files.sys) / "bus/pci/devices" / address);
+}
+
 std::optional<std::string> obstacle_of_pci_device(const std::string& address, const KernelFiles& files) {
     const fs::path device = fs::path(files.sys) / "bus/pci/devices" / address;
-    if (!fs::exists(device))
+    if (!has_pci_device(address, files))
         return "there is no PCI device " + address + " on this machine: dutperf ports lists those that there are";
     if (!first_line(device / "class").starts_with("0x02"))
         return "the PCI device " + address + " is not a network card";

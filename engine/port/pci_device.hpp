@@ -15,6 +15,9 @@ struct KernelFiles {
 // Why the PCI device `address` (0000:01:00.0) cannot be used, and what to do about it; nothing if no obstacle is known.
 std::optional<std::string> obstacle_of_pci_device(const std::string& address, const KernelFiles& files = {});
 
+// Whether there is one at this address.
+bool has_pci_device(const std::string& address, const KernelFiles& files = {});
+
 // Whether the card is behind an IOMMU. Without one it needs physical addresses, which are stable only in huge pages.
 bool has_iommu_group(const std::string& address, const KernelFiles& files = {});
 

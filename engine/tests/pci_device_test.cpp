@@ -49,7 +49,10 @@ protected:
     fs::path root_;
 };
 
-TEST_F(Machine, WithoutTheCard) { expect("there is no PCI device 0000:3b:00.0"); }
+TEST_F(Machine, WithoutTheCard) {
+    expect("there is no PCI device 0000:3b:00.0");
+    EXPECT_FALSE(has_pci_device(kCard, files()));
+}
 
 TEST_F(Machine, WhoseDeviceIsNotANetworkCard) {
     has_card("nvme", "", "0x010802");

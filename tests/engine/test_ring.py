@@ -173,7 +173,7 @@ def test_null_port_loses_everything_and_says_so(open_engine: OpenEngine) -> None
     [
         ("af_packet:nosuch0", "port_away", "nosuch0"),
         ("af_xdp:nosuch0", "port_away", "nosuch0"),
-        ("0000:ff:1f.7", "port_unavailable", "0000:ff:1f.7"),
+        ("0000:ff:1f.7", "port_away", "0000:ff:1f.7"),
         ("vdev:net_nosuch0", "port_unavailable", "net_nosuch0"),
         ("nosuch0", "port_away", "nosuch0"),
         ("not:a:port", "bad_request", "not:a:port"),

@@ -111,6 +111,19 @@ def test_a_defect_has_a_status_of_its_own_and_says_where_its_traceback_is(
     assert kept.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_reader_that_has_gone_says_nothing_about_the_dut(stream: str, more: tuple[str, ...], tmp_path: Path) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    search = ["--rates", "1000", "--duration", "0.01", "--drain", "0", "--repetitions", "1", "--frame-size", "84"]
+    argv = ["frame-loss", "--config", str(write(tmp_path, "Engine")), *search, "--out", str(tmp_path / "out"), *more]
+    streams: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: writes}
+    done = subprocess.run([sys.executable, "-m", "dutperf", *argv], **streams, check=False, timeout=60)
+    os.close(writes)
+    assert done.returncode == READER_GONE
+
+
 WITHOUT_HOME = """
 import os, pwd, sys
 os.environ = {"PATH": os.environ["PATH"]}

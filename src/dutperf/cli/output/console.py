@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -93,9 +95,18 @@ _WHERE_ANY: tuple[Row, ...] = (
 )
 
 
+class Output(Console):
+    """Rich's console ends the program with status 1 when its reader is gone, which would say that the DUT forwards
+    nothing."""
+
+    def on_broken_pipe(self) -> None:
+        """See Rich."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def output() -> Console:
     """The present standard output."""
-    return Console()
+    return Output()
 
 
 def trial(report: dict[str, Any], result: TrialResult) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from dutperf.cli.output.console import Output
 from dutperf.cli.output.news import News
 from dutperf.model import DirectionCounts, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
@@ -32,7 +33,7 @@ def duration(seconds: float) -> str:
 @contextmanager
 def observer() -> Iterator[Observer]:
     """Shows a procedure's progress until the block is left."""
-    console = Console(stderr=True)
+    console = Output(stderr=True)
     if not console.is_terminal:
         yield PlainObserver(console)
         return
@@ -43,7 +44,7 @@ def observer() -> Iterator[Observer]:
 @contextmanager
 def trial_progress(trial: Trial) -> Iterator[ProgressCallback]:
     """Shows one trial's progress on a terminal."""
-    console = Console(stderr=True)
+    console = Output(stderr=True)
     if not console.is_terminal:
         yield lambda _progress: None
         return

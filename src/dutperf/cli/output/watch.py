@@ -17,6 +17,7 @@ from rich.live import Live
 from dutperf.cli import options
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import live, log, webhook
+from dutperf.cli.output.console import Output
 from dutperf.run import lease, progress
 from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement, Watch
@@ -125,7 +126,7 @@ def _metrics(held: ExitStack, measurements: Sequence[Measurement], directory: Pa
 
 @contextmanager
 def _shown(measurements: Sequence[Measurement], log_format: log.Format) -> Iterator[Watch]:
-    console = Console(stderr=True)
+    console = Output(stderr=True)
     if log_format == "json":
         yield lambda one, number: _logged(one, number, len(measurements))
     elif not console.is_terminal:

@@ -44,7 +44,7 @@ def test_a_command_of_the_dut_that_fails_is_named(failing: str, status: int, run
     assert (tmp_path / "log").read_text().split() == run
 
 
-LAB_RUNS = [("Engine", [], 0), ("NoAnswer", [], 2), ("Killed", [], 4), ("Engine", ["--foreground", "10:9"], 2)]
+LAB_RUNS = [("Engine", [], 0), ("NoAnswer", [], 75), ("Killed", [], 4), ("Engine", ["--foreground", "10:9"], 2)]
 
 
 @pytest.mark.parametrize(("behaviour", "arguments", "status"), LAB_RUNS)

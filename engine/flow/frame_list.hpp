@@ -40,7 +40,7 @@ public:
     };
 
     // Writes a tag with a number and, behind it, what keeps the sum over both (RFC 1624).
-    static void write_balanced_tag(std::uint8_t* tag, std::uint16_t trial, PathMark path, std::uint64_t sequence,
+    static void write_balanced_tag(std::uint8_t* tag, TrialMark trial, PathMark path, std::uint64_t sequence,
                                    std::uint16_t balance) {
         write_tag(tag, trial, path.stream, path.pair);
         store(tag + tag::kHighAt, tag_high(sequence, std::uint64_t{0}));

@@ -14,11 +14,27 @@ from pydantic import ValidationError
 
 from dutperf import journal
 from dutperf.journal import ResumedJournal
-from dutperf.model import Cause, Direction, Load, Phase, Question, Trial, TrialResult, Verdict, to_json
+from dutperf.model import (
+    LOSS_BINS,
+    Cause,
+    Delays,
+    Direction,
+    LateBursts,
+    Load,
+    Losses,
+    Phase,
+    Quantiles,
+    Question,
+    Trial,
+    TrialResult,
+    Verdict,
+    members_of,
+    to_json,
+)
 from dutperf.run.campaign import Plan
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import Rate, SingleTrial
-from dutperf.tester import ProgressCallback, phases
+from dutperf.tester import ProgressCallback, phases, validity
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import Log, measure, plan, resume, stream, trial
 
@@ -181,3 +197,68 @@ def test_what_the_dut_counts_before_the_measuring_phase_is_not_its_loss(tmp_path
 
     measure(tester, replace(warm(), dut_losses=count), tmp_path, log=Log())
     assert readings[:4] == [1, 2, 3, 4]
+
+
+# --- a phase that tolerates loss, by what followed it ------------------------------------------------------
+
+
+class Counted(SimulatedTester):
+    """Of a DUT, with these counts of the first direction in the phases of these numbers."""
+
+    def __init__(self, members: dict[int, dict[str, Any]]) -> None:
+        super().__init__()
+        self.members = members
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        result = super().run(trial, on_progress)
+        members = self.members.get(trial.trial, {})
+        assert result.forward is not None
+        by = {Direction.FORWARD: result.forward.model_copy(update=members)}
+        verdict, causes = validity.judge(trial, by)
+        update = {"verdict": verdict, "causes": causes, "doubts": validity.doubts(trial, by)}
+        return result.model_copy(update={**members_of(by), "reverse": None, **update})
+
+
+def late_burst(frames: int, late_ms: float) -> dict[str, Any]:
+    bins = tuple(frames if part == 100 else 0 for part in range(LOSS_BINS))
+    return {
+        "lateness_us": Quantiles(p50=1, p99=1, p999=1, max=1000 * late_ms),
+        "late_bursts": LateBursts(frames=frames, longest=frames, bins=bins),
+    }
+
+
+def lost(frames: int) -> dict[str, Any]:
+    bins = tuple(frames if part == 100 else 0 for part in range(LOSS_BINS))
+    return {"received": 500 - frames, "losses": Losses(first_s=0.4, last_s=0.4, longest_run=1, bins=bins)}
+
+
+FLOODED = {"misdelivered": {"c": 30}}
+FEW_FLOODED = {"misdelivered": {"c": 1, "d": 1}}
+DELAYS_OF_1_MS = {"delay_us": Delays(p50=1000, p99=1000, p999=1000, max=1000, min=1000)}
+FOLLOWING = [
+    ("a burst, and floods", late_burst(45, 45), FLOODED, {"sender_bursts"}),
+    ("a burst, and a pass", late_burst(45, 45), {}, set()),
+    ("more floods than frames in bursts", late_burst(45, 45), {"misdelivered": {"c": 46}}, set()),
+    ("a burst as in any trial", late_burst(32, 9), FEW_FLOODED, set()),
+    ("a longer one", late_burst(33, 9), FEW_FLOODED, {"sender_bursts"}),
+    ("a loss in a burst, and floods", {**late_burst(5, 9), **lost(5)}, FLOODED, {"sender_bursts"}),
+    ("a loss in a burst, and a loss", {**late_burst(5, 9), **lost(5)}, lost(1), {"sender_bursts"}),
+    ("a loss in a burst, and delays", {**late_burst(5, 9), **lost(5)}, DELAYS_OF_1_MS, {"sender_bursts"}),
+    ("a loss in a burst, and a pass", {**late_burst(5, 9), **lost(5)}, {}, set()),
+    ("a loss after a long stall, and floods", {**late_burst(20, 20), **lost(300)}, FLOODED, {"sender_late"}),
+    ("a loss of the DUT's own, and a loss", lost(5), lost(1), set()),
+    ("a late burst, and a loss", late_burst(45, 45), lost(40), set()),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "codes"), [row[1:] for row in FOLLOWING], ids=[r[0] for r in FOLLOWING])
+def test_a_phase_that_tolerates_loss_is_judged_by_what_follows(
+    before: dict[str, Any], after: dict[str, Any], codes: set[str]
+) -> None:
+    tolerant = phase(0, question=Question(tolerated_loss=1.0))
+    asked = Trial(trial=1, duration_ns=10**9, drain_ns=0, forward=stream(6, 84, 500), preliminary=(tolerant,))
+    result = phases.run(Counted({0: before, 1: after}), asked)
+    assert {cause.code for cause in result.causes} == codes
+    assert all(cause.text.startswith("preliminary phase: ") for cause in result.causes)
+    assert result.verdict is (Verdict.INVALID if codes else Verdict.VALID)
+    assert TrialResult.model_validate(to_json(result)) == result

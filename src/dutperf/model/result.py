@@ -574,6 +574,12 @@ class PhaseResult(Value):
     capture: CaptureWritten | None = None
     connections: ConnectionCounts | None = None
     """None: no stateful test."""
+    doubts: tuple[Cause, ...] = ()
+    """Of a phase that tolerates loss: causes that hold if the trial shows that its loss matters."""
+
+    @model_serializer(mode="wrap")
+    def _without_doubts(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_empty(members(self), "doubts")
 
     def directions(self) -> dict[Direction, DirectionCounts]:
         """The counted paths: forward first, or in the order of the configuration."""
@@ -637,7 +643,7 @@ class TrialResult(PhaseResult):
 
     @model_serializer(mode="wrap")
     def _without_empty(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_empty(members(self), "preliminary")
+        return without_empty(members(self), "preliminary", "doubts")
 
 
 class LimitedBy(StrEnum):

@@ -93,6 +93,6 @@ def to_json(value: Value) -> dict[str, Any]:
     return value.model_dump(mode="json", exclude_none=True)
 
 
-def without_empty(members: dict[str, Any], name: str) -> dict[str, Any]:
-    """``members`` without ``name`` if that is an empty list."""
-    return {key: value for key, value in members.items() if key != name or value}
+def without_empty(members: dict[str, Any], *names: str) -> dict[str, Any]:
+    """``members`` without those of these names that are empty lists."""
+    return {key: value for key, value in members.items() if key not in names or value}

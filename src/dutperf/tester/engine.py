@@ -55,6 +55,7 @@ from dutperf.tester.validity import (
     LATE,
     OF_A_WHOLE_TRIAL,
     UNANSWERED,
+    doubts,
     hopeless,
     judge,
     proven_failed,
@@ -590,6 +591,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated:
         capture=capture,
         connections=connections,
         in_sum=in_sum,
+        doubts=doubts(trial, counts, missed.share or 0.0, missed.waited_s, missed.disturbances),
     )
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the phases of a trial in order: the preliminary phases, then the measuring phase.
 
-Each phase is judged by itself. A trial is valid only if all its phases are valid: after a disturbed
-preliminary phase the DUT is not in the state that is to be measured.
+A trial is valid only if all its phases are valid: after a disturbed preliminary phase the DUT is not in the state
+that is to be measured. A phase is judged by itself; one that tolerates loss is judged once more by what followed it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dutperf.model import (
     Verdict,
 )
 from dutperf.tester import ProgressCallback, Tester, TesterError
+from dutperf.tester.validity import held_against
 
 _WORST_FIRST = (Verdict.ABORTED, Verdict.INVALID, Verdict.VALID)
 
@@ -85,7 +86,19 @@ def run(
     added: dict[str, Any] = {"dut_connections": dut_connections, **_probe(tester, trial, measured)}
     if trial.question.delete_connections and dut is not None:
         added |= _delete(dut, trial, measured, dut_connections)
-    return _with_preliminary(measured.model_copy(update=added), done)
+    result = measured.model_copy(update=added)
+    held = (held_against(phase, one, measured) for phase, one in zip(trial.preliminary_trials(), done, strict=True))
+    return _with_preliminary(result, [_holding(one, causes) for one, causes in zip(done, held, strict=True)])
+
+
+def _holding(phase: TrialResult, causes: tuple[Cause, ...]) -> TrialResult:
+    """The phase with causes that hold because of what followed."""
+    known = {(cause.code, cause.direction) for cause in phase.causes}
+    more = tuple(cause for cause in causes if (cause.code, cause.direction) not in known)
+    if not more:
+        return phase
+    verdict = Verdict.INVALID if phase.verdict is Verdict.VALID else phase.verdict
+    return phase.model_copy(update={"verdict": verdict, "causes": phase.causes + more})
 
 
 def _clear(dut: DutConnections) -> None:
@@ -155,7 +168,7 @@ def _probe(tester: Tester, trial: Trial, measured: TrialResult) -> dict[str, int
         **{str(direction): stream.model_copy(update={"rate_fps": rate_fps, "pattern": None})},
     )
     result = tester.run(probe)
-    if _is_bad(result) or result.connections is None:
+    if _is_bad(result) or result.connections is None or result.doubts:
         return {}
     return {"connections_probed": frames, "connections_gone": result.connections.lost}
 

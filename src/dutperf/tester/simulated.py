@@ -167,6 +167,7 @@ class SimulatedTester:
             **members_of(counts),
             in_sum=None if trial.paths is None else self._in_sum(),
             connections=_connections(trial, counts),
+            doubts=validity.doubts(trial, counts),
         )
 
     def _switch(self) -> SimulatedSwitch:

@@ -18,6 +18,8 @@ from dutperf.model import (
     LateBursts,
     LinkState,
     NeighbourEvidence,
+    PhaseResult,
+    Question,
     SoFar,
     Trial,
     Verdict,
@@ -120,6 +122,52 @@ def judge(
         )
         causes += (Cause(code=DUT_DISTURBED, text=text),)
     return (Verdict.INVALID if causes else Verdict.VALID), causes
+
+
+def doubts(
+    phase: Trial,
+    counts: dict[Direction, DirectionCounts],
+    dut_core_taken: float = 0.0,
+    dut_waited_s: float = 0.0,
+    disturbances: Sequence[Disturbance] = (),
+) -> tuple[Cause, ...]:
+    """Causes against a phase that tolerates any loss, if the trial shows that its loss matters: those that it
+    would have if it tolerated none. The arguments are those of :func:`judge`."""
+    if phase.question.tolerated_loss < 1:
+        return ()
+    strict = phase.model_copy(update={"question": Question()})
+    return judge(strict, counts, dut_core_taken, NO_LINK_DOWN, dut_waited_s, disturbances)[1]
+
+
+def held_against(phase: Trial, result: PhaseResult, measured: PhaseResult) -> tuple[Cause, ...]:
+    """Causes against a preliminary phase that tolerates loss, by what followed it.
+
+    A trial that passes in spite of them is a pass. If it lost or flooded frames, or measured delays, the phase
+    must not have lost frames because of the tester. Of addresses that the DUT should have learned in it, a burst
+    may also cost some of which no frame was lost: as many as were in bursts.
+    """
+    counts = measured.directions().values()
+    flooded = sum(max((one.misdelivered or {}).values(), default=0) for one in counts)
+    follows = flooded or any(one.lost or one.delay_us is not None for one in counts)
+    if phase.question.tolerated_loss < 1 or not follows:
+        return ()
+    return result.doubts + tuple(
+        Cause(code=BURSTS, text=f"{direction}: {text}", direction=direction)
+        for direction, one in result.directions().items()
+        if (text := _bursts_before(phase, one, flooded)) is not None
+    )
+
+
+def _bursts_before(phase: Trial, counts: DirectionCounts, flooded: int) -> str | None:
+    """Whether bursts longer than those in which the tester sends by itself may be why a switch did not learn as
+    many addresses as were ``flooded`` later."""
+    bursts = counts.late_bursts
+    if bursts is None or not flooded or bursts.at_once <= phase.burst or flooded > bursts.frames:
+        return None
+    return (
+        f"{bursts.frames:,} frames left in bursts, the latest {counts.lateness_us.max / 1000:.3f} ms late; they may be"
+        f" why {flooded:,} frames were flooded later"
+    )
 
 
 def _may_be_starvation_loss(

@@ -60,7 +60,7 @@ public:
     // Seconds to take all waiting frames.
     double drain() {
         const Ticks began = now_ticks();
-        while (received() < number_) receiver_.turn();
+        while (received() < number_) receiver_.turn(now_ticks());
         return static_cast<double>(now_ticks() - began) / static_cast<double>(bed_.clock_hz);
     }
 

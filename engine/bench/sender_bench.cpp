@@ -159,7 +159,8 @@ void with_schedule(benchmark::State& state) {
     transmitter.start({.start = now_ticks() - kFrames,
                        .end = ~Ticks{0},
                        .deadline = ~Ticks{0},
-                       .burst_threshold = ~Ticks{0}});  // always late
+                       .burst_threshold = ~Ticks{0},  // always late
+                       .parts = 0});
     Ticks now = now_ticks();
     for (auto _ : state) now = transmitter.turn(now);
     report(state);

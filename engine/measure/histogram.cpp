@@ -19,15 +19,10 @@ std::uint64_t Histogram::middle_of(std::size_t index) {
     return octave < 2 ? index : largest_in(index) - ((std::uint64_t{1} << (octave - 1)) >> 1U);
 }
 
-namespace {
-
-// RFC 2330 11.3: the smallest rank that covers the share.
 std::uint64_t rank_of(double share, std::uint64_t total) {
     return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(total))), 1,
                                      total);
 }
-
-}  // namespace
 
 void Histogram::add(const Histogram& other) {
     min_ = std::min(min_, other.min_);

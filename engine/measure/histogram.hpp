@@ -10,9 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace dutperf {
+
+// The rank of the sample that covers a share of them (RFC 2330 11.3).
+std::uint64_t rank_of(double share, std::uint64_t total);
 
 class Histogram {
 public:
@@ -37,6 +41,14 @@ public:
     [[nodiscard]] std::uint64_t quantile(double share) const;
     // The value of the sample with that rank; the smallest has rank 1.
     [[nodiscard]] std::uint64_t ranked(std::uint64_t rank) const;
+
+    // Visits the values in ascending order, with the number of samples of each.
+    template <class Visit>
+    void for_each(const Visit& visit) const {
+        for (std::size_t i = 0; i < counts_.size(); ++i) {
+            if (counts_[i] != 0) visit(std::clamp(middle_of(i), min_, max_), counts_[i]);
+        }
+    }
 
     // Samples above the previous bucket's `largest` and up to this one's.
     struct Bucket {
@@ -77,6 +89,17 @@ public:
     [[nodiscard]] std::int64_t max() const;
     // See Histogram::quantile().
     [[nodiscard]] std::int64_t quantile(double share) const;
+    // See Histogram::for_each().
+    template <class Visit>
+    void for_each(const Visit& visit) const {
+        std::vector<std::pair<std::int64_t, std::uint64_t>> below;
+        below_.for_each([&](std::uint64_t value, std::uint64_t count) {
+            below.emplace_back(-static_cast<std::int64_t>(value), count);
+        });
+        for (; !below.empty(); below.pop_back()) visit(below.back().first, below.back().second);
+        above_.for_each(
+            [&](std::uint64_t value, std::uint64_t count) { visit(static_cast<std::int64_t>(value), count); });
+    }
 
 private:
     Histogram below_, above_;

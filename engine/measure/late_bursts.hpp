@@ -48,6 +48,8 @@ public:
     [[nodiscard]] std::uint64_t frames() const { return std::accumulate(bins_.begin(), bins_.end(), std::uint64_t{0}); }
     // Over the same parts of the sending time as losses.
     [[nodiscard]] const MissingFrames::Bins& bins() const { return bins_; }
+    // Whether the frames that were recorded last left in a burst.
+    [[nodiscard]] bool in_burst() const { return running_ != 0; }
     // Frames in the longest burst.
     [[nodiscard]] std::uint64_t longest() const { return longest_; }
 

@@ -10,13 +10,22 @@
 #include <vector>
 
 #include "measure/histogram.hpp"
+#include "measure/tester_time.hpp"
 
 namespace dutperf {
 
 class PartDelays {
 public:
     // `ends`: for each part, the first number after it; never decreasing.
-    explicit PartDelays(std::vector<std::uint64_t> ends) : ends_(std::move(ends)), delays_(ends_.size()) {}
+    explicit PartDelays(std::vector<std::uint64_t> ends)
+        : ends_(std::move(ends)), delays_(ends_.size()), tester_(ends_.size()) {}
+
+    // `frames` frames from this number on have up to `ticks` of the tester's time in their delays.
+    void record_tester(std::uint64_t number, std::uint64_t ticks, std::uint64_t frames) {
+        if (number < begin_ || number >= ends_[part_]) [[unlikely]]
+            find(number);
+        tester_[part_].record(ticks, frames);
+    }
 
     // Records the delay of the frame with this number, which is below the last end.
     void record(std::uint64_t number, std::uint64_t delay) {
@@ -26,6 +35,8 @@ public:
     }
 
     [[nodiscard]] const std::vector<Histogram>& delays() const { return delays_; }
+    // The receiver's time in them.
+    [[nodiscard]] const std::vector<TesterTime>& tester() const { return tester_; }
 
 private:
     void find(std::uint64_t number) {
@@ -36,6 +47,7 @@ private:
 
     std::vector<std::uint64_t> ends_;
     std::vector<Histogram> delays_;
+    std::vector<TesterTime> tester_;
     std::size_t part_ = 0;
     std::uint64_t begin_ = 0;  // of the part of the last frame
 };

@@ -42,25 +42,35 @@ void add_media(const DirectionResult& result, json& out) {
     if (result.receive_ring_us) out["receive_ring_us"] = *result.receive_ring_us;
 }
 
-json delays_json(const Histogram& delays, std::uint64_t clock_hz) {
+json quantiles_of(const Histogram& delays, const TesterShare& share, std::uint64_t clock_hz) {
     json out = quantiles_us(delays, clock_hz);
     out["min"] = us(delays.min(), clock_hz);
+    out["frames"] = delays.total();
+    out["by_tester"] = {{"p50", us(share.p50, clock_hz)},
+                        {"p99", us(share.p99, clock_hz)},
+                        {"p999", us(share.p999, clock_hz)},
+                        {"max", us(share.max, clock_hz)}};
+    return out;
+}
+
+json delays_json(const Histogram& delays, const TesterShare& share, std::uint64_t clock_hz) {
+    json out = quantiles_of(delays, share, clock_hz);
     out["buckets"] = buckets_us(delays, clock_hz);
     return out;
 }
 
-// Over the delays of all paths together; nothing without stamped frames.
-std::optional<Histogram> delays_in_sum(const TrialResult& result) {
+// Over the delays of all paths together; null without stamped frames.
+json delays_in_sum(const TrialResult& result, std::uint64_t clock_hz) {
     std::optional<Histogram> all;
+    TesterTime sending, receiving;
     for (const auto& counted : result.directions) {
         if (!counted || !counted->delay) continue;
-        if (all) {
-            all->add(*counted->delay);
-        } else {
-            all = counted->delay;
-        }
+        if (!all) all.emplace();
+        all->add(*counted->delay);
+        sending.add(counted->sending_time);
+        receiving.add(counted->receiving_time);
     }
-    return all;
+    return all ? delays_json(*all, TesterTimes(sending, receiving).share_of(*all), clock_hz) : json(nullptr);
 }
 
 json group_delay_us(const GroupDelay& delay, std::uint64_t clock_hz) {
@@ -118,28 +128,40 @@ json line_json(const LineResult& line, std::uint64_t clock_hz) {
 }
 
 // Null for a part without delays.
-json delay_parts_json(const std::vector<Histogram>& parts, std::uint64_t clock_hz) {
+void add_delay_parts(const DirectionResult& result, std::uint64_t clock_hz, json& out) {
+    for (std::size_t i = 0; i < result.delay_parts.size(); ++i) {
+        const Histogram& part = result.delay_parts[i];
+        const TesterShare& share = result.part_shares[i];
+        const bool any = part.total() != 0;
+        out["delay_parts_us"].push_back(
+            any ? json{us(part.quantile(0.5), clock_hz), us(part.quantile(0.99), clock_hz), us(part.max(), clock_hz)}
+                : json(nullptr));
+        out["delay_parts_by_tester_us"].push_back(
+            any ? json{us(share.p50, clock_hz), us(share.p99, clock_hz), us(share.max, clock_hz)} : json(nullptr));
+    }
+}
+
+// Null for a stream without delays.
+json stream_delays_json(const DirectionResult& result, std::uint64_t clock_hz) {
     json out = json::array();
-    for (const Histogram& part : parts) {
-        out.push_back(part.total() == 0 ? json(nullptr)
-                                        : json{us(part.quantile(0.5), clock_hz), us(part.quantile(0.99), clock_hz),
-                                               us(part.max(), clock_hz)});
+    for (std::size_t i = 0; i < result.stream_delays.size(); ++i) {
+        const Histogram& stream = result.stream_delays[i];
+        out.push_back(stream.total() != 0 ? quantiles_of(stream, result.stream_shares[i], clock_hz) : json(nullptr));
     }
     return out;
 }
 
-// Null for a stream without delays.
-json stream_delays_json(const std::vector<Histogram>& streams, std::uint64_t clock_hz) {
-    json out = json::array();
-    for (const Histogram& stream : streams) {
-        json one = nullptr;
-        if (stream.total() != 0) {
-            one = quantiles_us(stream, clock_hz);
-            one["min"] = us(stream.min(), clock_hz);
-        }
-        out.push_back(std::move(one));
-    }
-    return out;
+void add_delay_changes(const DirectionResult& result, std::uint64_t clock_hz, json& out) {
+    if (!result.delay_change || result.delay_change->total() == 0) return;
+    const SignedHistogram& change = *result.delay_change;
+    const TesterChange& share = result.change_share;
+    out["ipdv_us"] = {
+        {"min", us(change.min(), clock_hz)},
+        {"p50", us(change.quantile(0.5), clock_hz)},
+        {"max", us(change.max(), clock_hz)},
+        {"pairs", change.total()},
+        {"by_tester",
+         {{"min", us(share.min, clock_hz)}, {"p50", us(share.p50, clock_hz)}, {"max", us(share.max, clock_hz)}}}};
 }
 
 json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
@@ -188,14 +210,14 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
                            {"longest_gap_to_s", arrivals.longest_gap_to_s}};
     }
     if (result.delay) {
-        out["delay_us"] = delays_json(*result.delay, clock_hz);
+        out["delay_us"] = delays_json(*result.delay, result.delay_share, clock_hz);
         out["stamped_sent"] = result.stamped_sent;
         out["stamped_received"] = result.stamped_received;
         out["late"] = result.late;
         if (result.early != 0) out["early"] = result.early;
     }
-    if (!result.delay_parts.empty()) out["delay_parts_us"] = delay_parts_json(result.delay_parts, clock_hz);
-    if (!result.stream_delays.empty()) out["stream_delay_us"] = stream_delays_json(result.stream_delays, clock_hz);
+    add_delay_parts(result, clock_hz, out);
+    if (!result.stream_delays.empty()) out["stream_delay_us"] = stream_delays_json(result, clock_hz);
     if (!result.kinds.empty()) out["kinds"] = kinds_json(result.kinds, clock_hz);
     if (!result.additional.empty()) out["additional"] = additional_json(result.additional);
     if (result.matched) out["matched"] = matched_json(*result.matched);
@@ -220,12 +242,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         out["delays_file"] = {{"written", file.written}, {"unwritten", file.unwritten}};
         if (!file.error.empty()) out["delays_file"]["error"] = file.error;
     }
-    if (result.delay_change && result.delay_change->total() != 0) {
-        const SignedHistogram& change = *result.delay_change;
-        out["ipdv_us"] = {{"min", us(change.min(), clock_hz)},
-                          {"p50", us(change.quantile(0.5), clock_hz)},
-                          {"max", us(change.max(), clock_hz)}};
-    }
+    add_delay_changes(result, clock_hz, out);
     return out;
 }
 
@@ -397,8 +414,8 @@ json result_event(const TrialResult& result, const TestBed& bed) {
         of["other_received"].erase(kOtherKindNames[static_cast<std::size_t>(OtherKind::wrong_direction)]);
         if (!counted->misdelivered.empty()) of["misdelivered"] = counted->misdelivered;
     }
-    if (const auto delays = delays_in_sum(result); delays && !is_short_form(bed.paths))
-        out["in_sum"] = {{"delay_us", delays_json(*delays, bed.clock_hz)}};
+    json in_sum = is_short_form(bed.paths) ? json(nullptr) : delays_in_sum(result, bed.clock_hz);
+    if (!in_sum.is_null()) out["in_sum"] = {{"delay_us", std::move(in_sum)}};
     if (result.capture) out["capture"] = capture_json(*result.capture);
     if (const auto& counts = result.connections)
         out["connections"] = {{"learned", counts->learned}, {"remapped", counts->remapped}, {"lost", counts->lost}};

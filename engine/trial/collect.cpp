@@ -71,6 +71,7 @@ private:
     void collect_sent(Direction direction, DirectionResult& into) const;
     void collect_received(Direction direction, DirectionResult& into) const;
     void collect_kinds(Direction direction, const std::vector<RxStatistics*>& statistics, DirectionResult& into) const;
+    void collect_tester_time(Direction direction, DirectionResult& into) const;
     void count_lost_delays(Direction direction, std::vector<Histogram>& delays) const;
     void collect_additional(Direction direction, DirectionResult& into) const;
     void collect_departures(Direction direction, DirectionResult& into) const;
@@ -114,6 +115,7 @@ DirectionResult Collection::of(Direction direction) const {
                              result.stamped_sent - result.stamped_received);
     }
     if (!result.stream_delays.empty() && spec_.lost_delay_ns) count_lost_delays(direction, result.stream_delays);
+    if (result.delay) collect_tester_time(direction, result);
     if (bed_.offloads.contains(Offload::rate_limit))
         result.rate_limit_mbps = parts_.rate_limits[bed_.sending_port(direction)];
     collect_additional(direction, result);
@@ -175,7 +177,7 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     into.delay = merged_delay(statistics);
     into.delay_parts = merged_part_delays(statistics);
     into.stream_delays = merged_stream_delays(statistics);
-    if (statistics.size() == 1) into.delay_change = statistics.front()->delay_change();
+    if (const auto& changes = statistics.front()->delay_changes()) into.delay_change = changes->changes();
     if (parts_.delay_files[index_of(direction)]) into.delays_file = parts_.delay_files[index_of(direction)]->finish();
     if (parts_.lengths[index_of(direction)]) {
         match_lengths_of(direction, into);
@@ -256,6 +258,25 @@ void Collection::collect_kinds(Direction direction, const std::vector<RxStatisti
             result.flows_delay.push_back(delay);
         }
     }
+}
+
+// What the tester may have added to the figures of the delays. Of a stream, all frames that it held up may be.
+void Collection::collect_tester_time(Direction direction, DirectionResult& into) const {
+    std::vector<RxStatistics*> statistics;
+    for (const auto& receiver : receivers(direction)) statistics.push_back(&receiver->statistics(direction));
+    const std::vector<TesterTime> receiving = merged_tester_time(statistics);
+    for (std::size_t part = 0; part < receiving.size(); ++part) {
+        TesterTime sending;
+        for (const auto& sender : parts_.senders[index_of(direction)]) sending.add(sender->counts().tester_time[part]);
+        into.sending_time.add(sending);
+        into.receiving_time.add(receiving[part]);
+        if (!into.delay_parts.empty())
+            into.part_shares.push_back(TesterTimes(sending, receiving[part]).share_of(into.delay_parts[part]));
+    }
+    const TesterTimes times(into.sending_time, into.receiving_time);
+    into.delay_share = times.share_of(*into.delay);
+    for (const Histogram& stream : into.stream_delays) into.stream_shares.push_back(times.share_of(stream));
+    if (into.delay_change) into.change_share = times.share_of(*into.delay_change);
 }
 
 // A lost stamped frame counts with the delay that the trial gives it, in its stream.

@@ -88,6 +88,17 @@ std::vector<Histogram> merged_stream_delays(const std::vector<RxStatistics*>& re
     return all;
 }
 
+std::vector<TesterTime> merged_tester_time(const std::vector<RxStatistics*>& receivers) {
+    std::vector<TesterTime> all(1);
+    if (const auto& parts = receivers.front()->part_delays()) all.resize(parts->tester().size());
+    for (const RxStatistics* one : receivers) {
+        if (!one->part_delays()) all.front().add(one->tester_time());
+        for (std::size_t part = 0; one->part_delays() && part < all.size(); ++part)
+            all[part].add(one->part_delays()->tester()[part]);
+    }
+    return all;
+}
+
 std::optional<MergedArrivals> merged_arrivals(const std::vector<RxStatistics*>& receivers) {
     std::vector<const ArrivalGaps*> arrival_gaps;
     for (const RxStatistics* one : receivers) {

@@ -54,6 +54,9 @@ std::vector<Histogram> merged_part_delays(const std::vector<RxStatistics*>& rece
 // The same for each stream of described frames.
 std::vector<Histogram> merged_stream_delays(const std::vector<RxStatistics*>& receivers);
 
+// The receivers' time in the delays of each part; without parts in all delays.
+std::vector<TesterTime> merged_tester_time(const std::vector<RxStatistics*>& receivers);
+
 // Nothing if no frame was received. A duplicate at another receiver is an arrival too.
 std::optional<MergedArrivals> merged_arrivals(const std::vector<RxStatistics*>& receivers);
 

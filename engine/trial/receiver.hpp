@@ -74,12 +74,17 @@ public:
         recognised_.assign(marks_.size(), {});
     }
 
-    // Takes the frames that have arrived, at most a burst. Returns whether there were any.
-    bool turn() {
+    // Takes the frames that have arrived, at most a burst. `now`: when the turn began, at the latest. Returns whether
+    // there were any.
+    bool turn(Ticks now) {
+        if (emptied_ == 0) [[unlikely]]
+            emptied_ = now;
         std::uint16_t count = take_burst();
         const bool any = count != 0;
         std::uint32_t waited = carried_ + count;
         while (count >= kNearlyBurst && waited < room_) [[unlikely]] waited += count = take_burst();
+        if (count < kNearlyBurst) [[likely]]
+            emptied_ = now;
         if (waited > most_waiting_) [[unlikely]]
             most_waiting_ = waited;
         carried_ = count >= kNearlyBurst && room_ == 0 ? std::min(waited, kMaxCarried)
@@ -89,7 +94,7 @@ public:
 
     // Classifies and counts frames that arrived at one time. The caller keeps them.
     void take(rte_mbuf* const* frames, std::uint16_t count, Ticks arrival) {
-        RxStatistics::Burst taken{.arrival = arrival};
+        RxStatistics::Burst taken{.arrival = arrival, .unpolled = emptied_ != 0 ? arrival - emptied_ : 0};
         if (nic_.clock != nullptr) [[unlikely]] {
             take_stamped(frames, count, taken);
         } else if (capture_ != nullptr) [[unlikely]] {
@@ -271,7 +276,7 @@ private:
     void turn_to(OfPath& path, RxStatistics::Burst& taken) {
         if (&path == current_) return;
         current_->statistics.add(taken);
-        taken = {.arrival = taken.arrival};
+        taken = taken.rest();
         current_ = &path;
     }
     // nullptr: the path does not end at this port.
@@ -301,7 +306,9 @@ private:
         const std::uint64_t before = taken.stamped;
         taken.arrival = arrivals.of(one, tag);
         take_run(tag, {&tag.sequence, 1}, taken);
-        if (taken.stamped != before) current_->stamps.add(arrivals.last());
+        if (taken.stamped == before) return;
+        current_->stamps.add(arrivals.last());
+        taken.by_nic += arrivals.last().by_nic;
     }
 
     // Frames of a mixed batch have no common layout: a receiver that learns uses none.
@@ -346,6 +353,7 @@ private:
     std::vector<Recognised> recognised_;
     std::uint32_t room_ = 0, ring_ = 0, most_waiting_ = 0;
     bool saw_all_ = false;
+    Ticks emptied_ = 0;          // frames that are taken next arrived later than this; 0: unknown
     std::uint32_t carried_ = 0;  // frames of the preceding turns that did not empty the queue
     std::array<rte_mbuf*, kBurst> burst_{};
 };

@@ -60,7 +60,7 @@ struct RunningTrial::Loop {
             Ticks known = 0;  // time after sending; serves the next turn if nothing was received
             for (Sender* sender : senders) known = std::max(known, sender->turn(now));
             for (Receiver* receiver : receivers) {
-                if (receiver->turn()) known = 0;
+                if (receiver->turn(now)) known = 0;
             }
             if (sending != 0) [[likely]]
                 sending = watch_sending(trial, sending);
@@ -238,7 +238,11 @@ void RunningTrial::begin() {
         const std::uint64_t tolerance_ns = media ? media->tolerance_ns : 0;
         const Ticks punctual = ticks_of(LateBursts::kBurstThresholdNs + tolerance_ns, bed_.clock_hz);
         for (const auto& sender : parts_.senders[index_of(direction)]) {
-            sender->start({.start = parts_.start, .end = end, .deadline = deadline, .burst_threshold = punctual});
+            sender->start({.start = parts_.start,
+                           .end = end,
+                           .deadline = deadline,
+                           .burst_threshold = punctual,
+                           .parts = spec_.delay_parts});
         }
     }
 }

@@ -17,10 +17,12 @@
 #include "frame/arrival.hpp"
 #include "frame/tag.hpp"
 #include "measure/arrival_gaps.hpp"
+#include "measure/delay_changes.hpp"
 #include "measure/group_delays.hpp"
 #include "measure/histogram.hpp"
 #include "measure/part_delays.hpp"
 #include "measure/sequence_window.hpp"
+#include "measure/tester_time.hpp"
 #include "trial/delay_file.hpp"
 #include "trial/length_log.hpp"
 #include "trial/trial.hpp"
@@ -91,7 +93,7 @@ public:
             in_time_.emplace(make_window(expected));
         if (expected.stamping != Stamping::none) delay_.emplace();
         // not if shared: another receiver may have taken the frame before
-        if (expected.stamping == Stamping::every && !expected.shared) delay_change_.emplace();
+        if (expected.stamping == Stamping::every && !expected.shared) delay_changes_.emplace();
         if (expected.groups != nullptr) count_groups();
         if (expected.lost != nullptr || expected.on_missing)
             window_.on_missing([this](auto number, auto count) { miss(number, count); });
@@ -101,12 +103,18 @@ public:
     // Counts of one burst. A local value stays in registers; a member could be changed by any store.
     struct Burst {
         Ticks arrival;
+        Ticks unpolled = 0;  // the frames may have arrived so much earlier
         std::uint64_t received = 0, background = 0, stamped = 0;
+        std::uint64_t by_nic = 0;  // of the stamped ones: frames whose arrival the NIC timed
+
+        // The next frames of the burst, of another path.
+        [[nodiscard]] Burst rest() const { return {.arrival = arrival, .unpolled = unpolled}; }
     };
 
     void add(const Burst& taken) {
         counts_.background += taken.background;
         counts_.stamped += taken.stamped;
+        if (taken.stamped != taken.by_nic) tester_time_.record(taken.unpolled, taken.stamped - taken.by_nic);
         if (taken.received == 0) return;
         counts_.received.store(counts_.received.load(std::memory_order_relaxed) + taken.received,
                                std::memory_order_relaxed);
@@ -167,7 +175,9 @@ public:
         return arrival_gaps_;
     }  // between received frames, by this core's clock
     [[nodiscard]] const std::optional<Histogram>& delay() const { return delay_; }
-    [[nodiscard]] const std::optional<SignedHistogram>& delay_change() const { return delay_change_; }
+    // The receiver's time in the delays.
+    [[nodiscard]] const TesterTime& tester_time() const { return tester_time_; }
+    [[nodiscard]] const std::optional<DelayChanges>& delay_changes() const { return delay_changes_; }
     [[nodiscard]] const GroupDelays& group_delays() const { return group_delays_; }
     [[nodiscard]] const std::optional<PartDelays>& part_delays() const { return part_delays_; }
     // Of each stream of described frames, if there are statistics by stream.
@@ -256,9 +266,10 @@ private:
         if (!group_delays_.empty()) [[unlikely]]
             record_by_group(run, delay);
         if (part_delays_) [[unlikely]] {
+            part_delays_->record_tester(run.front(), taken.unpolled, run.size());
             for (const std::uint64_t number : run) part_delays_->record(number, delay);
         }
-        if (delay_change_) record_changes(run, delay);
+        if (delay_changes_) delay_changes_->record(run, delay);
         return expected_.frame_timeout == 0 || are_in_time(run, delay);
     }
 
@@ -268,20 +279,6 @@ private:
             group_delays_[group].record(delay);
             if (!stream_delays_.empty()) stream_delays_[expected_.groups->stream(kind)].record(delay);
         }
-    }
-
-    // Records delay changes between consecutive frames; a lost frame interrupts them.
-    void record_changes(Numbers run, Ticks delay) {
-        if (run.front() == last_number_ + 1)
-            delay_change_->record(static_cast<std::int64_t>(delay) - static_cast<std::int64_t>(last_delay_));
-        std::uint64_t following = run.size() - 1;
-        if (run.back() - run.front() != following) [[unlikely]] {
-            following = 0;
-            for (std::size_t i = 1; i < run.size(); ++i) following += run[i] == run[i - 1] + 1 ? 1U : 0U;
-        }
-        if (following != 0) delay_change_->record(0, following);
-        last_number_ = run.back();
-        last_delay_ = delay;
     }
 
     bool are_in_time(Numbers run, Ticks delay) {
@@ -297,14 +294,13 @@ private:
     std::optional<SequenceWindow> in_time_;
     ArrivalGaps arrival_gaps_;
     std::optional<Histogram> delay_;
-    std::optional<SignedHistogram> delay_change_;
+    std::optional<DelayChanges> delay_changes_;
+    TesterTime tester_time_;
     GroupDelays group_delays_;
     std::vector<Histogram> stream_delays_;
     std::optional<PartDelays> part_delays_;
     std::vector<std::uint64_t> group_losses_;
     std::vector<std::uint64_t> last_corrupted_ = std::vector<std::uint64_t>(kCorrupted, ~std::uint64_t{0});
-    std::uint64_t last_number_ = ~std::uint64_t{1},
-                  last_delay_ = 0;  // of the previous frame; no number follows the initial value
     ReceiverCounts counts_;
 };
 

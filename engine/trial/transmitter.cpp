@@ -62,6 +62,15 @@ Ticks Sender::retry(Ticks oldest) {
     return gone != 0 ? record(gone, oldest) : 0;
 }
 
+void Sender::record_tester_time(Ticks oldest, Ticks end) {
+    const bool late = counts_.late_bursts.in_burst();
+    const Ticks own = std::max(late ? end - oldest : 0, stamp_ != 0 ? end - stamp_ : 0);
+    const std::uint64_t parts = counts_.tester_time.size(), due = oldest > start_ ? oldest - start_ : 0;
+    const std::uint64_t part = parts == 1 ? 0 : std::min(due / (duration_ / parts + 1), parts - 1);
+    counts_.tester_time[part].record(own, late ? 2 * stamped_in_hand_ : stamped_in_hand_);
+    stamped_in_hand_ = 0;
+}
+
 Ticks Sender::hand_over_line() {
     const Ticks began = now_ticks();
     const std::uint32_t accepted = transmit_burst(queue_, &burst_[pending_from_], static_cast<std::uint16_t>(pending_));

@@ -11,9 +11,11 @@
 #include <atomic>
 #include <limits>
 #include <memory>
+#include <vector>
 
 #include "measure/histogram.hpp"
 #include "measure/late_bursts.hpp"
+#include "measure/tester_time.hpp"
 #include "pace/full_queue.hpp"
 #include "pace/schedule.hpp"
 #include "platform/clock.hpp"
@@ -37,6 +39,7 @@ struct SenderCounts {
     Ticks last_call_end = 0;
     Histogram lateness;
     LateBursts late_bursts;
+    std::vector<TesterTime> tester_time;  // in the delays of each part of the sending time
 };
 
 // When a sender sends: from `start`, the frames that are due before `end`. After `deadline` it stops; unsent frames are
@@ -44,6 +47,7 @@ struct SenderCounts {
 struct SendingTime {
     Ticks start, end, deadline;
     Ticks burst_threshold;  // lateness from which a frame belongs to a late burst
+    std::uint64_t parts;    // of the sending time with delays of their own
 };
 
 // A sender of one direction or of a share of it. It costs one virtual call a turn, none a frame.
@@ -61,6 +65,9 @@ public:
 
     virtual void start(const SendingTime& time) {
         counts_.late_bursts.start(time.start, time.end, time.burst_threshold);
+        counts_.tester_time.resize(std::max<std::uint64_t>(1, time.parts));
+        start_ = time.start;
+        duration_ = time.end - time.start;
         if (additional_) additional_->start(time.start);
     }
     // The port writes to the DUT's input queue itself: frames that do not fit are lost there. To be called before the
@@ -92,6 +99,7 @@ protected:
         if (end - oldest > counts_.max_lateness.load(std::memory_order_relaxed)) [[unlikely]]
             counts_.max_lateness.store(end - oldest, std::memory_order_relaxed);
         counts_.late_bursts.record(oldest, end, accepted);
+        if (stamped_in_hand_ != 0 && pending_ == 0) record_tester_time(oldest, end);
         counts_.last_call_end = end;
         counts_.sent.store(counts_.sent.load(std::memory_order_relaxed) + accepted, std::memory_order_relaxed);
         return end;
@@ -101,6 +109,9 @@ protected:
     // frame was accepted or dropped.
     Ticks hand_over(std::uint32_t count, Ticks oldest);
     Ticks retry(Ticks oldest);
+    // The stamped frames in hand have left by `end`. Those of a late burst may have waited in the DUT behind each
+    // other, and as many after them behind the burst.
+    void record_tester_time(Ticks oldest, Ticks end);
     // Hands over the rest of a burst that was laid out for the line. Returns the time at the end.
     Ticks hand_over_line();
     void finish();
@@ -113,6 +124,9 @@ protected:
     std::unique_ptr<AdditionalSender> additional_;
     std::unique_ptr<LineFiller> line_;
     std::uint32_t pending_ = 0, pending_from_ = 0;  // frames in burst_ that the driver did not accept
+    std::uint64_t stamped_in_hand_ = 0;             // frames in burst_ with a stamp
+    Ticks stamp_ = 0;                               // of these; 0: they leave at their stamps
+    Ticks start_ = 0, duration_ = 1;
     std::array<rte_mbuf*, kMaxBurst> burst_{};
 };
 
@@ -206,6 +220,7 @@ private:
         const Ticks oldest = std::min(schedule_.next_due(), now);  // a frame handed over ahead of time is not late
         const Ticks stamp = Source::kStamps ? now_ticks() : 0;
         const Ticks* times = departures_.plan(schedule_, count, std::max(now, stamp));
+        const std::uint64_t stamped = Source::kStamps ? source_.stamped() : 0;
         if (!source_.make(schedule_.number(), count, stamp, burst_.data(), times)) {
             ++counts_.not_accepted;  // the driver holds all buffers
             return 0;
@@ -213,6 +228,10 @@ private:
         if (times != nullptr) [[unlikely]]
             departures_.write(burst_.data(), count);
         schedule_.advance(count);
+        if constexpr (Source::kStamps) {
+            stamped_in_hand_ += source_.stamped() - stamped;
+            stamp_ = times == nullptr ? stamp : 0;
+        }
         return hand_over(count, oldest);
     }
 

@@ -23,6 +23,7 @@
 #include "measure/histogram.hpp"
 #include "measure/late_bursts.hpp"
 #include "measure/missing_frames.hpp"
+#include "measure/tester_time.hpp"
 #include "pace/schedule.hpp"
 #include "port/neighbour_watch.hpp"
 #include "trial/additional.hpp"
@@ -349,6 +350,10 @@ struct DirectionResult {
     std::vector<Histogram> stream_delays;  // ticks; of each stream of described frames, if asked for
     std::optional<SignedHistogram>
         delay_change;  // ticks, from one frame to the next (RFC 8219 7.3.2); if every frame is stamped
+    TesterTime sending_time, receiving_time;  // the tester's, in these delays
+    TesterShare delay_share;                  // what it may have added to their quantiles
+    std::vector<TesterShare> part_shares, stream_shares;
+    TesterChange change_share;
     std::optional<DelaysWritten> delays_file;
     std::optional<NicArrivals> nic_arrivals;
     std::optional<NicDepartures> nic_departures;

@@ -76,6 +76,15 @@ def waited(us: float | None, *, full: bool = True) -> TransmitWait:
 AWAY: dict[str, Any] = {"received": 990, "stall_us": LoopStall(sender=0, receiver=LATE_WITH_LOSS_US + 1)}
 MEDIA = MediaLimit(line_rate_fps=1000, tolerance_us=12_000)
 DELAYS = Delays(p50=1, p99=1, p999=1, max=1, min=1)
+
+
+def delays(p50: float, p999: float, largest: float, own: tuple[float, float, float]) -> dict[str, Any]:
+    """In milliseconds; ``own``: the tester's share of each."""
+    p50_us, p999_us, largest_us, *own_us = (1000 * one for one in (p50, p999, largest, *own))
+    by_tester = Quantiles(p50=own_us[0], p99=own_us[0], p999=own_us[1], max=own_us[2])
+    return {"delay_us": Delays(min=1, p50=p50_us, p99=p50_us, p999=p999_us, max=largest_us, by_tester=by_tester)}
+
+
 WAIT_US = validity.TRANSMIT_WAIT_LIMIT_US
 
 
@@ -126,6 +135,13 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
         set(),
     ),
     ("no delays that could hold anything", {"transmit_wait": waited(None)}, set()),
+    ("a stall that no quantile shows", delays(1, 1, 49, (0, 0, 48)), set()),
+    ("a stall that the largest delay shows", delays(1, 1, 52, (0, 0, 51)), {"tester_delay"}),
+    ("a stall that few frames saw", delays(1, 10, 20, (0, 9, 19)), set()),
+    ("a stall that more than one in a thousand saw", delays(1, 298, 300, (0, 297, 299)), {"tester_delay"}),
+    ("a stall that is little beside the delay", delays(300, 312, 320, (0, 12, 20)), set()),
+    ("a stall in the median", delays(12, 13, 13, (11, 11, 11)), {"tester_delay"}),
+    ("an engine that does not say", {"delay_us": DELAYS, "stall_us": LoopStall(sender=0, receiver=3e5)}, set()),
     (
         "the receiving card's ring may have overrun",
         {"received": 990, "stall_us": LoopStall(sender=0, receiver=401), "receive_ring_us": 400},

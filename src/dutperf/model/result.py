@@ -27,18 +27,33 @@ class Delays(Quantiles):
     """One-way delays, in microseconds: from the sending core's stamp to the receiving core's poll."""
 
     min: float
+    frames: Count | None = None
+    """How many delays these are, with those of lost frames that count as one; None: an older engine."""
+    by_tester: Quantiles | None = None
+    """How much of each the tester's own loops may have added, at most: a frame leaves after its stamp and is
+    polled after its arrival. None: unknown, of an older engine."""
     buckets: tuple[tuple[float, Annotated[int, Field(ge=1)]], ...] | None = None
     """The distribution: the largest delay of each bucket and its number of delays. A bucket is at most
     as wide as an eighth of its delays."""
 
 
-class DelayChanges(Value):
-    """Changes of the one-way delay from each frame to the next, in microseconds (RFC 5481's
-    inter-packet delay variation)."""
+class OfChanges(Value):
+    """Figures of changes of the one-way delay, in microseconds."""
 
     min: float
     p50: float
     max: float
+
+
+class DelayChanges(OfChanges):
+    """Changes of the one-way delay from each frame to the next that was sent, in microseconds (RFC 5481's
+    inter-packet delay variation)."""
+
+    pairs: Count | None = None
+    """Pairs of frames that both arrived; the sent frames have one pair less than they are. None: an older
+    engine, which left out every frame that was overtaken."""
+    by_tester: OfChanges | None = None
+    """By how much the tester's own loops may have moved each, at most; None: unknown, of an older engine."""
 
 
 class LoopStall(Value):
@@ -341,8 +356,10 @@ class DirectionCounts(Value):
     delay_parts_us: tuple[PartDelay | None, ...] | None = None
     """Of each part of the sending time (``delay_parts`` of the trial); None for one of which no frame
     arrived."""
+    delay_parts_by_tester_us: tuple[PartDelay | None, ...] | None = None
+    """How much of each of these the tester's own loops may have added, at most."""
     ipdv_us: DelayChanges | None = None
-    """If every frame was stamped and two consecutive frames arrived in order."""
+    """If every frame was stamped and two consecutive frames arrived."""
     delays_file: DelaysWritten | None = None
     receive_timestamps: NicArrivals | None = None
     """If frames were stamped and the NIC was to time their arrival."""

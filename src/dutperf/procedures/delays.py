@@ -17,15 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from math import copysign
+from statistics import fmean, median
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from dutperf.journal import RepetitionFinding, ResultEvent, TrialEvent
 from dutperf.model import (
     LEFT_AND_RIGHT,
     Case,
+    DelayChanges,
     DelaysFiles,
     Direction,
     DirectionCounts,
@@ -40,6 +42,7 @@ from dutperf.model import (
     to_json,
     without_none,
 )
+from dutperf.model import Delays as DelaysOf
 from dutperf.procedures import evidence
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
@@ -84,6 +87,9 @@ class DelaysFinding(RepetitionFinding):
     figures_ms: dict[Direction, dict[str, float] | None]
     """By direction and name; None: no frame of the direction had a delay."""
     stamped_lost: int
+    by_tester_ms: dict[Direction, dict[str, float] | None] = Field(default_factory=dict)
+    """How much of each figure the tester's own loops may have added; without a direction where an older engine does
+    not say."""
     in_sum_ms: dict[str, float] | None = None
     """Over the delays of all paths of named ports together; None also where the figures are no delays."""
 
@@ -147,6 +153,11 @@ class Delays(Procedure[DelayFiles]):
             message=dead or (evidence.losses(result) if usable else evidence.invalidity(result)),
             figures_ms={direction: self._kind.figures(counts) for direction, counts in directions.items()},
             stamped_lost=sum(counts.stamped_sent - counts.stamped_received for counts in directions.values()),
+            by_tester_ms={
+                direction: self._kind.figures(of_tester)
+                for direction, counts in directions.items()
+                if (of_tester := _of_tester(counts)) is not None
+            },
             in_sum_ms=self._in_sum(result) if usable else None,
         )
 
@@ -170,6 +181,18 @@ class Delays(Procedure[DelayFiles]):
         floor = calibration.floor(self.first_trial(case).longest_frame)
         own = Subtracted(delay_ms=floor.typical_us / 1000, frame_size=floor.frame_size, date=calibration.date)
         return {"subtracted": own.model_dump()}
+
+
+def _of_tester(counts: DirectionCounts) -> DirectionCounts | None:
+    """Counts whose delays are the tester's share of those that were measured: a kind's figures of them are its share
+    of the figures. None: unknown."""
+    delay, change = counts.delay_us, counts.ipdv_us
+    if delay is None or delay.by_tester is None:
+        return None
+    shares: dict[str, Any] = {"delay_us": DelaysOf(min=0, **dict(delay.by_tester)), "ipdv_us": None}
+    if change is not None and change.by_tester is not None:
+        shares["ipdv_us"] = DelayChanges(**dict(change.by_tester))
+    return counts.model_copy(update=shares)
 
 
 class Subtracted(Value):
@@ -211,6 +234,8 @@ class Figures(Value):
     median_interval: MedianInterval | None
     """None also with too few repetitions: 95 % need six."""
     values: tuple[float, ...]
+    by_tester: float | None = None
+    """How much of the result the tester's own loops may have added, at most; None: unknown, of an older engine."""
 
     @property
     def typical(self) -> float:
@@ -500,19 +525,33 @@ def _over_repetitions(
 ) -> dict[str, Figures] | None:
     """A direction's figures; None where it was not active, or in some repetition no frame had a
     delay."""
-    return _named([event.figures_ms.get(direction) for event in events], kind, rule)
+    figures = [event.figures_ms.get(direction) for event in events]
+    return _named(figures, kind, rule, [event.by_tester_ms.get(direction) for event in events])
 
 
-def _named(of_events: Sequence[dict[str, float] | None], kind: Kind, rule: Rule) -> dict[str, Figures] | None:
+def _named(
+    of_events: Sequence[dict[str, float] | None],
+    kind: Kind,
+    rule: Rule,
+    shares: Sequence[dict[str, float] | None] = (),
+) -> dict[str, Figures] | None:
     each = [named for named in of_events if named is not None]
     if not each or len(each) < len(of_events):
         return None
     figures = {name: _figures([one[name] for one in each], rule) for name in each[0]}
-    return (
-        {name: one.model_copy(update={"mean": fmean(one.values)}) for name, one in figures.items()}
-        if kind.mean
-        else figures
-    )
+    if kind.mean:
+        figures = {name: one.model_copy(update={"mean": fmean(one.values)}) for name, one in figures.items()}
+    known = [one for one in shares if one is not None]
+    if len(known) < len(each):
+        return figures
+    own = {name: _by_tester(one, [share[name] for share in known]) for name, one in figures.items()}
+    return {name: one.model_copy(update={"by_tester": own[name]}) for name, one in figures.items()}
+
+
+def _by_tester(figure: Figures, shares_ms: Sequence[float]) -> float:
+    """The share of the result, from that of each repetition's value: what is left would have been the result."""
+    left = [value - copysign(share, value) for value, share in zip(figure.values, shares_ms, strict=True)]
+    return abs(figure.typical - (median(left) if figure.mean is None else fmean(left)))
 
 
 def _figures(values: list[float], rule: Rule) -> Figures:

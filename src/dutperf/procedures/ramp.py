@@ -50,6 +50,7 @@ from dutperf.setup.conditions import Conditions, Rate, Repetitions
 from dutperf.setup.option import FIXED, Option
 from dutperf.setup.pacing import SOFTWARE
 from dutperf.tester.own_loss import clear_parts
+from dutperf.tester.validity import is_testers
 
 PARTS = 50
 """Equal parts of the ramp with losses and delays of their own."""
@@ -144,7 +145,8 @@ class PartCounts(Value):
     late: bool
     """Whether frames left late in it, or shortly before: its losses may not be the DUT's."""
     delay_us: tuple[float, float, float] | None
-    """Median, 99th percentile and maximum; None: no frame arrived."""
+    """Median, 99th percentile and maximum; None: no frame arrived, or the tester itself may have added more to the
+    median or the 99th percentile than is allowed (:func:`dutperf.tester.validity.is_testers`)."""
 
 
 class Reading(Value):
@@ -208,7 +210,7 @@ def _parts(
     lost, clear = bins
     times, each = trial.times(direction), LOSS_BINS // PARTS
     bounds = [times.frames_before(trial.duration_ns * part // PARTS) for part in range(PARTS + 1)]
-    delays = counts.delay_parts_us or (None,) * PARTS
+    delays = _delays_of_parts(counts)
     return [
         PartCounts(
             sent=bounds[part + 1] - bounds[part],
@@ -217,6 +219,15 @@ def _parts(
             delay_us=delays[part],
         )
         for part in range(PARTS)
+    ]
+
+
+def _delays_of_parts(counts: DirectionCounts) -> Sequence[tuple[float, float, float] | None]:
+    delays = counts.delay_parts_us or (None,) * PARTS
+    by_tester = counts.delay_parts_by_tester_us or (None,) * PARTS
+    return [
+        None if delay and own and any(map(is_testers, delay[:2], own[:2])) else delay
+        for delay, own in zip(delays, by_tester, strict=True)
     ]
 
 

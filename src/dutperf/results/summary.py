@@ -14,7 +14,7 @@ from pydantic import SerializeAsAny
 from dutperf import journal
 from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, PlanEvent, ResultEvent, of_kind
 from dutperf.model import Case, Value, axes_of_json
-from dutperf.results import deviations, environments, filled_lines, streams
+from dutperf.results import deviations, environments, filled_lines, streams, tester_delay
 from dutperf.results import idle_offloads as offloads
 from dutperf.results import modifier_frames as additional
 from dutperf.results.deviations import Deviation, Rule
@@ -44,6 +44,8 @@ class Summary(Value):
     """What the modifiers sent beside the test frames, and what came back of it."""
     filled_lines: tuple[str, ...] = ()
     """How lines were filled, in valid trials."""
+    tester_delays: tuple[str, ...] = ()
+    """How much of the delays may be the tester's own, in valid trials, and which pairs of frames have none."""
     environment_changes: tuple[EnvironmentChange, ...] = ()
     """Changes of host and tester when the run was resumed; ``environment`` is that of its
     beginning."""
@@ -111,6 +113,7 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
         ),
         modifier_frames=additional.of_run(events),
         filled_lines=filled_lines.of_run(event.result for event in of_kind(events, ResultEvent)),
+        tester_delays=tester_delay.of_run(event.result for event in of_kind(events, ResultEvent)),
         environment_changes=environments.changes(events),
     )
 

@@ -102,7 +102,15 @@ def messages(summary: Summary) -> list[tuple[str, bool]]:
     of_points = [message for point in summary.points for message in _messages(point)]
     return (
         of_points
-        + [(text, False) for text in (*summary.idle_offloads, *summary.modifier_frames, *summary.filled_lines)]
+        + [
+            (text, False)
+            for text in (
+                *summary.idle_offloads,
+                *summary.modifier_frames,
+                *summary.filled_lines,
+                *summary.tester_delays,
+            )
+        ]
         + [(change.sentence(), True) for change in summary.environment_changes]
     )
 

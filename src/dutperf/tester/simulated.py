@@ -31,6 +31,7 @@ from dutperf.model import (
     InSum,
     LineCounts,
     LoopStall,
+    OfChanges,
     Quantiles,
     Stamping,
     Stream,
@@ -366,7 +367,16 @@ def _delays(delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> Delays | None:
         return None
     ordered = np.sort(delays_us)
     p50, p99, p999 = (float(ordered[ceil(share * len(ordered)) - 1]) for share in (0.5, 0.99, 0.999))
-    return Delays(min=float(ordered[0]), p50=p50, p99=p99, p999=p999, max=float(ordered[-1]), buckets=_buckets(ordered))
+    return Delays(
+        min=float(ordered[0]),
+        p50=p50,
+        p99=p99,
+        p999=p999,
+        max=float(ordered[-1]),
+        frames=len(ordered),
+        by_tester=Quantiles(p50=0, p99=0, p999=0, max=0),
+        buckets=_buckets(ordered),
+    )
 
 
 def _buckets(ordered: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[tuple[float, int], ...]:
@@ -379,7 +389,14 @@ def _buckets(ordered: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[tuple[floa
 
 def _changes(delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> DelayChanges:
     ordered = np.sort(np.diff(delays_us))
-    return DelayChanges(min=float(ordered[0]), p50=float(ordered[ceil(0.5 * len(ordered)) - 1]), max=float(ordered[-1]))
+    middle = float(ordered[ceil(0.5 * len(ordered)) - 1])
+    return DelayChanges(
+        min=float(ordered[0]),
+        p50=middle,
+        max=float(ordered[-1]),
+        pairs=len(ordered),
+        by_tester=OfChanges(min=0, p50=0, max=0),
+    )
 
 
 def _stamped_numbers(trial: Trial, direction: Direction, stamped: int) -> Numbers:

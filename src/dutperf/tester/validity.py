@@ -57,6 +57,12 @@ take two places, and a driver frees them with a delay."""
 TRANSMIT_WAIT_LIMIT_US = 2_000.0
 """Delays may include this much waiting in a full transmit ring: the time of the smallest ring that
 any driver accepts, with frames of 1,518 bytes at 1 Gbit/s."""
+TESTER_DELAY_LIMIT_US = 10_000.0
+"""The tester's own loops may have added this much to the median, the 99th and the 99.9th percentile of the
+delays: the limit of lateness where it matters..."""
+TESTER_DELAY_SHARE = 0.1
+"""... or this share of the figure; the larger limit applies. Whatever they may have added is told with the
+figure (:mod:`dutperf.results.tester_delay`)."""
 LINE_RATE_SLACK_US = 5_000.0
 """A line is faster than it is said to be if a frame left this much earlier than clocks may differ by. A
 card's own memory may hold frames in addition to the ring: 625 kB at 1 Gbit/s in this time."""
@@ -535,6 +541,36 @@ def _transmit_wait(trial: Trial, _direction: Direction, counts: DirectionCounts)
     )
 
 
+def is_testers(figure_us: float, by_tester_us: float) -> bool:
+    """Whether more of a quantile of delays may be the tester's own than is allowed."""
+    return by_tester_us > max(TESTER_DELAY_LIMIT_US, TESTER_DELAY_SHARE * figure_us)
+
+
+def _tester_delay(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... nor much time that a loop of the tester let pass before sending or after arrival: a stall counts where it
+    reaches a figure. Of the largest delay as much is allowed as a frame may be late."""
+    delay = counts.delay_us
+    if delay is None or delay.by_tester is None or trial.frame_timeout_ns is not None:
+        return None
+    for name, figure_us, own_us in (
+        ("median", delay.p50, delay.by_tester.p50),
+        ("99th percentile", delay.p99, delay.by_tester.p99),
+        ("99.9th percentile", delay.p999, delay.by_tester.p999),
+    ):
+        if is_testers(figure_us, own_us):
+            return _of_its_own(f"the {name} of the delays", figure_us, own_us, TESTER_DELAY_LIMIT_US)
+    if delay.by_tester.max > LATENESS_LIMIT_US:
+        return _of_its_own("the largest delay", delay.max, delay.by_tester.max, LATENESS_LIMIT_US)
+    return None
+
+
+def _of_its_own(figure: str, figure_us: float, own_us: float, limit_us: float) -> str:
+    return (
+        f"the tester's own loops may have added {own_us / 1000:.3f} ms to {figure}, {figure_us / 1000:.3f} ms: more"
+        f" than the {limit_us / 1000:g} ms allowed"
+    )
+
+
 def _waited(counts: DirectionCounts) -> str:
     return "for an unknown time" if counts.waited_us is None else f"up to {counts.waited_us / 1000:.3f} ms"
 
@@ -633,6 +669,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("receive_queue", _receive_queue),
     ("late_in_tester", _late_in_tester),
     ("transmit_wait", _transmit_wait),
+    ("tester_delay", _tester_delay),
     (NIC_CLOCK, _nic_clock),
     ("nic_stamps", _nic_stamps),
     ("core_clocks", _core_clocks),

@@ -30,7 +30,7 @@ from dutperf.model import (
     to_json,
 )
 from dutperf.procedures import evidence
-from dutperf.results import connections, filled_lines, idle_offloads, loss, modifier_frames, tables
+from dutperf.results import connections, filled_lines, idle_offloads, loss, modifier_frames, tables, tester_delay
 from dutperf.run.campaign import Summary
 from dutperf.run.suite import SuiteSummary
 
@@ -197,6 +197,7 @@ def _on_the_wire(trial: Trial) -> str:
 def _remarks(result: TrialResult) -> Iterator[str]:
     yield from idle_offloads.of_trial(result)
     yield from filled_lines.of_trial(result)
+    yield from tester_delay.of_trial(result)
     answered = result.dut_answered.ports()
     for name, up in result.link_up.ports().items():
         if not up:

@@ -102,12 +102,12 @@ def kill_engine(target: Target) -> None:
 
 def neighbour_of_tester(busy_s: float) -> Harm:
     """Another program wants the cores of the engine's loops, and goes first."""
-    return lambda target: _keep_busy(_tester_cores(target.bench), busy_s)
+    return lambda target: keep_busy(_tester_cores(target.bench), busy_s)
 
 
 def neighbour_of_dut(busy_s: float) -> Harm:
     """Another program wants the DUT's core."""
-    return lambda target: _keep_busy(set(target.bench.setup.engine.dut_cores), busy_s)
+    return lambda target: keep_busy(set(target.bench.setup.engine.dut_cores), busy_s)
 
 
 def port_down(port: str, down_s: float) -> Harm:
@@ -197,7 +197,8 @@ def _tester_cores(bench: Bench) -> set[int]:
     return set(roles.values())
 
 
-def _keep_busy(cores: set[int], busy_s: float) -> None:
+def keep_busy(cores: set[int], busy_s: float) -> None:
+    """A neighbour on each of these cores."""
     assert cores
     for process in [subprocess.Popen([sys.executable, "-c", _BUSY, str(core), str(busy_s)]) for core in cores]:
         assert process.wait() == 0

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from dutperf import journal
 from dutperf.journal import ResumedJournal
 from dutperf.model import (
+    ANY_LOSS,
     LOSS_BINS,
     Cause,
     Delays,
@@ -255,7 +256,7 @@ FOLLOWING = [
 def test_a_phase_that_tolerates_loss_is_judged_by_what_follows(
     before: dict[str, Any], after: dict[str, Any], codes: set[str]
 ) -> None:
-    tolerant = phase(0, question=Question(tolerated_loss=1.0))
+    tolerant = phase(0, question=Question(tolerated_loss=ANY_LOSS))
     asked = Trial(trial=1, duration_ns=10**9, drain_ns=0, forward=stream(6, 84, 500), preliminary=(tolerant,))
     result = phases.run(Counted({0: before, 1: after}), asked)
     assert {cause.code for cause in result.causes} == codes

@@ -42,8 +42,8 @@ SHARES = Quantiles(p50=5, p99=14, p999=1_700, max=4_100)
             {"delay_us": delays(SHARES)},
             [
                 (
-                    "forward: of the delays the tester itself may have added up to 1.7 ms of the 99.9th percentile (1.74"
-                    " ms), 4.1 ms of the largest (4.2 ms)"
+                    "forward: of the delays the tester itself may have added up to 1.7 ms of the 99.9th percentile"
+                    " (1.74 ms), 4.1 ms of the largest (4.2 ms)"
                 )
             ],
         ),
@@ -61,8 +61,8 @@ SHARES = Quantiles(p50=5, p99=14, p999=1_700, max=4_100)
             {"ipdv_us": changes(666)},
             [
                 (
-                    "forward: the changes of delay are those of 666 of 999 pairs of frames; of the others a frame was lost"
-                    " or came too late"
+                    "forward: the changes of delay are those of 666 of 999 pairs of frames; of the others a frame was"
+                    " lost or came too late"
                 )
             ],
         ),
@@ -78,8 +78,8 @@ def test_of_a_run_the_worst_valid_trial_is_told() -> None:
     trials = [result(delay_us=delays(SHARES)), result(delay_us=calm), result(Verdict.INVALID, delay_us=worse)]
     assert tester_delay.of_run(trials) == (
         (
-            "forward: of the delays the tester itself may have added up to 1.7 ms of the 99.9th percentile (1.74 ms), 4.1"
-            " ms of the largest (4.2 ms) (the worst of 2 valid trials)"
+            "forward: of the delays the tester itself may have added up to 1.7 ms of the 99.9th percentile (1.74 ms),"
+            " 4.1 ms of the largest (4.2 ms) (the worst of 2 valid trials)"
         ),
     )
 

@@ -57,8 +57,9 @@ LOST_EVERY = 10
 DELAY_FPS = 2_000
 DELAY_MS = 20.0
 DELAYED_EVERY = 100
-CHANGE_FPS = 40
-"""Each frame leaves the DUT before the next one arrives, so that frames are not reordered."""
+CHANGED_EVERY = 3
+CHANGE_FPS = 200
+"""Four frames arrive while one is delayed: two of them overtake it, and no change depends on their order."""
 RECOVERY_FPS = 2_000
 RECOVERY_S = 0.4
 OVERLOAD_S = 0.5
@@ -276,18 +277,18 @@ def _variation() -> Figure:
     )
 
 
-def _change() -> Figure:
-    """A maximum over few changes is sensitive to disturbances."""
+def _change(name: str, member: str, sign: int) -> Figure:
+    """Into a delayed frame and out of it. A maximum over few changes is sensitive to disturbances."""
 
     def error(evidence: Evidence) -> float:
         return delayed(evidence) + evidence.typical_disturbance_s() * 1e3
 
     return Figure(
-        "largest change",
+        name,
         "ms",
-        DELAY_MS,
+        sign * DELAY_MS,
         0.25 * DELAY_MS,
-        lambda point: (one.median for one in directions(point, "max")),
+        lambda point: (one.median for one in directions(point, member)),
         error,
     )
 
@@ -397,11 +398,11 @@ def _teardown() -> Figure:
     )
 
 
-def _delays(definition: Definition, properties: Properties, figure: Figure, **conditions: Any) -> Check:
+def _delays(definition: Definition, properties: Properties, *figures: Figure, **conditions: Any) -> Check:
     """One disturbed trial does not change a median over repetitions."""
     usual = {"rate": _fps(DELAY_FPS), "duration_s": 0.5, "repetitions": 3}
     more = {"duration_s": conditions.get("duration_s", 0.5) * 2, "repetitions": 5}
-    return Check(definition, properties, usual | conditions, (figure,), has_floor=True, more=more)
+    return Check(definition, properties, usual | conditions, figures, has_floor=True, more=more)
 
 
 def _fps(rate: int) -> Rate:
@@ -443,7 +444,13 @@ ALL: tuple[Check, ...] = (
     ),
     _delays(latency.PROCEDURE, Properties(delay_ms=DELAY_MS), _typical(), tags=500, tag_after_s=0.1),
     _delays(pdv.PROCEDURE, Properties(extra_delay_every=DELAYED_EVERY, extra_delay_ms=DELAY_MS), _variation()),
-    _delays(ipdv.PROCEDURE, Properties(extra_delay_every=3, extra_delay_ms=DELAY_MS), _change(), rate=_fps(CHANGE_FPS)),
+    _delays(
+        ipdv.PROCEDURE,
+        Properties(extra_delay_every=CHANGED_EVERY, extra_delay_ms=DELAY_MS),
+        _change("largest change", "max", 1),
+        _change("smallest change", "min", -1),
+        rate=_fps(CHANGE_FPS),
+    ),
     _delays(load_latency.PROCEDURE, Properties(delay_ms=DELAY_MS), _delay_at_loads(), loads=(0, 50, 100)),
     Check(
         soak.PROCEDURE,

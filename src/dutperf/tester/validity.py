@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
 
 from dutperf.model import (
+    ANY_LOSS,
     LOSS_BINS,
     Cause,
     Direction,
@@ -139,7 +140,7 @@ def doubts(
 ) -> tuple[Cause, ...]:
     """Causes against a phase that tolerates any loss, if the trial shows that its loss matters: those that it
     would have if it tolerated none. The arguments are those of :func:`judge`."""
-    if phase.question.tolerated_loss < 1:
+    if phase.question.tolerated_loss < ANY_LOSS:
         return ()
     strict = phase.model_copy(update={"question": Question()})
     return judge(strict, counts, dut_core_taken, NO_LINK_DOWN, dut_waited_s, disturbances)[1]
@@ -155,7 +156,7 @@ def held_against(phase: Trial, result: PhaseResult, measured: PhaseResult) -> tu
     counts = measured.directions().values()
     flooded = sum(max((one.misdelivered or {}).values(), default=0) for one in counts)
     follows = flooded or any(one.lost or one.delay_us is not None for one in counts)
-    if phase.question.tolerated_loss < 1 or not follows:
+    if phase.question.tolerated_loss < ANY_LOSS or not follows:
         return ()
     return result.doubts + tuple(
         Cause(code=BURSTS, text=f"{direction}: {text}", direction=direction)

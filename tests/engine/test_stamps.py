@@ -62,6 +62,11 @@ def test_delays_over_memory_are_short_and_ordered(open_engine: OpenEngine) -> No
     assert 0 < delays.min <= delays.p50 <= delays.p99 <= delays.p999 <= delays.max
     assert changes.min <= changes.p50 <= changes.max
     assert max(-changes.min, changes.max) <= (delays.max - delays.min) * 1.002
+    assert (delays.frames, changes.pairs) == (400, 399)
+    own = delays.by_tester
+    assert own is not None
+    assert 0 < own.p50 <= delays.p50
+    assert delays.max - own.max < 1000, "nothing else than the loops delays frames over memory"
 
 
 def test_tagged_frames_give_delays_and_no_changes_of_delay(open_engine: OpenEngine) -> None:

@@ -109,6 +109,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         "modifier_frames",
         "streams",
         "filled_lines",
+        "tester_delays",
         "environment_changes",
     }
     assert (written["procedure"], written["dut"]) == ("throughput", {"name": "simulated"})

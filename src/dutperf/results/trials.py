@@ -64,7 +64,8 @@ class FinishedTrial:
     nothing about the DUT."""
 
     def record(self) -> dict[str, Any]:
-        """Its figures as a flat record for an export; lateness and delays in µs."""
+        """Its figures as a flat record for an export; lateness and delays in µs, with the number of
+        delays and how much of each the tester itself may have added, at most (``by_tester``)."""
         where = {
             "number": self.number,
             **self.case.key(),
@@ -127,11 +128,13 @@ def _figures(counts: DirectionCounts) -> dict[str, Any]:
     }
     lateness = {f"lateness_{name}_us": getattr(counts.lateness_us, name) for name in ("p50", "p99", "p999", "max")}
     delay = counts.delay_us
-    delays = (
-        {}
-        if delay is None
-        else {f"delay_{name}_us": getattr(delay, name) for name in ("min", "p50", "p99", "p999", "max")}
-    )
+    delays: dict[str, Any] = {}
+    if delay is not None:
+        delays = {f"delay_{name}_us": getattr(delay, name) for name in ("min", "p50", "p99", "p999", "max")}
+        delays["delay_frames"] = delay.frames
+        own = delay.by_tester
+        for name in ("p50", "p99", "p999", "max"):
+            delays[f"delay_{name}_by_tester_us"] = None if own is None else getattr(own, name)
     return {
         **plain,
         "tester_drops": sum(counts.tester_drops.values()),

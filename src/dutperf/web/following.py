@@ -119,7 +119,7 @@ def _direction(counts: dict[str, Any]) -> dict[str, Any]:
         **{name: counts.get(name) for name in names},
         "lost": (counts.get("sent") or 0) - (counts.get("received") or 0),
         "tester_drops": sum((counts.get("tester_drops") or {}).values()),
-        "delay_us": {name: value for name, value in delays.items() if isinstance(value, int | float)} or None,
+        "delay_us": {name: delays[name] for name in ("min", "p50", "p99", "p999", "max") if name in delays} or None,
         "delay_histogram": _histogram(delays),
     }
 

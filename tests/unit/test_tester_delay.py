@@ -47,6 +47,16 @@ SHARES = Quantiles(p50=5, p99=14, p999=1_700, max=4_100)
                 )
             ],
         ),
+    ],
+)
+def test_what_is_told_of_a_trial(members: dict[str, Any], texts: list[str]) -> None:
+    assert list(tester_delay.of_trial(result(**members))) == texts
+
+
+@pytest.mark.parametrize(
+    ("members", "texts"),
+    [
+        ({}, []),
         (
             {"ipdv_us": changes(999, OfChanges(min=40, p50=1, max=45))},
             [
@@ -68,8 +78,9 @@ SHARES = Quantiles(p50=5, p99=14, p999=1_700, max=4_100)
         ),
     ],
 )
-def test_what_is_told_of_a_trial(members: dict[str, Any], texts: list[str]) -> None:
-    assert list(tester_delay.of_trial(result(**members))) == texts
+def test_what_is_told_of_changes_of_delay(members: dict[str, Any], texts: list[str]) -> None:
+    assert list(tester_delay.of_run([result(**members)], changes=True)) == texts
+    assert not tester_delay.of_run([result(**members)])
 
 
 def test_of_a_run_the_worst_valid_trial_is_told() -> None:

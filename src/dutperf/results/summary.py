@@ -25,6 +25,8 @@ from dutperf.results.streams import StreamResult
 from dutperf.setup.conditions import Conditions, Rate
 
 SUMMARY = "summary.json"
+IPDV = "ipdv"
+"""The procedure whose figures are changes of delay."""
 
 
 class Summary(Value):
@@ -113,7 +115,7 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
         ),
         modifier_frames=additional.of_run(events),
         filled_lines=filled_lines.of_run(event.result for event in of_kind(events, ResultEvent)),
-        tester_delays=tester_delay.of_run(event.result for event in of_kind(events, ResultEvent)),
+        tester_delays=_tester_delays(plan, conditions, events),
         environment_changes=environments.changes(events),
     )
 
@@ -126,6 +128,13 @@ def _environment(plan: PlanEvent, events: list[Event]) -> dict[str, Any]:
         **{key: value for key, value in members.items() if key != "event"},
         **_dut_states(events),
     }
+
+
+def _tester_delays(plan: PlanEvent, conditions: Conditions, events: list[Event]) -> tuple[str, ...]:
+    if conditions.frame_timeout_ms is not None:
+        return ()  # delays decide there which frames are lost, and are no figures
+    results = (event.result for event in of_kind(events, ResultEvent))
+    return tester_delay.of_run(results, changes=plan.procedure == IPDV)
 
 
 def _idle_offloads(events: list[Event]) -> tuple[str, ...]:

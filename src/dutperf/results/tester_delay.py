@@ -22,26 +22,36 @@ Figure = tuple[str, float, float]
 def of_trial(result: TrialResult) -> Iterator[str]:
     """``forward: up to 1.70 ms of the 99.9th percentile of the delays (1.74 ms) ... may be the tester's own``."""
     for direction, counts in result.directions().items():
-        yield from _texts(direction, [counts])
+        yield from _shares(direction, [counts], _delays, "the delays")
 
 
-def of_run(results: Iterable[TrialResult]) -> tuple[str, ...]:
-    """The same over all valid trials of a run: of each figure the largest share."""
+def of_run(results: Iterable[TrialResult], *, changes: bool = False) -> tuple[str, ...]:
+    """The same over all valid trials of a run: of each figure the largest share. ``changes``: of the changes of delay
+    instead, and how many pairs of frames have none."""
     valid = [result for result in results if result.verdict is Verdict.VALID]
     by_path = {
         direction: [counts for result in valid if (counts := result.directions().get(direction)) is not None]
         for direction in dict.fromkeys(direction for result in valid for direction in result.directions())
     }
-    return tuple(text for direction, counted in by_path.items() for text in _texts(direction, counted))
+    return tuple(
+        text
+        for direction, counted in by_path.items()
+        for text in (_of_changes(direction, counted) if changes else _shares(direction, counted, _delays, "the delays"))
+    )
 
 
-def _texts(direction: str, counted: list[DirectionCounts]) -> Iterator[str]:
-    for figures, of in ((_delays, "the delays"), (_changes, "the changes of delay")):
-        told = _worst(counted, figures)
-        if told:
-            trials = f" (the worst of {len(counted):,} valid trials)" if len(counted) > 1 else ""
-            named = ", ".join(f"{_ms(share)} of {name} ({_ms(value)})" for name, value, share in told)
-            yield f"{direction}: of {of} the tester itself may have added up to {named}{trials}"
+def _shares(
+    direction: str, counted: list[DirectionCounts], figures: Callable[[DirectionCounts], list[Figure]], of: str
+) -> Iterator[str]:
+    told = _worst(counted, figures)
+    if told:
+        trials = f" (the worst of {len(counted):,} valid trials)" if len(counted) > 1 else ""
+        named = ", ".join(f"{_ms(share)} of {name} ({_ms(value)})" for name, value, share in told)
+        yield f"{direction}: of {of} the tester itself may have added up to {named}{trials}"
+
+
+def _of_changes(direction: str, counted: list[DirectionCounts]) -> Iterator[str]:
+    yield from _shares(direction, counted, _changes, "the changes of delay")
     pairs = sum(one.ipdv_us.pairs for one in counted if one.ipdv_us is not None and one.ipdv_us.pairs is not None)
     possible = sum(one.sent - 1 for one in counted if one.ipdv_us is not None and one.ipdv_us.pairs is not None)
     if pairs < possible:

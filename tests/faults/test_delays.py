@@ -123,7 +123,7 @@ def test_a_receiving_core_that_is_taken_delays_nothing_in_a_valid_trial(busy_s: 
     delay = result.forward.delay_us
     assert delay is not None
     assert delay.by_tester is not None
-    if busy_s == 0.3:
+    if busy_s == 0.3:  # a fifth of the trial
         assert "tester_delay" in {cause.code for cause in result.causes}
     assert delay.p999 - delay.by_tester.p999 < BESIDE_US
     assert delay.max - delay.by_tester.max < BESIDE_US

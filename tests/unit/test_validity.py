@@ -87,6 +87,10 @@ def delays(p50: float, p999: float, largest: float, own: tuple[float, float, flo
 
 WAIT_US = validity.TRANSMIT_WAIT_LIMIT_US
 
+AT_A_STEP: dict[str, Any] = {
+    "delay_us": DELAYS.model_copy(update={"by_tester": Quantiles(p50=1, p99=20_000, p999=1, max=20_000)})
+}
+
 
 TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("nothing wrong", {}, set()),
@@ -140,6 +144,7 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("a stall that few frames saw", delays(1, 10, 20, (0, 9, 19)), set()),
     ("a stall that more than one in a thousand saw", delays(1, 298, 300, (0, 297, 299)), {"tester_delay"}),
     ("a stall that is little beside the delay", delays(300, 312, 320, (0, 12, 20)), set()),
+    ("a stall at a step of the distribution, which only the 99th percentile shows", AT_A_STEP, set()),
     ("a stall in the median", delays(12, 13, 13, (11, 11, 11)), {"tester_delay"}),
     ("an engine that does not say", {"delay_us": DELAYS, "stall_us": LoopStall(sender=0, receiver=3e5)}, set()),
     (

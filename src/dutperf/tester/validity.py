@@ -59,8 +59,8 @@ TRANSMIT_WAIT_LIMIT_US = 2_000.0
 """Delays may include this much waiting in a full transmit ring: the time of the smallest ring that
 any driver accepts, with frames of 1,518 bytes at 1 Gbit/s."""
 TESTER_DELAY_LIMIT_US = 10_000.0
-"""The tester's own loops may have added this much to the median, the 99th and the 99.9th percentile of the
-delays: the limit of lateness where it matters..."""
+"""The tester's own loops may have added this much to the median and the 99.9th percentile of the delays: the
+limit of lateness where it matters..."""
 TESTER_DELAY_SHARE = 0.1
 """... or this share of the figure; the larger limit applies. Whatever they may have added is told with the
 figure (:mod:`dutperf.results.tester_delay`)."""
@@ -555,7 +555,6 @@ def _tester_delay(trial: Trial, _direction: Direction, counts: DirectionCounts) 
         return None
     for name, figure_us, own_us in (
         ("median", delay.p50, delay.by_tester.p50),
-        ("99th percentile", delay.p99, delay.by_tester.p99),
         ("99.9th percentile", delay.p999, delay.by_tester.p999),
     ):
         if is_testers(figure_us, own_us):

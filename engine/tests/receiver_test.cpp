@@ -211,7 +211,7 @@ Expected expected_of(std::size_t path) {
 
 // A DUT may corrupt a frame and then copy it.
 TEST(Receiving, CountsCopiesOfACorruptedFrameAsDuplicates) {
-    Receiver receiver(PortQueue{0}, Host{}, expected_of(0), nullptr, nullptr);
+    Receiver receiver(PortQueue{0}, NeighbourWatch{}, expected_of(0), nullptr, nullptr);
     for (const std::uint64_t number : {3, 3, 4, 3, 4}) {
         Bytes bytes = test_frame({.size = 100, .trial = kTrial, .sequence = number});
         bytes.back() ^= 1U;
@@ -243,7 +243,7 @@ TEST(Receiving, TakesFramesOfAListThatWereCapturedWithWrongChecksums) {
     expected.frames = 4;
     expected.list = &list;
     expected.tags_from_end = {20};
-    Receiver receiver(PortQueue{0}, Host{}, expected, nullptr, nullptr);
+    Receiver receiver(PortQueue{0}, NeighbourWatch{}, expected, nullptr, nullptr);
     for (const std::uint64_t number : {0, 1, 2, 3, 2}) {
         const FrameList::Frame& frame = list.frame(number % 2);
         Bytes bytes(list.data(frame), list.data(frame) + frame.length);

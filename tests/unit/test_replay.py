@@ -77,7 +77,7 @@ def test_frames_with_room_get_a_tag(tmp_path: Path) -> None:
 
 
 def test_a_frame_of_an_earlier_trial_gets_no_second_tag(tmp_path: Path) -> None:
-    packet = udp(0) / Raw(bytes.fromhex("d754504600010001") + bytes(60))
+    packet = udp(0) / Raw(bytes.fromhex("d75450ab00010001") + bytes(60))
     path = capture(tmp_path / "a.pcap", [udp(), packet])
     assert recording_of(Source(path)).tagged == 0
     with pytest.raises(ReplayError, match="frame 2 is a test frame"):

@@ -37,7 +37,7 @@ FCS_SIZE = 4
 _ETHERNET_SIZE = 14
 _LEAST = MIN_FRAME_SIZE - FCS_SIZE
 _NS_PER_S = 1_000_000_000
-_TAG = re.compile(rb"\xd7TPF...\x01", re.DOTALL)
+_TAG = re.compile(rb"\xd7TP.{4}\x01", re.DOTALL)
 """How tags begin (protocol/README.md)."""
 LONGEST_NS = 86_400 * _NS_PER_S
 """Of a trial."""

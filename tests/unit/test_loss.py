@@ -140,3 +140,25 @@ def test_what_the_dut_asked_for_is_said_beside_the_loss() -> None:
     assert losses(result)["forward"].sentence() == "; ".join(said)
     assert said[0] in no_forwarding(result.model_copy(update={"forward": plain_counts(received=0)}))
     assert loss.asked_in_words(TrialResult(trial=1, verdict=Verdict.VALID, forward=plain_counts())) == []
+
+
+@pytest.mark.parametrize(
+    ("forward", "reverse", "span_s"),
+    [
+        pytest.param({50: 700}, {50: 690}, 0.02, id="both at once"),
+        pytest.param({50: 700}, {}, 0.02, id="one direction alone"),
+        pytest.param({}, {}, None, id="nothing lost"),
+        pytest.param({50: 1}, {50: 3}, None, id="so few may lie together by chance"),
+        pytest.param({50: 700}, {60: 700}, None, id="two episodes"),
+        pytest.param({20: 700, 50: 1}, {20: 700}, None, id="a loss besides"),
+        pytest.param({98: 700}, {}, None, id="until the end: a queue that is full"),
+        pytest.param(dict.fromkeys(range(40, 45), 100), {}, None, id="long"),
+    ],
+)
+def test_one_short_episode(forward: dict[int, int], reverse: dict[int, int], span_s: float | None) -> None:
+    found = loss.episode_s([counts(forward), counts(reverse)])
+    assert found == (None if span_s is None else pytest.approx(span_s))
+
+
+def test_frames_that_came_late_are_no_episode() -> None:
+    assert loss.episode_s([counts({50: 700}, late=3)]) is None

@@ -5,6 +5,7 @@ happens to the trials."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from dutperf.model import LimitedBy
 from dutperf.search import NO_LOSS, Loss, Outcome
-from dutperf.search.binary import Bounds, BoundsError, Resolution, SearchResult
+from dutperf.search.binary import MAX_RETRIES, Bounds, BoundsError, Resolution, SearchResult
 from dutperf.search.mlr import MlrSearch
 
 Told = tuple[Outcome, Loss]
@@ -267,3 +268,30 @@ def test_ranges_that_cannot_be(limits: Bounds, bound: str) -> None:
     with pytest.raises(BoundsError) as caught:
         MlrSearch(limits, (0.0,), 60.0)
     assert caught.value.bound == bound
+
+
+@pytest.mark.parametrize("episode", range(12))
+def test_a_load_that_failed_by_one_episode_is_offered_again(episode: int) -> None:
+    """... and if it passes, the library never sees the episode."""
+    calm, number = capable_of(60_000), count()
+
+    def measure(load: int, duration_s: float) -> Told:
+        outcome, lost = calm(load, duration_s)
+        if next(number) != episode or lost.lost:
+            return outcome, lost
+        return Outcome.FAILED, Loss(700, lost.sent, one_episode=True)
+
+    found, _ = search(TO_100K, measure)
+    undisturbed, _ = search(TO_100K, calm)
+    assert (found.lower_bound, found.upper_bound) == (undisturbed.lower_bound, undisturbed.upper_bound)
+
+
+def test_a_dut_with_an_episode_in_every_trial_is_measured_as_before() -> None:
+    def measure(load: int, duration_s: float) -> Told:
+        sent = int(load * duration_s)
+        return (Outcome.FAILED, Loss(700, sent, one_episode=True)) if load > 60_000 else (Outcome.PASSED, Loss(0, sent))
+
+    found, offered = search(TO_100K, measure, goals=(0.0,))
+    assert found.lower_bound is not None
+    assert 59_500 <= found.lower_bound <= 60_000
+    assert len(offered) - len(set(offered)) == MAX_RETRIES

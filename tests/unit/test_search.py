@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dutperf.model import LimitedBy
-from dutperf.search import Outcome
+from dutperf.search import Loss, Outcome
 from dutperf.search.binary import HIGHEST, BinarySearch, Bounds, BoundsError, Resolution, SearchResult, Start
 
 P, F, S, U = Outcome.PASSED, Outcome.FAILED, Outcome.NOT_FORWARDING, Outcome.UNMEASURABLE
@@ -451,3 +451,88 @@ def test_a_failure_a_little_higher_tells_more_than_an_unmeasurable_load() -> Non
     assert found.unmeasurable
     blind = search(limits, lambda rate: P if rate <= 10_000 else U if rate < 10_100 else F)
     assert (blind.lower_bound, blind.limited_by) == (10_000, LimitedBy.TESTER)
+
+
+EPISODE = Loss(lost=700, sent=600_000, one_episode=True)
+OF_ROUTER = Bounds(Resolution(share=0.005), initial=100_000)
+
+
+def in_episodes(
+    limits: Bounds, truth_fps: int, has_episode: Callable[[int], bool], start: Start | None = None
+) -> SearchResult:
+    """Of a DUT that forwards ``truth_fps``, and loses frames in one episode of those trials, by their number,
+    that ``has_episode`` names."""
+    one = BinarySearch(limits, start)
+    for number in range(MOST_TRIALS):
+        load = one.next_load()
+        if load is None:
+            return one.result()
+        if load > truth_fps:
+            one.record_outcome(F, Loss(lost=load - truth_fps, sent=load))
+        elif has_episode(number):
+            one.record_outcome(F, EPISODE)
+        else:
+            one.record_outcome(P)
+    raise AssertionError("no end")
+
+
+@pytest.mark.parametrize("episode", range(14))
+@pytest.mark.parametrize("start", [None, Start(226_000, 20_000)])
+def test_a_load_that_failed_by_one_episode_is_offered_again_before_it_bounds_the_result(
+    episode: int, start: Start | None
+) -> None:
+    """In whichever trial it comes."""
+    found = in_episodes(OF_ROUTER, 230_000, lambda number: number == episode, start)
+    assert found.lower_bound is not None
+    assert found.upper_bound is not None
+    assert found.lower_bound <= 230_000 < found.upper_bound
+    assert found.upper_bound - found.lower_bound <= 0.005 * found.upper_bound
+    twice = [load for load, _ in found.loads if [one for one, _ in found.loads].count(load) > 1]
+    assert len(twice) <= 2, "one load, once more"
+
+
+def test_a_dut_with_an_episode_in_every_trial_has_its_bound_after_one_more_trial() -> None:
+    """As one that collects garbage in each: the rate below which it does not is found as before."""
+    one, offered = BinarySearch(Bounds(Resolution(step=10), maximum=100_000)), []
+    while (load := one.next_load()) is not None:
+        offered.append(load)
+        one.record_outcome(*((P,) if load <= 60_000 else (F, EPISODE)))
+    found = one.result()
+    assert found.lower_bound is not None
+    assert 59_990 <= found.lower_bound <= 60_000
+    assert found.limited_by is LimitedBy.DUT
+    assert found.upper_bound == offered[-1] == offered[-2]
+    assert len(set(offered)) == len(offered) - 1
+
+
+def test_a_second_look_that_says_nothing_changes_nothing() -> None:
+    one = BinarySearch(Bounds(Resolution(step=10), minimum=1_000, maximum=1_020))
+    one.record_outcome(F, EPISODE)
+    one.record_outcome(P)  # the minimum
+    one.record_outcome(P)
+    assert (one.lower, one.next_load()) == (1_010, 1_020)
+    one.record_outcome(U)
+    assert one.next_load() is None
+    assert (one.result().upper_bound, one.result().limited_by) == (1_020, LimitedBy.DUT)
+
+
+@given(
+    limits=bounds(),
+    outcomes=st.lists(st.tuples(st.sampled_from(Outcome), st.booleans()), max_size=MOST_TRIALS),
+    last=st.tuples(st.sampled_from(Outcome), st.booleans()),
+    start=places,
+)
+def test_ends_whatever_is_lost_in_episodes(
+    limits: Bounds, outcomes: list[tuple[Outcome, bool]], last: tuple[Outcome, bool], start: Start | None
+) -> None:
+    one = BinarySearch(limits, start and Start(limits.clamp(start.load), start.step))
+    for number, (outcome, is_episode) in enumerate(chain(outcomes, repeat(last))):
+        if one.next_load() is None:
+            break
+        assert number < MOST_TRIALS
+        one.record_outcome(outcome, EPISODE if is_episode else Loss(1, 10))
+    found = one.result()
+    assert found.lower_bound is None or (found.lower_bound, P) in found.loads
+    if found.upper_bound is not None and found.lower_bound is not None:
+        assert found.lower_bound < found.upper_bound
+        assert (found.upper_bound, P) not in found.loads

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,8 +19,9 @@ from dutperf.procedures.searches import bounds
 from dutperf.run.campaign import PlanError
 from dutperf.search import Outcome
 from dutperf.setup.conditions import Rate
-from dutperf.tester import ProgressCallback
+from dutperf.tester import ProgressCallback, truth
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
+from dutperf.tester.truth import Lost
 from plans import counts, journal_lines, measure, plan
 
 FINE = Rate.parse("20")
@@ -288,3 +290,37 @@ def test_what_happened_just_above_is_told(tmp_path: Path) -> None:
     assert remark.startswith(f": at the upper bound, {above.load.value:,} frames/s: forward lost from ")
     assert " s to the end, one by one. reverse lost from " in remark
     assert above.forward.where == {"elsewhere": above.forward.lost}
+
+
+class WithEpisodes(SimulatedTester):
+    """Tests a DUT that pauses for 4 ms in those trials, by their number, that ``pauses`` names."""
+
+    def __init__(self, dut: SimulatedDut, pauses: Callable[[int], bool]) -> None:
+        super().__init__(dut)
+        self._pauses = pauses
+
+    def _losses(self, trial: Trial, direction: Direction, sent: int, stall_s: float) -> list[Lost]:
+        lost = super()._losses(trial, direction, sent, stall_s)
+        pauses = not lost and self._pauses(len(self.trials))
+        return truth.out_of_service(trial.times(direction), (0.4, 0.404), sent) if pauses else lost
+
+
+@pytest.mark.parametrize("search", ["binary", "mlr"])
+def test_one_short_episode_does_not_decide_the_figure(tmp_path: Path, search: Literal["binary", "mlr"]) -> None:
+    """In each trial that passes without it."""
+    for number in range(12):
+        tester = WithEpisodes(SimulatedDut(capacity_fps=60_000), lambda trials, number=number: trials == number)
+        conditions = plan(100_000, resolution=fps(200), repetitions=1, duration_s=5.0, search=search)
+        [point] = measure(tester, conditions, tmp_path / str(number)).points
+        assert point.throughput_fps.median is not None
+        assert 59_800 <= point.throughput_fps.median <= 60_000
+
+
+def test_a_dut_that_pauses_in_every_trial_is_said_to_in_the_headline(tmp_path: Path) -> None:
+    tester = WithEpisodes(SimulatedDut(), lambda _: True)
+    [point] = measure(tester, plan(20_000, min_rate=fps(10_000), resolution=FINE, repetitions=1), tmp_path).points
+    assert point.throughput_fps.values == (None,)
+    assert "one short episode, all within 3.9 ms; each of 2 trials at this rate failed" in point.message
+    short = WithEpisodes(SimulatedDut(capacity_fps=60_000), lambda _: False)
+    [calm] = measure(short, plan(resolution=FINE, repetitions=1), tmp_path / "calm").points
+    assert "episode" not in calm.message

@@ -17,9 +17,10 @@ from dutperf.model import Case, Direction, LimitedBy, Load, TrialResult, Unit, V
 from dutperf.procedures import evidence, searches
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan
-from dutperf.results import points
+from dutperf.results import loss, points
 from dutperf.results.points import Loss, Recorded
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
+from dutperf.search import Loss as OfferedLoss
 from dutperf.search import Outcome
 from dutperf.search.binary import Search, SearchResult
 from dutperf.statistics import stopping
@@ -126,7 +127,7 @@ class RepeatedSearches(Procedure[ConditionsT]):
         while (value := search.next_load()) is not None:
             result, outcome = self.offer(bench, Load(value, self.unit), self._now(search, place))
             offered.append(Offered(value, outcome, result))
-            search.record_outcome(outcome, searches.loss_of(result))
+            search.record_outcome(outcome, self._loss_of(result))
             if _unopened(offered) is not None:
                 break  # the rate has no part in it
         search_result = search.result()
@@ -137,6 +138,12 @@ class RepeatedSearches(Procedure[ConditionsT]):
             **self.result_members(place.case, search_result, offered),
         }
         return self.finding(members, place.case, search_result, offered)
+
+    def _loss_of(self, result: TrialResult) -> OfferedLoss:
+        """What a trial lost. Connections are lost in episodes for reasons of their own: those that a full table
+        has no room for were opened in a row."""
+        lost = searches.loss_of(result)
+        return lost if self.unit is Unit.FRAMES_PER_SECOND else replace(lost, one_episode=False)
 
     def result_members(self, case: Case, search_result: SearchResult, offered: Sequence[Offered]) -> dict[str, Any]:
         """The result of a search for one goal, as members of a finding."""
@@ -178,11 +185,22 @@ class RepeatedSearches(Procedure[ConditionsT]):
         if search_result.limited_by is LimitedBy.TESTER:
             return f"limited by the tester at {load}: {self.why_unmeasurable(case, result)}"
         failed = f"{self.failed_at} {load} {self.shortcoming(result)}"
+        failed += self._episode(result, [one for one in offered if one.value == search_result.upper_bound])
         if result.proven_failed is not None:
             failed += f"; the tester was disturbed, and {result.proven_failed}"
         if search_result.unmeasurable:
             failed += f"; {self._unmeasurable(search_result.unmeasurable)} between could not be measured"
         return failed if search_result.lower_bound is not None else f"{self.nothing_passed}: {failed}"
+
+    def _episode(self, result: TrialResult, of_load: Sequence[Offered]) -> str:
+        """What to know of a trial that failed by one short episode, as the end of a clause."""
+        lost = self._loss_of(result)
+        span_s = loss.episode_s(result.directions().values())
+        if span_s is None or not lost.one_episode:
+            return ""
+        times = sum(one.outcome is Outcome.FAILED for one in of_load)
+        again = f"; each of {times} trials at this rate failed" if times > 1 else ""
+        return f": one short episode, all within {loss.span_in_words(span_s)}{again}"
 
     def _unmeasurable(self, loads: Sequence[int]) -> str:
         return ", ".join(str(Load(load, self.unit)) for load in loads)

@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 from dutperf.model import Question, TrialResult
 from dutperf.procedures import rates
 from dutperf.procedures.bench import PlanError
+from dutperf.results import loss
 from dutperf.search import NO_LOSS, Loss, restart
 from dutperf.search.binary import BinarySearch, Bounds, BoundsError, Resolution, Search
 from dutperf.search.restart import PriorResults
@@ -133,9 +134,11 @@ def question(conditions: Searched, bounds: Bounds, rate_fps: int) -> Question:
 def loss_of(result: TrialResult) -> Loss:
     """The loss of the direction that lost the greater share of its frames: loss goals apply to each
     direction."""
+    directions = result.directions().values()
+    one_episode = loss.episode_s(directions) is not None
     return max(
-        (Loss(counts.lost, counts.sent) for counts in result.directions().values()),
-        key=lambda loss: loss.ratio,
+        (Loss(counts.lost, counts.sent, one_episode) for counts in directions),
+        key=lambda one: one.ratio,
         default=NO_LOSS,
     )
 

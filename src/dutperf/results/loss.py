@@ -8,7 +8,7 @@ times (docs/recovery-and-reset.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from dutperf.model import LOSS_BINS, DirectionCounts, Losses, PhaseResult
 
@@ -18,12 +18,34 @@ AT_ONCE_SHARE = 0.1
 SCATTERED_SHARE = 0.2
 """Losses in less than this share of the hundredths of the sending time that they span count as
 scattered."""
+EPISODE_SHARE = 0.02
+"""Losses that span at most this share of the sending time are one short episode, if it is over before the last
+such share: a rate a little too high fills a queue, and only the end of the trial loses frames."""
+FEWEST_IN_EPISODE = 5
+"""Fewer frames, lost at random, may lie so close together by chance; a single one always does."""
 
 
 def when(counts: DirectionCounts) -> str | None:
     """``from 0.41 s to the end, in runs of up to 32 frames``; None where every frame arrived, even
     if late."""
     return None if counts.losses is None else f"{_span(counts.losses, counts.send_time_s)}{_runs(counts.losses)}"
+
+
+def episode_s(counts: Iterable[DirectionCounts]) -> float | None:
+    """How long the one short episode lasted in which a trial lost all its lost frames; None: there was none, or
+    other losses too.
+
+    A DUT that is overloaded loses frames for as long as it is. One episode may be the DUT's (a pause that comes
+    now and then) or somebody else's turn on its core; the trial alone cannot tell.
+    """
+    lossy = [one for one in counts if one.lost]
+    losses = [one.losses for one in lossy if one.losses is not None and not one.late]
+    if not lossy or len(losses) < len(lossy) or sum(one.lost for one in lossy) < FEWEST_IN_EPISODE:
+        return None
+    first_s, last_s = min(one.first_s for one in losses), max(one.last_s for one in losses)
+    limit_s = EPISODE_SHARE * max(one.send_time_s for one in lossy)
+    is_over = last_s < max(one.send_time_s for one in lossy) - limit_s
+    return last_s - first_s if last_s - first_s <= limit_s and is_over else None
 
 
 def where(counts: DirectionCounts) -> dict[str, int]:
@@ -76,7 +98,7 @@ def _span(losses: Losses, sending_s: float) -> str:
     hundredths = sorted({index * 100 // LOSS_BINS for index, count in enumerate(losses.bins) if count})
     first, last = losses.first_s, losses.last_s
     if last - first < AT_ONCE_SHARE * sending_s:
-        return f"all within {_short(last - first)} around {(first + last) / 2:.2f} s"
+        return f"all within {span_in_words(last - first)} around {(first + last) / 2:.2f} s"
     spanned = hundredths[-1] - hundredths[0] + 1
     scattered = "scattered " if len(hundredths) < SCATTERED_SHARE * spanned else ""
     if hundredths[-1] < 99:
@@ -84,7 +106,8 @@ def _span(losses: Losses, sending_s: float) -> str:
     return f"{scattered}over the whole time" if hundredths[0] == 0 else f"{scattered}from {first:.2f} s to the end"
 
 
-def _short(span_s: float) -> str:
+def span_in_words(span_s: float) -> str:
+    """``3.7 ms``, ``0.25 s``."""
     return f"{span_s:.2f} s" if span_s >= 0.1 else f"{span_s * 1000:.2g} ms"
 
 

@@ -12,6 +12,11 @@ A DUT may be inconsistent: it may fail a load and pass a higher one. This search
 above one that failed. For such a DUT it finds the highest load that passed below the lowest that
 failed, and two searches may differ.
 
+A trial that lost all its frames within one short episode may have failed by that episode and not by its
+load: a pause that comes now and then, or somebody else's turn on the DUT's core. Where such a trial bounds
+the result, its load is offered again (``MAX_RETRIES`` loads at most). It bounds the result if it fails again:
+a DUT that pauses in every trial fails each of them. Else the search goes on above it.
+
 A load that could not be measured may be bad luck. Where only such a load bounds the result, it is
 offered once more, and then one a little higher. Where a load a little higher has failed, the DUT's
 limit lies between the lower bound and that one: the search ends there, limited by the DUT, with a
@@ -227,6 +232,10 @@ class BinarySearch:
         self._not_passed: dict[int, Outcome] = {}
         self._retries = 0
         self._confirmed = False
+        self._by_episode: set[int] = set()
+        """Loads that failed by one short episode."""
+        self._looked_again: set[int] = set()
+        """... and were offered again."""
         self._probed_for: int | None = None
         """The load whose outcome waits for the probe."""
         self._not_forwarding = False
@@ -251,12 +260,14 @@ class BinarySearch:
         load = self._narrowing_load()
         if load is not None:
             return load
+        if self._needs_second_look():
+            return self._upper_bound()
         return self.upper if self._needs_retry() else self._a_little_higher()
 
     def next_duration_s(self) -> None:
         """Every trial is as long as the conditions say."""
 
-    def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:  # noqa: ARG002
+    def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
         """Take the outcome of the load that :meth:`next_load` named.
 
         Raises:
@@ -266,11 +277,18 @@ class BinarySearch:
         if load is None:
             raise ValueError("the search has ended")
         self._loads.append((load, outcome))
+        is_second_look = self._probed_for is None and load in self._by_episode
+        if is_second_look:
+            self._looked_again.add(load)
         if self._probed_for is not None:
             self._after_probe(load, self._probed_for, outcome)
         elif outcome is Outcome.NOT_FORWARDING:
             self._probed_for = load
+        elif is_second_look:
+            self._look_again(load, outcome)
         else:
+            if outcome is Outcome.FAILED and loss.one_episode:
+                self._by_episode.add(load)
             self._narrow(load, outcome)
 
     def result(self) -> SearchResult:
@@ -332,6 +350,18 @@ class BinarySearch:
             return None
         higher = self.lower + self._bounds.resolution.widened(self.lower)
         return higher if higher not in self._not_passed and higher <= self._bounds.highest else None
+
+    def _needs_second_look(self) -> bool:
+        """Whether the upper bound is a load that failed once, by one short episode."""
+        doubtful = self._upper_bound() in self._by_episode - self._looked_again
+        return doubtful and len(self._looked_again) < MAX_RETRIES
+
+    def _look_again(self, load: int, outcome: Outcome) -> None:
+        """Take the outcome of a load that failed by one short episode before. Only a trial that passes
+        contradicts that one."""
+        if outcome is Outcome.PASSED:
+            self._narrow(load, outcome)
+            self._narrowed = 1  # further steps begin here
 
     def _needs_retry(self) -> bool:
         """Whether the upper bound is a load that could not be measured and was tried only once."""

@@ -11,6 +11,10 @@ full-length trial lost no more than the goal's share (duration sum = final trial
 ratio 0). A shorter trial can show that a load is too high, never that it is not. Where loads
 contradict each other, the lowest that failed counts, and the highest that passed below it.
 
+A trial that lost all its frames within one short episode and fails a goal may have failed by that episode and
+not by its load. The library sees it if the load, offered once more, fails as well (``MAX_RETRIES`` loads at
+most); else it sees the second trial.
+
 The library never sees an invalid trial: its load is offered once more. If it still cannot be
 measured, the search ends, limited by the tester. Only where this is the first load, the upper end
 of the range, the range is halved until the tester can measure it.
@@ -91,6 +95,9 @@ class MlrSearch:
         self._offered: list[_Trial] = []
         self._retries = 0
         self._tester_limit: int | None = None
+        self._doubts = 0
+        self._doubted: _Trial | None = None
+        """The trial that failed by one short episode, while its load is offered again."""
         self._probed_for: _Trial | None = None
         self._not_forwarding = False
         self._results: dict[float, LibraryGoalResult] | None = None
@@ -131,7 +138,12 @@ class MlrSearch:
             self._next = self._after_probe(self._probed_for, trial)
         elif outcome is Outcome.NOT_FORWARDING:
             self._probed_for = trial
-            self._next = _Trial(float(self._lowest), trial.duration_s)
+            self._next, self._doubted = _Trial(float(self._lowest), trial.duration_s), None
+        elif self._doubted is not None:
+            self._next = self._after_second_look(self._doubted, trial)
+        elif self._is_doubtful(trial):
+            self._doubts += 1
+            self._doubted, self._next = trial, _Trial(trial.exact, trial.duration_s)
         elif outcome is Outcome.UNMEASURABLE:
             self._next = self._retry_or_lower(trial)
         else:
@@ -158,6 +170,19 @@ class MlrSearch:
         self._probed_for = None
         self._not_forwarding = probe.outcome is Outcome.NOT_FORWARDING
         return None if self._not_forwarding else self._add(probed_for)
+
+    def _is_doubtful(self, trial: _Trial) -> bool:
+        """Whether a trial fails a goal by one short episode."""
+        fails = any(trial.outcome_for(goal) is Outcome.FAILED for goal in self._goals)
+        return fails and trial.loss.one_episode and self._doubts < MAX_RETRIES
+
+    def _after_second_look(self, doubted: _Trial, again: _Trial) -> _Trial | None:
+        """The load that failed by one short episode was offered again: the second trial counts if it passes for
+        the goals that the first one failed."""
+        self._doubted = None
+        failed = [goal for goal in self._goals if doubted.outcome_for(goal) is Outcome.FAILED]
+        passed = all(again.outcome_for(goal) is Outcome.PASSED for goal in failed)
+        return self._add(again if passed else doubted)
 
     def _retry_or_lower(self, trial: _Trial) -> _Trial | None:
         is_second = any(

@@ -350,10 +350,7 @@ def test_repetitions_go_on_while_the_headline_figure_is_not_known(tmp_path: Path
 def test_a_dut_that_dies_ends_repetitions_that_decide_for_themselves(tmp_path: Path) -> None:
     tester, summary = delays("pdv", SimulatedDut(dies_after_trials=5), tmp_path, repetitions=Auto(minimum=6, maximum=8))
     assert len(tester.trials) == 6
-    assert (
-        "(6 of at most 8 repetitions; the run ended early because the DUT forwards nothing)"
-        in summary.points[0].message
-    )
+    assert "(6 of at most 8 repetitions; it ended early because the DUT forwards nothing)" in summary.points[0].message
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_below_the_minimum_rate(tmp_path: Path) -> None:
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(dies_after=st.integers(0, 40), silent=st.sets(st.sampled_from(LEFT_AND_RIGHT)))
-def test_a_dut_that_forwards_nothing_ends_the_run(
+def test_a_dut_that_forwards_nothing_ends_each_case_after_a_probe(
     tmp_path_factory: pytest.TempPathFactory, dies_after: int, silent: set[Direction]
 ) -> None:
     tester = SimulatedTester(
@@ -147,7 +147,7 @@ def test_a_dut_that_forwards_nothing_ends_the_run(
     assert "the DUT forwards nothing" in dead[0].message
     assert dead[0].limited_by is LimitedBy.DUT
     assert dead[0].throughput_fps.values[-1] is None
-    assert len(tester.trials) <= (2 if silent else dies_after + 2)
+    assert len(tester.trials) <= 2 * 2 + (0 if silent else dies_after)
     assert journal_lines(out)[-1]["outcome"] == "ended"
 
 
@@ -324,3 +324,26 @@ def test_a_dut_that_pauses_in_every_trial_is_said_to_in_the_headline(tmp_path: P
     short = WithEpisodes(SimulatedDut(capacity_fps=60_000), lambda _: False)
     [calm] = measure(short, plan(resolution=FINE, repetitions=1), tmp_path / "calm").points
     assert "episode" not in calm.message
+
+
+class WithMtu(SimulatedTester):
+    """Tests a DUT that forwards no frames of more than 1,518 bytes."""
+
+    def _losses(self, trial: Trial, direction: Direction, sent: int, stall_s: float) -> list[Lost]:
+        if trial.streams()[direction].foreground.size > 1518:
+            return [Lost(0, sent, sent)]
+        return super()._losses(trial, direction, sent, stall_s)
+
+
+def test_a_size_that_is_not_forwarded_takes_no_other_along(tmp_path: Path) -> None:
+    tester = WithMtu(SimulatedDut(capacity_fps=60_000))
+    summary = measure(tester, plan(frame_sizes=(1560, 84, 2000, 128), resolution=fps(100), repetitions=2), tmp_path)
+    values = [point.throughput_fps.median for point in summary.points]
+    assert values[0] is None
+    assert values[2] is None
+    assert all(median is not None and 59_900 <= median <= 60_000 for median in (values[1], values[3]))
+    said = [point.message for point in summary.points]
+    assert all("the DUT forwards nothing" in said[number] for number in (0, 2))
+    assert said[0].endswith("(1 of 2 repetitions; it ended early because the DUT forwards nothing)")
+    assert not any("early" in said[number] for number in (1, 3))
+    assert journal_lines(tmp_path)[-1]["outcome"] == "completed"

@@ -189,7 +189,7 @@ class RepetitionFinding(Finding):
     valid: bool = True
     """Whether there was a valid trial."""
     not_forwarding: bool = False
-    """Whether the DUT forwarded nothing, which ends the run; ``message`` gives the details."""
+    """Whether the DUT forwarded nothing, which ends the case; ``message`` gives the details."""
     message: str | None = None
 
 

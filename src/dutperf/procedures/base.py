@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Base of all procedures: each case is measured in repetitions, each repetition ends with an event
-in the journal, and a DUT that forwards nothing ends the run."""
+in the journal, and a DUT that forwards nothing ends its case."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Procedure(ABC, Generic[ConditionsT]):
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> RepetitionFinding:
         """Measure once. Returns the members of the repetition's event in the journal, as JSON
         types: ``not_forwarding`` true and a ``message`` where the DUT forwards nothing, which ends
-        the run; ``valid`` false where the tester could not measure."""
+        the case; ``valid`` false where the tester could not measure."""
 
     # --- what it may override ---------------------------------------------------------------------
 
@@ -113,24 +113,32 @@ class Procedure(ABC, Generic[ConditionsT]):
         return self.trial(case, self.first_load(case), 0)
 
     def run(self, bench: Bench) -> str | None:
-        """Measure every case. Returns why the run ended early; None where it did not."""
+        """Measure every case. Returns why none could be measured, where the DUT forwards nothing in each.
+
+        A DUT that forwards nothing in one case may forward the others: frames that are too large for it say
+        nothing about smaller ones.
+        """
         needed = [case for case in self.cases if self.is_needed(case)]
-        for index, case in enumerate(needed):
-            done: list[RepetitionFinding] = []
-            cases_left = len(needed) - index - 1
-            while self.stopped(done) is None:
-                place = self._place(case, len(done), cases_left)
-                done.append(self.repetition(bench, place, done))
-                bench.record(done[-1], place)
-                self.announce(bench, self._place(case, len(done) - 1, cases_left), done)
-                if done[-1].not_forwarding:
-                    return done[-1].message
-        return None
+        last = [self._measured(bench, case, len(needed) - index - 1) for index, case in enumerate(needed)]
+        return last[-1].message if last and all(one.not_forwarding for one in last) else None
 
     def measure(self, bench: Bench, load: Load, place: Place) -> TrialResult:
         """See :meth:`dutperf.procedures.bench.Bench.measure`."""
         make = partial(self.trial, place.case, load, duration_s=place.duration_s)
         return bench.measure(load, place, make, self.action())
+
+    def _measured(self, bench: Bench, case: Case, cases_left: int) -> RepetitionFinding:
+        """Measure a case. Returns the finding of its last repetition."""
+        done: list[RepetitionFinding] = []
+        while self.stopped(done) is None:
+            place = self._place(case, len(done), cases_left)
+            done.append(self.repetition(bench, place, done))
+            bench.record(done[-1], place)
+            is_silent = done[-1].not_forwarding
+            self.announce(bench, self._place(case, len(done) - 1, cases_left, is_last=is_silent), done)
+            if is_silent:
+                break
+        return done[-1]
 
     def _described(self, case: Case) -> dict[str, Any]:
         return {
@@ -140,9 +148,9 @@ class Procedure(ABC, Generic[ConditionsT]):
             **self.limits(case),
         }
 
-    def _place(self, case: Case, done: int, cases_left: int) -> Place:
-        """The place at the beginning of a repetition, counted as a single trial."""
-        later, at_least = self.trials_of(first=False), self.at_least(done)
+    def _place(self, case: Case, done: int, cases_left: int, *, is_last: bool = False) -> Place:
+        """The place at the beginning of a repetition, counted as a single trial; ``is_last``: of its case."""
+        later, at_least = self.trials_of(first=False), done + 1 if is_last else self.at_least(done)
         of_a_case = self.trials_of(first=True) + (self.at_least(0) - 1) * later
         left = 1 + round((at_least - done - 1) * later + cases_left * of_a_case)
         return Place(case, done + 1, at_least, trials_left=left)

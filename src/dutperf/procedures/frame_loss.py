@@ -18,7 +18,6 @@ has a ratio lower by b / n under overload.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import ceil
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
@@ -158,8 +157,7 @@ class FrameLoss(Procedure[FrameLossConditions]):
     def _now(self, place: Place) -> Place:
         series = self._series
         lower, upper = (None if one is None else Load.fps(one) for one in (series.lower, series.upper))
-        now = place.within(series.trials_left() + series.probing, lower=lower, upper=upper)
-        return replace(now, trials_left=0) if series.not_forwarding else now
+        return place.within(series.trials_left() + series.probing, lower=lower, upper=upper)
 
 
 def rates_of(conditions: FrameLossConditions, media_fps: int | None) -> tuple[int, ...]:
@@ -277,7 +275,7 @@ class FrameLossPoint(points.Point):
     repetitions: int
     """Finished ones."""
     not_forwarding: bool
-    """Whether the run ended because the DUT forwards nothing."""
+    """Whether the case ended because the DUT forwards nothing."""
 
     @property
     def has_number(self) -> bool:

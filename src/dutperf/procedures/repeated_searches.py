@@ -169,8 +169,7 @@ class RepeatedSearches(Procedure[ConditionsT]):
 
     def _now(self, search: Search, place: Place) -> Place:
         lower, upper = (None if one is None else Load(one, self.unit) for one in (search.lower, search.upper))
-        now = place.within(search.trials_left(), lower=lower, upper=upper, duration_s=search.next_duration_s())
-        return replace(now, trials_left=0) if search.result().not_forwarding else now
+        return place.within(search.trials_left(), lower=lower, upper=upper, duration_s=search.next_duration_s())
 
     def _reason(self, case: Case, search_result: SearchResult, offered: Sequence[Offered]) -> str:
         """Why the search ended at this lower bound, in a sentence."""

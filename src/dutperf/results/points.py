@@ -282,9 +282,16 @@ class Recorded:
         if stopped is not None or finished == rule:
             return ""
         wanted = f"{rule}" if isinstance(rule, int) else f"at most {rule.maximum}"
-        return f" ({finished} of {wanted} repetitions; the run ended early because {self._early_end()})"
+        return f" ({finished} of {wanted} repetitions; {self._early_end()})"
 
     def _early_end(self) -> str:
+        key = self.case.key()
+        found = (event for event in of_kind(self.events, Finding) if event.case == key)
+        if any(getattr(one, "not_forwarding", False) for one in found):
+            return "it ended early because the DUT forwards nothing"
+        return f"the run ended early because {self._end_of_run()}"
+
+    def _end_of_run(self) -> str:
         end = end_of(self.events)
         if end is None:
             return "it was killed"

@@ -91,7 +91,7 @@ def measure(
     ``first_trial``: number of the first trial. Different numbers reveal late frames of another run
     on the same test bench.
 
-    A DUT that forwards nothing ends the run: its point has a message instead of a result, see
+    A DUT that forwards nothing ends its case, whose point has a message instead of a result, see
     :meth:`Summary.without_number`. An interrupted or failed run still writes a summary of its
     results so far; the exception reaches the caller.
 

@@ -110,6 +110,18 @@ def neighbour_of_dut(busy_s: float) -> Harm:
     return lambda target: keep_busy(set(target.bench.setup.engine.dut_cores), busy_s)
 
 
+def take_turns(cores: set[int], busy_s: float, times: int) -> None:
+    """The calling thread wants the cores a few times, and goes first: a new process would take more time to start
+    than a turn lasts."""
+    os.sched_setaffinity(0, cores)
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+    for _ in range(times):
+        time.sleep(0.25)
+        end = time.monotonic() + busy_s
+        while time.monotonic() < end:
+            pass
+
+
 def port_down(port: str, down_s: float) -> Harm:
     """One of the tester's own ports is taken down, and up again."""
 

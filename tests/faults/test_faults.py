@@ -269,6 +269,26 @@ def assert_recovers(ready: Bench) -> None:
 
 
 @pytest.mark.faults
+def test_short_turns_of_others_on_the_core_of_a_kernel_that_routes() -> None:
+    """They take 3 % of it. But what an interrupt leaves to do waits meanwhile, and a queue of 1,000 frames is full
+    after 3 ms: what is lost at a rate that the DUT forwards is not its loss."""
+
+    def lost(result: TrialResult) -> int:
+        return sum(counts.lost for counts in result.directions().values())
+
+    with bench("kernel-ipv4") as ready:
+        cores = set(ready.setup.engine.dut_cores)
+        rates_fps = (180_000, 120_000, 80_000, 40_000)
+        forwarded = next(rate for rate in rates_fps if not lost(ready.run(rate, duration_s=1.5)))
+        for _ in range(3):
+            result = ready.run_while(
+                lambda: harm.take_turns(cores, 0.015, 3), 0.3, int(0.9 * forwarded), duration_s=1.5
+            )
+            print(lost(result), result.verdict, *(cause.text for cause in result.causes), sep="; ")
+            assert result.verdict is not Verdict.VALID or not lost(result), result
+
+
+@pytest.mark.faults
 def test_after_all_this_the_tester_measures_as_before(lab: Bench) -> None:
     for harmful in (harm.stop_engine(0.2), harm.kill_engine):
         measure(lab, Fault("before", harmful, frozenset()))

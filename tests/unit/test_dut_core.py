@@ -158,6 +158,8 @@ def test_a_short_trial_is_looked_at_more_often(tmp_path: Path) -> None:
     """Else nothing would show what is usual for a DUT that sleeps and wakes, and all of it would count."""
     durations_s = (60.0, 10.0, 5.0, 0.9, 0.18, 0.01)
     assert [dut_waits.sample_s(one) for one in durations_s] == pytest.approx([0.05, 0.04, 0.02, 0.02, 0.015, 0.01])
+    of_kernel_s = [dut_waits.sample_s(one, has_processes=False) for one in (60.0, 3.0, 0.18)]
+    assert of_kernel_s == pytest.approx([0.05, 0.05, 0.015])
     proc = tmp_path / "proc"
     write_stat(proc, 0, 0)
     schedstat = proc / "17" / "task" / "17" / "schedstat"
@@ -313,6 +315,25 @@ def test_a_short_episode_that_others_turn_explains_is_not_the_duts() -> None:
     assert validity.judge(made, both)[0] is Verdict.VALID
     verdict, causes = validity.judge(made, both, dut_waited_s=0.0065)
     assert (verdict, [cause.code for cause in causes]) == (Verdict.INVALID, [validity.DUT_DISTURBED])
+
+
+@pytest.mark.parametrize(
+    ("allowed", "busy", "within"),
+    [
+        pytest.param({0, 1, 2, 3}, (0, 3), {1, 2}, id="two are left"),
+        pytest.param({0, 1}, (0, 1), {0, 1}, id="none is left"),
+        pytest.param({0, 1}, (), {0, 1}, id="nothing is busy"),
+    ],
+)
+def test_a_thread_that_waits_keeps_off_the_duts_core(
+    allowed: set[int], busy: tuple[int, ...], within: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [allowed]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: now[0])
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cores: now.__setitem__(0, cores))
+    with dut_core.keeping_off(busy):
+        assert now == [within]
+    assert now == [allowed]
 
 
 def test_half_of_a_core_is_never_usual() -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -165,7 +165,7 @@ class DutWatch:
                 [self._proc / str(pid) for pid in softirqs],
                 self._proc / "stat" if self._before.stolen_ticks else None,
                 self._cores.cores,
-                sample_s(duration_s),
+                sample_s(duration_s, has_processes=bool(self._before.own_ticks)),
             )
 
     def starvation(self, sending: Sending | None = None) -> Starvation:
@@ -225,6 +225,22 @@ def yielding_to_the_dut() -> Iterator[None]:
     finally:
         with suppress(PermissionError):
             os.setpriority(os.PRIO_PROCESS, 0, before)
+
+
+@contextmanager
+def keeping_off(cores: Collection[int]) -> Iterator[None]:
+    """Within, the calling thread and those that it starts keep off ``cores``, if others are left. The scheduler would
+    often choose the DUT's core: a core that does soft interrupts looks idle to it."""
+    before = os.sched_getaffinity(0)
+    left = before - set(cores)
+    if not left or left == before:
+        yield
+        return
+    os.sched_setaffinity(0, left)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _inode(link: Path) -> int | None:

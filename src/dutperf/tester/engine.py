@@ -46,7 +46,7 @@ from dutperf.setup.configuration import LINK_TIMEOUT_S
 from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError, neighbours
 from dutperf.tester.answered import with_answers
 from dutperf.tester.core_choice import CoreChoice
-from dutperf.tester.dut_core import DutWatch, Sending, Starvation
+from dutperf.tester.dut_core import DutWatch, Sending, Starvation, keeping_off
 from dutperf.tester.process import EngineDied, EngineProcess, EngineTimeout
 from dutperf.tester.unanswered import Finding, Unrelated, asked_for, finding_of, probe_of
 from dutperf.tester.validity import (
@@ -302,7 +302,8 @@ class EngineTester:
         watch = _Watch(trial)
         try:
             if self._dut_watch is not None:
-                self._dut_watch.begin(trial.duration_s)
+                with keeping_off(self._busy_cores()):
+                    self._dut_watch.begin(trial.duration_s)
             self._give_frames(process, trial)
             around = self._load()
             watch.ask()
@@ -351,6 +352,10 @@ class EngineTester:
     def _own_cores(self) -> tuple[int, ...]:
         """The cores of the loops; none if the engine is on another machine."""
         return tuple(sorted(set(self._environment.get("roles", {}).values()))) if self._is_here() else ()
+
+    def _busy_cores(self) -> tuple[int, ...]:
+        """The cores of the loops and of a DUT on this machine."""
+        return (*self._own_cores(), *self._choice.dut_cores) if self._choice and self._is_here() else ()
 
     def _is_here(self) -> bool:
         """Whether the engine is certainly on this machine."""
@@ -446,7 +451,8 @@ class EngineTester:
         )  # the engine reports nothing before the first frame is due
         try:
             while True:
-                event = self._answer(process, request, min(answer_s, limit_s - time.monotonic()))
+                with keeping_off(self._busy_cores()):  # not the commands that ``on_progress`` starts
+                    event = self._answer(process, request, min(answer_s, limit_s - time.monotonic()))
                 if event["event"] != "progress":
                     return event
                 progress = _progress(event)

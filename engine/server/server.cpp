@@ -14,7 +14,7 @@ using nlohmann::json;
 namespace {
 
 constexpr int kIdleWaitMs = 10;     // interval of polling the ports for ARP and NDP
-constexpr int kTrialWaitMs = 5;     // interval of checking a running trial
+constexpr int kTrialWaitMs = 10;    // interval of checking a running trial: each time takes the DUT's core on two cores
 constexpr int kNothingOpenMs = -1;  // wait for requests only
 
 }  // namespace

@@ -53,7 +53,7 @@ std::vector<unsigned> RoleCores::distinct() const {
 
 OtherCores other_cores(const std::vector<unsigned>& allowed, const std::vector<unsigned>& hot,
                        const std::vector<unsigned>& dut_cores) {
-    return {.between_trials = without(dut_cores, allowed), .during_trials = without(hot, allowed)};
+    return {.between_trials = without(dut_cores, allowed), .during_trials = without(dut_cores, without(hot, allowed))};
 }
 
 RoleCores place_roles(const std::vector<unsigned>& allowed, const CoreWishes& wishes) {

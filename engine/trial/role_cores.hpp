@@ -35,8 +35,9 @@ struct OtherCores {
     std::vector<unsigned> between_trials, during_trials;
 };
 
-// Avoids the DUT's cores between trials and the `hot` cores during trials, as long as others are left. A DUT may spin:
-// a thread that shared its core between trials would need seconds to prepare a trial.
+// Avoids the DUT's cores between trials, and the `hot` cores and the DUT's during trials, as long as others are left. A
+// DUT may spin: a thread that shared its core between trials would need seconds to prepare a trial. And in a trial each
+// turn of such a thread is time that the DUT does not get.
 OtherCores other_cores(const std::vector<unsigned>& allowed, const std::vector<unsigned>& hot,
                        const std::vector<unsigned>& dut_cores);
 

@@ -3,11 +3,9 @@
 
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
-#include <linux/if_packet.h>
 #include <linux/rtnetlink.h>
-#include <linux/sockios.h>
 #include <net/if.h>
-#include <sys/ioctl.h>
+#include <net/if_arp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,7 +15,7 @@
 #include <cstring>
 
 #include "platform/error.hpp"
-#include "port/own_sockets.hpp"
+#include "port/ethtool.hpp"
 
 namespace dutperf {
 
@@ -76,41 +74,17 @@ void read_xdp(const rtattr* xdp, KernelInterface& into) {
     }
 }
 
-void read_statistics(const rtnl_link_stats64& statistics, KernelInterface& into) {
-    into.rx_dropped = statistics.rx_dropped + statistics.rx_missed_errors;
-    into.tx_packets = statistics.tx_packets;
-    into.tx_dropped = statistics.tx_dropped;
-}
-
 void read_attribute(const rtattr* attribute, KernelInterface& into) {
     switch (attribute->rta_type & NLA_TYPE_MASK) {
         case IFLA_MTU: into.mtu = value_of<std::uint32_t>(attribute); break;
         case IFLA_CARRIER: into.carrier = value_of<std::uint8_t>(attribute) != 0; break;
         case IFLA_CARRIER_CHANGES: into.carrier_changes = value_of<std::uint32_t>(attribute); break;
-        case IFLA_STATS64: read_statistics(value_of<rtnl_link_stats64>(attribute), into); break;
+        case IFLA_STATS64: into.counters = counters_of(value_of<rtnl_link_stats64>(attribute)); break;
         case IFLA_QDISC: into.qdisc = static_cast<const char*>(RTA_DATA(attribute)); break;
         case IFLA_LINKINFO: read_kind(attribute, into); break;
         case IFLA_XDP: read_xdp(attribute, into); break;
         default: break;
     }
-}
-
-bool is_packet_socket_on(int fd, unsigned interface_index) {
-    sockaddr_ll address{};
-    socklen_t length = sizeof address;
-    if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) return false;
-    return address.sll_family == AF_PACKET && address.sll_ifindex == static_cast<int>(interface_index);
-}
-
-// Sends an ethtool command; the driver answers into the structure that begins with it. Returns whether it answered.
-bool ask_ethtool(const std::string& name, void* command) {
-    ifreq request{};
-    name.copy(request.ifr_name, IFNAMSIZ - 1);
-    request.ifr_data = static_cast<char*>(command);
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const bool answered = fd >= 0 && ioctl(fd, SIOCETHTOOL, &request) == 0;
-    if (fd >= 0) close(fd);
-    return answered;
 }
 
 std::optional<ethtool_channels> channels_of(const std::string& name) {
@@ -121,6 +95,14 @@ std::optional<ethtool_channels> channels_of(const std::string& name) {
 
 }  // namespace
 
+InterfaceCounters counters_of(const rtnl_link_stats64& statistics) {
+    return {.not_received = statistics.rx_dropped + statistics.rx_missed_errors + statistics.rx_fifo_errors +
+                            statistics.rx_over_errors,
+            .receive_errors = statistics.rx_errors,
+            .sent = statistics.tx_packets,
+            .not_sent = statistics.tx_dropped};
+}
+
 std::optional<KernelInterface> kernel_interface(const std::string& name) {
     KernelInterface interface;
     interface.index = if_nametoindex(name.c_str());
@@ -129,6 +111,7 @@ std::optional<KernelInterface> kernel_interface(const std::string& name) {
     const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data());
     if (length == 0 || !NLMSG_OK(header, length) || header->nlmsg_type != RTM_NEWLINK) return std::nullopt;
     const auto* body = static_cast<const ifinfomsg*>(NLMSG_DATA(header));
+    interface.has_ethernet_frames = body->ifi_type == ARPHRD_ETHER || body->ifi_type == ARPHRD_LOOPBACK;
     interface.is_up = (body->ifi_flags & IFF_UP) != 0;
     auto rest = static_cast<int>(IFLA_PAYLOAD(header));
     for (const auto* at = IFLA_RTA(body); RTA_OK(at, rest); at = RTA_NEXT(at, rest)) read_attribute(at, interface);
@@ -152,21 +135,6 @@ std::uint16_t xdp_queues(const std::string& name) {
 std::uint16_t receive_queues(const std::string& name) {
     const auto channels = channels_of(name);
     return channels ? static_cast<std::uint16_t>(channels->combined_count + channels->rx_count) : std::uint16_t{1};
-}
-
-PacketSockets::PacketSockets(unsigned interface_index)
-    : sockets_(own_sockets([&](int fd) { return is_packet_socket_on(fd, interface_index); })) {
-    std::ranges::for_each(sockets_, widen_send_buffer);
-}
-
-std::uint64_t PacketSockets::take_drops() const {
-    std::uint64_t drops = 0;
-    for (const int fd : sockets_) {
-        tpacket_stats statistics{};  // a TPACKET_V3 socket would write one more word
-        socklen_t size = sizeof statistics;
-        if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &statistics, &size) == 0) drops += statistics.tp_drops;
-    }
-    return drops;
 }
 
 InterfaceWatch::InterfaceWatch() : fd_(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE)) {

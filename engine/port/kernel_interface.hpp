@@ -3,25 +3,51 @@
 // trial independently of the driver.
 #pragma once
 
+#include <linux/if_link.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "port/link.hpp"
 
 namespace dutperf {
 
+// What the counters of an interface (struct rtnl_link_stats64) say of the tester. A driver may count one frame under
+// two names: a sum of losses is an upper bound.
+struct InterfaceCounters {
+    // Frames that the interface received and the socket did not. They are the sum of
+    //   rx_dropped        the queue of a core was full (net.core.netdev_max_backlog), or the driver dropped them (i40e,
+    //                     ice; veth: no room for an AF_XDP socket). The kernel also counts frames of unknown protocols
+    //                     behind a VLAN tag here, which the socket did get: they are kept from the place where it does
+    //                     (ingress_drop.hpp)
+    //   rx_missed_errors  the card had no room for them (e1000e, ixgbe, mlx5, r8169)
+    //   rx_fifo_errors    likewise, by queue (igb, igc)
+    //   rx_over_errors    likewise (tg3, bnx2x)
+    // rx_nohandler is no loss: the socket gets these frames (of an inactive member of a bond).
+    std::uint64_t not_received = 0;
+    // rx_errors: frames that the interface refused, by a wrong FCS or length.
+    std::uint64_t receive_errors = 0;
+    // tx_packets: frames that left. tx_errors, tx_carrier_errors and the like are not needed: such a frame is not in
+    // it.
+    std::uint64_t sent = 0;
+    // tx_dropped: the queue discipline or the driver dropped them; of a veth, the other end had no room for them.
+    std::uint64_t not_sent = 0;
+};
+
+InterfaceCounters counters_of(const rtnl_link_stats64& statistics);
+
 struct KernelInterface {
     unsigned index = 0;
     unsigned mtu = 0;
-    std::string kind;    // "veth", "tun", ...; empty: not a virtual device
-    std::string qdisc;   // "noqueue": none
+    std::string kind;   // "veth", "tun", ...; empty: not a virtual device
+    std::string qdisc;  // "noqueue": none
+    bool has_ethernet_frames = false;
     bool is_up = false;  // administratively up (IFF_UP), whatever the carrier
     bool carrier = false;
     std::uint32_t xdp_program = 0;  // its ID; 0: none is attached
     std::uint64_t carrier_changes = 0;
-    std::uint64_t rx_dropped = 0, tx_packets = 0, tx_dropped = 0;
+    InterfaceCounters counters;
 };
 
 // Queries the kernel by rtnetlink, which uses this process' network namespace whatever is mounted on /sys. Nothing if
@@ -37,20 +63,6 @@ std::uint16_t xdp_queues(const std::string& name);
 
 // All receive queues, whether they also transmit or not; 1 where the driver does not report them.
 std::uint16_t receive_queues(const std::string& name);
-
-// The packet sockets that this process has on an interface.
-class PacketSockets {
-public:
-    // Finds them and widens their send buffers. At the default limit, the kernel would leave frames in the transmit
-    // ring that the driver has reported as sent, and they would leave late or never.
-    explicit PacketSockets(unsigned interface_index);
-
-    // Frames that the kernel dropped since the last call because the sockets were full (PACKET_STATISTICS).
-    [[nodiscard]] std::uint64_t take_drops() const;
-
-private:
-    std::vector<int> sockets_;
-};
 
 // Notices when an interface of this network namespace is taken down (rtnetlink events). A loss of carrier alone does
 // not count: the other end may be down.

@@ -43,7 +43,7 @@ void require_packet_privilege(const PortOptions& options) {
 Port::Port(const PortOptions& options) : options_(options), queues_apart_(queues_apart(options)) {
     if (options_.spec.uses_kernel_interface()) {
         check_interface();
-        watch_.emplace();
+        take_interface();
     }
     device_.emplace(options_);
     bring_up();
@@ -56,6 +56,9 @@ void Port::check_interface() const {
     const std::string& name = options_.spec.argument;
     const auto interface = kernel_interface(name);
     if (!interface) away(options_, "there is no interface '" + name + "' in this network namespace");
+    if (!interface->has_ethernet_frames)
+        unavailable(options_, name + " has no Ethernet frames" +
+                                  (interface->kind == "tun" ? " (it is a TUN device, not a TAP device)" : ""));
     require_packet_privilege(options_);
     if (options_.spec.kind == PortSpec::Kind::af_xdp) {
         if (options_.max_frame_size > kMaxXdpFrame) {
@@ -71,6 +74,34 @@ void Port::check_interface() const {
         attach_xdp_directly();
     }
     require_mtu(options_, *interface);
+}
+
+// Whatever would change frames on their way to the port, or make the kernel act on them, is switched off.
+void Port::take_interface() {
+    const auto interface = kernel_interface(options_.spec.argument);
+    const bool packets = options_.spec.kind == PortSpec::Kind::af_packet;
+    if (packets && interface->kind == "veth") passing_program_.emplace(interface->index);
+    whole_frames_.emplace(options_);
+    if (packets) {
+        keep_from_stack();
+        prepare_packet_sockets(options_.queues);
+    }
+    watch_.emplace();
+}
+
+void Port::keep_from_stack() {
+    const std::string& name = options_.spec.argument;
+    ingress_drop_.emplace(name);
+    if (ingress_drop_->error().empty()) return;
+    const std::string why = " (nftables: " + ingress_drop_->error() + ")";
+    if (const std::string effect = what_the_stack_does(name); !effect.empty()) {
+        unavailable(options_, "this machine " + effect + " on " + name + ", and the tester cannot keep them from it" +
+                                  why + ": take the addresses off (ip addr flush dev " + name +
+                                  ") and switch forwarding off (net.ipv4.conf." + name + ".forwarding, net.ipv6.conf." +
+                                  name + ".forwarding)");
+    }
+    warnings_.push_back("the " + side() + " port's frames also reach this machine's network stack" + why +
+                        ": frames that it does not know count as dropped by the tester");
 }
 
 void Port::require_queues(const std::string& what, std::uint16_t receive, std::uint16_t transmit) const {
@@ -160,8 +191,12 @@ void Port::start() {
 
 // Completes what DPDK's drivers for kernel sockets leave undone: socket buffers and drop counters.
 void Port::adopt_kernel_sockets(const std::vector<int>& sockets_before) {
-    if (options_.spec.kind == PortSpec::Kind::af_packet)
+    if (options_.spec.kind == PortSpec::Kind::af_packet) {
         packet_sockets_.emplace(kernel_interface(options_.spec.argument)->index);
+        if (packet_sockets_->joins_fragments())
+            unavailable(options_, "the kernel joins IP fragments before " + options_.spec.argument +
+                                      " receives them, and DPDK's driver does not let the tester change that");
+    }
     if (options_.spec.kind == PortSpec::Kind::af_xdp)
         xdp_.emplace(kernel_interface(options_.spec.argument)->index, sockets_before);
 }
@@ -285,14 +320,15 @@ void Port::read_kernel_counters(PortCounters& into) {
     taken_down_ += watch_->take_downs(interface->index) + (interface->is_up ? 0 : 1);
     into.kernel_socket = socket_drops_ + (xdp_ ? xdp_->ring_full() : 0);
     into.taken_down = taken_down_;
-    into.kernel_backlog = interface->rx_dropped;
+    into.kernel_backlog = interface->counters.not_received;
+    into.receive_errors += interface->counters.receive_errors;
     // a veth also counts the frames that an AF_XDP socket had no room for
     if (xdp_ && interface->kind == "veth")
         into.kernel_backlog -= std::min(into.kernel_backlog, into.nic_missed + into.kernel_socket);
-    into.interface_sent = interface->tx_packets;
+    into.interface_sent = interface->counters.sent;
     into.carrier_changes = interface->carrier_changes;
     into.counts_transmitted = true;
-    (interface->kind == "veth" ? into.link_input_drops : into.interface_transmit_drops) = interface->tx_dropped;
+    (interface->kind == "veth" ? into.link_input_drops : into.interface_transmit_drops) = interface->counters.not_sent;
 }
 
 }  // namespace dutperf

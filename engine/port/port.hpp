@@ -13,14 +13,17 @@
 #include "port/burst.hpp"
 #include "port/device.hpp"
 #include "port/failed_allocations.hpp"
+#include "port/ingress_drop.hpp"
 #include "port/kernel_interface.hpp"
 #include "port/link.hpp"
 #include "port/monotonic_counter.hpp"
 #include "port/offloads.hpp"
+#include "port/packet_sockets.hpp"
 #include "port/pool.hpp"
 #include "port/port_options.hpp"
 #include "port/socket_device.hpp"
 #include "port/transmit_ledger.hpp"
+#include "port/whole_frames.hpp"
 #include "port/xdp.hpp"
 
 namespace dutperf {
@@ -100,6 +103,8 @@ public:
 
 private:
     void check_interface() const;
+    void take_interface();
+    void keep_from_stack();
     void bring_up();
     [[nodiscard]] rte_eth_dev_info capabilities() const;
     void configure(const rte_eth_dev_info& info);
@@ -131,6 +136,10 @@ private:
     } driver_counters_;
     TransmitLedger transmit_ledger_;
     std::optional<InterfaceWatch> watch_;
+    // These last until the device, which receives behind them, is gone.
+    std::optional<PassingProgram> passing_program_;
+    std::optional<WholeFrames> whole_frames_;
+    std::optional<IngressDrop> ingress_drop_;
     Pool receive_pool_;  // outlives the device, whose queues hold its frames
     std::optional<Device> device_;
     std::optional<PacketSockets> packet_sockets_;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -41,6 +42,15 @@ int attach_by_link(int interface_index) {
     return link;
 }
 
+// r0 = XDP_PASS; exit
+int load_passing_program() {
+    constexpr std::array kInstructions{bpf_insn{BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, XDP_PASS},
+                                       bpf_insn{BPF_JMP | BPF_EXIT, 0, 0, 0, 0}};
+    LIBBPF_OPTS(bpf_prog_load_opts, options, .prog_flags = BPF_F_XDP_HAS_FRAGS);  // else frames fit into a page
+    return bpf_prog_load(BPF_PROG_TYPE_XDP, "dutperf_pass", "Dual MIT/GPL", kInstructions.data(), kInstructions.size(),
+                         &options);
+}
+
 }  // namespace
 
 void attach_xdp_directly() {
@@ -71,6 +81,17 @@ std::uint64_t XdpPort::ring_full() const {
         if (getsockopt(fd, SOL_XDP, XDP_STATISTICS, &statistics, &length) == 0) frames += statistics.rx_ring_full;
     }
     return frames;
+}
+
+PassingProgram::PassingProgram(unsigned interface_index) {
+    const int program = load_passing_program();
+    if (program < 0) return;
+    link_ = bpf_link_create(program, static_cast<int>(interface_index), BPF_XDP, nullptr);
+    close(program);
+}
+
+PassingProgram::~PassingProgram() {
+    if (link_ >= 0) close(link_);
 }
 
 }  // namespace dutperf

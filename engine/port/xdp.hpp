@@ -34,4 +34,18 @@ private:
     int link_ = -1;
 };
 
+// A program on a veth that passes every frame on, for ports that do not use AF_XDP. With a program a veth receives by
+// NAPI, in a queue of its own; otherwise frames to the tester and frames to the DUT share a queue of the core, and an
+// overloaded DUT makes the tester lose frames. The program ends with the process.
+class PassingProgram {
+public:
+    explicit PassingProgram(unsigned interface_index);
+    ~PassingProgram();
+    PassingProgram(const PassingProgram&) = delete;
+    PassingProgram& operator=(const PassingProgram&) = delete;
+
+private:
+    int link_ = -1;  // -1: the kernel did not take it, or the interface has a program
+};
+
 }  // namespace dutperf

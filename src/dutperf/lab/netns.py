@@ -158,7 +158,8 @@ def finish_tester(tester: Namespace, ports: Sequence[str] = TESTER_PORTS) -> Non
     """Bring the tester's ports up.
 
     They receive by NAPI (``gro on``), in their own queue. Otherwise frames for the tester would share
-    the queue of frames for the DUT, and an overloaded DUT would make the *tester* lose frames.
+    the queue of frames for the DUT, and an overloaded DUT would make the *tester* lose frames. The
+    engine has NAPI without GRO, which merges frames, while it has the ports.
     """
     hand_to_program(tester, ports)
     for port in ports:

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "port/ethtool.hpp"
+
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace dutperf {
+
+bool ask_ethtool(const std::string& name, void* command) {
+    ifreq request{};
+    name.copy(request.ifr_name, IFNAMSIZ - 1);
+    request.ifr_data = static_cast<char*>(command);
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return false;
+    const bool answered = ioctl(fd, SIOCETHTOOL, &request) == 0;
+    const int error = errno;
+    close(fd);
+    errno = error;
+    return answered;
+}
+
+}  // namespace dutperf

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tester's own kernel would do to frames before they are counted, and to the DUT: merge them,
+join them, answer them, forward them back. Namespaces by hand (by_hand.sh), which nothing prepared.
+Root only."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from dutperf.model import Direction, DirectionCounts, TrialResult
+from dutperf.setup import configuration, traffic
+from dutperf.setup.conditions import SingleTrial
+from dutperf.tester import TesterError
+from dutperf.tester.factory import engine_on
+from undisturbed import valid
+
+from .test_by_hand import SIDES, made
+
+pytestmark = pytest.mark.root
+PORTS = ("eth1", "eth2")
+
+
+def run_in(namespace: str, *command: str) -> str:
+    return subprocess.run(
+        ["ip", "netns", "exec", namespace, *command], check=True, capture_output=True, text=True
+    ).stdout
+
+
+def program(namespace: str, text: str) -> subprocess.Popen[str]:
+    """A Python program in a namespace; it says a line when it is ready."""
+    process = subprocess.Popen(
+        ["ip", "netns", "exec", namespace, sys.executable, "-c", textwrap.dedent(text)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+@contextmanager
+def engine(name: str, kind: str) -> Iterator[Any]:
+    """One forward trial of so many frames, on ports of a kind."""
+    sides = {side: values | {"port": f"{kind}:{values['port']}"} for side, values in SIDES["router"].items()}
+    setup = configuration.parse({"engine": {"netns": name}, **sides}, "by hand")
+    with engine_on(setup, 1518) as tester:
+        tester.environment()  # opens the ports
+
+        def run(size: int = 64, **conditions: Any) -> TrialResult:
+            chosen = SingleTrial(duration_s=0.5, drain_s=0.2, directions="forward", **conditions)
+            return tester.run(traffic.make_trial(setup, chosen, size, 400, 1))
+
+        yield run
+
+
+def forward(result: TrialResult) -> DirectionCounts:
+    return result.directions()[Direction.FORWARD]
+
+
+def features(name: str) -> list[str]:
+    wanted = ("generic-receive-offload", "rx-gro-list", "rx-udp-gro-forwarding")
+    return [
+        line for port in PORTS for line in run_in(name, "ethtool", "-k", port).splitlines() if line.startswith(wanted)
+    ]
+
+
+@pytest.mark.parametrize("kind", ["af_packet", "af_xdp"])
+def test_fragments_arrive_as_fragments(kind: str) -> None:
+    """DPDK's af_packet driver has the kernel join them: behind an MTU of 1,400 all frames of 1,518 bytes
+    seemed to arrive whole."""
+    with made("router") as name:
+        subprocess.run(["ip", "-n", f"{name}-dut", "link", "set", "east", "mtu", "1400"], check=True)
+        with engine(name, kind) as run:
+            counts = forward(valid(lambda: run(1518, frame="ipv4(df=0)/udp"), lambda _: True))
+    assert counts.received == 0
+    assert sum(counts.other_received.values()) >= 2 * counts.sent
+
+
+def test_received_frames_are_whole_and_only_the_testers() -> None:
+    """The tester's kernel merges frames, and has an address, routes and forwarding: it forwarded received
+    frames back, and answered them."""
+    with made("router") as name:
+        for port, network in zip(PORTS, (18, 19), strict=True):
+            run_in(name, "ethtool", "-K", port, "gro", "on", "rx-udp-gro-forwarding", "on")
+            run_in(name, "ip", "address", "add", f"198.{network}.0.2/24", "dev", port)
+        run_in(name, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        before = features(name)
+        with engine(name, "af_packet") as run:
+            assert [line for line in features(name) if ": off" not in line] == []
+            counts = forward(valid(run))
+            assert counts.lost == 0
+            back = run_in(f"{name}-dut", "cat", "/sys/class/net/east/statistics/rx_packets")
+            assert int(back) < counts.sent / 2
+        assert features(name) == before
+        assert "dutperf" not in run_in(name, "nft", "list", "ruleset")
+
+
+TAGGED_LLDP = """
+    import socket, time
+    port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+    port.bind(("east", 0))
+    print("ready", flush=True)
+    while True:
+        port.send(bytes.fromhex("0180c200000e 020000000001 81000064 88cc 0207".replace(" ", "")) + bytes(60))
+        time.sleep(0.02)
+"""
+
+
+def test_frames_of_unknown_protocols_are_not_dropped_by_the_tester() -> None:
+    """The kernel counts them as dropped (rx_dropped) behind a VLAN tag, though the socket gets them."""
+    with made("router") as name, engine(name, "af_packet") as run:
+        talking = program(f"{name}-dut", TAGGED_LLDP)
+        try:
+            counts = forward(valid(run))
+        finally:
+            talking.kill()
+            talking.wait()
+        assert counts.other_received["not_ip"] > 5
+        assert counts.tester_drops == {}
+
+
+def test_what_the_testers_kernel_sends_is_not_the_duts() -> None:
+    with made("router") as name, engine(name, "af_packet") as run:
+        talking = program(name, TAGGED_LLDP.replace("east", "eth2"))
+        try:
+            counts = forward(valid(run))
+        finally:
+            talking.kill()
+            talking.wait()
+        assert "not_ip" not in counts.other_received
+
+
+def test_a_tun_device_is_refused() -> None:
+    """It has no Ethernet frames: its packets were taken for such."""
+    with made("router") as name:
+        run_in(name, "ip", "tuntap", "add", "dev", "tun0", "mode", "tun")
+        run_in(name, "ip", "link", "set", "tun0", "up")
+        sides = {**SIDES["router"], "left": {**SIDES["router"]["left"], "port": "tun0"}}
+        setup = configuration.parse({"engine": {"netns": name}, **sides}, "by hand")
+        with pytest.raises(TesterError, match="tun0 has no Ethernet frames") as caught, engine_on(setup, 64) as tester:
+            tester.environment()
+        assert caught.value.field == "left.port"

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frame/arrival.hpp"
 
+#include <algorithm>
+#include <span>
+
 #include "frame/dissect.hpp"
 
 namespace dutperf {
 
 namespace {
-
-constexpr std::uint8_t kHopByHop = 0;
 
 // RFC 792
 OtherKind icmp_kind(std::uint8_t type) {
@@ -30,31 +31,64 @@ OtherKind icmpv6_kind(std::uint8_t type) {
     }
 }
 
-OtherKind ipv4_kind(const std::uint8_t* ip, std::size_t length) {
-    if (length < ipv4::kSize) return OtherKind::ipv4_other;
-    const std::size_t header = 4 * std::size_t{ip[0] & 0x0FU};
-    switch (ip[ipv4::kProtocol]) {
-        case kProtocolIcmp: return length > header ? icmp_kind(ip[header]) : OtherKind::icmp_other;
+// What an IP packet carries, behind the header and hop-by-hop options.
+struct Carried {
+    std::uint8_t protocol;
+    bool fragment;
+    std::span<const std::uint8_t> bytes;
+};
+
+std::span<const std::uint8_t> from(std::span<const std::uint8_t> packet, std::size_t at) {
+    return packet.subspan(std::min(at, packet.size()));
+}
+
+std::optional<Carried> carried_by_ipv4(std::span<const std::uint8_t> packet) {
+    if (packet.size() < ipv4::kSize) return std::nullopt;
+    const std::uint8_t* ip = packet.data();
+    return Carried{.protocol = ip[ipv4::kProtocol],
+                   .fragment = (load_be16(ip + ipv4::kFragment) & ipv4::kFragmentMask) != 0,
+                   .bytes = from(packet, 4 * std::size_t{ip[0] & 0x0FU})};
+}
+
+std::optional<Carried> carried_by_ipv6(std::span<const std::uint8_t> packet) {
+    if (packet.size() < ipv6::kSize) return std::nullopt;
+    Carried carried{
+        .protocol = packet[ipv6::kNextHeader], .fragment = false, .bytes = packet.subspan(ipv6::kSize)};
+    // multicast listener reports have hop-by-hop options
+    if (carried.protocol == ipv6::kHopByHop && carried.bytes.size() >= ipv6::kExtensionUnit) {
+        const std::size_t size = ipv6::kExtensionUnit * (std::size_t{carried.bytes[1]} + 1);
+        carried.protocol = carried.bytes[0];
+        carried.bytes = from(carried.bytes, size);
+    }
+    carried.fragment = carried.protocol == ipv6::kFragment && carried.bytes.size() >= ipv6::kExtensionUnit &&
+                       (load_be16(carried.bytes.data() + 2) & ipv6::kFragmentMask) != 0;
+    return carried;
+}
+
+OtherKind kind_of_ip(const std::optional<Carried>& carried, bool ipv6) {
+    const OtherKind other = ipv6 ? OtherKind::ipv6_other : OtherKind::ipv4_other;
+    if (!carried) return other;
+    if (carried->fragment) return OtherKind::fragment;
+    const bool any = !carried->bytes.empty();
+    switch (carried->protocol) {
+        case kProtocolIcmp:
+            return ipv6 ? other : any ? icmp_kind(carried->bytes[0]) : OtherKind::icmp_other;
+        case kProtocolIcmpv6:
+            return !ipv6 ? other : any ? icmpv6_kind(carried->bytes[0]) : OtherKind::icmpv6_other;
         case kProtocolUdp: return OtherKind::udp;
         case kProtocolTcp: return OtherKind::tcp;
-        default: return OtherKind::ipv4_other;
+        default: return other;
     }
 }
 
-OtherKind ipv6_kind(const std::uint8_t* ip, std::size_t length) {
-    if (length < ipv6::kSize) return OtherKind::ipv6_other;
-    std::uint8_t next = ip[ipv6::kNextHeader];
-    std::size_t at = ipv6::kSize;
-    if (next == kHopByHop && length >= at + 8) {  // multicast listener reports carry one
-        next = ip[at];
-        at += 8 * (std::size_t{ip[at + 1]} + 1);
-    }
-    switch (next) {
-        case kProtocolIcmpv6: return length > at ? icmpv6_kind(ip[at]) : OtherKind::icmpv6_other;
-        case kProtocolUdp: return OtherKind::udp;
-        case kProtocolTcp: return OtherKind::tcp;
-        default: return OtherKind::ipv6_other;
-    }
+bool is_error(std::uint8_t type, bool ipv6) {
+    constexpr std::uint8_t kFirstInformational = 128;  // RFC 4443 2.1
+    return ipv6 ? type < kFirstInformational : type == 3 || type == 4 || type == 11 || type == 12;
+}
+
+std::uint32_t mtu_in(std::span<const std::uint8_t> message, bool ipv6) {
+    if (ipv6) return message[0] == 2 ? load_be32(message.data() + 4) : 0;
+    return message[0] == 3 && message[1] == 4 ? load_be16(message.data() + 6) : 0;  // RFC 1191
 }
 
 }  // namespace
@@ -64,12 +98,25 @@ OtherKind kind_of(const std::uint8_t* frame, std::size_t length) {
     const std::uint8_t* payload = frame + network.at;
     const std::size_t rest = length - network.at;
     switch (network.type) {
-        case ethernet::kTypeIpv4: return ipv4_kind(payload, rest);
-        case ethernet::kTypeIpv6: return ipv6_kind(payload, rest);
+        case ethernet::kTypeIpv4: return kind_of_ip(carried_by_ipv4({payload, rest}), false);
+        case ethernet::kTypeIpv6: return kind_of_ip(carried_by_ipv6({payload, rest}), true);
         case ethernet::kTypeArp:
             return rest >= 8 && load_be16(payload + 6) == 2 ? OtherKind::arp_reply : OtherKind::arp_request;
         default: return OtherKind::not_ip;
     }
+}
+
+std::optional<IcmpError> icmp_error_of(const std::uint8_t* frame, std::size_t length) {
+    const Network network = network_of(frame, length);
+    const std::span packet(frame + network.at, length - network.at);
+    const bool ipv6 = network.type == ethernet::kTypeIpv6;
+    if (!ipv6 && network.type != ethernet::kTypeIpv4) return std::nullopt;
+    const auto carried = ipv6 ? carried_by_ipv6(packet) : carried_by_ipv4(packet);
+    if (!carried || carried->fragment || carried->protocol != (ipv6 ? kProtocolIcmpv6 : kProtocolIcmp) ||
+        carried->bytes.size() < icmp::kSize || !is_error(carried->bytes[0], ipv6))
+        return std::nullopt;
+    return IcmpError{
+        .ipv6 = ipv6, .type = carried->bytes[0], .code = carried->bytes[1], .mtu = mtu_in(carried->bytes, ipv6)};
 }
 
 }  // namespace dutperf

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "frame/layout.hpp"
 
@@ -75,6 +76,7 @@ enum class OtherKind : std::uint8_t {
     icmpv6_other,
     wrong_direction,
     other_run,  // test frames that another engine sent
+    fragment,  // of an IP packet (RFC 791, RFC 8200 4.5)
     udp,
     tcp,
     ipv4_other,
@@ -97,6 +99,7 @@ inline constexpr std::array<const char*, kOtherKinds> kOtherKindNames{"arp_reque
                                                                       "icmpv6_other",
                                                                       "wrong_direction",
                                                                       "other_run",
+                                                                      "fragment",
                                                                       "udp",
                                                                       "tcp",
                                                                       "ipv4_other",
@@ -104,5 +107,17 @@ inline constexpr std::array<const char*, kOtherKinds> kOtherKindNames{"arp_reque
                                                                       "not_ip"};
 
 OtherKind kind_of(const std::uint8_t* frame, std::size_t length);
+
+// What an ICMP or ICMPv6 error message says (RFC 792, RFC 4443): why somebody dropped a packet.
+struct IcmpError {
+    bool ipv6;
+    std::uint8_t type, code;
+    std::uint32_t mtu;  // that the packet did not fit; 0: the message does not name any
+
+    bool operator==(const IcmpError&) const = default;
+};
+
+// Nothing for a frame that is no error message.
+std::optional<IcmpError> icmp_error_of(const std::uint8_t* frame, std::size_t length);
 
 }  // namespace dutperf

@@ -106,6 +106,19 @@ json additional_json(const std::vector<AdditionalResult>& kinds) {
     return out;
 }
 
+json icmp_errors_json(const IcmpErrors& errors) {
+    json out = json::array();
+    for (const auto& [error, frames] : errors) {
+        json one{{"protocol", error.ipv6 ? "icmpv6" : "icmp"},
+                 {"type", error.type},
+                 {"code", error.code},
+                 {"frames", frames}};
+        if (error.mtu != 0) one["mtu"] = error.mtu;
+        out.push_back(std::move(one));
+    }
+    return out;
+}
+
 json matched_json(const MatchedByLength& matched) {
     json out{{"sent", matched.sent},
              {"in_order", matched.in_order},
@@ -195,6 +208,8 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     add_media(result, out);
     if (const auto& backlog = result.receive_backlog)
         out["receive_backlog"] = {{"frames", backlog->frames}, {"ring", backlog->ring}, {"counted", backlog->counted}};
+    if (!result.misdelivered.empty()) out["misdelivered"] = result.misdelivered;
+    if (!result.icmp_errors.empty()) out["icmp_errors"] = icmp_errors_json(result.icmp_errors);
     if (result.losses) {
         const Losses& losses = *result.losses;
         out["losses"] = {{"first_s", losses.first_s},
@@ -412,7 +427,6 @@ json result_event(const TrialResult& result, const TestBed& bed) {
         of = direction_json(*counted, bed.clock_hz);
         if (is_short_form(bed.paths)) continue;
         of["other_received"].erase(kOtherKindNames[static_cast<std::size_t>(OtherKind::wrong_direction)]);
-        if (!counted->misdelivered.empty()) of["misdelivered"] = counted->misdelivered;
     }
     json in_sum = is_short_form(bed.paths) ? json(nullptr) : delays_in_sum(result, bed.clock_hz);
     if (!in_sum.is_null()) out["in_sum"] = {{"delay_us", std::move(in_sum)}};

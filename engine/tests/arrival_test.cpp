@@ -99,6 +99,13 @@ Bytes report() {
     return bytes;
 }
 
+// With the fragment field of IPv4, or an IPv6 fragment header with these two bytes.
+Bytes fragment(bool ipv6, std::uint16_t offset_and_flags) {
+    Bytes bytes = ipv6 ? ipv6_of(44, 17) : ipv4_of(17, 0);
+    store_be16(&bytes[ethernet::kSize + (ipv6 ? ipv6::kSize + 2 : ipv4::kFragment)], offset_and_flags);
+    return bytes;
+}
+
 TEST(Arrival, KindsByTheTable) {
     struct Row {
         OtherKind kind;
@@ -121,6 +128,12 @@ TEST(Arrival, KindsByTheTable) {
         {OtherKind::icmpv6_other, report()},
         {OtherKind::udp, ipv6_of(17, 0)},
         {OtherKind::ipv6_other, ipv6_of(44, 0)},
+        {OtherKind::fragment, fragment(false, 0x2000)},     // the first one
+        {OtherKind::fragment, fragment(false, 185)},        // the last one
+        {OtherKind::udp, fragment(false, ipv4::kDontFragment)},
+        {OtherKind::fragment, fragment(true, 1)},
+        {OtherKind::fragment, fragment(true, 185 << 3)},
+        {OtherKind::ipv6_other, fragment(true, 0)},         // "atomic": the whole packet
         {OtherKind::not_ip, frame_of(0x88CC, {})},
     };
     for (const Row& row : rows) {
@@ -128,6 +141,45 @@ TEST(Arrival, KindsByTheTable) {
         EXPECT_EQ(kind, row.kind) << kOtherKindNames[static_cast<std::size_t>(row.kind)] << " read as "
                                   << kOtherKindNames[static_cast<std::size_t>(kind)];
         EXPECT_EQ(find_tag(row.frame.data(), row.frame.size()), nullptr);
+    }
+}
+
+// The second bytes of the message's header, where an MTU is.
+Bytes with_mtu(Bytes error, std::uint16_t mtu) {
+    const bool ipv6 = type_of(error.data()) == ethernet::kTypeIpv6;
+    store_be16(&error[ethernet::kSize + (ipv6 ? ipv6::kSize : ipv4::kSize) + 6], mtu);
+    return error;
+}
+
+Bytes with_code(Bytes error, std::uint8_t code) {
+    const bool ipv6 = type_of(error.data()) == ethernet::kTypeIpv6;
+    error[ethernet::kSize + (ipv6 ? ipv6::kSize : ipv4::kSize) + 1] = code;
+    return error;
+}
+
+TEST(Arrival, IcmpErrorsSayWhy) {
+    struct Row {
+        std::optional<IcmpError> error;
+        Bytes frame;
+    };
+    const std::vector<Row> rows{
+        {IcmpError{.ipv6 = false, .type = 3, .code = 1, .mtu = 0}, with_code(with_mtu(ipv4_of(1, 3), 1280), 1)},
+        {IcmpError{.ipv6 = false, .type = 3, .code = 4, .mtu = 1280}, with_code(with_mtu(ipv4_of(1, 3), 1280), 4)},
+        {IcmpError{.ipv6 = false, .type = 11, .code = 0, .mtu = 0}, ipv4_of(1, 11)},
+        {std::nullopt, ipv4_of(1, 8)},
+        {std::nullopt, ipv4_of(17, 3)},
+        {IcmpError{.ipv6 = true, .type = 2, .code = 0, .mtu = 1400}, with_mtu(ipv6_of(58, 2), 1400)},
+        {IcmpError{.ipv6 = true, .type = 1, .code = 3, .mtu = 0}, with_code(ipv6_of(58, 1), 3)},
+        {std::nullopt, ipv6_of(58, 128)},
+        {std::nullopt, ipv6_of(58, 135)},
+        {std::nullopt, frame_of(0x88CC, {})},
+    };
+    for (const Row& row : rows) {
+        EXPECT_EQ(icmp_error_of(row.frame.data(), row.frame.size()), row.error);
+        for (std::size_t length = 0; length < row.frame.size(); ++length) {
+            const Bytes cut(row.frame.begin(), row.frame.begin() + static_cast<std::ptrdiff_t>(length));
+            icmp_error_of(cut.data(), cut.size());  // reads nothing outside
+        }
     }
 }
 

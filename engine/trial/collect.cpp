@@ -84,6 +84,7 @@ private:
     void collect_transmitted(std::size_t port, PerDirection<std::optional<DirectionResult>>& results) const;
     void collect_other(Direction direction, ArrivalCounts counts, DirectionResult& into) const;
     void collect_misdelivered(Direction direction, DirectionResult& into) const;
+    void collect_icmp_errors(Direction direction, DirectionResult& into) const;
     [[nodiscard]] const std::vector<std::unique_ptr<Receiver>>& receivers(Direction direction) const {
         return parts_.receivers[bed_.receiving_port(direction)];
     }
@@ -189,6 +190,7 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     collect_kinds(direction, statistics, into);
     collect_other(direction, counts, into);
     collect_misdelivered(direction, into);
+    collect_icmp_errors(direction, into);
 }
 
 // Frames of no path are counted with the first path into their port; if there is none, errors that came back to a
@@ -208,6 +210,13 @@ void Collection::collect_misdelivered(Direction direction, DirectionResult& into
         std::uint64_t frames = 0;
         for (const auto& receiver : parts_.receivers[port]) frames += receiver->misdelivered(direction);
         add(into.misdelivered, bed_.ports[port]->side().c_str(), frames);
+    }
+}
+
+// They go to the sender of the packet that they are about.
+void Collection::collect_icmp_errors(Direction direction, DirectionResult& into) const {
+    for (const auto& receiver : parts_.receivers[bed_.sending_port(direction)]) {
+        for (const CountedError& one : receiver->icmp_errors()) dutperf::add(into.icmp_errors, one);
     }
 }
 

@@ -38,6 +38,10 @@ void Receiver::take_corrupted(const Tag& tag) {
     of != nullptr ? of->statistics.take_corrupted(tag.sequence) : statistics().take_corrupted();
 }
 
+void Receiver::count_icmp_error(const std::uint8_t* frame, std::size_t length) {
+    if (const auto error = icmp_error_of(frame, length)) add(icmp_errors_, {*error, 1});
+}
+
 bool Receiver::take_recognised(const std::uint8_t* frame, std::size_t length) {
     for (std::size_t mark = 0; mark < marks_.size(); ++mark) {
         if (!has_marks(marks_[mark], frame, length)) continue;
@@ -58,6 +62,7 @@ void Receiver::take_other(const std::uint8_t* frame, std::size_t length, RxStati
         return statistics().take_untagged(frame, length, taken);
     }
     statistics().take_other(kind_of(frame, length));
+    count_icmp_error(frame, length);
     for (const FrameBytes& reply : replies) {
         rte_mbuf* buffer = make_frame(control_pool_, reply);
         if (buffer != nullptr && rte_ring_enqueue(control_, buffer) != 0) rte_pktmbuf_free(buffer);

@@ -23,6 +23,7 @@
 #include "trial/additional.hpp"
 #include "trial/capture.hpp"
 #include "trial/connection_learner.hpp"
+#include "trial/icmp_errors.hpp"
 #include "trial/nic_stamps.hpp"
 #include "trial/rx_statistics.hpp"
 
@@ -37,6 +38,7 @@ public:
           control_pool_(control_pool),
           control_(control),
           trial_(expected.trial) {
+        icmp_errors_.reserve(kMostIcmpErrors);
         expect(expected);
         current_ = paths_.front().get();
     }
@@ -125,6 +127,7 @@ public:
     // Frames of this trial that arrived here, of a path that does not end at this port.
     [[nodiscard]] std::uint64_t misdelivered(Direction path) const { return misdelivered_[index_of(path)]; }
     [[nodiscard]] const NeighbourEvidence& neighbours() const { return neighbours_.evidence(); }
+    [[nodiscard]] const IcmpErrors& icmp_errors() const { return icmp_errors_; }
     // Frames recognised by one of the marks, and the first bytes of the last one.
     struct Recognised {
         std::uint64_t frames = 0;
@@ -330,6 +333,7 @@ private:
     }
 
     void take_other(const std::uint8_t* frame, std::size_t length, RxStatistics::Burst& taken);
+    void count_icmp_error(const std::uint8_t* frame, std::size_t length);
     bool take_recognised(const std::uint8_t* frame, std::size_t length);
 
     PortQueue queue_;
@@ -351,6 +355,7 @@ private:
     std::optional<ConnectionLearner> learner_;
     std::vector<Marks> marks_;
     std::vector<Recognised> recognised_;
+    IcmpErrors icmp_errors_;
     std::uint32_t room_ = 0, ring_ = 0, most_waiting_ = 0;
     bool saw_all_ = false;
     Ticks emptied_ = 0;          // frames that are taken next arrived later than this; 0: unknown

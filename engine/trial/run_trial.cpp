@@ -21,6 +21,8 @@ constexpr double kStartDelayS = 0.002;             // so that every loop is runn
 constexpr double kSendingGraceShare =
     0.01;  // extra sending time before the rest is given up; the client's limit is far stricter
 constexpr double kSendingGraceS = 0.05;
+constexpr std::uint64_t kSilentDrains = 2;  // further drains where no frame of a path came, each of up to...
+constexpr std::uint64_t kLongestSilentDrainNs = 5'000'000'000;
 constexpr double kCountsLateS = 1.5;  // some cards update their driver's counters once a second
 constexpr std::uint64_t kFramesBetweenReadings = std::uint64_t{1} << 30U;
 
@@ -51,7 +53,7 @@ struct RunningTrial::Loop {
         for (Ticks now = last;;) {
             if (now - last > stall.whole && now >= trial.parts_.start) [[unlikely]]
                 stall.whole = now - last;
-            if (trial.end_.has_come(now)) {  // only here: a stall at the end counts as well
+            if (trial.end_.has_come(now) && !trial.listens_on(now)) {  // only here: a stall at the end counts as well
                 for (Receiver* receiver : receivers)
                     receiver->end(now - last > ticks_of(kShortTurnNs, trial.bed_.clock_hz));
                 return;
@@ -298,6 +300,15 @@ bool RunningTrial::is_counted(Direction direction) const {
     if (all_came || may_keep_frames(bed_.offloads)) return true;
     return std::ranges::none_of(bed_.ports, &Port::is_card);
 }
+
+// Whether the loops receive beyond the drain: of some path no frame came, so all of them may still be on their way.
+bool RunningTrial::listens_on(Ticks now) const {
+    const std::uint64_t more_ns = kSilentDrains * std::min(spec_.drain_ns, kLongestSilentDrainNs);
+    return now < end_.at() + ticks_of(more_ns, bed_.clock_hz) && !stopped_ &&
+           std::ranges::any_of(spec_.active(), [this](Direction direction) { return is_silent(direction); });
+}
+
+bool RunningTrial::is_silent(Direction direction) const { return received(direction) == 0 && sent(direction) != 0; }
 
 Ticks RunningTrial::last_sent() const {
     Ticks last = 0;

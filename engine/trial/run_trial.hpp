@@ -89,6 +89,8 @@ private:
     void loop_is_done();
     [[nodiscard]] bool loops_have_ended() const { return running_.load() == 0; }
     [[nodiscard]] bool is_counted(Direction direction) const;
+    [[nodiscard]] bool listens_on(Ticks now) const;
+    [[nodiscard]] bool is_silent(Direction direction) const;
     [[nodiscard]] Ticks last_sent() const;
     void read_counters_in_time();
     void limit_rates();

@@ -29,6 +29,7 @@
 #include "trial/additional.hpp"
 #include "trial/capture.hpp"
 #include "trial/departures.hpp"
+#include "trial/icmp_errors.hpp"
 #include "trial/nic_stamps.hpp"
 #include "trial/transmit_count.hpp"
 
@@ -371,6 +372,7 @@ struct DirectionResult {
     std::optional<LineResult> line;                 // if the line was filled
     std::map<std::string, std::uint64_t> tester_drops, other_received;
     std::map<std::string, std::uint64_t> misdelivered;  // frames that arrived at another port than the path's
+    IcmpErrors icmp_errors;                             // that arrived at the sending port
 };
 
 // Of one port.

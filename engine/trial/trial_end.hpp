@@ -18,7 +18,9 @@ public:
         at_.compare_exchange_strong(expected, at);
     }
     void set_now() { at_.store(0); }
-    [[nodiscard]] bool has_come(Ticks now) const { return now >= at_.load(std::memory_order_relaxed); }
+    // 0: the trial was stopped.
+    [[nodiscard]] Ticks at() const { return at_.load(std::memory_order_relaxed); }
+    [[nodiscard]] bool has_come(Ticks now) const { return now >= at(); }
 
 private:
     static constexpr Ticks kUnknown = std::numeric_limits<Ticks>::max();

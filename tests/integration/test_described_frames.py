@@ -141,9 +141,12 @@ def test_frames_that_the_dut_sends_back(tmp_path: Path) -> None:
         members = {"frame_from": capture, "directions": "forward", "frame_sizes": len(back) + 4}
         setup = {"engine": {"netns": name}, **SIDES["router"]}
         with engine_on(configuration.Setup.model_validate(setup), 1518) as tester:
-            counts = valid(lambda: run_of(setup, tester, **members), LOSS_IS_CERTAIN).forward
+            result = run_of(setup, tester, **members)
+        counts = result.forward
         assert counts is not None
         assert (counts.received, counts.other_received.get("wrong_direction")) == (0, counts.sent)
+        assert counts.misdelivered == {"left": counts.sent}
+        assert "returned" in {cause.code for cause in result.causes}
 
 
 @pytest.mark.usefixtures("lab_records")

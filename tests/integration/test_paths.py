@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dutperf.model import Direction, TrialResult
-from dutperf.procedures import evidence
+from dutperf.results import beside
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester.factory import engine_on
@@ -130,10 +130,7 @@ def test_frames_that_leave_by_a_wrong_port_are_found_there() -> None:
             assert counts.received == (0 if path.endswith("->d") else 500), path
             # a bridge sends no frame back to where it came from
             assert counts.misdelivered == ({"b": 500} if path in ("a->d", "c->d") else None), path
-        assert evidence.misdelivered(result) == [
-            "500 frames of a->d arrived at the b port",
-            "500 frames of c->d arrived at the b port",
-        ]
+        assert list(beside.of_trial(result)) == ["a->d: 500 at the b port", "c->d: 500 at the b port"]
 
 
 def test_a_bridge_that_floods_delivers_copies_elsewhere() -> None:

@@ -329,4 +329,4 @@ def test_a_frame_at_a_wrong_port_is_told() -> None:
     paths[path] = paths[path].model_copy(update={"misdelivered": {"b": 1000}})
     told = evidence.no_forwarding(result.model_copy(update={"paths": paths}))
     assert told.startswith("the DUT forwards nothing on the path c->d: ")
-    assert "1,000 frames of c->d arrived at the b port" in told
+    assert "c->d: 1,000 at the b port" in told

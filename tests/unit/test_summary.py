@@ -110,6 +110,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         "streams",
         "filled_lines",
         "tester_delays",
+        "beside",
         "environment_changes",
     }
     assert (written["procedure"], written["dut"]) == ("throughput", {"name": "simulated"})

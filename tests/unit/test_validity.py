@@ -14,8 +14,11 @@ from dutperf.model import (
     LEFT_AND_RIGHT,
     LOSS_BINS,
     PUNCTUAL_US,
+    Arrivals,
+    Connections,
     Delays,
     Direction,
+    IcmpError,
     LateBursts,
     LinkState,
     LoopStall,
@@ -426,3 +429,95 @@ def test_a_loss_at_a_steady_rate_is_not_what_a_dut_missed_now_and_then() -> None
     assert validity.judge(trial(4000), steady, dut_waited_s=0.05) == (Verdict.VALID, ())
     assert validity.judge(trial(4000), at_once, dut_waited_s=0.05)[0] is Verdict.INVALID
     assert validity.judge(trial(4000), steady, dut_waited_s=0.051)[0] is Verdict.INVALID
+
+
+def arrived(first_s: float, last_s: float) -> Arrivals:
+    return Arrivals(first_s=first_s, last_s=last_s, longest_gap_from_s=first_s, longest_gap_to_s=last_s)
+
+
+def error(protocol: str, kind: int, code: int, frames: int, mtu: int | None = None) -> IcmpError:
+    return IcmpError.model_validate({"protocol": protocol, "type": kind, "code": code, "frames": frames, "mtu": mtu})
+
+
+NO_ROUTE, ADDRESS_UNREACHABLE = ("icmpv6", 1, 0), ("icmpv6", 1, 3)
+
+EVIDENCE: list[tuple[str, dict[str, Any], set[str]]] = [
+    ("frames of an earlier trial, no loss", {"stale": 1000}, set()),
+    ("as many of an earlier trial as were lost", {"received": 900, "stale": 100}, {"stale"}),
+    ("more lost than they may have displaced", {"received": 899, "stale": 100}, set()),
+    ("nothing came but frames of an earlier trial", {"received": 0, "stale": 1}, {"stale"}),
+    ("no route", {"received": 400, "icmp_errors": (error(*NO_ROUTE, 3),)}, {"icmp_errors"}),
+    ("a stray error", {"received": 400, "icmp_errors": (error(*NO_ROUTE, 2),)}, set()),
+    ("an error for each of few", {"received": 998, "icmp_errors": (error(*NO_ROUTE, 2),)}, {"icmp_errors"}),
+    ("errors, no loss", {"icmp_errors": (error(*NO_ROUTE, 1000),)}, set()),
+    (
+        "neighbours that were lost under load",
+        {"received": 400, "icmp_errors": (error(*ADDRESS_UNREACHABLE, 59),)},
+        set(),
+    ),
+    ("an unreachable neighbour", {"received": 400, "icmp_errors": (error(*ADDRESS_UNREACHABLE, 60),)}, {"icmp_errors"}),
+    ("fragments", {"received": 0, "other_received": {"fragment": 2000}}, {"fragments"}),
+    ("a few fragments", {"received": 0, "other_received": {"fragment": 99}}, set()),
+    ("fragments, no loss", {"other_received": {"fragment": 2000}}, set()),
+    ("a duplicate of every frame", {"received": 500, "duplicates": 500}, {"multiplied"}),
+    ("some duplicates", {"received": 500, "duplicates": 499}, set()),
+    ("duplicates, no loss", {"duplicates": 3000}, set()),
+]
+
+
+@pytest.mark.parametrize(("members", "codes"), [row[1:] for row in EVIDENCE], ids=[row[0] for row in EVIDENCE])
+def test_what_arrived_instead_explains_a_loss(members: dict[str, Any], codes: set[str]) -> None:
+    verdict, causes = validity.judge(trial(), {Direction.FORWARD: counts(**members)})
+    assert {cause.code for cause in causes} == codes
+    assert verdict is (Verdict.INVALID if codes else Verdict.VALID)
+    tolerant = trial(question=Question(tolerated_loss=1.0))
+    assert validity.judge(tolerant, {Direction.FORWARD: counts(**members)})[1] == ()
+
+
+@pytest.mark.parametrize(
+    ("port", "returned", "codes"), [("left", 60, {"returned"}), ("left", 59, set()), ("right", 600, set())]
+)
+def test_frames_that_come_back_are_not_the_duts_loss(port: str, returned: int, codes: set[str]) -> None:
+    """At another port they are: a switch that floods has lost them."""
+    counted = {Direction.FORWARD: counts(received=400, misdelivered={port: returned})}
+    assert {cause.code for cause in validity.judge(trial(), counted)[1]} == codes
+
+
+@pytest.mark.parametrize(
+    ("question", "connections"), [({"links_may_fall": True}, None), ({}, {"count": 5, "initiator": "forward"})]
+)
+def test_a_dut_that_restarts_or_whose_table_is_full_may_refuse_frames(
+    question: dict[str, Any], connections: dict[str, Any] | None
+) -> None:
+    counted = {Direction.FORWARD: counts(received=400, icmp_errors=(error(*NO_ROUTE, 600),))}
+    asked = trial(question=Question(**question)).model_copy(
+        update={"connections": None if connections is None else Connections.model_construct(**connections)}
+    )
+    assert validity.judge(asked, counted)[1] == ()
+
+
+DELAYED: list[tuple[str, dict[str, Any], set[str]]] = [
+    ("a delay above the drain: the tail is missing", {"received": 500, "arrivals": arrived(2.5, 3.0)}, {"drain"}),
+    ("and more than the whole trial", {"received": 1, "arrivals": arrived(3.5, 3.5)}, {"drain"}),
+    ("all came", {"arrivals": arrived(1.9, 2.9)}, set()),
+    ("a queue that was longer than the drain: overload", {"received": 500, "arrivals": arrived(0.1, 3.0)}, set()),
+    ("a DUT that began to forward late", {"received": 500, "arrivals": arrived(2.5, 1.0)}, set()),
+    ("late by the frame timeout", {"received": 500, "late": 500, "arrivals": arrived(1.9, 3.0)}, set()),
+]
+
+
+@pytest.mark.parametrize(("members", "codes"), [row[1:] for row in DELAYED], ids=[row[0] for row in DELAYED])
+def test_frames_that_are_still_on_their_way_are_not_lost(members: dict[str, Any], codes: set[str]) -> None:
+    """A second of sending, then a drain of two."""
+    judged = validity.judge(trial(drain_ns=2 * 10**9), {Direction.FORWARD: counts(**members)})
+    assert {cause.code for cause in judged[1]} == codes
+    assert all("longer than the DUT's delay" in cause.text for cause in judged[1])
+
+
+def test_an_error_says_what_the_dut_refused() -> None:
+    counted = {Direction.FORWARD: counts(received=400, icmp_errors=(error("icmpv6", 2, 0, 600, mtu=1280),))}
+    [cause] = validity.judge(trial(), counted)[1]
+    assert "the DUT sent 600 ICMPv6 packet too big (MTU 1,280)" in cause.text
+    assert error("icmp", 3, 4, 1, mtu=576).words() == "1 ICMP fragmentation needed (MTU 576)"
+    assert error("icmp", 3, 77, 2).words() == "2 ICMP destination unreachable (code 77)"
+    assert error("icmpv6", 99, 1, 2).words() == "2 ICMPv6 type 99 (code 1)"

@@ -39,6 +39,7 @@ from dutperf.model.frame_size import (
     MIN_FRAME_SIZE_IPV6,
     PREAMBLE_AND_GAP,
 )
+from dutperf.model.icmp import IcmpError
 from dutperf.model.load import Load, Unit, is_load
 from dutperf.model.replay import MOST_BYTES, MOST_FRAMES, LengthChanges, RecordedFrame, Recording, Replay
 from dutperf.model.result import (
@@ -163,6 +164,7 @@ __all__ = [
     "FlowOrder",
     "Fps",
     "FrameSpec",
+    "IcmpError",
     "IdleTimes",
     "InSum",
     "KindCounts",

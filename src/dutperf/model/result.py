@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, computed_
 
 from dutperf.model.capture import CaptureWritten
 from dutperf.model.connections import ConnectionCounts
+from dutperf.model.icmp import IcmpError
 from dutperf.model.value import Count, Direction, Value, without_empty
 
 
@@ -350,7 +351,10 @@ class DirectionCounts(Value):
     other_received: dict[str, Count]
     """Other frames than test frames of the trial. With several paths into a port, the first one has them."""
     misdelivered: dict[str, Count] | None = None
-    """Of named ports: test frames of this path that arrived at other ports than its last one, by port."""
+    """Test frames of this path that arrived at other ports than its last one, by port."""
+    icmp_errors: tuple[IcmpError, ...] | None = None
+    """That arrived at the path's sending port, by what they say; None: none. Several paths from a port each have
+    all of them."""
     delay_us: Delays | None = None
     """If frames were stamped; a lost frame counts as the trial's ``lost_delay_ns``."""
     delay_parts_us: tuple[PartDelay | None, ...] | None = None

@@ -61,6 +61,16 @@ class Direction(str):
         """Whether it is of the ports left and right."""
         return self in LEFT_AND_RIGHT
 
+    @property
+    def sending_port(self) -> str:
+        """Name of the port that its frames leave."""
+        return {"forward": "left", "reverse": "right"}.get(self, self.partition("->")[0])
+
+    @property
+    def receiving_port(self) -> str:
+        """Name of the port that its frames arrive at."""
+        return {"forward": "right", "reverse": "left"}.get(self, self.partition("->")[2])
+
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(

@@ -5,21 +5,29 @@ in which direction and what arrived instead."""
 from __future__ import annotations
 
 from dutperf.model import Direction, DirectionCounts, TrialResult, Verdict
+from dutperf.results import beside
 from dutperf.results.loss import asked_in_words
 from dutperf.search import Outcome
 from dutperf.setup.conditions import Conditions
+from dutperf.tester.validity import OF_SETUP
 
 
 def outcome_of(result: TrialResult, conditions: Conditions) -> Outcome:
     """Outcome of ``result`` for a search: unmeasurable unless the trial was valid, or proves that
     the DUT fails in spite of the disturbance."""
+    if dead_directions(result) and (result.verdict is Verdict.VALID or is_refused(result)):
+        return Outcome.NOT_FORWARDING
     if result.verdict is not Verdict.VALID and result.proven_failed is None:
         return Outcome.UNMEASURABLE
-    if dead_directions(result):
-        return Outcome.NOT_FORWARDING
     if result.proven_failed is not None:
         return Outcome.FAILED
     return Outcome.PASSED if result.worst_loss_ratio <= conditions.loss_tolerance else Outcome.FAILED
+
+
+def is_refused(result: TrialResult) -> bool:
+    """Whether nothing makes the trial invalid but that DUT and test setup do not fit: another trial shows
+    the same."""
+    return bool(result.causes) and {cause.code for cause in result.causes} <= OF_SETUP
 
 
 def losses(result: TrialResult, frame_timeout_ms: float | None = None) -> str:
@@ -49,9 +57,10 @@ def no_forwarding(result: TrialResult) -> str:
         *_received(result, directions),
         *_links(result),
         *_input_drops(result),
-        *misdelivered(result),
+        *beside.of_trial(result),
         *_others(result),
         *asked_in_words(result),
+        *(cause.text for cause in result.causes),
     ]
     where = (
         f"in the {' and the '.join(directions)} direction"
@@ -67,10 +76,11 @@ def invalidity(result: TrialResult) -> str:
 
 
 def _loss(counts: DirectionCounts, frame_timeout_ms: float | None) -> str:
+    also = f" (also arrived: {text})" if (text := beside.of_counts([counts])) else ""
     if not counts.lost:
-        return "lost none"
+        return f"lost none{also}"
     late = f", of these {counts.late:,} later than {frame_timeout_ms:g} ms" if frame_timeout_ms is not None else ""
-    return f"lost {counts.lost:,} of {counts.sent:,} frames ({counts.loss_ratio * 100:.2g} %{late})"
+    return f"lost {counts.lost:,} of {counts.sent:,} frames ({counts.loss_ratio * 100:.2g} %{late}){also}"
 
 
 def _received(result: TrialResult, directions: tuple[Direction, ...]) -> list[str]:
@@ -91,21 +101,11 @@ def _input_drops(result: TrialResult) -> list[str]:
     ]
 
 
-def misdelivered(result: TrialResult) -> list[str]:
-    """Frames that the DUT sent out of other ports than the one at their path's end."""
-    return [
-        f"{count:,} frames of {direction} arrived at the {port} port"
-        for direction, counts in result.directions().items()
-        for port, count in (counts.misdelivered or {}).items()
-    ]
-
-
 def _others(result: TrialResult) -> list[str]:
     """Other frames by the port where they arrived. A DUT's ICMP errors return to the sender, which
     is the receiver of the other direction."""
-    ports = {Direction.FORWARD: "right", Direction.REVERSE: "left"}
     return [
-        f"{count:,} × {kind} arrived at the {ports.get(direction) or direction.partition('->')[2]} port"
+        f"{count:,} × {kind} arrived at the {direction.receiving_port} port"
         for direction, counts in result.directions().items()
         for kind, count in counts.other_received.items()
         if count

@@ -19,7 +19,7 @@ from pydantic import Field
 from dutperf.journal import Event, Finding, RepetitionFinding, ResultEvent, WaitEvent, end_of, of_kind
 from dutperf.journal.events import LocatedT
 from dutperf.model import Case, Direction, DirectionCounts, LimitedBy, Load, TrialResult, Value, Verdict
-from dutperf.results import loss
+from dutperf.results import beside, loss
 from dutperf.results.charts import Chart, Mark
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.statistics.stopping import Stopped
@@ -47,6 +47,8 @@ class Loss(Value):
     """Frames that the DUT itself counted as lost, by cause; None: it has no loss counters."""
     asked: tuple[str, ...] = ()
     """What ARP and Neighbour Discovery at the ports say, in words."""
+    beside: str = ""
+    """See :func:`dutperf.results.beside.of_counts`."""
 
     def sentence(self) -> str:
         """When and where, for a person; empty where nothing was lost."""
@@ -59,6 +61,7 @@ class Loss(Value):
                 loss.where_in_words(places, valid=True),
                 loss.counted_in_words(self.lost, self.dut),
                 "; ".join(self.asked) if self.lost else "",
+                self.beside and f"also arrived: {self.beside}",
             )
             if text
         )
@@ -361,4 +364,5 @@ def _loss(counts: DirectionCounts, counted_by_dut: dict[str, int] | None, asked:
         kinds=_by_kind(counts),
         dut=counted_by_dut,
         asked=asked,
+        beside=beside.of_counts([counts]),
     )

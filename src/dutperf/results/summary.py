@@ -14,7 +14,7 @@ from pydantic import SerializeAsAny
 from dutperf import journal
 from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, PlanEvent, ResultEvent, of_kind
 from dutperf.model import Case, Value, axes_of_json
-from dutperf.results import deviations, environments, filled_lines, streams, tester_delay
+from dutperf.results import beside, deviations, environments, filled_lines, streams, tester_delay
 from dutperf.results import idle_offloads as offloads
 from dutperf.results import modifier_frames as additional
 from dutperf.results.deviations import Deviation, Rule
@@ -48,6 +48,8 @@ class Summary(Value):
     """How lines were filled, in valid trials."""
     tester_delays: tuple[str, ...] = ()
     """How much of the delays may be the tester's own, in valid trials, and which pairs of frames have none."""
+    beside: tuple[str, ...] = ()
+    """What arrived beside the expected frames, or instead of them."""
     environment_changes: tuple[EnvironmentChange, ...] = ()
     """Changes of host and tester when the run was resumed; ``environment`` is that of its
     beginning."""
@@ -114,6 +116,7 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
             for one in streams.of_case(recorded, point, reader.delays)
         ),
         modifier_frames=additional.of_run(events),
+        beside=beside.of_run(event.result for event in of_kind(events, ResultEvent)),
         filled_lines=filled_lines.of_run(event.result for event in of_kind(events, ResultEvent)),
         tester_delays=_tester_delays(plan, conditions, events),
         environment_changes=environments.changes(events),

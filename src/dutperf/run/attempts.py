@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dutperf.model import Case, Load, Trial, TrialResult, Verdict
+from dutperf.procedures import evidence
 from dutperf.procedures.bench import Place
 from dutperf.search.binary import Resolution
 from dutperf.tester.validity import OVERCOME
@@ -184,7 +185,7 @@ class Visit:
         none does."""
         self._trials += 1
         is_conclusive = self._attempts.count(self._load, self._place, trial, result, is_first=self._trials == 1)
-        if trial.question.once:
+        if trial.question.once or evidence.is_refused(result):
             return None
         most, at_least = self._limits(trial.question.resolution)
         return None if is_conclusive or self._trials >= (at_least if self._attempts.is_costly() else most) else most

@@ -79,6 +79,17 @@ lost ones."""
 FOREIGN_SHARE = 0.001
 """Test frames of other runs may be this share of the sent ones in a trial without loss: beyond it the DUT
 had another load than the trial's."""
+EXPLAINED_SHARE = 0.1
+"""Fragments, errors or returned frames explain a loss from this share of the lost frames on."""
+FEW_ERRORS = 2
+"""So many ICMP errors may be about something else. A DUT limits how many it sends, so more of them may stand
+for any number of frames."""
+LONG_DELAY_SHARE = 0.5
+"""A DUT that delays the first frame by more than this share of the drain may delay others beyond its end."""
+NO_DELAY_S = 0.001
+"""A shorter delay is short against any drain."""
+UNTIL_THE_END_SHARE = 0.9
+"""Frames may still be on their way if one arrived after this share of the drain."""
 NO_LINK_DOWN = LinkState(left=False, right=False)
 
 
@@ -631,6 +642,85 @@ def _matched(trial: Trial, _direction: Direction, counts: DirectionCounts) -> st
     )
 
 
+def _never_came(counts: DirectionCounts) -> int:
+    """Lost frames without those that came after the frame timeout or corrupted."""
+    return counts.lost - counts.late - counts.corrupted
+
+
+def _drain(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and the lost frames were not merely on their way: the DUT delays frames by less than the tester
+    waits for them."""
+    arrivals, drain_s = counts.arrivals, trial.drain_ns / 1e9
+    if not _loss_matters(trial, counts) or arrivals is None or _never_came(counts) <= 0:
+        return None
+    is_slow = arrivals.first_s > max(LONG_DELAY_SHARE * drain_s, NO_DELAY_S)
+    if not is_slow or arrivals.last_s < counts.send_time_s + UNTIL_THE_END_SHARE * drain_s:
+        return None
+    return (
+        f"the first frame arrived after {arrivals.first_s:.3f} s, and frames still arrived at the end of the drain of"
+        f" {drain_s:g} s: lost ones may have been on their way; give a drain longer than the DUT's delay (--drain)"
+    )
+
+
+def _stale(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and no more were lost than frames of an earlier trial may have displaced."""
+    if not counts.stale or not _loss_matters(trial, counts):
+        return None
+    if counts.received and counts.lost - trial.question.tolerated_loss * counts.sent > counts.stale:
+        return None
+    return (
+        f"{counts.stale:,} frames of an earlier trial arrived in this one, which lost {counts.lost:,}: the DUT keeps"
+        " frames for longer than the drain; give a longer one (--drain)"
+    )
+
+
+def _icmp_errors(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and the DUT did not refuse frames because of the test setup: for want of a route, by a filter, by its
+    MTU, or because of their hop limit."""
+    may_refuse = trial.question.links_may_fall or trial.connections is not None  # as it restarts, or its table is full
+    if may_refuse or not _loss_matters(trial, counts) or _never_came(counts) <= 0:
+        return None
+    share = EXPLAINED_SHARE * _never_came(counts)
+    errors = counts.icmp_errors or ()
+    of_setup = sum(one.frames for one in errors if not one.may_be_overload)
+    if of_setup <= FEW_ERRORS and sum(one.frames for one in errors) < max(1.0, share):
+        return None
+    said = ", ".join(one.words() for one in errors)
+    return f"the DUT sent {said}: it refuses frames, whatever their rate; {counts.lost:,} were lost"
+
+
+def _fragments(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... nor forwarded them in fragments."""
+    fragments = counts.other_received.get("fragment", 0)
+    if not _loss_matters(trial, counts) or fragments < max(1.0, EXPLAINED_SHARE * _never_came(counts)):
+        return None
+    return (
+        f"{fragments:,} fragments arrived while {counts.lost:,} frames were lost: the DUT fragments frames, which are"
+        " too long for its MTU"
+    )
+
+
+def _returned(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
+    """... nor sent them back."""
+    returned = (counts.misdelivered or {}).get(direction.sending_port, 0)
+    if not _loss_matters(trial, counts) or returned < max(1.0, EXPLAINED_SHARE * _never_came(counts)):
+        return None
+    return (
+        f"{returned:,} frames came back to the {direction.sending_port} port, which sent them, while {counts.lost:,}"
+        " were lost: a route, a mirror or a loop leads back"
+    )
+
+
+def _multiplied(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... nor multiplied them, as a loop does: that is load which no figure states."""
+    if not _loss_matters(trial, counts) or counts.duplicates < max(1, counts.received):
+        return None
+    return (
+        f"{counts.duplicates:,} duplicates of {counts.received:,} frames arrived while {counts.lost:,} were lost: a"
+        " loop or a second path multiplies them"
+    )
+
+
 DUT_DISTURBED = "dut_disturbed"
 """Code of a cause without a direction: other processes slowed the DUT down."""
 LINK_DOWN, OTHER_RUN = "link_down", "other_run"
@@ -638,6 +728,8 @@ LINK_DOWN, OTHER_RUN = "link_down", "other_run"
 UNANSWERED, MOVED = "unanswered", "dut_moved"
 """Codes of causes that ARP and Neighbour Discovery show."""
 BURSTS, LATE, DROPS, NIC_CLOCK = "sender_bursts", "sender_late", "tester_drops", "nic_clock"
+OF_SETUP = frozenset({"drain", "icmp_errors", "fragments", "returned", "multiplied"})
+"""Codes of causes that no further trial removes: DUT and test setup do not fit."""
 OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""
 BY_LOSS = frozenset(
@@ -646,6 +738,10 @@ BY_LOSS = frozenset(
         *("receiver_stall", "receive_queue", "late_in_tester", "matched"),
     }
 )
+BY_LOSS = OF_SETUP | {
+    *(BURSTS, LATE, DUT_DISTURBED, UNANSWERED, MOVED),
+    *("receiver_stall", "receive_queue", "late_in_tester", "matched", "stale"),
+}
 """Codes of causes that hold only, or earlier, where frames were lost: the same trial without loss would be
 valid, or nearly. To leave trials out by them would flatter the DUT."""
 OF_A_WHOLE_TRIAL = frozenset({"unsent", "unsent_additional", "sending_time"})
@@ -674,6 +770,12 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("nic_stamps", _nic_stamps),
     ("core_clocks", _core_clocks),
     ("matched", _matched),
+    ("drain", _drain),
+    ("stale", _stale),
+    ("icmp_errors", _icmp_errors),
+    ("fragments", _fragments),
+    ("returned", _returned),
+    ("multiplied", _multiplied),
 )
 """Codes of causes, each with its rule: it returns a sentence if the trial breaks it, else None.
 Aborted trials have the codes ``stopped`` and ``engine_died``."""

@@ -29,8 +29,16 @@ from dutperf.model import (
     Verdict,
     to_json,
 )
-from dutperf.procedures import evidence
-from dutperf.results import connections, filled_lines, idle_offloads, loss, modifier_frames, tables, tester_delay
+from dutperf.results import (
+    beside,
+    connections,
+    filled_lines,
+    idle_offloads,
+    loss,
+    modifier_frames,
+    tables,
+    tester_delay,
+)
 from dutperf.run.campaign import Summary
 from dutperf.run.suite import SuiteSummary
 
@@ -206,7 +214,7 @@ def _remarks(result: TrialResult) -> Iterator[str]:
             yield f"the DUT did not answer ARP or NDP on port {name} before the trial"
     if result.capture is not None:
         yield captured(result.capture)
-    yield from evidence.misdelivered(result)
+    yield from beside.of_trial(result)
     if opened := connections.sentence(result):
         yield opened
     yield from loss.asked_in_words(result)

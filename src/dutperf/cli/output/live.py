@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 
 from rich.console import Console
 from rich.live import Live
@@ -14,7 +15,7 @@ from rich.text import Text
 from dutperf.cli.output.console import Output
 from dutperf.cli.output.news import News
 from dutperf.model import DirectionCounts, Trial, TrialResult, Verdict
-from dutperf.procedures import evidence
+from dutperf.results import beside
 from dutperf.run.campaign import Observer, Status
 from dutperf.tester import Progress, ProgressCallback
 
@@ -198,7 +199,7 @@ def _outcome(result: TrialResult) -> str:
         for direction, counts in result.directions().items()
         if counts.lost
     ]
-    return ", ".join(losses or ["nothing lost"]) + "".join(f", {text}" for text in evidence.misdelivered(result)[:2])
+    return ", ".join(losses or ["nothing lost"]) + "".join(f", {text}" for text in islice(beside.of_trial(result), 2))
 
 
 def _late(counts: DirectionCounts) -> str:

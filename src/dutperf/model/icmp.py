@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ICMP and ICMPv6 errors (RFC 792, RFC 4443): by them a DUT says why it did not forward frames."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dutperf.model.value import Count, Value
+
+_UNREACHABLE, _TIME_EXCEEDED, _PARAMETER_PROBLEM = 3, 11, 12
+_UNREACHABLE6, _TOO_BIG6, _TIME_EXCEEDED6, _PARAMETER_PROBLEM6 = 1, 2, 3, 4
+_HOST_UNREACHABLE, _FRAGMENTATION_NEEDED, _ADDRESS_UNREACHABLE6, _REASSEMBLY = 1, 4, 3, 1
+
+_NAMES = {
+    ("icmp", _UNREACHABLE): "destination unreachable",
+    ("icmp", 4): "source quench",
+    ("icmp", _TIME_EXCEEDED): "time exceeded",
+    ("icmp", _PARAMETER_PROBLEM): "parameter problem",
+    ("icmpv6", _UNREACHABLE6): "destination unreachable",
+    ("icmpv6", _TOO_BIG6): "packet too big",
+    ("icmpv6", _TIME_EXCEEDED6): "time exceeded",
+    ("icmpv6", _PARAMETER_PROBLEM6): "parameter problem",
+}
+_CODES = {
+    ("icmp", _UNREACHABLE): {
+        0: "net unreachable",
+        _HOST_UNREACHABLE: "host unreachable",
+        2: "protocol unreachable",
+        3: "port unreachable",
+        _FRAGMENTATION_NEEDED: "fragmentation needed",
+        5: "source route failed",
+        9: "net prohibited",
+        10: "host prohibited",
+        13: "communication prohibited",
+    },
+    ("icmp", _TIME_EXCEEDED): {0: "time to live exceeded", _REASSEMBLY: "reassembly time exceeded"},
+    ("icmpv6", _UNREACHABLE6): {
+        0: "no route",
+        1: "communication prohibited",
+        2: "beyond the scope of the source address",
+        _ADDRESS_UNREACHABLE6: "address unreachable",
+        4: "port unreachable",
+        5: "source address failed a policy",
+        6: "route rejected",
+    },
+    ("icmpv6", _TOO_BIG6): {0: "packet too big"},
+    ("icmpv6", _TIME_EXCEEDED6): {0: "hop limit exceeded", _REASSEMBLY: "reassembly time exceeded"},
+}
+_OF_OVERLOAD = frozenset(
+    {("icmp", _UNREACHABLE, _HOST_UNREACHABLE), ("icmp", 4, 0), ("icmpv6", _UNREACHABLE6, _ADDRESS_UNREACHABLE6)}
+)
+
+
+class IcmpError(Value):
+    """Errors that say the same."""
+
+    protocol: Literal["icmp", "icmpv6"]
+    type: Annotated[int, Field(ge=0, le=255)]
+    code: Annotated[int, Field(ge=0, le=255)]
+    mtu: Annotated[int, Field(ge=1)] | None = None
+    """That the packet did not fit; None: the message does not name any."""
+    frames: Count
+    """Messages."""
+
+    @property
+    def may_be_overload(self) -> bool:
+        """Whether a DUT that is set up right may send it under load: to ask for less, or because it did not
+        get its neighbour's answer."""
+        return (self.protocol, self.type, self.code) in _OF_OVERLOAD
+
+    def words(self) -> str:
+        """``600 ICMPv6 packet too big (MTU 1280)``."""
+        kind = (self.protocol, self.type)
+        name = _CODES.get(kind, {}).get(self.code)
+        if name is None:
+            name = f"{_NAMES.get(kind, f'type {self.type}')} (code {self.code})"
+        mtu = "" if self.mtu is None else f" (MTU {self.mtu:,})"
+        return f"{self.frames:,} {'ICMP' if self.protocol == 'icmp' else 'ICMPv6'} {name}{mtu}"

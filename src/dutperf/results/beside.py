@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What arrived beside the test frames that were expected, or instead of them, in words: duplicates and reordered
+frames, frames of an earlier trial or at another port, fragments, and the errors by which a DUT says why it did not
+forward frames."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from dutperf.model import Direction, DirectionCounts, IcmpError, TrialResult, Verdict
+
+
+def of_counts(counts: Iterable[DirectionCounts]) -> str:
+    """``1,200 duplicates, 33 reordered, 6 ICMPv6 no route from the DUT``, of the counts together; empty where nothing
+    arrived but the frames in their order."""
+    each = list(counts)
+    frames = {
+        "duplicates": sum(one.duplicates for one in each),
+        "reordered": sum(one.out_of_order for one in each),
+        "of an earlier trial": sum(one.stale for one in each),
+        "in fragments": sum(one.other_received.get("fragment", 0) for one in each),
+    }
+    elsewhere: Counter[str] = Counter()
+    for one in each:
+        elsewhere.update(one.misdelivered or {})
+    frames |= {f"at the {port} port": count for port, count in elsewhere.items()}
+    texts = [f"{count:,} {name}" for name, count in frames.items() if count]
+    return ", ".join(texts + [f"{error.words()} from the DUT" for error in _errors(each)])
+
+
+def of_trial(result: TrialResult) -> Iterator[str]:
+    """The same of each direction of a trial, with its name."""
+    for direction, counts in result.directions().items():
+        if text := of_counts([counts]):
+            yield f"{direction}: {text}"
+
+
+def of_run(results: Iterable[TrialResult]) -> tuple[str, ...]:
+    """The same of all trials of a run that reached their end."""
+    ended = [result for result in results if result.verdict is not Verdict.ABORTED]
+    directions = dict.fromkeys(direction for result in ended for direction in result.directions())
+    return tuple(text for direction in directions if (text := _over_trials(direction, ended)))
+
+
+def _over_trials(direction: Direction, results: list[TrialResult]) -> str:
+    counted = [counts for result in results if (counts := result.directions().get(direction)) is not None]
+    concerned = [one for one in counted if of_counts([one])]
+    return f"{direction}, in {len(concerned):,} of {len(counted):,} trials: {of_counts(concerned)}" if concerned else ""
+
+
+def _errors(counts: list[DirectionCounts]) -> Iterator[IcmpError]:
+    frames: Counter[IcmpError] = Counter()
+    for one in counts:
+        for error in one.icmp_errors or ():
+            frames[error.model_copy(update={"frames": 0})] += error.frames
+    for error, sent in frames.items():
+        yield error.model_copy(update={"frames": sent})

@@ -52,8 +52,7 @@ std::optional<Carried> carried_by_ipv4(std::span<const std::uint8_t> packet) {
 
 std::optional<Carried> carried_by_ipv6(std::span<const std::uint8_t> packet) {
     if (packet.size() < ipv6::kSize) return std::nullopt;
-    Carried carried{
-        .protocol = packet[ipv6::kNextHeader], .fragment = false, .bytes = packet.subspan(ipv6::kSize)};
+    Carried carried{.protocol = packet[ipv6::kNextHeader], .fragment = false, .bytes = packet.subspan(ipv6::kSize)};
     // multicast listener reports have hop-by-hop options
     if (carried.protocol == ipv6::kHopByHop && carried.bytes.size() >= ipv6::kExtensionUnit) {
         const std::size_t size = ipv6::kExtensionUnit * (std::size_t{carried.bytes[1]} + 1);
@@ -71,10 +70,8 @@ OtherKind kind_of_ip(const std::optional<Carried>& carried, bool ipv6) {
     if (carried->fragment) return OtherKind::fragment;
     const bool any = !carried->bytes.empty();
     switch (carried->protocol) {
-        case kProtocolIcmp:
-            return ipv6 ? other : any ? icmp_kind(carried->bytes[0]) : OtherKind::icmp_other;
-        case kProtocolIcmpv6:
-            return !ipv6 ? other : any ? icmpv6_kind(carried->bytes[0]) : OtherKind::icmpv6_other;
+        case kProtocolIcmp: return ipv6 ? other : any ? icmp_kind(carried->bytes[0]) : OtherKind::icmp_other;
+        case kProtocolIcmpv6: return !ipv6 ? other : any ? icmpv6_kind(carried->bytes[0]) : OtherKind::icmpv6_other;
         case kProtocolUdp: return OtherKind::udp;
         case kProtocolTcp: return OtherKind::tcp;
         default: return other;

@@ -128,12 +128,12 @@ TEST(Arrival, KindsByTheTable) {
         {OtherKind::icmpv6_other, report()},
         {OtherKind::udp, ipv6_of(17, 0)},
         {OtherKind::ipv6_other, ipv6_of(44, 0)},
-        {OtherKind::fragment, fragment(false, 0x2000)},     // the first one
-        {OtherKind::fragment, fragment(false, 185)},        // the last one
+        {OtherKind::fragment, fragment(false, 0x2000)},  // the first one
+        {OtherKind::fragment, fragment(false, 185)},     // the last one
         {OtherKind::udp, fragment(false, ipv4::kDontFragment)},
         {OtherKind::fragment, fragment(true, 1)},
         {OtherKind::fragment, fragment(true, 185 << 3)},
-        {OtherKind::ipv6_other, fragment(true, 0)},         // "atomic": the whole packet
+        {OtherKind::ipv6_other, fragment(true, 0)},  // "atomic": the whole packet
         {OtherKind::not_ip, frame_of(0x88CC, {})},
     };
     for (const Row& row : rows) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of the ICMP and ICMPv6 errors that arrived, by what they say: a DUT that answers with them says why it does not
-// forward frames.
+// Counts of the ICMP and ICMPv6 errors that arrived, by what they say: a DUT that answers with them says why it does
+// not forward frames.
 #pragma once
 
 #include <algorithm>

@@ -132,7 +132,7 @@ TOLERANCES = [("0", False), ("0.5", False), ("0.999", False)]
 @pytest.mark.parametrize(("tolerance", "passed"), TOLERANCES)
 def test_a_trial_that_lost_everything_does_not_pass(tolerance: str, passed: bool, tmp_path: Path) -> None:
     result = trial(write(tmp_path, "Deaf"), "--json", "--loss-tolerance", tolerance)
-    assert (result.exit_code, json.loads(result.stdout)["passed"]) == (0, passed)
+    assert (result.exit_code, json.loads(result.stdout)["passed"]) == (1, passed)
 
 
 def test_a_trial_has_the_rates_of_its_pattern(config: Path) -> None:

@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 
 from dutperf.model import FRAME_SIZE, FRAME_SIZE_IPV4, FieldMode, FrameSpec, Trial
 from dutperf.setup import traffic
-from dutperf.setup.conditions import Conditions, Foreground
-from dutperf.setup.configuration import ConfigError, Setup, parse
+from dutperf.setup.conditions import Conditions, Foreground, Rate, SingleTrial
+from dutperf.setup.configuration import ConfigError, ParameterError, Setup, parse
 
 LEFT6 = {"port": "af_packet:tl", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}
 LEFT4 = {"port": "af_packet:tl", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"}
@@ -198,7 +198,27 @@ MAXIMA = [
 
 @pytest.mark.parametrize(("media_mbps", "size", "fps"), MAXIMA)
 def test_the_media_s_maximum(media_mbps: int | None, size: int, fps: int | None) -> None:
-    assert traffic.maximum_fps(IPV4.model_copy(update={"media_mbps": media_mbps}), size) == fps
+    assert traffic.maximum_fps(IPV4.model_copy(update={"media_mbps": media_mbps}), Conditions(), size) == fps
+
+
+def test_the_media_s_maximum_of_a_mix_is_not_above_the_line() -> None:
+    """A mean of 65.33 bytes: as 65 bytes, 0.4 % more than the line carries."""
+    setup = IPV4.model_copy(update={"media_mbps": 1_000})
+    sized = traffic.sized(setup, Conditions(frame_sizes="imix:64=2,68=1"))
+    [size] = sized.frame_sizes
+    fps = traffic.maximum_fps(setup, sized, size)
+    assert fps == 1_000_000_000 * 3 // (8 * (64 + 64 + 68 + 3 * 20)) == 1_464_843
+    assert traffic.maximum_fps(setup, Conditions(), size) == 1_470_588
+
+
+@pytest.mark.parametrize(
+    "members",
+    [{"pattern": "ramp:10%-150%"}, {"pattern": "bursts:10", "burst_rate": Rate.parse("150%")}],
+)
+def test_rates_above_the_media_are_refused(members: dict[str, Any]) -> None:
+    setup = IPV4.model_copy(update={"media_mbps": 1_000})
+    with pytest.raises(ParameterError, match="2,232,142 frames/s are above the media's maximum of 1,488,095"):
+        traffic.make_trial(setup, SingleTrial(duration_s=1, **members), 64, 1000, 0)
 
 
 SPEEDS = [

@@ -447,6 +447,7 @@ EVIDENCE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("more lost than they may have displaced", {"received": 899, "stale": 100}, set()),
     ("nothing came but frames of an earlier trial", {"received": 0, "stale": 1}, {"stale"}),
     ("no route", {"received": 400, "icmp_errors": (error(*NO_ROUTE, 3),)}, {"icmp_errors"}),
+    ("no frame arrived, but an error", {"received": 0, "icmp_errors": (error(*NO_ROUTE, 1),)}, {"icmp_errors"}),
     ("a stray error", {"received": 400, "icmp_errors": (error(*NO_ROUTE, 2),)}, set()),
     ("an error for each of few", {"received": 998, "icmp_errors": (error(*NO_ROUTE, 2),)}, {"icmp_errors"}),
     ("errors, no loss", {"icmp_errors": (error(*NO_ROUTE, 1000),)}, set()),

@@ -181,8 +181,6 @@ def _listed(conditions: FrameLossConditions, listed: Sequence[Rate], media_fps: 
     listed_fps = [fps for rate in listed if (fps := given("rates", rate, media_fps)) is not None]
     if len(set(listed_fps)) < len(listed_fps):
         raise PlanError("the same rate twice: list each once", option="rates")
-    if media_fps is not None and max(listed_fps) > media_fps:
-        raise PlanError(f"{max(listed_fps):,} frames/s are above the media's maximum of {media_fps:,}", option="rates")
     return tuple(sorted(listed_fps, reverse=True))
 
 

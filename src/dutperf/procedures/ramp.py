@@ -125,8 +125,6 @@ def ends_of(conditions: RampConditions, media_fps: int | None) -> Ends:
     if to_fps is None:
         text = "give the rate at which the ramp ends: the media's maximum is not known (virtual links have none)"
         raise PlanError(text, option="to_rate")
-    if media_fps is not None and to_fps > media_fps:
-        raise PlanError(f"{to_fps:,} frames/s are above the media's maximum of {media_fps:,}", option="to_rate")
     from_fps = given("from_rate", conditions.from_rate, media_fps) or max(1, to_fps // FROM_SHARE)
     if from_fps >= to_fps:
         text = f"a ramp rises, but not from {from_fps:,} to {to_fps:,} frames/s"

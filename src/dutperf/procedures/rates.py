@@ -11,17 +11,18 @@ from dutperf.search.binary import HIGHEST
 from dutperf.setup.conditions import AtThroughput, Rate, WithMaximum
 
 
-def given(option: str, rate: Rate | None, media_fps: int | None) -> int | None:
-    """``rate`` in frames/s; ``media_fps`` is the media's maximum frame rate (None: unknown).
+def given(option: str, rate: Rate | None, media_fps: int | None, *, is_bound: bool = False) -> int | None:
+    """``rate`` in frames/s; ``media_fps`` is the media's maximum frame rate (None: unknown). ``is_bound``: no
+    frames need to be sent at that rate.
 
     Raises:
-        PlanError: above the limit of a trial, or a percentage of an unknown maximum; it names
-            ``option``.
+        PlanError: above the limit of a trial or the media's maximum, or a percentage of an unknown
+            maximum; it names ``option``.
     """
     if rate is None:
         return None
     try:
-        fps = rate.fps(media_fps)
+        fps = rate.fps(media_fps) if is_bound else rate.offered_fps(media_fps)
     except ValueError as error:
         raise PlanError(str(error), option=option) from error
     if fps > HIGHEST:
@@ -36,7 +37,7 @@ def highest(conditions: WithMaximum, media_fps: int | None) -> tuple[int | None,
     Raises:
         PlanError: see :func:`given`; or it is above the rate within a burst.
     """
-    maximum_fps = given("max_rate", conditions.max_rate, media_fps)
+    maximum_fps = given("max_rate", conditions.max_rate, media_fps, is_bound=True)
     is_media = media_fps is not None and media_fps <= min(maximum_fps or HIGHEST, HIGHEST)
     highest_fps = media_fps if is_media else maximum_fps
     burst_fps = given("burst_rate", conditions.burst_rate, media_fps)
@@ -87,7 +88,7 @@ def rate_of(plan: Plan[AtThroughput], case: Case) -> int:
         return rate_fps
     if (throughput_fps := conditions.throughput_from.get(case.get(FRAME_SIZE) or 0)) is None:
         raise PlanError(f"has no throughput for {case}", option="throughput_from")
-    return throughput_fps
+    return given("throughput_from", Rate(value=throughput_fps, unit="fps"), plan.maximum_fps(case)) or throughput_fps
 
 
 def throughput_otherwise(facts: Facts) -> str | None:

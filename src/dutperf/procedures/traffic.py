@@ -211,11 +211,8 @@ class Traffic(Procedure[TrafficConditions]):
 
 
 def _possible(plan: Plan[Any], case: Case, rate: Rate) -> int:
-    media_fps = plan.maximum_fps(case)
-    rate_fps = rates.given("rate", rate, media_fps)
+    rate_fps = rates.given("rate", rate, plan.maximum_fps(case))
     assert rate_fps is not None
-    if media_fps is not None and rate_fps > media_fps:
-        raise PlanError(f"{rate} is above the media's maximum, {media_fps:,} frames/s", option="rate")
     return rate_fps
 
 

@@ -258,7 +258,7 @@ class Bench:
             conditions=conditions,
             cases=traffic.cases(self.setup, conditions),
             make_trial=make_trial,
-            maximum_fps=lambda case: traffic.maximum_fps(self.setup, case[FRAME_SIZE]),
+            maximum_fps=lambda case: traffic.maximum_fps(self.setup, conditions, case[FRAME_SIZE]),
             dut=self.setup.dut.identity(),
             config=configuration.as_json(self.setup),
             invocation=self.invocation,
@@ -303,7 +303,8 @@ class Bench:
         traffic pattern has rates of its own.
 
         Raises:
-            PlanError: several frame sizes, no rate or two, or a rate in % of an unknown maximum.
+            PlanError: several frame sizes, no rate or two, one that the media cannot carry, or a rate in % of an
+                unknown maximum.
         """
         check_one_size(conditions)
         check_one_rate(conditions, rate)
@@ -314,7 +315,7 @@ class Bench:
             return plan.make_trial(case, Load.fps(own_rates.mean_fps), number)
         assert rate is not None
         try:
-            load = Load.fps(rate.fps(plan.maximum_fps(case)))
+            load = Load.fps(rate.offered_fps(plan.maximum_fps(case)))
         except ValueError as error:
             raise PlanError(str(error), option="rate") from None
         return plan.make_trial(case, load, number)

@@ -65,7 +65,7 @@ class ChangingRate(Value):
             ValueError: a percentage of an unknown maximum, a rate that is too high, a sine that swings
                 the wrong way, or a time that is too short.
         """
-        rates = [0 if rate is None else rate.fps(maximum_fps) for rate in self.rates]
+        rates = [0 if rate is None else rate.offered_fps(maximum_fps) for rate in self.rates]
         if (highest_fps := max(rates)) > HIGHEST_FPS:
             raise ValueError(f"{highest_fps:,} frames/s are above the limit of {HIGHEST_FPS:,}")
         if self.shape == "sine" and rates[0] > rates[1]:

@@ -56,6 +56,17 @@ class Rate(Value):
             raise ValueError("a rate in % needs the media's speed: set media_mbps in the configuration")
         return max(1, round(self.value / 100 * maximum_fps))
 
+    def offered_fps(self, maximum_fps: int | None) -> int:
+        """In frames per second, for frames to be sent; ``maximum_fps``: of the media (None: unknown).
+
+        Raises:
+            ValueError: see :meth:`fps`; or the media cannot carry them.
+        """
+        fps = self.fps(maximum_fps)
+        if maximum_fps is not None and fps > maximum_fps:
+            raise ValueError(f"{fps:,} frames/s are above the media's maximum of {maximum_fps:,}")
+        return fps
+
     def text(self) -> str:
         """As :meth:`parse` reads it."""
         return f"{self.value:.12g}" + ("%" if self.unit == "percent" else "")

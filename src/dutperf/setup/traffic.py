@@ -144,7 +144,7 @@ def replies(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int
 
 def _preliminary_fps(setup: Setup, conditions: Conditions, frame_size: int) -> int:
     try:
-        return conditions.preliminary_rate.fps(maximum_fps(setup, frame_size))
+        return conditions.preliminary_rate.offered_fps(maximum_fps(setup, conditions, frame_size))
     except ValueError as error:
         raise ParameterError(str(error), "preliminary_rate") from None
 
@@ -242,10 +242,16 @@ def smallest_frame_size(setup: Setup, conditions: Conditions) -> int:
     return max(sizes)
 
 
-def maximum_fps(setup: Setup, frame_size: int) -> int | None:
+def maximum_fps(setup: Setup, conditions: Conditions, frame_size: int) -> int | None:
     """The media's maximum frame rate in frames/s per direction, for the larger frame (RFC 8219
-    appendix A); None where its speed is not known."""
-    return None if setup.media_mbps is None else setup.media_mbps * 1_000_000 // (8 * (frame_size + PREAMBLE_AND_GAP))
+    appendix A), of a mix for its exact mean; None where its speed is not known."""
+    if setup.media_mbps is None:
+        return None
+    order: tuple[int, ...] = (frame_size,)
+    if conditions.size_mix is not None:
+        order = SizeMix.parse(conditions.size_mix).at_least(smallest_frame_size(setup, conditions)).order
+    bytes_on_wire = sum(order) + len(order) * PREAMBLE_AND_GAP
+    return setup.media_mbps * 1_000_000 * len(order) // (8 * bytes_on_wire)
 
 
 def with_media(setup: Setup, environment: dict[str, Any]) -> Setup:
@@ -446,7 +452,7 @@ def profile(setup: Setup, conditions: Conditions, frame_size: int) -> Profile | 
         return None
     changing, duration_ns = ChangingRate.parse(conditions.pattern), round(conditions.duration_s * 1e9)
     try:
-        return changing.profile(duration_ns, maximum_fps(setup, frame_size))
+        return changing.profile(duration_ns, maximum_fps(setup, conditions, frame_size))
     except ValueError as error:
         raise ParameterError(str(error), "pattern") from None
 
@@ -460,7 +466,7 @@ def _pattern(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: in
     if conditions.burst_rate is None:
         return Bursts(frames=burst)
     try:
-        within_fps = conditions.burst_rate.fps(maximum_fps(setup, frame_size))
+        within_fps = conditions.burst_rate.offered_fps(maximum_fps(setup, conditions, frame_size))
     except ValueError as error:
         raise ParameterError(str(error), "burst_rate") from None
     if within_fps < rate_fps:

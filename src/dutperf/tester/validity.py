@@ -683,7 +683,8 @@ def _icmp_errors(trial: Trial, _direction: Direction, counts: DirectionCounts) -
     share = EXPLAINED_SHARE * _never_came(counts)
     errors = counts.icmp_errors or ()
     of_setup = sum(one.frames for one in errors if not one.may_be_overload)
-    if of_setup <= FEW_ERRORS and sum(one.frames for one in errors) < max(1.0, share):
+    few = FEW_ERRORS if counts.received else 0
+    if of_setup <= few and sum(one.frames for one in errors) < max(1.0, share):
         return None
     said = ", ".join(one.words() for one in errors)
     return f"the DUT sent {said}: it refuses frames, whatever their rate; {counts.lost:,} were lost"

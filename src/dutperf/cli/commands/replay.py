@@ -16,7 +16,7 @@ import typer
 from dutperf.captures import CaptureError
 from dutperf.cli import options
 from dutperf.cli.commands.measure import split_source
-from dutperf.cli.commands.trial import NUMBER, STATUS, claim_trial, write_trial
+from dutperf.cli.commands.trial import NUMBER, claim_trial, status_of, write_trial
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import console, live
 from dutperf.model import (
@@ -174,7 +174,7 @@ def replay(
         typer.echo(json.dumps(report)) if as_json else console.replay(report, result)
         if out is not None:
             write_trial(out, report)
-        raise typer.Exit(STATUS[result.verdict])
+        raise typer.Exit(status_of(result))
 
 
 def _read(wanted: replaying.Source) -> Recording:
@@ -223,7 +223,7 @@ def _at_rate(plan: replaying.Plan, rate: Rate | None, ready: Bench, recording: R
     mbps = ready.setup.media_mbps
     wire_bits = 8 * (recording.size / len(recording) + replaying.FCS_SIZE + PREAMBLE_AND_GAP)
     try:
-        fps = rate.fps(None if mbps is None else int(mbps * 1_000_000 / wire_bits))
+        fps = rate.offered_fps(None if mbps is None else int(mbps * 1_000_000 / wire_bits))
     except ValueError as error:
         raise ParameterError(str(error), "rate") from None
     return replace(plan, rate_fps=fps)

@@ -14,9 +14,10 @@ from dutperf.cli import options
 from dutperf.cli.commands.measure import RESULT, SOURCE, signature, split_source
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import console, live
-from dutperf.exit_status import ABORTED, INVALID
+from dutperf.exit_status import ABORTED, INVALID, NO_NUMBER
 from dutperf.journal import claim, write_new
 from dutperf.model import Trial, TrialResult, Verdict, to_json
+from dutperf.procedures import evidence
 from dutperf.run.testbench import Bench, bench, check_one_rate, check_one_size
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import Conditions, SingleTrial
@@ -29,6 +30,13 @@ NUMBER = 1
 MOST_FLOWS_TOLD = 10_000
 """Flows up to which each is counted by itself."""
 STATUS = {Verdict.VALID: 0, Verdict.INVALID: INVALID, Verdict.ABORTED: ABORTED}
+
+
+def status_of(result: TrialResult) -> int:
+    """The exit status of a command that ran one trial."""
+    if result.verdict is Verdict.VALID and evidence.dead_directions(result):
+        return NO_NUMBER
+    return STATUS[result.verdict]
 
 
 def trial(**given: Any) -> None:
@@ -64,7 +72,7 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
     typer.echo(json.dumps(report)) if as_json else console.trial(report, result)
     if out is not None:  # what was measured is shown, even where it cannot be written
         write_trial(out, report)
-    raise typer.Exit(STATUS[result.verdict])
+    raise typer.Exit(status_of(result))
 
 
 def run_one(

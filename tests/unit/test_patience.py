@@ -12,10 +12,22 @@ import pytest
 
 from dutperf import journal
 from dutperf.journal import JOURNAL, ResumedJournal
-from dutperf.model import Cause, Direction, LimitedBy, LinkState, Trial, TrialResult, Verdict, to_json
-from dutperf.run import campaign, waiting
+from dutperf.model import (
+    LOSS_BINS,
+    Arrivals,
+    Cause,
+    Direction,
+    LimitedBy,
+    LinkState,
+    Losses,
+    Trial,
+    TrialResult,
+    Verdict,
+    to_json,
+)
+from dutperf.run import campaign, testbench, waiting
 from dutperf.setup.conditions import Rate
-from dutperf.tester import ProgressCallback
+from dutperf.tester import ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.tester.validity import LINK_DOWN
 from plans import Log, journal_lines, measure, plan, resume, trial
@@ -87,7 +99,7 @@ def test_a_dut_that_comes_back_is_measured_as_if_nothing_had_been(clock: Clock, 
     assert 20 < wait["waited_s"] < 30
     assert wait["probes"] == sum(one.whole_s < 5 for one in tester.trials)
     assert point.trials.valid == expected.trials.valid + 1
-    assert any("waiting for it, 60 s at most" in (status.note or "") for status in log.statuses)
+    assert any("waiting for the DUT, 60 s at most" in (status.note or "") for status in log.statuses)
     assert any("forwards again" in (status.note or "") for status in log.statuses)
 
 
@@ -140,7 +152,7 @@ def test_a_burst_that_met_a_dut_which_was_down_is_not_what_happened_above_the_lo
 SILENT: list[tuple[dict[str, Any], bool, int]] = [
     ({}, False, 0),
     ({"dut_patience_s": 10}, False, 1),
-    ({"dut_patience_s": 10}, True, 0),
+    ({"dut_patience_s": 10}, True, 1),
 ]
 
 
@@ -266,3 +278,87 @@ def test_a_dut_that_takes_the_link_down_with_it_is_waited_for_as_well(clock: Clo
     [point] = measure(WithLink(clock=clock, away_s=((12, 40),)), plan(dut_patience_s=60), tmp_path / "run").points
     assert point.throughput_fps == expected.throughput_fps
     assert [event["answered"] for event in waits(tmp_path / "run")] == [True]
+
+
+# --- a DUT that begins to forward -------------------------------------------------------------------
+
+
+def test_a_switch_that_listens_first_is_waited_for_although_nobody_needs_to_ask_for_it(
+    clock: Clock, tmp_path: Path
+) -> None:
+    """Spanning tree: for 30 s it forwards nothing, and there is no gateway that could not answer."""
+    what = plan(dut_patience_s=60, rates=(Rate.parse("1000"), Rate.parse("500")), repetitions=1)
+    tester = Restarting(clock=clock, away_s=((0, 30),), answers_arp=True)
+    [point] = measure(tester, what, tmp_path, "frame-loss").points
+    assert [one.loss_ratio.worst.values for one in point.rates] == [(0.0,), (0.0,)]
+    assert [event["answered"] for event in waits(tmp_path)] == [True]
+
+
+def test_without_patience_the_run_says_that_the_dut_began_to_forward(clock: Clock, tmp_path: Path) -> None:
+    what = plan(rates=(Rate.parse("1000"), Rate.parse("500")), repetitions=1, loss_tolerance=0)
+    tester = Restarting(clock=clock, away_s=((0, 3),), answers_arp=True)
+    summary = measure(tester, what, tmp_path, "frame-loss")
+    assert any(
+        "forward: nothing arrived in the first 1 of 3 valid trials, but later frames did" in text
+        for text in summary.beside
+    )
+
+
+def test_a_trial_in_which_the_dut_begins_to_forward_is_repeated(clock: Clock, tmp_path: Path) -> None:
+    class Beginning(Restarting):
+        def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+            result = super().run(trial, on_progress)
+            if len(self.trials) > 1:
+                return result
+            sent = result.directions()[Direction.FORWARD].sent
+            bins = (sent // LOSS_BINS,) * (LOSS_BINS // 2) + (0,) * (LOSS_BINS // 2)
+            late = {
+                "received": sent - sum(bins),
+                "losses": Losses(first_s=0, last_s=2.5, longest_run=sum(bins), bins=bins),
+                "arrivals": Arrivals(first_s=2.5, last_s=5, longest_gap_from_s=2.5, longest_gap_to_s=2.6),
+            }
+            assert result.forward is not None
+            return result.model_copy(update={"forward": result.forward.model_copy(update=late)})
+
+    conditions: dict[str, Any] = {"rates": (Rate.parse("1000"),), "repetitions": 1}
+    [patient] = measure(
+        Beginning(clock=clock), plan(dut_patience_s=60, **conditions), tmp_path / "a", "frame-loss"
+    ).points
+    assert patient.rates[0].loss_ratio.worst.values == (0.0,)
+    summary = measure(Beginning(clock=clock), plan(**conditions), tmp_path / "b", "frame-loss")
+    assert summary.points[0].rates[0].loss_ratio.worst.values == (0.5,)
+    assert any("nothing arrived in the first part of 1 trials" in text for text in summary.beside)
+
+
+@pytest.mark.parametrize(("patience_s", "opens"), [(30, True), (5, False), (0, False)])
+def test_patience_covers_the_opening_of_the_ports(
+    patience_s: float, opens: bool, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The DUT gets its address after 8 s."""
+    monkeypatch.setattr(testbench, "time", clock)
+
+    class Opening(SimulatedTester):
+        def environment(self) -> dict[str, Any]:
+            clock.now_s += 3
+            if clock.now_s < 1008:
+                raise TesterError("the DUT did not answer ARP", code="no_answer")
+            return super().environment()
+
+    if opens:
+        testbench.opened(Opening(), patience_s)
+        return
+    with pytest.raises(TesterError, match="did not answer"):
+        testbench.opened(Opening(), patience_s)
+    assert clock.now_s < 1008
+
+
+def test_an_error_that_no_time_mends_is_not_waited_for(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testbench, "time", clock)
+
+    class Wrong(SimulatedTester):
+        def environment(self) -> dict[str, Any]:
+            raise TesterError("no such port", code="port_unavailable")
+
+    with pytest.raises(TesterError, match="no such port"):
+        testbench.opened(Wrong(), 60)
+    assert clock.slept_s == []

@@ -143,8 +143,8 @@ class ThroughputConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -228,8 +228,8 @@ class FrameLossConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -302,8 +302,8 @@ class BackToBackConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -371,8 +371,8 @@ class LatencyConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -454,8 +454,8 @@ class PdvConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -529,8 +529,8 @@ class IpdvConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -598,8 +598,8 @@ class RecoveryConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -657,8 +657,8 @@ class ResetConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -711,8 +711,8 @@ class RampConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -763,8 +763,8 @@ class LoadLatencyConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -824,8 +824,8 @@ class SoakConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     directions: Literal["both", "forward", "reverse"]
     """Directions that send (RFC 2544 section 14: both)."""
     foreground: Foreground | str
@@ -927,8 +927,8 @@ class EstablishmentRateConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     repetitions: int | str | Auto
     """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
     confidence interval of the median is narrower than a share of it; not for frame loss,
@@ -964,8 +964,8 @@ class TableCapacityConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     repetitions: int | str | Auto
     """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
     confidence interval of the median is narrower than a share of it; not for frame loss,
@@ -1010,8 +1010,8 @@ class TeardownRateConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     repetitions: int | str | Auto
     """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
     confidence interval of the median is narrower than a share of it; not for frame loss,
@@ -1035,8 +1035,8 @@ class AddressCapacityConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     repetitions: int | str | Auto
     """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
     confidence interval of the median is narrower than a share of it; not for frame loss,
@@ -1075,8 +1075,8 @@ class AddressLearningRateConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     repetitions: int | str | Auto
     """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
     confidence interval of the median is narrower than a share of it; not for frame loss,
@@ -1120,8 +1120,8 @@ class AddressAgeingConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     repetitions: int | str | Auto
     """Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the
     confidence interval of the median is narrower than a share of it; not for frame loss,
@@ -1152,8 +1152,8 @@ class BroadcastConditions(MeasurementConditions, total=False):
     settle_s: float
     """Wait between trials, for the DUT to settle (RFC 2544 section 23: 5)."""
     dut_patience_s: float
-    """Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not
-    forwarding."""
+    """Longest wait for a DUT that forwards nothing, or does not answer when the ports are
+    opened."""
     ports: Literal["fixed", "increasing", "decreasing", "random"]
     """How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4."""
     pattern: str

@@ -49,6 +49,11 @@ def dead_directions(result: TrialResult) -> tuple[Direction, ...]:
     return tuple(direction for direction, counts in result.directions().items() if counts.sent and not counts.received)
 
 
+def late_directions(result: TrialResult) -> tuple[Direction, ...]:
+    """Directions of which no frame arrived until the DUT began to forward."""
+    return tuple(direction for direction, counts in result.directions().items() if beside.began_s(counts) is not None)
+
+
 def no_forwarding(result: TrialResult) -> str:
     """Evidence of a DUT that forwards nothing: ``the DUT forwards nothing in the forward direction:
     …``."""

@@ -10,6 +10,21 @@ from collections.abc import Iterable, Iterator
 
 from dutperf.model import Direction, DirectionCounts, IcmpError, TrialResult, Verdict
 
+BEGAN_LATE_S = 0.2
+"""A first frame that arrives later, after a gap of lost ones, shows that the DUT began to forward then."""
+NEARLY_ALL = 0.9
+"""Share of the frames before it that were lost in one run."""
+
+
+def began_s(counts: DirectionCounts) -> float | None:
+    """When the DUT began to forward, in seconds after the start; None: at once, or never."""
+    if counts.arrivals is None or counts.losses is None or not counts.send_time_s:
+        return None
+    first_s = min(counts.arrivals.first_s, counts.send_time_s)
+    due_before = counts.sent * first_s / counts.send_time_s
+    is_gap = counts.losses.first_s == 0 and counts.losses.longest_run >= NEARLY_ALL * due_before
+    return first_s if is_gap and first_s > BEGAN_LATE_S else None
+
 
 def of_counts(counts: Iterable[DirectionCounts]) -> str:
     """``1,200 duplicates, 33 reordered, 6 ICMPv6 no route from the DUT``, of the counts together; empty where nothing
@@ -34,13 +49,36 @@ def of_trial(result: TrialResult) -> Iterator[str]:
     for direction, counts in result.directions().items():
         if text := of_counts([counts]):
             yield f"{direction}: {text}"
+        if (began := began_s(counts)) is not None:
+            yield f"{direction}: nothing arrived before {began:.2f} s; {_PATIENCE}"
 
 
 def of_run(results: Iterable[TrialResult]) -> tuple[str, ...]:
-    """The same of all trials of a run that reached their end."""
+    """The same of all trials of a run that reached their end, and whether the DUT began to forward in the
+    middle of it."""
     ended = [result for result in results if result.verdict is not Verdict.ABORTED]
     directions = dict.fromkeys(direction for result in ended for direction in result.directions())
-    return tuple(text for direction in directions if (text := _over_trials(direction, ended)))
+    texts = (text for direction in directions for text in (_over_trials(direction, ended), _began(direction, ended)))
+    return tuple(text for text in texts if text)
+
+
+def _began(direction: Direction, results: list[TrialResult]) -> str:
+    """Whether nothing was forwarded in the first trials, and frames were later."""
+    counted = [
+        counts
+        for result in results
+        if result.verdict is Verdict.VALID and (counts := result.directions().get(direction)) is not None
+    ]
+    dead = next((number for number, one in enumerate(counted) if one.received), len(counted))
+    late = sum(began_s(one) is not None for one in counted)
+    if dead == len(counted) or not dead + late:
+        return ""
+    trials = f"the first {dead:,} of {len(counted):,} valid trials, " if dead else ""
+    parts = f"the first part of {late:,} trials, " if late else ""
+    return f"{direction}: nothing arrived in {trials}{parts}but later frames did; {_PATIENCE}"
+
+
+_PATIENCE = "the DUT may have begun to forward only then (--dut-patience waits for it)"
 
 
 def _over_trials(direction: Direction, results: list[TrialResult]) -> str:

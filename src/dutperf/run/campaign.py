@@ -307,7 +307,7 @@ class Campaign:
         return result
 
     def _should_wait(self, result: TrialResult) -> bool:
-        """Whether to wait for a DUT that is down: only if the conditions ask for it, and not again after
+        """Whether to wait for a DUT that forwards nothing: only if the conditions ask for it, and not again after
         a wait in vain, until the DUT has forwarded."""
         if not is_dut_down(result):
             self._given_up = False
@@ -406,11 +406,8 @@ class Campaign:
 
     def _wait(self, place: Place, result: TrialResult) -> bool:
         patience_s = self._plan.conditions.dut_patience_s
-        self.say(
-            f"{evidence.no_forwarding(result)}; it does not answer ARP or NDP: waiting for it,"
-            f" {patience_s:g} s at most",
-            place,
-        )
+        what = evidence.no_forwarding(result) if evidence.dead_directions(result) else evidence.losses(result)
+        self.say(f"{what}: waiting for the DUT, {patience_s:g} s at most", place)
         waited = wait_for_dut(self._tester, lambda: self._probing_trial(place.case), patience_s)
         self._journal.write(
             WaitEvent(

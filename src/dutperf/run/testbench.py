@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,18 +19,21 @@ from dutperf.errors import command_line
 from dutperf.journal import JournalError
 from dutperf.model import FRAME_SIZE, Case, Load, Phase, Trial
 from dutperf.run.campaign import Plan, PlanError
+from dutperf.run.waiting import POLL_S
 from dutperf.setup import configuration, dut, stateful_traffic, switch_traffic, traffic
 from dutperf.setup.changing_rate import is_changing
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import ConfigError, Offloads, ParameterError, Setup
 from dutperf.setup.switch_traffic import Aged, Audience, Learned, Roles
-from dutperf.tester import calibration
+from dutperf.tester import Tester, TesterError, calibration
 from dutperf.tester.dut_core import yielding_to_the_dut
 from dutperf.tester.engine import EngineTester
 from dutperf.tester.factory import engine_on
 
 PORTS_OF_NOTHING = ("null", "ring")
 """They open nothing on this machine."""
+NOT_THERE = frozenset({"no_answer", "link_down"})
+"""Codes of errors that a DUT which starts later explains."""
 USUAL_FRAME_SIZE = 1518
 """Frame size that ports and cables support unless longer frames are asked for: an MTU of 1500,
 which every interface has."""
@@ -340,6 +344,23 @@ def check_one_size(conditions: Conditions) -> None:
         raise PlanError("a trial has one frame size, not a series: give one", option="frame_sizes")
 
 
+def opened(tester: Tester, patience_s: float) -> dict[str, Any]:
+    """The tester's environment, with its ports open. Within ``patience_s`` they are opened again if the DUT does
+    not answer, or a link is down.
+
+    Raises:
+        TesterError: they cannot be opened.
+    """
+    deadline_s = time.monotonic() + patience_s
+    while True:
+        try:
+            return tester.environment()
+        except TesterError as error:
+            if error.code not in NOT_THERE or time.monotonic() >= deadline_s:
+                raise
+            time.sleep(min(POLL_S, max(0.0, deadline_s - time.monotonic())))
+
+
 @contextmanager
 def bench(source: Source, *conditions: Conditions, longest: int = USUAL_FRAME_SIZE) -> Iterator[Bench]:
     """A bench on which each of ``conditions`` can be measured, and any with frames of up to
@@ -353,4 +374,5 @@ def bench(source: Source, *conditions: Conditions, longest: int = USUAL_FRAME_SI
         for one in conditions:
             traffic.check(setup, traffic.sized(setup, one))
         with engine_on(setup, max_frame_size) as tester:
-            yield Bench(traffic.with_media(setup, tester.environment()), tester, source, max_frame_size=max_frame_size)
+            environment = opened(tester, max((one.dut_patience_s for one in conditions), default=0.0))
+            yield Bench(traffic.with_media(setup, environment), tester, source, max_frame_size=max_frame_size)

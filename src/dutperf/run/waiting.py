@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits for a DUT that is down for a while: it restarts, or a link has to come up again.
+"""Waits for a DUT that is down for a while: it starts, a link has to come up again, or a switch's ports
+(spanning tree) or a router's neighbours take their time.
 
 Short trials probe whether it forwards again. They are not measurements, and no search sees them.
 """
@@ -42,6 +43,15 @@ def is_dut_down(result: TrialResult) -> bool:
         MOVED,
     }
     return trusted and bool(evidence.dead_directions(result)) and not reachable
+    """Whether the DUT was down in a trial, at its beginning at least: it forwarded nothing in some direction,
+    or nothing until it began to. Whether it answers ARP says nothing about that. The trial has to be valid, or
+    invalid only because a link was down or frames were refused: a DUT that restarts does both."""
+    trusted = result.verdict is Verdict.VALID or evidence.is_refused(result) or _codes(result) == {LINK_DOWN}
+    return trusted and bool(evidence.dead_directions(result) or evidence.late_directions(result))
+
+
+def _codes(result: TrialResult) -> set[str]:
+    return {cause.code for cause in result.causes}
 
 
 def probe(trial: Trial) -> Trial:

@@ -250,8 +250,8 @@ class Conditions(Value):
         float,
         Field(ge=0, le=86_400),
         Option(
-            "Longest wait for a DUT that does not answer, not even ARP or NDP; then it counts as not forwarding",
-            label="longest wait for a DUT that does not answer, s",
+            "Longest wait for a DUT that forwards nothing, or does not answer when the ports are opened",
+            label="longest wait for a DUT that forwards nothing, s",
         ),
     ] = 0.0
     directions: Annotated[

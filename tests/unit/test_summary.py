@@ -170,6 +170,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
             "where",
             "dut",
             "asked",
+            "beside",
         }
         assert point["upper_bound"]["forward"]["lost"] > 0
         assert point["upper_bound"]["load"]["value"] > 54_321

@@ -14,13 +14,17 @@ from dataclasses import dataclass
 from dutperf.model import Stamping, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
 from dutperf.tester import Tester
-from dutperf.tester.validity import LINK_DOWN, MOVED, UNANSWERED
+from dutperf.tester.validity import LINK_DOWN, MOVED, OF_SETUP, UNANSWERED
 
 POLL_S = 1.0
 """Between two probes."""
 PROBE_FPS = 100
 PROBE_NS = 100_000_000
 """Sending time of a probe, and its longest drain."""
+
+
+OF_RESTART = OF_SETUP | {LINK_DOWN, UNANSWERED, MOVED}
+"""Codes of causes that a DUT explains which starts or restarts."""
 
 
 @dataclass(frozen=True)
@@ -33,25 +37,12 @@ class Wait:
 
 
 def is_dut_down(result: TrialResult) -> bool:
-    """Whether the DUT was down in a trial: it forwarded nothing in some direction and did not answer
-    ARP or NDP. The trial has to be valid, or invalid only because of what a DUT does that restarts: it
-    takes the link down, and asks for its neighbours."""
-    reachable = all(result.dut_answered.ports().values())
-    trusted = result.verdict is Verdict.VALID or {cause.code for cause in result.causes} <= {
-        LINK_DOWN,
-        UNANSWERED,
-        MOVED,
-    }
-    return trusted and bool(evidence.dead_directions(result)) and not reachable
     """Whether the DUT was down in a trial, at its beginning at least: it forwarded nothing in some direction,
     or nothing until it began to. Whether it answers ARP says nothing about that. The trial has to be valid, or
-    invalid only because a link was down or frames were refused: a DUT that restarts does both."""
-    trusted = result.verdict is Verdict.VALID or evidence.is_refused(result) or _codes(result) == {LINK_DOWN}
+    invalid only because of what a DUT does that restarts: it takes the link down, refuses frames, and asks for its
+    neighbours."""
+    trusted = result.verdict is Verdict.VALID or {cause.code for cause in result.causes} <= OF_RESTART
     return trusted and bool(evidence.dead_directions(result) or evidence.late_directions(result))
-
-
-def _codes(result: TrialResult) -> set[str]:
-    return {cause.code for cause in result.causes}
 
 
 def probe(trial: Trial) -> Trial:

@@ -18,7 +18,7 @@ Address = IPv4Address | IPv6Address
 
 BROADCAST_MAC = "ffffffffffff"
 NO_MAC = "000000000000"
-BROADCAST_MARK = bytes.fromhex("d754504262726f616463617374")
+BROADCAST_MARK = bytes.fromhex("d742545062726f616463617374")
 """Begins the payload of a broadcast; followed by the direction. It is not the signature of test frames."""
 DISCARD = 9
 """UDP port of the discard protocol (RFC 863): the router need not process the frame (RFC 2544 11.1)."""

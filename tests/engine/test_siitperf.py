@@ -15,6 +15,7 @@ from scapy.utils import rdpcap
 from dutperf.tester.engine import EngineCommand
 from siitperf_files import MACS, ROUTER, TRANSLATOR, link_commands, with_lines
 
+SIGNATURE = bytes.fromhex("d75450")
 FILES = {
     "translator with background": (
         with_lines(TRANSLATOR + MACS, "Num-R-Nets 256", "Rev-var-sport 2", "Rev-sport-max 5000"),
@@ -75,6 +76,11 @@ def _run(directory: Path, argv: list[str], environment: dict[str, str]) -> bytes
 
 
 def _captured(files: Path, command: EngineCommand, argv: list[str]) -> list[list[bytes]]:
-    """Every frame of each side."""
+    """Every test frame of each side, without what each engine draws (the run) and the checksum over it."""
     _run(files.parent, argv, _environment(files, command))
-    return [[bytes(frame) for frame in rdpcap(str(files / f"{side}.pcap"))] for side in ("left", "right")]
+    sides = [[bytes(frame) for frame in rdpcap(str(files / f"{side}.pcap"))] for side in ("left", "right")]
+    return [[_without_run(frame, frame.find(SIGNATURE)) for frame in side if SIGNATURE in frame] for side in sides]
+
+
+def _without_run(frame: bytes, tag: int) -> bytes:
+    return frame[: tag - 2] + frame[tag : tag + 3] + frame[tag + 5 :]

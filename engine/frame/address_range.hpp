@@ -22,10 +22,10 @@ struct AddressRange {
         for (std::size_t i = 0; i < address.size(); ++i) {
             if (((address[i] ^ first[i]) & ~mask[i] & 0xFF) != 0) return false;
             const int here = address[i] & mask[i];
-            if (from == 0) from = here <=> (first[i] & mask[i]);
-            if (to == 0) to = here <=> (last[i] & mask[i]);
+            if (std::is_eq(from)) from = here <=> (first[i] & mask[i]);
+            if (std::is_eq(to)) to = here <=> (last[i] & mask[i]);
         }
-        return from >= 0 && to <= 0;
+        return std::is_gteq(from) && std::is_lteq(to);
     }
 };
 

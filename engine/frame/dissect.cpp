@@ -70,7 +70,7 @@ private:
 
     Dissected found(std::size_t at) const {
         notes_.same(at, tag::kHighAt);
-        return {frame_ + at, intact_};
+        return {.tag = frame_ + at, .intact = intact_ && !unfinished_, .unfinished = intact_ && unfinished_};
     }
 
     // Notes `size` bytes of the header here.
@@ -264,6 +264,12 @@ private:
     }
     [[nodiscard]] std::uint64_t transport_sum() const { return addresses_ + pseudo_header() + sum_here(); }
 
+    void require_transport_sum(std::uint16_t checksum) {
+        if (checksum_fold(transport_sum()) == 0xFFFF) return;
+        require(checksum == checksum_fold(addresses_ + pseudo_header()));
+        unfinished_ = true;
+    }
+
     void note_sum() const {
         if constexpr (N::kTaken) notes_.sum({.ranges = {{at_, end_}}});
     }
@@ -282,7 +288,10 @@ private:
         require(load_be16(here() + udp::kLength) == left());
         // RFC 768; RFC 6935: over IPv6 for tunnels only
         const bool may_be_absent = !over_ipv6_ || tunnel != Next::nothing;
-        require(checksum == 0 ? may_be_absent : checksum_fold(transport_sum()) == 0xFFFF);
+        if (checksum == 0)
+            require(may_be_absent);
+        else
+            require_transport_sum(checksum);
         note_udp(checksum == 0);
         go_on(udp::kSize, tunnel);
     }
@@ -310,7 +319,8 @@ private:
     void take_tcp() {
         if (!has(tcp::kSize)) return;
         const std::size_t header = 4 * std::size_t{static_cast<std::uint8_t>(here()[tcp::kDataOffset] >> 4U)};
-        require(header >= tcp::kSize && checksum_fold(transport_sum()) == 0xFFFF);
+        require(header >= tcp::kSize);
+        require_transport_sum(load<std::uint16_t>(here() + tcp::kChecksum));
         note(tcp::kDataOffset, 1);
         note_transport_sum();
         if (header < tcp::kSize || !has(header)) return stop();
@@ -366,7 +376,7 @@ private:
     const std::uint8_t* frame_;
     std::size_t length_, at_ = 0, end_, outer_end_;
     Next next_ = Next::ethernet;
-    bool intact_ = true, within_ip_ = false, over_ipv6_ = false;
+    bool intact_ = true, unfinished_ = false, within_ip_ = false, over_ipv6_ = false;
     bool no_tag_at_end_ = false;  // an error message, which ends like the packet that it quotes; or a fragment
     std::uint8_t protocol_ = 0;
     std::uint64_t addresses_ = 0;  // the part of a pseudo-header sum

@@ -16,6 +16,9 @@ namespace dutperf {
 struct Dissected {
     const std::uint8_t* tag = nullptr;  // nullptr: no test frame
     bool intact = false;                // every length and checksum is right
+    // The same, except that checksums of UDP or TCP hold the sum of the pseudo-header alone: a kernel leaves the rest
+    // to the card, and a virtual link has none.
+    bool unfinished = false;
 };
 
 // Walks over Ethernet, VLAN tags (IEEE 802.1Q, 802.1ad), MPLS (RFC 3032), IPv4 with options, IPv6 with extension

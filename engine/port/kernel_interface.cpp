@@ -118,6 +118,12 @@ std::optional<KernelInterface> kernel_interface(const std::string& name) {
     return interface;
 }
 
+std::string interface_driver(const std::string& name) {
+    ethtool_drvinfo about{};
+    about.cmd = ETHTOOL_GDRVINFO;
+    return ask_ethtool(name, &about) ? std::string(about.driver, strnlen(about.driver, sizeof about.driver)) : "";
+}
+
 std::optional<FlowControl> interface_flow_control(const std::string& name) {
     ethtool_pauseparam pause{};
     pause.cmd = ETHTOOL_GPAUSEPARAM;

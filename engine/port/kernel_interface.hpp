@@ -54,6 +54,9 @@ struct KernelInterface {
 // there is no such interface.
 std::optional<KernelInterface> kernel_interface(const std::string& name);
 
+// The name of the interface's driver (ethtool -i): "veth", "tun", "virtio_net", "igb", ...; empty where it has none.
+std::string interface_driver(const std::string& name);
+
 // The interface's flow control (ethtool -a); nothing where its driver does not support it.
 std::optional<FlowControl> interface_flow_control(const std::string& name);
 

@@ -57,7 +57,7 @@ OpenedPorts open_ports(const std::vector<PortOptions>& asked) {
         try {
             return {.ports = open(asked, Kind::af_xdp), .why_not_xdp = {}};
         } catch (const Error& error) {
-            if (!may_choose || error.code() != "port_unavailable") throw;
+            if (!may_choose || (error.code() != "port_unavailable" && error.code() != "no_privilege")) throw;
             reason = error.what();
         }
     }

@@ -11,10 +11,12 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "frame/layout.hpp"
 #include "platform/error.hpp"
 #include "port/mtu.hpp"
+#include "port/privileges.hpp"
 #include "port/rings.hpp"
 
 namespace dutperf {
@@ -38,11 +40,21 @@ void require_packet_privilege(const PortOptions& options) {
     unavailable(options, std::string("packet sockets do not work here: ") + std::strerror(errno));
 }
 
+void require_xdp_privilege(const PortOptions& options) {
+    constexpr std::uint64_t kBuffer = 2048;  // of a frame, without what is added to it
+    const std::string missing = missing_for_xdp(kBuffer * receive_pool_frames(options) * options.queues);
+    if (missing.empty()) return;
+    throw Error("no_privilege",
+                "AF_XDP on " + options.spec.argument + " needs root, or the capabilities that are missing: " + missing,
+                options.side + ".port");
+}
+
 }  // namespace
 
 Port::Port(const PortOptions& options) : options_(options), queues_apart_(queues_apart(options)) {
     if (options_.spec.uses_kernel_interface()) {
         check_interface();
+        interface_driver_ = dutperf::interface_driver(options_.spec.argument);
         take_interface();
     }
     device_.emplace(options_);
@@ -71,6 +83,12 @@ void Port::check_interface() const {
                 options_,
                 name + " has an XDP program of another program: end that (one that was left behind: ip link set dev " +
                     name + " xdp off), or name the port af_packet:" + name);
+        require_xdp_privilege(options_);
+        if (options_.in_vlans && interface->kind == "veth")
+            unavailable(options_,
+                        "AF_XDP does not see VLAN tags on a veth, and the DUT is to be asked in VLANs: name "
+                        "the port af_packet:" +
+                            name);
         attach_xdp_directly();
     }
     require_mtu(options_, *interface);
@@ -266,6 +284,11 @@ std::string Port::driver() const {
     rte_eth_dev_info info{};
     rte_eth_dev_info_get(id(), &info);
     return info.driver_name != nullptr ? info.driver_name : "unknown";
+}
+
+bool Port::may_leave_checksums_unfinished() const {
+    constexpr std::array<std::string_view, 4> kWithoutCards{"veth", "tun", "macvlan", "virtio_net"};
+    return std::ranges::find(kWithoutCards, interface_driver_) != kWithoutCards.end();
 }
 
 int Port::numa_node() const { return rte_eth_dev_socket_id(id()); }

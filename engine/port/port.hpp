@@ -59,6 +59,10 @@ public:
     [[nodiscard]] const PortSpec& spec() const { return options_.spec; }
     [[nodiscard]] const Mac& mac() const { return mac_; }
     [[nodiscard]] std::string driver() const;
+    // Of the kernel's interface; empty: the port uses none.
+    [[nodiscard]] const std::string& interface_driver() const { return interface_driver_; }
+    // Whether the other end is a kernel whose frames meet no card that would finish their checksums.
+    [[nodiscard]] bool may_leave_checksums_unfinished() const;
     [[nodiscard]] int numa_node() const;
     [[nodiscard]] LinkStatus link() const;
     // Whether a link that goes down is the tester's fault: the link of a card, or of a socket whose other end is gone.
@@ -129,6 +133,7 @@ private:
     Mac mac_{};
     bool spreads_by_hash_ = false;
     Offloads offers_;
+    std::string interface_driver_;
     std::uint32_t transmit_ring_ = 0, receive_ring_ = 0;
     std::uint64_t socket_drops_ = 0, taken_down_ = 0;
     struct {

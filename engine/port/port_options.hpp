@@ -23,6 +23,7 @@ struct PortOptions {
     std::uint32_t receive_ring = 4096;  // frames
     std::uint16_t max_frame_size = 1522;
     std::uint16_t queues = 1;        // each way
+    bool in_vlans = false;           // the DUT has its addresses in VLANs
     Offloads offloads = {};          // offloads to use; an error if the port does not offer one
     Reach reach = Reach::processor;  // of both ports together: one may send a frame that the other received
     FlowControl flow_control = FlowControl::off;

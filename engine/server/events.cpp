@@ -200,6 +200,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         out["late_bursts"] = {
             {"frames", frames}, {"longest", result.late_bursts.longest()}, {"bins", result.late_bursts.bins()}};
     }
+    if (result.unfinished_checksums != 0) out["unfinished_checksums"] = result.unfinished_checksums;
     if (result.transmitted) {
         const TransmitCount& count = *result.transmitted;
         out["transmitted"] = {
@@ -307,6 +308,7 @@ json port_json(const Port& port, const SideRequest& side, const NeighbourRespond
              {"transmit_ring", port.transmit_ring()},
              {"receive_ring", port.receive_ring()}};
     out["offloads_available"] = names_of(port.available_offloads());
+    if (!port.interface_driver().empty()) out["interface_driver"] = port.interface_driver();
     out["flow_control"] = port.flow_control() ? json(name_of(*port.flow_control())) : json(nullptr);
     if (side.host.ipv4) out["dut_mac4"] = to_string(responder.dut_mac(false, direct));
     if (side.host.ipv6) out["dut_mac6"] = to_string(responder.dut_mac(true, direct));

@@ -350,6 +350,7 @@ SideRequest read_side(Reader side, const std::string& name) {
     request.host.others = read_ranges(side, "answers_for");
     for (const std::uint64_t vlan : side.integers("vlans", {1, kMostVlan}))
         request.host.vlans.push_back(static_cast<std::uint16_t>(vlan));
+    request.port.in_vlans = !request.host.vlans.empty();
     request.gateway = {.ipv4 = side.ipv4("gateway4"), .ipv6 = side.ipv6("gateway6"), .mac = side.mac("gateway_mac")};
     if (request.gateway.ipv4 && !request.host.ipv4)
         side.fail("ipv4", "is missing: gateway4 is asked for its MAC address from there");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "frame/arrival.hpp"
+#include "frame/checksum.hpp"
 #include "tests/example_frames.hpp"
 
 namespace dutperf {
@@ -14,7 +15,9 @@ namespace {
 Dissected dissected(const Bytes& bytes, std::span<const std::uint16_t> from_end = {}) {
     const Bytes exact(bytes.begin(), bytes.end());  // a sanitizer finds reads behind it
     const Dissected found = dissect(exact.data(), exact.size(), from_end);
-    return {found.tag == nullptr ? nullptr : bytes.data() + (found.tag - exact.data()), found.intact};
+    return {.tag = found.tag == nullptr ? nullptr : bytes.data() + (found.tag - exact.data()),
+            .intact = found.intact,
+            .unfinished = found.unfinished};
 }
 
 TEST(Dissect, FindsTheTagBehindAnyHeaders) {
@@ -69,6 +72,33 @@ TEST(Dissect, AgreesWithTheFastPathOnPlainFrames) {
         bytes[bit / 8] ^= static_cast<std::uint8_t>(0x80U >> (bit % 8));
         if (find_tag(bytes.data(), bytes.size()) == nullptr) continue;
         ASSERT_EQ(dissected(bytes).intact, is_intact(bytes.data(), bytes.size())) << bit;
+    }
+}
+
+// Kernels leave the rest of the sum to a card, and a virtual link has none. All else of such a frame is checked.
+TEST(Dissect, AnUnfinishedChecksumIsTold) {
+    for (const std::size_t example : {0U, 1U, 2U, 3U, 4U, 5U}) {
+        Bytes bytes = bytes_of(kExamples[example]);
+        Reading reading;
+        ASSERT_TRUE(dissect(bytes.data(), bytes.size(), {}, reading).intact);
+        ASSERT_FALSE(dissected(bytes).unfinished);
+        const Reading::Sum& sum = reading.sums.back();
+        const auto sum_of = [&](const Range& range) { return checksum_add(&bytes[range.from], range.size()); };
+        const std::uint64_t pseudo_header = sum_of(sum.ranges[0]) + sum_of(sum.ranges[1]) + sum.plus;
+        const bool tcp = example == 2 || example == 5;
+        const std::size_t field = sum.ranges[2].from + (tcp ? tcp::kChecksum : udp::kChecksum);
+        store(&bytes[field], checksum_fold(pseudo_header));
+        Dissected found = dissected(bytes);
+        EXPECT_FALSE(found.intact) << example;
+        EXPECT_TRUE(found.unfinished) << example;
+        ASSERT_EQ(found.tag, bytes.data() + kExamples[example].tag_at);
+        bytes[field] ^= 1U;
+        found = dissected(bytes);
+        EXPECT_FALSE(found.intact || found.unfinished) << "any other wrong sum, " << example;
+        bytes[field] ^= 1U;
+        bytes.pop_back();
+        found = dissected(bytes);
+        EXPECT_FALSE(found.intact || found.unfinished) << "a frame cut short, " << example;
     }
 }
 

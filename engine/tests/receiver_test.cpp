@@ -224,6 +224,29 @@ TEST(Receiving, CountsCopiesOfACorruptedFrameAsDuplicates) {
     EXPECT_EQ(receiver.counts().received.load(), 0U);
 }
 
+TEST(Receiving, CountsUnfinishedChecksumsWhereALinkMayHaveThem) {
+    for (const bool virtual_link : {false, true}) {
+        Receiver receiver(PortQueue{0}, NeighbourWatch{}, expected_of(0), nullptr, nullptr);
+        if (virtual_link) receiver.accept_unfinished();
+        std::vector<Buffer> frames;
+        std::vector<rte_mbuf*> burst;
+        for (std::uint64_t number = 0; number < 8; ++number) {
+            Bytes bytes = test_frame({.size = 100, .trial = kTrial, .sequence = number});
+            std::uint8_t* const udp = &bytes[kIpv4Layout.transport_at()];
+            const std::uint64_t addresses = checksum_add(&bytes[kIpv4Layout.ip_at() + ipv4::kSource], 8);
+            const std::uint64_t protocol = swap16(kProtocolUdp);
+            store(udp + udp::kChecksum, checksum_fold(addresses + protocol + load<std::uint16_t>(udp + udp::kLength)));
+            if (number == 7) bytes[kIpv4Layout.ip_at() + ipv4::kChecksum] ^= 1U;
+            frames.emplace_back(bytes);
+        }
+        for (const Buffer& frame : frames) burst.push_back(frame.mbuf());
+        receiver.take(burst.data(), static_cast<std::uint16_t>(burst.size()), 1);
+        EXPECT_EQ(receiver.counts().received.load(), virtual_link ? 7U : 0U);
+        EXPECT_EQ(receiver.counts().unfinished, virtual_link ? 7U : 0U);
+        EXPECT_EQ(receiver.counts().corrupted, virtual_link ? 1U : 8U);
+    }
+}
+
 // Of a capture some frames may have wrong checksums: those of a sender that leaves them to its card.
 TEST(Receiving, TakesFramesOfAListThatWereCapturedWithWrongChecksums) {
     const auto captured = [](std::uint64_t number) {

@@ -172,6 +172,7 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     into.out_of_order = counts.out_of_order;
     into.stale = counts.stale;
     into.corrupted = counts.corrupted;
+    into.unfinished_checksums = counts.unfinished;
     into.stamped_received = counts.stamped;
     into.late = counts.late;
     if (!bed_.offloads.contains(Offload::send_at)) into.early = counts.early;

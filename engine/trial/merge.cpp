@@ -22,6 +22,7 @@ void add(const ReceiverCounts& counts, MergedCounts& into) {
     into.stamped += counts.stamped;
     into.late += counts.late;
     into.early += counts.early;
+    into.unfinished += counts.unfinished;
     for (std::size_t kind = 0; kind < kOtherKinds; ++kind) into.other[kind] += counts.other[kind];
 }
 

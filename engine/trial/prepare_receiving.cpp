@@ -136,6 +136,7 @@ void RunningTrial::make_receivers(std::size_t port) {
         for (std::size_t path = 1; path < paths.size(); ++path) receiver->expect(expect(paths[path]));
         receiver->watch_room(open.peer_queue_size());
         receiver->watch_ring(open.kernel_queue_size());
+        if (open.may_leave_checksums_unfinished()) receiver->accept_unfinished();
         watch_for_capture(*receiver);
         receiver->recognise(marks(port));
         if (const auto initiator = initiator_into(port))

@@ -8,12 +8,14 @@
 
 namespace dutperf {
 
-const std::uint8_t* Receiver::look_closer(const std::uint8_t* frame, std::size_t length, bool& intact) const {
+const std::uint8_t* Receiver::look_closer(const std::uint8_t* frame, std::size_t length, bool& intact) {
     const Dissected dissected = dissect(frame, length, paths_.front()->statistics.tags_from_end());
     if (dissected.tag == nullptr) return nullptr;
     const Tag tag = read_tag(dissected.tag);
-    const OfPath* of = of_path(tag.path());
-    intact = dissected.intact || (of != nullptr && of->statistics.is_unchecked(tag));
+    OfPath* const of = of_path(tag.path());
+    const bool unfinished = dissected.unfinished && accepts_unfinished_;
+    if (unfinished && is_expected(tag)) of->statistics.take_unfinished();
+    intact = dissected.intact || unfinished || (of != nullptr && of->statistics.is_unchecked(tag));
     return dissected.tag;
 }
 

@@ -55,6 +55,9 @@ public:
     // Takes arrival times from the NIC's time stamps instead of the poll. To be called before the trial.
     void stamp_by(const NicStamps& nic) { nic_ = nic; }
 
+    // Frames with unfinished checksums (frame/dissect.hpp) are intact. To be called before the trial.
+    void accept_unfinished() { accepts_unfinished_ = true; }
+
     // Keeps frames for a capture. To be called before the trial.
     void capture_to(CaptureBuffer& capture) { capture_ = &capture; }
 
@@ -290,7 +293,7 @@ private:
     void take_corrupted(const Tag& tag);
 
     // The tag of a frame that is no intact plain one: behind any headers, or of a kind that may be wrong.
-    const std::uint8_t* look_closer(const std::uint8_t* frame, std::size_t length, bool& intact) const;
+    const std::uint8_t* look_closer(const std::uint8_t* frame, std::size_t length, bool& intact);
 
     // Keeps a frame that is no intact one of this trial and direction; `payload`: its tag.
     void capture_unless_expected(const std::uint8_t* frame, std::size_t length, const std::uint8_t* payload,
@@ -357,7 +360,7 @@ private:
     std::vector<Recognised> recognised_;
     IcmpErrors icmp_errors_;
     std::uint32_t room_ = 0, ring_ = 0, most_waiting_ = 0;
-    bool saw_all_ = false;
+    bool saw_all_ = false, accepts_unfinished_ = false;
     Ticks emptied_ = 0;          // frames that are taken next arrived later than this; 0: unknown
     std::uint32_t carried_ = 0;  // frames of the preceding turns that did not empty the queue
     std::array<rte_mbuf*, kBurst> burst_{};

@@ -21,6 +21,11 @@ def take(descriptor: int) -> bool:
     return True
 
 
+def wait(descriptor: int) -> None:
+    """Take it when whoever has it lets go of it."""
+    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLKW, struct.pack(_FORM, fcntl.F_WRLCK, 0, 0, 0, 0))
+
+
 def is_taken(descriptor: int) -> bool:
     """Whether another one has the lock of this open file. It takes nothing."""
     answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, struct.pack(_FORM, fcntl.F_RDLCK, 0, 0, 0, 0))

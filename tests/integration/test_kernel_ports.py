@@ -5,6 +5,7 @@ Root only."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import textwrap
@@ -18,6 +19,7 @@ from dutperf.model import Direction, DirectionCounts, TrialResult
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester import TesterError
+from dutperf.tester.engine import EngineCommand
 from dutperf.tester.factory import engine_on
 from undisturbed import valid
 
@@ -147,3 +149,71 @@ def test_a_tun_device_is_refused() -> None:
         with pytest.raises(TesterError, match="tun0 has no Ethernet frames") as caught, engine_on(setup, 64) as tester:
             tester.environment()
         assert caught.value.field == "left.port"
+
+
+RELAY = """
+    import socket
+    def relay(address, family, to):
+        come = socket.socket(family, socket.SOCK_DGRAM)
+        come.bind((address, 7))
+        print("ready", flush=True)
+        while True:
+            come.sendto(come.recv(2000), to)
+    relay("198.18.0.1", socket.AF_INET, ("198.19.0.2", 7))
+"""
+
+
+@pytest.mark.parametrize("kind", ["af_packet", "af_xdp"])
+def test_a_kernel_leaves_checksums_of_a_program_unfinished(kind: str) -> None:
+    """A UDP relay: its kernel leaves the sums to a card, and a veth has none."""
+    with made("router") as name, engine(name, kind) as run:
+        relaying = program(f"{name}-dut", RELAY)
+        try:
+            frame = "ip(destination=198.18.0.1)/udp(destination=7)"
+            counts = forward(valid(lambda: run(128, frame=frame)))
+        finally:
+            relaying.kill()
+            relaying.wait()
+    assert (counts.lost, counts.corrupted) == (0, 0)
+    assert counts.unfinished_checksums == counts.sent
+
+
+def test_tags_that_a_driver_does_not_see_are_received_by_another() -> None:
+    """A veth keeps the VLAN tag beside the frame: AF_XDP took the DUT's questions for ones without a tag."""
+    with made("router") as name:
+        for port, network in (("west", 18), ("east", 19)):
+            run_in(f"{name}-dut", "ip", "address", "flush", "dev", port)
+            run_in(f"{name}-dut", "ip", "link", "add", f"{port}.10", "link", port, "type", "vlan", "id", "10")
+            run_in(f"{name}-dut", "ip", "link", "set", f"{port}.10", "up")
+            run_in(f"{name}-dut", "ip", "address", "add", f"198.{network}.0.1/24", "dev", f"{port}.10")
+        sides = {side: values | {"vlans": [10]} for side, values in SIDES["router"].items()}
+        setup = configuration.parse({"engine": {"netns": name}, **sides}, "by hand")
+        chosen = SingleTrial(duration_s=0.5, drain_s=0.2, directions="forward", frame="vlan(id=10)/ip/udp")
+        with engine_on(setup, 1518) as tester:
+            environment = tester.environment()
+            counts = forward(valid(lambda: tester.run(traffic.make_trial(setup, chosen, 68, 400, 1))))
+        assert [environment[side]["port"] for side in ("left", "right")] == ["af_packet:eth1", "af_packet:eth2"]
+        assert environment["left"]["interface_driver"] == "veth"
+        assert counts.lost == 0
+        explicit = {side: values | {"port": f"af_xdp:{values['port']}"} for side, values in sides.items()}
+        setup = configuration.parse({"engine": {"netns": name}, **explicit}, "by hand")
+        with pytest.raises(TesterError, match="VLAN tags on a veth.*af_packet:eth1"), engine_on(setup, 1518) as tester:
+            tester.environment()
+
+
+@pytest.mark.parametrize("missing", ["cap_sys_admin", "cap_net_admin"])
+def test_capabilities_that_af_xdp_needs_are_named(missing: str) -> None:
+    with made("router") as name:
+        opened = {"max_frame_size": 1518, "memory": "no_huge_pages"}
+        opened |= {side: {"port": f"af_xdp:{values['port']}"} for side, values in SIDES["router"].items()}
+        without = ["ip", "netns", "exec", name, "setpriv", f"--bounding-set=-{missing.removeprefix('cap_')}"]
+        done = subprocess.run(
+            [*without, EngineCommand.find().program],
+            input=json.dumps({"id": 1, "method": "open", "params": opened}) + "\n",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    answer = json.loads(done.stdout.splitlines()[0])
+    assert (answer["code"], answer["field"]) == ("no_privilege", "left.port")
+    assert missing.upper() in answer["message"]

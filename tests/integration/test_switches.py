@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 import yaml
 
-from dutperf.lab import bridge_limit
+from dutperf.lab import bridge_limit, linux_bridge
 from dutperf.lab.errors import LabError
-from dutperf.lab.netns import run, standalone
+from dutperf.lab.netns import Namespace, run, standalone
 from dutperf.setup import switch_traffic
 from switches import has_open_vswitch
 from undisturbed import until
@@ -44,6 +44,18 @@ def measured(right: Callable[[dict[str, Any]], bool], procedure: str, *arguments
         return found
 
     return until(measure, right, fewest=2)
+
+
+def test_a_bridge_leaves_frames_to_nobody_else() -> None:
+    """br_netfilter has it join fragments, and hand frames to packet filters."""
+    dut = Namespace(f"filter-{secrets.token_hex(3)}")
+    dut.create()
+    try:
+        linux_bridge.leave_frames_alone(dut)
+        shown = run(dut.command(["sh", "-c", "cat /proc/sys/net/bridge/bridge-nf-call-*tables 2> /dev/null || :"]))
+    finally:
+        dut.delete()
+    assert set(shown.split()) <= {"0"}
 
 
 def limits_bridges() -> bool:

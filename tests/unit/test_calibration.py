@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,8 @@ DATE = "2026-01-02T03:04:05+00:00"
 OWN_US = 4.0
 
 
-def a_tester(driver: str = "net_af_packet", engine: str = "0.1.0") -> dict[str, Any]:
-    side = {"driver": driver, "port": "af_packet:tl"}
+def a_tester(driver: str = "net_af_packet", engine: str = "0.1.0", interface: str = "veth") -> dict[str, Any]:
+    side = {"driver": driver, "interface_driver": interface, "port": "af_packet:tl"}
     return {"left": side, "right": side, "engine": engine, "dpdk": "22.11"}
 
 
@@ -47,6 +48,7 @@ def test_what_is_kept_is_found_for_the_same_tester_alone(tmp_path: Path) -> None
     assert calibration.find(a_tester(), file) == a_calibration()
     assert calibration.find(a_tester(driver="net_ixgbe"), file) is None
     assert calibration.find(a_tester(engine="0.2.0"), file) is None
+    assert calibration.find(a_tester(interface="igb"), file) is None
     assert calibration.find(a_tester() | {"offloads": ["receive_timestamps"]}, file) is None
     assert calibration.find(a_tester() | {"offloads": []}, file) is not None
     assert calibration.find({}, file) is None
@@ -62,8 +64,24 @@ def test_a_newer_one_takes_the_place_of_the_same_testers(tmp_path: Path) -> None
     assert calibration.find(a_tester(driver="net_ixgbe"), file) is not None
 
 
+def test_several_that_are_kept_at_once_are_all_kept(tmp_path: Path) -> None:
+    """Each reads the file and writes it: one that did not wait would take the others' away."""
+    file = tmp_path / "calibration.json"
+    drivers = [f"net_{number}" for number in range(8)]
+    with ThreadPoolExecutor(len(drivers)) as at_once:
+        list(at_once.map(lambda driver: calibration.keep(a_calibration(driver=driver), file), drivers))
+    assert [driver for driver in drivers if calibration.find(a_tester(driver=driver), file) is None] == []
+
+
+def test_one_from_before_interfaces_were_told_apart_is_not_used(tmp_path: Path) -> None:
+    file = tmp_path / "calibration.json"
+    calibration.keep(a_calibration(), file)
+    file.write_text(file.read_text().replace('"format": 2', '"format": 1'))
+    assert calibration.find(a_tester(), file) is None
+
+
 @pytest.mark.parametrize(
-    "text", ["", "[]", '{"format": 99, "calibrations": []}', '{"format": 1, "calibrations": [{}]}']
+    "text", ["", "[]", '{"format": 99, "calibrations": []}', '{"format": 2, "calibrations": [{}]}']
 )
 def test_a_file_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
     file = tmp_path / "calibration.json"

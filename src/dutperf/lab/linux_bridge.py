@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import platform
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from dutperf.lab import bridge_limit
 from dutperf.lab.definition import Cores, Lab, ResetOptions
-from dutperf.lab.netns import TESTER_PORTS, run, standalone
+from dutperf.lab.netns import TESTER_PORTS, Namespace, run, standalone
 from dutperf.lab.site import Site
 from dutperf.lab.transparent import Ports, TransparentOptions, cables, tester_ports, tester_sides
 
 BRIDGE = "bridge"
+_NETFILTER = Path("/proc/sys/net/bridge")
 
 
 class BridgeOptions(TransparentOptions, ResetOptions):
@@ -32,6 +34,12 @@ class BridgeOptions(TransparentOptions, ResetOptions):
     cores: Cores = 1
 
 
+def leave_frames_alone(dut: Namespace) -> None:
+    """Where the kernel has br_netfilter, a bridge joins IP fragments and hands frames to the packet filters."""
+    if _NETFILTER.exists():
+        dut.sysctl({f"bridge/bridge-nf-call-{which}": 0 for which in ("iptables", "ip6tables", "arptables")})
+
+
 def build(site: Site, options: BridgeOptions) -> dict[str, Any]:
     """The DUT as a bridge, and the tester's configuration."""
     cores, ends = site.dut_cores(options.cores), cables(options.ports)
@@ -42,6 +50,7 @@ def build(site: Site, options: BridgeOptions) -> dict[str, Any]:
         *(f"link set {port} master {BRIDGE}" for _, port in ends),
     )
     site.dut.write({f"/sys/class/net/{BRIDGE}/bridge/ageing_time": round(100 * options.ageing_s)})
+    leave_frames_alone(site.dut)
     if options.addresses:
         run(site.dut.command(standalone(bridge_limit, BRIDGE, str(options.addresses))))
     release = platform.release()

@@ -380,6 +380,9 @@ class DirectionCounts(Value):
     early: Count = 0
     """Stamped frames that arrived before they were sent, by the counters of the tester's cores:
     their delay counts as 0, and the trial is invalid."""
+    unfinished_checksums: Count = 0
+    """Arrivals whose checksums the DUT's kernel left to a card, which a virtual link does not have; they count as
+    received."""
     media: MediaLimit | None = None
     """None if the media's rate is not the limit, or is unknown."""
     transmit_wait: TransmitWait | None = None

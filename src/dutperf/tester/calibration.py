@@ -11,18 +11,21 @@ it; ``--subtract-calibration`` subtracts the floor's typical delay from latencie
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from dutperf import file_lock
 from dutperf.errors import NoHome, user_directory
-from dutperf.journal import write_whole
+from dutperf.journal import WriteError, write_whole
 from dutperf.model import Value, ports_of
 from dutperf.tester import host
 
-FORMAT = 1
+FORMAT = 2
 """Version of the file format."""
 
 
@@ -49,7 +52,7 @@ class Key(Value):
 
     host: str
     drivers: tuple[str, ...]
-    """Drivers of the left and the right port."""
+    """Drivers of the left and the right port; of an interface of the kernel also that of the interface."""
     engine: str
     queues: int = 1
     offloads: tuple[str, ...] = ()
@@ -99,11 +102,15 @@ def made(environment: Mapping[str, Any], floors: Sequence[Floor], date: str) -> 
 
 def key_of(environment: Mapping[str, Any]) -> Key:
     """The key of a tester. Raises KeyError where its environment has no ports."""
-    drivers = tuple(str(port["driver"]) for port in ports_of(environment).values())
+    drivers = tuple(_drivers_of(port) for port in ports_of(environment).values())
     if not drivers:
         raise KeyError("ports")
     used = {"queues": environment.get("queues", 1), "offloads": tuple(environment.get("offloads", ()))}
     return Key(host=str(host.environment()["name"]), drivers=drivers, engine=str(environment["engine"]), **used)
+
+
+def _drivers_of(port: Mapping[str, Any]) -> str:
+    return "/".join(str(port[name]) for name in ("driver", "interface_driver") if name in port)
 
 
 def find(environment: Mapping[str, Any], file: Path | None = None) -> Calibration | None:
@@ -123,11 +130,27 @@ def keep(calibration: Calibration, file: Path | None = None) -> Path:
         WriteError: it cannot be written.
     """
     where = file or path()
-    others = [one for one in _read(where) if one.key != calibration.key]
-    where.parent.mkdir(parents=True, exist_ok=True)
-    document = {"format": FORMAT, "calibrations": [one.model_dump(mode="json") for one in (*others, calibration)]}
-    write_whole(where, json.dumps(document, indent=2) + "\n")
+    with _alone(where):
+        others = [one for one in _read(where) if one.key != calibration.key]
+        document = {"format": FORMAT, "calibrations": [one.model_dump(mode="json") for one in (*others, calibration)]}
+        write_whole(where, json.dumps(document, indent=2) + "\n")
     return where
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Others that keep a calibration wait. The lock is on a file of its own: the other one is replaced."""
+    lock = file.with_suffix(".lock")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        raise WriteError(f"cannot write {lock}: {error.strerror}") from None
+    try:
+        file_lock.wait(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _read(file: Path) -> list[Calibration]:

@@ -73,6 +73,7 @@ _WHERE_ANY: tuple[Row, ...] = (
     ("extra: of no frame's length and place", lambda counts: _number(counts.matched.extra if counts.matched else 0)),
     ("of another trial", lambda counts: _number(counts.stale)),
     ("corrupted", lambda counts: _number(counts.corrupted)),
+    ("with unfinished checksums", lambda counts: _number(counts.unfinished_checksums)),
     ("not accepted at first (TX full)", lambda counts: _number(counts.not_accepted)),
     ("dropped by the tester", lambda counts: _by_kind(counts.tester_drops)),
     (
@@ -261,6 +262,7 @@ _OF_PATHS: tuple[Row, ...] = (
     ("duplicates", lambda counts: _number(counts.duplicates)),
     ("reordered", lambda counts: _number(counts.out_of_order)),
     ("corrupted", lambda counts: _number(counts.corrupted)),
+    ("with unfinished checksums", lambda counts: _number(counts.unfinished_checksums)),
     ("at another port", lambda counts: _by_kind(counts.misdelivered or {})),
     ("median delay, µs", lambda counts: "" if counts.delay_us is None else f"{counts.delay_us.p50:,.1f}"),
     ("largest delay, µs", lambda counts: "" if counts.delay_us is None else f"{counts.delay_us.max:,.1f}"),

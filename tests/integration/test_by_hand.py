@@ -215,10 +215,10 @@ def test_frames_that_are_too_long_for_af_xdp_go_by_af_packet(size: int, driver: 
 
 
 def test_somebody_elses_program_is_named_and_left_where_it_is() -> None:
-    """Two engines on one port, say."""
+    """Two engines on one port: the lock of ports answers first, and the program stays."""
     with made("router") as name, bench("router", name):
         before = xdp_programs(name)
-        with pytest.raises(TesterError, match="eth1 has an XDP program: take it off") as caught, bench("router", name):
+        with pytest.raises(TesterError, match="in use by another run of dutperf") as caught, bench("router", name):
             pass
         assert caught.value.field == "left.port"
         assert xdp_programs(name) == before

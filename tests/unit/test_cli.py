@@ -16,6 +16,7 @@ from command_line import dutperf, throughput, trial, write
 from dutperf import __version__
 from dutperf.cli import options
 from dutperf.cli.commands import doctor
+from dutperf.cli.commands.trial import show_and_write
 from dutperf.model import FieldMode
 from dutperf.procedures.throughput import ThroughputConditions
 from dutperf.setup.conditions import Foreground, Rate
@@ -402,3 +403,12 @@ def test_files_of_the_user_beside_the_results_stay(config: Path, tmp_path: Path)
     assert throughput(config, out).exit_code == 0
     assert [(out / name).read_text() for name in names] == ["mine"] * len(names)
     assert {path.name for path in out.iterdir()} - {"report.html"} == {*names, "journal.jsonl", "summary.json"}
+
+
+def test_a_trial_that_cannot_be_shown_is_written(tmp_path: Path) -> None:
+    def fails() -> None:
+        raise UnicodeEncodeError("ascii", "µ", 0, 1, "no such character")
+
+    with pytest.raises(UnicodeEncodeError):
+        show_and_write({"passed": True}, tmp_path, False, fails)
+    assert json.loads((tmp_path / "trial.json").read_text()) == {"passed": True}

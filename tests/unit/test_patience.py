@@ -25,6 +25,7 @@ from dutperf.model import (
     Verdict,
     to_json,
 )
+from dutperf.results import beside
 from dutperf.run import campaign, testbench, waiting
 from dutperf.setup.conditions import Rate
 from dutperf.tester import ProgressCallback, TesterError
@@ -299,9 +300,19 @@ def test_without_patience_the_run_says_that_the_dut_began_to_forward(clock: Cloc
     tester = Restarting(clock=clock, away_s=((0, 3),), answers_arp=True)
     summary = measure(tester, what, tmp_path, "frame-loss")
     assert any(
-        "forward: nothing arrived in the first 1 of 3 valid trials, but later frames did" in text
+        "forward: nothing arrived in the first 1 of 3 trials that count, but later frames did" in text
         for text in summary.beside
     )
+
+
+def test_trials_that_prove_that_the_dut_failed_count_for_when_it_began_to_forward(clock: Clock) -> None:
+    """On a busy machine they are invalid, and bound the result all the same."""
+    tester = Restarting(clock=clock, away_s=((0, 3),), answers_arp=True)
+    dead = tester.run(trial())
+    clock.now_s += 10
+    alive = tester.run(trial())
+    disturbed = dead.model_copy(update={"verdict": Verdict.INVALID, "proven_failed": "at least so many"})
+    assert any("nothing arrived in the first 1 of 2" in text for text in beside.of_run([disturbed, alive]))
 
 
 def test_a_trial_in_which_the_dut_begins_to_forward_is_repeated(clock: Clock, tmp_path: Path) -> None:

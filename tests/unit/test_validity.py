@@ -439,7 +439,7 @@ def error(protocol: str, kind: int, code: int, frames: int, mtu: int | None = No
     return IcmpError.model_validate({"protocol": protocol, "type": kind, "code": code, "frames": frames, "mtu": mtu})
 
 
-NO_ROUTE, ADDRESS_UNREACHABLE = ("icmpv6", 1, 0), ("icmpv6", 1, 3)
+NO_ROUTE, ADDRESS_UNREACHABLE, PORT_UNREACHABLE = ("icmpv6", 1, 0), ("icmpv6", 1, 3), ("icmpv6", 1, 4)
 
 EVIDENCE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("frames of an earlier trial, no loss", {"stale": 1000}, set()),
@@ -448,6 +448,8 @@ EVIDENCE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("nothing came but frames of an earlier trial", {"received": 0, "stale": 1}, {"stale"}),
     ("no route", {"received": 400, "icmp_errors": (error(*NO_ROUTE, 3),)}, {"icmp_errors"}),
     ("no frame arrived, but an error", {"received": 0, "icmp_errors": (error(*NO_ROUTE, 1),)}, {"icmp_errors"}),
+    ("a policer that rejects", {"received": 400, "icmp_errors": (error(*PORT_UNREACHABLE, 600),)}, set()),
+    ("a filter that rejects all", {"received": 0, "icmp_errors": (error(*PORT_UNREACHABLE, 6),)}, {"icmp_errors"}),
     ("a stray error", {"received": 400, "icmp_errors": (error(*NO_ROUTE, 2),)}, set()),
     ("an error for each of few", {"received": 998, "icmp_errors": (error(*NO_ROUTE, 2),)}, {"icmp_errors"}),
     ("errors, no loss", {"icmp_errors": (error(*NO_ROUTE, 1000),)}, set()),

@@ -51,6 +51,10 @@ _CODES = {
 _OF_OVERLOAD = frozenset(
     {("icmp", _UNREACHABLE, _HOST_UNREACHABLE), ("icmp", 4, 0), ("icmpv6", _UNREACHABLE6, _ADDRESS_UNREACHABLE6)}
 )
+_OF_FILTERS = frozenset(
+    {("icmp", _UNREACHABLE, code) for code in (2, 3, 9, 10, 13)}
+    | {("icmpv6", _UNREACHABLE6, code) for code in (1, 4, 5, 6)}
+)
 
 
 class IcmpError(Value):
@@ -69,6 +73,11 @@ class IcmpError(Value):
         """Whether a DUT that is set up right may send it under load: to ask for less, or because it did not
         get its neighbour's answer."""
         return (self.protocol, self.type, self.code) in _OF_OVERLOAD
+
+    @property
+    def may_be_policer(self) -> bool:
+        """Whether a filter may send it: one that refuses what exceeds a rate, or that refuses all."""
+        return (self.protocol, self.type, self.code) in _OF_FILTERS
 
     def words(self) -> str:
         """``600 ICMPv6 packet too big (MTU 1280)``."""

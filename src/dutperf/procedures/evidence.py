@@ -5,6 +5,7 @@ in which direction and what arrived instead."""
 from __future__ import annotations
 
 from dutperf.model import Direction, DirectionCounts, TrialResult, Verdict
+from dutperf.model.digits import two_digits
 from dutperf.results import beside
 from dutperf.results.loss import asked_in_words
 from dutperf.search import Outcome
@@ -85,7 +86,7 @@ def _loss(counts: DirectionCounts, frame_timeout_ms: float | None) -> str:
     if not counts.lost:
         return f"lost none{also}"
     late = f", of these {counts.late:,} later than {frame_timeout_ms:g} ms" if frame_timeout_ms is not None else ""
-    return f"lost {counts.lost:,} of {counts.sent:,} frames ({counts.loss_ratio * 100:.2g} %{late}){also}"
+    return f"lost {counts.lost:,} of {counts.sent:,} frames ({two_digits(counts.loss_ratio * 100)} %{late}){also}"
 
 
 def _received(result: TrialResult, directions: tuple[Direction, ...]) -> list[str]:

@@ -63,22 +63,23 @@ def of_run(results: Iterable[TrialResult]) -> tuple[str, ...]:
 
 
 def _began(direction: Direction, results: list[TrialResult]) -> str:
-    """Whether nothing was forwarded in the first trials, and frames were later."""
+    """Whether nothing was forwarded in the first trials from which the run concluded, and frames were later."""
     counted = [
         counts
         for result in results
-        if result.verdict is Verdict.VALID and (counts := result.directions().get(direction)) is not None
+        if (result.verdict is Verdict.VALID or result.proven_failed)
+        and (counts := result.directions().get(direction)) is not None
     ]
     dead = next((number for number, one in enumerate(counted) if one.received), len(counted))
     late = sum(began_s(one) is not None for one in counted)
     if dead == len(counted) or not dead + late:
         return ""
-    trials = f"the first {dead:,} of {len(counted):,} valid trials, " if dead else ""
+    trials = f"the first {dead:,} of {len(counted):,} trials that count, " if dead else ""
     parts = f"the first part of {late:,} trials, " if late else ""
     return f"{direction}: nothing arrived in {trials}{parts}but later frames did; {_PATIENCE}"
 
 
-_PATIENCE = "the DUT may have begun to forward only then (--dut-patience waits for it)"
+_PATIENCE = "the DUT may have begun to forward only then (--dut-patience waits for it, and repeats such trials)"
 
 
 def _over_trials(direction: Direction, results: list[TrialResult]) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from dutperf.model import LOSS_BINS, DirectionCounts, Losses, PhaseResult
+from dutperf.model.digits import two_digits
 
 ELSEWHERE = "elsewhere"
 AT_ONCE_SHARE = 0.1
@@ -108,7 +109,7 @@ def _span(losses: Losses, sending_s: float) -> str:
 
 def span_in_words(span_s: float) -> str:
     """``3.7 ms``, ``0.25 s``."""
-    return f"{span_s:.2f} s" if span_s >= 0.1 else f"{span_s * 1000:.2g} ms"
+    return f"{span_s:.2f} s" if span_s >= 0.1 else f"{two_digits(span_s * 1000)} ms"
 
 
 def _runs(losses: Losses) -> str:

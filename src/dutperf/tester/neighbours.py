@@ -17,6 +17,7 @@ from pathlib import Path
 
 from dutperf.machine import cpu_quota
 from dutperf.machine.access import Machine
+from dutperf.model.digits import two_digits
 
 PROC = Path("/proc")
 _USER, _NICE, _SYSTEM, _IRQ, _SOFTIRQ, _STEAL = 0, 1, 2, 5, 6, 7
@@ -91,7 +92,9 @@ def sentence(before: Load, after: Load, ours: Sequence[str] = ()) -> str:
     texts = []
     for core, took in shares(before, after, ours).items():
         named = [
-            f"{share * 100:.2g} % {name}" for name, share in list(took.items())[:MOST_NAMED] if share >= LEAST_SHARE
+            f"{two_digits(share * 100)} % {name}"
+            for name, share in list(took.items())[:MOST_NAMED]
+            if share >= LEAST_SHARE
         ]
         texts += [f"core {core}: {', '.join(named)}"] if named else []
     load = [f"load of others on the tester's cores during the trial: {'; '.join(texts)}"] if texts else []

@@ -681,7 +681,8 @@ def _icmp_errors(trial: Trial, _direction: Direction, counts: DirectionCounts) -
     if may_refuse or not _loss_matters(trial, counts) or _never_came(counts) <= 0:
         return None
     share = EXPLAINED_SHARE * _never_came(counts)
-    errors = counts.icmp_errors or ()
+    # a policer that rejects forwards what is within its rate
+    errors = [one for one in counts.icmp_errors or () if not (counts.received and one.may_be_policer)]
     of_setup = sum(one.frames for one in errors if not one.may_be_overload)
     few = FEW_ERRORS if counts.received else 0
     if of_setup <= few and sum(one.frames for one in errors) < max(1.0, share):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,7 +15,7 @@ import typer
 from dutperf.captures import CaptureError
 from dutperf.cli import options
 from dutperf.cli.commands.measure import split_source
-from dutperf.cli.commands.trial import NUMBER, claim_trial, status_of, write_trial
+from dutperf.cli.commands.trial import NUMBER, claim_trial, show_and_write, status_of
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import console, live
 from dutperf.model import (
@@ -171,9 +170,7 @@ def replay(
             planned = replaying.trial_of(recording, _at_rate(plan, given_rate, ready, recording), NUMBER)
             result = _run(planned, ready)
             report = _report(ready, planned, result, wanted)
-        typer.echo(json.dumps(report)) if as_json else console.replay(report, result)
-        if out is not None:
-            write_trial(out, report)
+        show_and_write(report, out, as_json, lambda: console.replay(report, result))
         raise typer.Exit(status_of(result))
 
 

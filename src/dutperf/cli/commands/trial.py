@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,10 +70,18 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
         count = losses_of(ready.setup.dut)
         result = run_one(planned, sized.frame_sizes[0], ready.tester, count, ready.dut_connections())
         report = as_report(ready, sized, planned, result)
-    typer.echo(json.dumps(report)) if as_json else console.trial(report, result)
-    if out is not None:  # what was measured is shown, even where it cannot be written
-        write_trial(out, report)
+    show_and_write(report, out, as_json, lambda: console.trial(report, result))
     raise typer.Exit(status_of(result))
+
+
+def show_and_write(report: dict[str, Any], out: Path | None, as_json: bool, show: Callable[[], None]) -> None:
+    """Both: what was measured is shown even where it cannot be written, and written even where it cannot be
+    shown."""
+    try:
+        typer.echo(json.dumps(report)) if as_json else show()
+    finally:
+        if out is not None:
+            write_trial(out, report)
 
 
 def run_one(

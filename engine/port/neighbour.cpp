@@ -172,11 +172,6 @@ Mac link_layer_address(std::uint8_t type, const Untagged& message) {
     return has_option ? read<Mac>(option + 2) : read<Mac>(message.data() + ethernet::kSource);
 }
 
-IpAddress ip_of(const Ipv4& address) {
-    return {.is_ipv6 = false, .bytes = {address[0], address[1], address[2], address[3]}};
-}
-IpAddress ip_of(const Ipv6& address) { return {.is_ipv6 = true, .bytes = address}; }
-
 std::optional<NeighbourMessage> read_message(const Untagged& message) {
     const std::uint8_t *arp = message.data() + arp::kAt, *icmp = message.data() + ndp::kAt;
     const auto is_request = is_arp(message.data(), message.size(), arp::kRequest);

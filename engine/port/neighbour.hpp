@@ -30,8 +30,9 @@ struct Host {
     std::optional<Ipv4> ipv4;
     std::optional<Ipv6> ipv6;
     std::vector<std::uint16_t> vlans{};  // in which it asks for the DUT's addresses; empty: without a tag
-    AddressRanges others{};  // for which it answers as well, but not whoever makes sure that an address is free
-    Gateway dut{};           // whose addresses are not the tester's, whatever the ranges are
+    AddressRanges others{};          // for which it answers as well, but not whoever makes sure that an address is free
+    Gateway dut{};                   // whose addresses are not the tester's, whatever the ranges are
+    std::vector<Mac> other_ports{};  // of the tester: a bridge passes on what they say
 };
 
 // An IPv4 address, in the first four bytes, or an IPv6 address.
@@ -44,6 +45,10 @@ struct IpAddress {
     // Whether it stands for no address, as in a probe whether an address is free (RFC 5227, RFC 4862 5.4).
     [[nodiscard]] bool is_unspecified() const { return bytes == Ipv6{}; }
 };
+inline IpAddress ip_of(const Ipv4& address) {
+    return {.is_ipv6 = false, .bytes = {address[0], address[1], address[2], address[3]}};
+}
+inline IpAddress ip_of(const Ipv6& address) { return {.is_ipv6 = true, .bytes = address}; }
 std::string to_string(const IpAddress& address);
 
 // An ARP packet, a Neighbour Solicitation or a Neighbour Advertisement.

@@ -59,6 +59,14 @@ NeighbourWatch NeighbourResponder::watch() const {
     return {host_, std::move(macs)};
 }
 
+NeighbourEvidence NeighbourResponder::conflicts() const {
+    NeighbourEvidence evidence;
+    if (gateway_.mac) return evidence;
+    if (gateway_.ipv4) found4_.add_conflicts(ip_of(*gateway_.ipv4), evidence);
+    if (gateway_.ipv6) found6_.add_conflicts(ip_of(*gateway_.ipv6), evidence);
+    return evidence;
+}
+
 std::size_t NeighbourResponder::waiting() const { return found4_.waiting.size() + found6_.waiting.size(); }
 
 bool NeighbourResponder::Found::ask_next() {
@@ -69,6 +77,21 @@ bool NeighbourResponder::Found::ask_next() {
 void NeighbourResponder::Found::take(std::uint16_t vlan, const Mac& mac) {
     macs[vlan] = mac;
     waiting.erase(vlan);
+    ++answers[mac];
+}
+
+void NeighbourResponder::Found::wait_for(const std::set<std::uint16_t>& vlans) {
+    waiting = vlans;
+    answers.clear();
+}
+
+// A gateway may have a MAC address of its own in each VLAN.
+void NeighbourResponder::Found::add_conflicts(const IpAddress& gateway, NeighbourEvidence& to) const {
+    for (const auto& [mac, messages] : answers) {
+        if (std::ranges::any_of(macs, [&](const auto& used) { return used.second == mac; })) continue;
+        to.add(NeighbourEvidence::Conflict{
+            .address = gateway, .is_gateway = true, .holder = macs.begin()->second, .mac = mac, .messages = messages});
+    }
 }
 
 std::optional<Mac> NeighbourResponder::Found::in(std::uint16_t vlan) const {
@@ -79,8 +102,8 @@ std::optional<Mac> NeighbourResponder::Found::in(std::uint16_t vlan) const {
 void NeighbourResponder::wait_for_all() {
     std::set<std::uint16_t> vlans(host_.vlans.begin(), host_.vlans.end());
     if (vlans.empty()) vlans = {0};
-    if (gateway_.ipv4) found4_.waiting = vlans;
-    if (gateway_.ipv6) found6_.waiting = vlans;
+    if (gateway_.ipv4) found4_.wait_for(vlans);
+    if (gateway_.ipv6) found6_.wait_for(vlans);
 }
 
 // The VLAN in which the sender of a reply was asked. A host that asks without a tag takes every reply, and one whose

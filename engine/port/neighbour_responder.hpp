@@ -23,6 +23,21 @@ rte_mbuf* make_frame(rte_mempool* pool, const FrameBytes& bytes);
 
 class NeighbourResponder {
 public:
+    // A gateway's MAC addresses by the VLAN in which it was asked (0: none), from its last answers.
+    struct Found {
+        std::map<std::uint16_t, Mac> macs;
+        std::set<std::uint16_t> waiting;       // VLANs in which it has not answered yet
+        std::uint16_t asked_in = 0;            // the last one
+        std::map<Mac, std::uint64_t> answers;  // since it was asked last, by its MAC address
+
+        bool ask_next();  // whether there is any left; they are asked one after the other
+        void take(std::uint16_t vlan, const Mac& mac);
+        void wait_for(const std::set<std::uint16_t>& vlans);
+        void add_conflicts(const IpAddress& gateway, NeighbourEvidence& to) const;
+        // Of another VLAN if it was not asked in this one.
+        [[nodiscard]] std::optional<Mac> in(std::uint16_t vlan) const;
+    };
+
     NeighbourResponder(Port& port, const Host& host, const Gateway& gateway, rte_mempool* pool)
         : port_(port), host_(host), always_(host.others), gateway_(gateway), pool_(pool) {
         host_.dut = gateway;
@@ -38,6 +53,9 @@ public:
 
     // What the receivers of a trial answer, and what they look for.
     [[nodiscard]] NeighbourWatch watch() const;
+
+    // Gateways that answered with two MAC addresses when they were asked last: two stations have the address.
+    [[nodiscard]] NeighbourEvidence conflicts() const;
 
     // Resolves the gateways' MAC addresses; from the requests the DUT learns ours. Returns whether all answered in
     // time.
@@ -66,18 +84,6 @@ public:
     void ask();
 
 private:
-    // A gateway's MAC addresses by the VLAN in which it was asked (0: none), from its last answers.
-    struct Found {
-        std::map<std::uint16_t, Mac> macs;
-        std::set<std::uint16_t> waiting;  // VLANs in which it has not answered yet
-        std::uint16_t asked_in = 0;       // the last one
-
-        bool ask_next();  // whether there is any left; they are asked one after the other
-        void take(std::uint16_t vlan, const Mac& mac);
-        // Of another VLAN if it was not asked in this one.
-        [[nodiscard]] std::optional<Mac> in(std::uint16_t vlan) const;
-    };
-
     void wait_for_all();
     [[nodiscard]] std::size_t waiting() const;
     [[nodiscard]] std::uint16_t asked_in(const Found& found, const std::uint8_t* frame, std::size_t length) const;

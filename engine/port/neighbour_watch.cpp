@@ -34,6 +34,16 @@ void NeighbourEvidence::add(const Moved& one) {
     }
 }
 
+void NeighbourEvidence::add(const Conflict& one) {
+    const auto known = std::ranges::find_if(
+        conflicts, [&](const Conflict& other) { return other.address == one.address && other.mac == one.mac; });
+    if (known != conflicts.end()) {
+        known->messages += one.messages;
+    } else if (conflicts.size() < kMostNamed) {
+        conflicts.push_back(one);
+    }
+}
+
 void NeighbourEvidence::add(const NeighbourEvidence& other) {
     std::uint64_t named = 0;
     for (const Unanswered& one : other.unanswered) {
@@ -42,6 +52,7 @@ void NeighbourEvidence::add(const NeighbourEvidence& other) {
     }
     requests += other.requests - named;
     for (const Moved& one : other.moved) add(one);
+    for (const Conflict& one : other.conflicts) add(one);
 }
 
 std::vector<FrameBytes> NeighbourWatch::take(const std::uint8_t* frame, std::size_t length) {
@@ -52,9 +63,20 @@ std::vector<FrameBytes> NeighbourWatch::take(const std::uint8_t* frame, std::siz
 void NeighbourWatch::note(const NeighbourMessage& message) {
     if (!macs_.empty() && is_gateway(host_.dut, message.sender) && !macs_.contains(message.mac))
         evidence_.add(NeighbourEvidence::Moved{.gateway = message.sender, .mac = message.mac, .messages = 1});
+    if (is_conflict(message)) {
+        evidence_.add(NeighbourEvidence::Conflict{
+            .address = message.sender, .holder = host_.mac, .mac = message.mac, .messages = 1});
+    }
     if (message.wants_no_answer() || is_gateway(host_.dut, message.target) || answers_for(host_, message.target))
         return;
     evidence_.add(NeighbourEvidence::Unanswered{.target = message.target, .asker = message.sender, .requests = 1});
+}
+
+// The DUT may have an address of a range itself, and its own messages change no entry of its own.
+bool NeighbourWatch::is_conflict(const NeighbourMessage& message) const {
+    if (message.sender.is_unspecified() || !answers_for(host_, message.sender)) return false;
+    return message.mac != host_.mac && std::ranges::find(host_.other_ports, message.mac) == host_.other_ports.end() &&
+           !macs_.contains(message.mac) && message.mac != host_.dut.mac;
 }
 
 }  // namespace dutperf

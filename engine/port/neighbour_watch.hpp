@@ -26,15 +26,26 @@ struct NeighbourEvidence {
         Mac mac{};
         std::uint64_t messages = 0;
     };
+    // Messages in which another station says that it has an address of the tester's port, or of a gateway that answered
+    // with two MAC addresses when it was asked.
+    struct Conflict {
+        IpAddress address;
+        bool is_gateway = false;
+        Mac holder{};  // the port's, or the one that frames are sent to
+        Mac mac{};     // of the other station
+        std::uint64_t messages = 0;
+    };
     static constexpr std::size_t kMostNamed = 8;
 
     std::uint64_t requests = 0;  // for addresses for which nobody answered, also for those that are not named
     std::vector<Unanswered> unanswered;
     std::vector<Moved> moved;
+    std::vector<Conflict> conflicts;
 
-    [[nodiscard]] bool empty() const { return requests == 0 && moved.empty(); }
+    [[nodiscard]] bool empty() const { return requests == 0 && moved.empty() && conflicts.empty(); }
     void add(const Unanswered& one);
     void add(const Moved& one);
+    void add(const Conflict& one);
     void add(const NeighbourEvidence& other);
 };
 
@@ -52,6 +63,7 @@ public:
 
 private:
     void note(const NeighbourMessage& message);
+    [[nodiscard]] bool is_conflict(const NeighbourMessage& message) const;
 
     Host host_;
     std::set<Mac> macs_;

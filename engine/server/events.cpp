@@ -275,14 +275,21 @@ json capture_json(const CaptureWritten& capture) {
 }
 
 json neighbours_json(const NeighbourEvidence& evidence) {
-    json unanswered = json::array(), moved = json::array();
+    json unanswered = json::array(), moved = json::array(), conflicts = json::array();
     for (const auto& one : evidence.unanswered) {
         unanswered.push_back(
             {{"target", to_string(one.target)}, {"asker", to_string(one.asker)}, {"requests", one.requests}});
     }
     for (const auto& one : evidence.moved)
         moved.push_back({{"gateway", to_string(one.gateway)}, {"mac", to_string(one.mac)}, {"messages", one.messages}});
-    return {{"requests", evidence.requests}, {"unanswered", unanswered}, {"moved", moved}};
+    for (const auto& one : evidence.conflicts) {
+        conflicts.push_back({{"address", to_string(one.address)},
+                             {"of_gateway", one.is_gateway},
+                             {"holder", to_string(one.holder)},
+                             {"mac", to_string(one.mac)},
+                             {"messages", one.messages}});
+    }
+    return {{"requests", evidence.requests}, {"unanswered", unanswered}, {"moved", moved}, {"conflicts", conflicts}};
 }
 
 json names_of(const Offloads& offloads) {

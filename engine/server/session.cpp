@@ -141,6 +141,9 @@ void Session::make_buffers() {
         if (!control_rings_[side]) throw Error("no_memory", "no memory for the ring of control frames");
         Host host = request_.sides[side].host;
         host.mac = ports_[side]->mac();
+        for (const auto& port : ports_) {
+            if (port != ports_[side]) host.other_ports.push_back(port->mac());
+        }
         responders_.push_back(std::make_unique<NeighbourResponder>(*ports_[side], host, request_.sides[side].gateway,
                                                                    control_pool_.get()));
     }

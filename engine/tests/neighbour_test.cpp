@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "frame/headers.hpp"
+#include "port/neighbour_responder.hpp"
 #include "port/neighbour_watch.hpp"
 
 namespace dutperf {
@@ -279,6 +280,60 @@ TEST(NeighbourWatch, AnswersProbesAndAnnouncementsAreNoUnansweredRequests) {
                       arp_request(elsewhere, *elsewhere.ipv4), answers(kDut, asked.data(), asked.size()).front(),
                       neighbour_solicitation(kDut, link_local(kTester.mac))})
                     .empty());
+}
+
+TEST(NeighbourWatch, AnotherStationWithAnAddressOfTheTesterIsAConflict) {
+    Host rogue = kTester, in_range = kTester, dut_in_range = kDut;
+    rogue.mac = in_range.mac = *parse_mac("02:00:00:00:00:03");
+    in_range.ipv4 = dut_in_range.ipv4 = parse_ipv4("198.18.0.9");
+    const FrameBytes asked = neighbour_solicitation(kDut, *kTester.ipv6),
+                     advertised = answers(rogue, asked.data(), asked.size()).front(),
+                     question = arp_request(kDut, *kTester.ipv4),
+                     replied = answers(rogue, question.data(), question.size()).front(),
+                     announced = arp_request(rogue, *rogue.ipv4);
+    const NeighbourEvidence evidence =
+        seen({announced, replied, advertised, arp_request(in_range, *kDut.ipv4)}, std::set<Mac>{});
+    ASSERT_EQ(evidence.conflicts.size(), 3U);
+    EXPECT_EQ(to_string(evidence.conflicts[0].address), "198.18.0.2");
+    EXPECT_EQ(evidence.conflicts[0].messages, 2U);
+    EXPECT_EQ(evidence.conflicts[0].mac, rogue.mac);
+    EXPECT_EQ(evidence.conflicts[0].holder, kTester.mac);
+    EXPECT_EQ(to_string(evidence.conflicts[1].address), "2001:2::2");
+    EXPECT_EQ(to_string(evidence.conflicts[2].address), "198.18.0.9");
+    EXPECT_FALSE(evidence.conflicts[0].is_gateway);
+    EXPECT_TRUE(
+        seen({arp_request(kTester, *kTester.ipv4), question, arp_request(dut_in_range, *kTester.ipv4)}).empty());
+    Host bridged = tester_of_a_range();
+    bridged.other_ports = {rogue.mac};
+    NeighbourWatch watch(bridged, {});
+    watch.take(announced.data(), announced.size());
+    EXPECT_TRUE(watch.evidence().empty());
+}
+
+TEST(NeighbourResponder, TwoStationsThatAnswerForAGatewayAreAConflict) {
+    const Mac rogue = *parse_mac("02:00:00:00:00:03");
+    const auto conflicts = [](const NeighbourResponder::Found& found) {
+        NeighbourEvidence evidence;
+        found.add_conflicts(ip_of(*kDut.ipv4), evidence);
+        return evidence.conflicts;
+    };
+    NeighbourResponder::Found found;
+    found.wait_for({0});
+    found.take(0, rogue);
+    found.take(0, kDut.mac);
+    found.take(0, kDut.mac);
+    ASSERT_EQ(conflicts(found).size(), 1U);
+    EXPECT_TRUE(conflicts(found)[0].is_gateway);
+    EXPECT_EQ(conflicts(found)[0].mac, rogue);
+    EXPECT_EQ(conflicts(found)[0].holder, kDut.mac);
+    found.wait_for({0});  // the gateway has moved since it was asked last
+    found.take(0, rogue);
+    EXPECT_TRUE(conflicts(found).empty());
+    NeighbourResponder::Found of_vlans;
+    of_vlans.wait_for({10, 20});
+    of_vlans.take(10, kDut.mac);
+    of_vlans.take(20, rogue);
+    EXPECT_TRUE(conflicts(of_vlans).empty());
 }
 
 TEST(NeighbourWatch, OnlyAFewOfManyTargetsAreNamed) {

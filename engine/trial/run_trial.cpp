@@ -119,6 +119,7 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
     answer_for_streams();
     for (NeighbourResponder* responder : bed_.responders) answered_.push_back(responder->resolve(kAnswerTimeout));
     if (bed_.ports.size() > 2) announce_ports();
+    for (const NeighbourResponder* responder : bed_.responders) conflicts_.push_back(responder->conflicts());
     prepare_connections();
     for (const Direction direction : spec_.active()) {
         make_senders(direction);
@@ -388,6 +389,7 @@ TrialResult RunningTrial::finish() {
         port.link_up = bed_.ports[side]->link().up;
         port.link_down = bed_.ports[side]->owns_link() && (port.link_changes != 0 || !port.link_up);
         port.dut_answered = answered_[side];
+        port.neighbours = conflicts_[side];
         for (const auto& receiver : parts_.receivers[side]) port.neighbours.add(receiver->neighbours());
     }
     for (const auto& loop : loops_) parts_.stalls.push_back(loop->stall);

@@ -114,6 +114,7 @@ private:
     TrialParts parts_;
     std::vector<std::unique_ptr<Loop>> loops_;
     std::vector<bool> answered_;                            // of each port
+    std::vector<NeighbourEvidence> conflicts_;              // of each port, before the trial
     std::uint64_t sent_at_reading_ = 0;                     // frames of all paths, at the last reading of the counters
     std::vector<std::unique_ptr<CaptureBuffer>> captures_;  // of each receiver, in the order of ports and queues
     PerDirection<std::optional<LostNumbers>> lost_;

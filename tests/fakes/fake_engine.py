@@ -144,7 +144,7 @@ class AsksInVain(Engine):
 
     def neighbours(self) -> dict[str, Any]:
         asked = {"target": "198.19.0.3", "asker": "198.19.0.1", "requests": 3}
-        return {"neighbours": {"right": {"requests": 3, "unanswered": [asked], "moved": []}}}
+        return {"neighbours": {"right": {"requests": 3, "unanswered": [asked], "moved": [], "conflicts": []}}}
 
     def run(self, request: int, trial: dict[str, Any]) -> None:
         self.result(request, trial, received=self.received(counts(trial, "forward")["sent"], trial))

@@ -45,6 +45,13 @@ port.bind(("west", 0))
 mac, ip = bytes.fromhex("020000007701"), socket.inet_aton("198.18.0.1")
 port.send(b"\\xff" * 6 + mac + bytes.fromhex("0806000108000604" "0001") + mac + ip + bytes(6) + ip + bytes(18))
 """
+CLAIMS = """
+import socket
+port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+port.bind(("east", 0))
+mac, ip = bytes.fromhex("020000007702"), socket.inet_aton("198.19.0.2")
+port.send(b"\\xff" * 6 + mac + bytes.fromhex("0806000108000604" "0001") + mac + ip + bytes(6) + ip + bytes(18))
+"""
 
 
 def in_dut(name: str, *command: str) -> None:
@@ -167,3 +174,21 @@ def test_a_switch_that_snoops_passes_on_what_the_dut_asks_for() -> None:
             ["ip", "netns", "exec", f"{name}-dut", "bridge", "mdb", "show"], check=True, capture_output=True, text=True
         ).stdout
         assert "ff02::1:ff00:28" in listed
+
+
+@pytest.mark.faults
+def test_another_station_claims_the_testers_address() -> None:
+    def claim(name: str) -> None:
+        time.sleep(0.8)
+        in_dut(name, sys.executable, "-c", CLAIMS)
+
+    with router_on_wide_networks() as name, on(name, LEFT, RIGHT) as run:
+        by_hand("limit", name, 1000, 100)
+        assert "address_conflict" not in codes(run(4000))
+        claiming = threading.Thread(target=claim, args=(name,))
+        claiming.start()
+        result = run(4000, duration_s=3)
+        claiming.join()
+    assert lost(result) > 0
+    [cause] = [one for one in result.causes if one.code == "address_conflict"]
+    assert "MAC address 02:00:00:00:77:02, claims 198.19.0.2, the right port's own address" in cause.text

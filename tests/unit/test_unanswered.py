@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dutperf.model import (
+    AddressConflict,
     Cause,
     Direction,
     LinkState,
@@ -57,6 +58,33 @@ def test_a_loss_while_the_gateway_moves_is_not_proven_to_be_the_duts() -> None:
     assert codes(500, {"left": MOVED}) == {("dut_moved", FORWARD)}
     assert codes(500, {"right": MOVED}) == set()
     assert codes(1000, {"left": MOVED}) == set()
+
+
+def conflict(address: str, *, of_gateway: bool) -> NeighbourEvidence:
+    one = AddressConflict(
+        address=address, of_gateway=of_gateway, holder="02:00:00:00:00:02", mac="02:00:00:00:00:03", messages=1
+    )
+    return NeighbourEvidence(conflicts=(one,))
+
+
+@pytest.mark.parametrize(
+    ("port", "other", "address", "of_gateway", "whose"),
+    [
+        ("right", "left", "198.19.0.2", False, "the right port's own address"),
+        ("left", "right", "198.18.0.1", True, "the gateway of the left port"),
+    ],
+)
+def test_a_loss_while_two_stations_have_an_address_is_not_proven_to_be_the_duts(
+    port: str, other: str, address: str, of_gateway: bool, whose: str
+) -> None:
+    evidence = conflict(address, of_gateway=of_gateway)
+    assert codes(500, {port: evidence}) == {("address_conflict", FORWARD)}
+    assert codes(500, {other: evidence}) == set()
+    assert codes(1000, {port: evidence}) == set()
+    _, [cause] = validity.judge(trial(reverse=None), {FORWARD: counts(received=0)}, neighbours={port: evidence})
+    assert (
+        f"another station, MAC address 02:00:00:00:00:03, claims {address}, {whose} (02:00:00:00:00:02)" in cause.text
+    )
 
 
 def test_the_cause_says_which_address_and_what_to_change() -> None:

@@ -535,6 +535,17 @@ class MovedGateway(Value):
     messages: Annotated[int, Field(ge=1)]
 
 
+class AddressConflict(Value):
+    """Messages in which another station claims an address of the tester's port or of the gateway."""
+
+    address: str
+    of_gateway: bool
+    holder: str
+    """The port's MAC address, or the one to which the trial's frames were sent."""
+    mac: str
+    messages: Annotated[int, Field(ge=1)]
+
+
 class NeighbourEvidence(Value):
     """What ARP and Neighbour Discovery at a port say about lost frames."""
 
@@ -543,6 +554,7 @@ class NeighbourEvidence(Value):
     unanswered: tuple[UnansweredAddress, ...] = ()
     """The first few of these addresses."""
     moved: tuple[MovedGateway, ...] = ()
+    conflicts: tuple[AddressConflict, ...] = ()
 
     def asked_in_vain(self) -> str:
         """``the DUT asked for 198.19.0.3 (12 requests by 198.19.0.1)``; empty if it did not."""
@@ -556,6 +568,16 @@ class NeighbourEvidence(Value):
         return ", ".join(
             f"{one.gateway} has the MAC address {one.mac} by {_count(one.messages, 'message')} of the DUT"
             for one in self.moved
+        )
+
+    def claims(self, port: str, *, of_gateway: bool) -> str:
+        """``another station, MAC address 02:00:00:00:00:03, claims 198.19.0.2, the right port's own address
+        (02:00:00:00:00:02)``; empty if none does."""
+        whose = f"the gateway of the {port} port" if of_gateway else f"the {port} port's own address"
+        return ", ".join(
+            f"another station, MAC address {one.mac}, claims {one.address}, {whose} ({one.holder})"
+            for one in self.conflicts
+            if one.of_gateway is of_gateway
         )
 
 

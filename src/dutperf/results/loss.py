@@ -81,6 +81,8 @@ def asked_in_words(result: PhaseResult) -> list[str]:
         asked, moves = seen.asked_in_vain(), seen.moves()
         said += [f"{port}: {asked}, for which the tester does not answer"] if asked else []
         said += [f"{port}: {moves}, not the one to which frames were sent"] if moves else []
+        claims = [seen.claims(port, of_gateway=of_gateway) for of_gateway in (True, False)]
+        said += [f"{port}: {one}" for one in claims if one]
     return said
 
 

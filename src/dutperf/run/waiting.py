@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from dutperf.model import Stamping, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
 from dutperf.tester import Tester
-from dutperf.tester.validity import LINK_DOWN, MOVED, OF_SETUP, UNANSWERED
+from dutperf.tester.validity import CONFLICT, LINK_DOWN, MOVED, OF_SETUP, UNANSWERED
 
 POLL_S = 1.0
 """Between two probes."""
@@ -23,7 +23,7 @@ PROBE_NS = 100_000_000
 """Sending time of a probe, and its longest drain."""
 
 
-OF_RESTART = OF_SETUP | {LINK_DOWN, UNANSWERED, MOVED}
+OF_RESTART = OF_SETUP | {LINK_DOWN, UNANSWERED, MOVED, CONFLICT}
 """Codes of causes that a DUT explains which starts or restarts."""
 
 

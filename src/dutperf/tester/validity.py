@@ -309,6 +309,14 @@ def _neighbours(
                 " frames were sent"
             )
             yield Cause(code=MOVED, text=text, direction=direction)
+        claims = [
+            evidence[port].claims(port, of_gateway=of_gateway)
+            for port, of_gateway in ((sender, True), (receiver, False))
+            if port in evidence
+        ]
+        if any(claims):
+            text = f"{direction}: {one.lost:,} frames were lost, and {', and '.join(filter(None, claims))}"
+            yield Cause(code=CONFLICT, text=text, direction=direction)
 
 
 def _key(port: str) -> str:
@@ -727,7 +735,7 @@ DUT_DISTURBED = "dut_disturbed"
 """Code of a cause without a direction: other processes slowed the DUT down."""
 LINK_DOWN, OTHER_RUN = "link_down", "other_run"
 """Other codes without a direction; the second is also the name of these frames in ``other_received``."""
-UNANSWERED, MOVED = "unanswered", "dut_moved"
+UNANSWERED, MOVED, CONFLICT = "unanswered", "dut_moved", "address_conflict"
 """Codes of causes that ARP and Neighbour Discovery show."""
 BURSTS, LATE, DROPS, NIC_CLOCK = "sender_bursts", "sender_late", "tester_drops", "nic_clock"
 OF_SETUP = frozenset({"drain", "icmp_errors", "fragments", "returned", "multiplied"})
@@ -736,12 +744,12 @@ OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""
 BY_LOSS = frozenset(
     {
-        *(BURSTS, LATE, DUT_DISTURBED, OTHER_RUN, UNANSWERED, MOVED),
+        *(BURSTS, LATE, DUT_DISTURBED, OTHER_RUN, UNANSWERED, MOVED, CONFLICT),
         *("receiver_stall", "receive_queue", "late_in_tester", "matched"),
     }
 )
 BY_LOSS = OF_SETUP | {
-    *(BURSTS, LATE, DUT_DISTURBED, UNANSWERED, MOVED),
+    *(BURSTS, LATE, DUT_DISTURBED, UNANSWERED, MOVED, CONFLICT),
     *("receiver_stall", "receive_queue", "late_in_tester", "matched", "stale"),
 }
 """Codes of causes that hold only, or earlier, where frames were lost: the same trial without loss would be

@@ -88,7 +88,7 @@ void NeighbourResponder::Found::wait_for(const std::set<std::uint16_t>& vlans) {
 // A gateway may have a MAC address of its own in each VLAN.
 void NeighbourResponder::Found::add_conflicts(const IpAddress& gateway, NeighbourEvidence& to) const {
     for (const auto& [mac, messages] : answers) {
-        if (std::ranges::any_of(macs, [&](const auto& used) { return used.second == mac; })) continue;
+        if (std::ranges::any_of(macs, [&mac = mac](const auto& used) { return used.second == mac; })) continue;
         to.add(NeighbourEvidence::Conflict{
             .address = gateway, .is_gateway = true, .holder = macs.begin()->second, .mac = mac, .messages = messages});
     }

@@ -742,14 +742,8 @@ OF_SETUP = frozenset({"drain", "icmp_errors", "fragments", "returned", "multipli
 """Codes of causes that no further trial removes: DUT and test setup do not fit."""
 OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""
-BY_LOSS = frozenset(
-    {
-        *(BURSTS, LATE, DUT_DISTURBED, OTHER_RUN, UNANSWERED, MOVED, CONFLICT),
-        *("receiver_stall", "receive_queue", "late_in_tester", "matched"),
-    }
-)
 BY_LOSS = OF_SETUP | {
-    *(BURSTS, LATE, DUT_DISTURBED, UNANSWERED, MOVED, CONFLICT),
+    *(BURSTS, LATE, DUT_DISTURBED, OTHER_RUN, UNANSWERED, MOVED, CONFLICT),
     *("receiver_stall", "receive_queue", "late_in_tester", "matched", "stale"),
 }
 """Codes of causes that hold only, or earlier, where frames were lost: the same trial without loss would be

@@ -52,7 +52,7 @@ class DelayChanges(OfChanges):
 
     pairs: Count | None = None
     """Pairs of frames that both arrived; the sent frames have one pair less than they are. None: an older
-    engine, which left out every frame that was overtaken."""
+    engine, which left out every reordered frame."""
     by_tester: OfChanges | None = None
     """By how much the tester's own loops may have moved each, at most; None: unknown, of an older engine."""
 

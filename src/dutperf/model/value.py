@@ -64,12 +64,12 @@ class Direction(str):
     @property
     def sending_port(self) -> str:
         """Name of the port that its frames leave."""
-        return {"forward": "left", "reverse": "right"}.get(self, self.partition("->")[0])
+        return self.ports[0]
 
     @property
     def receiving_port(self) -> str:
         """Name of the port that its frames arrive at."""
-        return {"forward": "right", "reverse": "left"}.get(self, self.partition("->")[2])
+        return self.ports[1]
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -111,7 +111,7 @@ def forgotten(result: TrialResult, roles: Roles) -> list[str]:
     """The tester's ports whose own addresses are not in the table: frames to them were flooded. A table that evicts
     has given their places to other addresses."""
     counts = result.directions()
-    return [path.partition("->")[2] for path in roles.own() if path in counts and counts[path].misdelivered]
+    return [path.receiving_port for path in roles.own() if path in counts and counts[path].misdelivered]
 
 
 class AddressSearch(RepeatedSearches[ConditionsT]):

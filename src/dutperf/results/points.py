@@ -319,8 +319,9 @@ def limits_of(point: Point, conditions: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def losses(result: TrialResult) -> dict[str, Loss]:
     """The losses of a trial, by direction."""
+    asked = tuple(loss.asked_in_words(result))
     return {
-        direction.value: _loss(counts, (result.dut_losses or {}).get(direction), tuple(loss.asked_in_words(result)))
+        direction.value: _loss(counts, (result.dut_losses or {}).get(direction), asked)
         for direction, counts in result.directions().items()
     }
 

@@ -23,15 +23,13 @@ from dutperf.run.waiting import POLL_S
 from dutperf.setup import configuration, dut, stateful_traffic, switch_traffic, traffic
 from dutperf.setup.changing_rate import is_changing
 from dutperf.setup.conditions import Conditions, Rate
-from dutperf.setup.configuration import ConfigError, Offloads, ParameterError, Setup
+from dutperf.setup.configuration import MEMORY_PORTS, ConfigError, Offloads, ParameterError, Setup
 from dutperf.setup.switch_traffic import Aged, Audience, Learned, Roles
 from dutperf.tester import Tester, TesterError, calibration
 from dutperf.tester.dut_core import yielding_to_the_dut
 from dutperf.tester.engine import EngineTester
 from dutperf.tester.factory import engine_on
 
-PORTS_OF_NOTHING = ("null", "ring")
-"""They open nothing on this machine."""
 NOT_THERE = frozenset({"no_answer", "link_down"})
 """Codes of errors that a DUT which starts later explains."""
 USUAL_FRAME_SIZE = 1518
@@ -151,7 +149,7 @@ def _as_now(recorded: Setup, names: list[str], path: Path, current: Path | Setup
     Raises:
         JournalError: there is no such configuration, anybody may have written it, or it differs.
     """
-    if not names and not recorded.engine.command and all(port in PORTS_OF_NOTHING for port in _ports(recorded)):
+    if not names and not recorded.engine.command and all(port in MEMORY_PORTS for port in _ports(recorded)):
         return recorded
     if not isinstance(current, Setup):
         _check_trusted(path, is_named=current is not None)

@@ -297,7 +297,7 @@ def result_directories(directory: Path) -> Iterator[Path]:
 
 def _read(root: Path) -> tuple[list[tuple[Measured, Path]], list[str]]:
     """The measurements with results in the directory of a run or a suite, each with the directory of its journal; and a
-    sentence on each journal that cannot be read: it is of another version, is damaged, or may not be read."""
+    sentence on each journal that cannot be read: it is of another version, is corrupted, or may not be read."""
     try:
         several = (root / SUITE).exists()
         placed = [(one, root / one.name if several else root) for one in results.read(root).measured]

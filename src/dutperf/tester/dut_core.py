@@ -151,6 +151,7 @@ class DutWatch:
         self._began_s = 0.0
         self._had_processes = False
         self._sampler: WaitSampler | None = None
+        self._softirqs = [proc / str(pid) for pid in softirq_threads(proc, cores.cores)]  # as long as the machine runs
 
     def begin(self, duration_s: float = math.inf) -> None:
         """Call this before a trial that sends for ``duration_s``."""
@@ -158,11 +159,10 @@ class DutWatch:
         self._had_processes |= bool(self._before.own_ticks)
         self._began_s = time.monotonic()
         self._waits()  # of a trial that raised
-        softirqs = softirq_threads(self._proc, self._cores.cores)
-        if self._before.own_ticks or softirqs:
+        if self._before.own_ticks or self._softirqs:
             self._sampler = WaitSampler(
                 [self._proc / str(pid) for pid in self._before.own_ticks],
-                [self._proc / str(pid) for pid in softirqs],
+                self._softirqs,
                 self._proc / "stat" if self._before.stolen_ticks else None,
                 self._cores.cores,
                 sample_s(duration_s, has_processes=bool(self._before.own_ticks)),

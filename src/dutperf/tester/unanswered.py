@@ -8,7 +8,7 @@ frames are sent once more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -124,20 +124,21 @@ def finding_of(result: PhaseResult, probed: PhaseResult) -> Finding:
 
 
 def _finding_in(direction: Direction, result: PhaseResult, probed: PhaseResult) -> Finding:
-    _, port = direction.ports
+    port = direction.receiving_port
     of_trial, of_probe = result.directions()[direction], probed.directions()[direction]
-    asked_again = {one for one in asked_for(result) & asked_for(probed) if one[0] == port}
+    asked = _at(port, result)
+    asked_again = asked & _at(port, probed)
     if of_probe.lost:
         return Finding.LASTING if asked_again else Finding.NOTHING
     is_no_chance = of_trial.loss_ratio * of_probe.sent >= EXPECTED
-    return Finding.UNRELATED if is_no_chance or asked_again == set(_at(port, result)) else Finding.NOTHING
+    return Finding.UNRELATED if is_no_chance or asked_again == asked else Finding.NOTHING
 
 
-def _at(port: str, result: PhaseResult) -> Iterator[Address]:
-    return (one for one in asked_for(result) if one[0] == port)
+def _at(port: str, result: PhaseResult) -> set[Address]:
+    return {one for one in asked_for(result) if one[0] == port}
 
 
 def _lost(result: PhaseResult, port: str) -> int | None:
     """Lost frames of all paths to a port; None: no frame was sent there."""
-    counts = [one for direction, one in result.directions().items() if direction.ports[1] == port]
+    counts = [one for direction, one in result.directions().items() if direction.receiving_port == port]
     return sum(one.lost for one in counts) if any(one.sent for one in counts) else None

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +20,10 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
+from dutperf.lab.refdut import Properties, RefDut
+from dutperf.model import Trial, TrialResult
 from integration.measuring import Bench, stop
+from integration.test_commands import wait_until
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,33 @@ class Target:
 
 
 Harm = Callable[[Target], None]
+
+
+def truth_of(ready: Bench) -> RefDut:
+    """The reference DUT of the lab."""
+    return RefDut(Path(str(ready.setup.dut.control)))
+
+
+def result_of(ready: Bench, dut: Properties, trial: Trial, what: Harm | None) -> TrialResult:
+    """The result of a trial that is harmed as soon as the reference DUT has got frames of a tenth of a second."""
+    truth_of(ready).configure(dut)
+    ready.tester.environment()
+    target = Target(ready, ready.engine(), lambda: None)
+    rate_fps = next(iter(trial.streams().values())).rate_fps
+
+    def interfere() -> None:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -20)
+        wait_until(lambda: truth_of(ready).counters().forward.received >= 0.1 * rate_fps, limit_s=20)
+        if what is not None:
+            what(target)
+
+    thread = threading.Thread(target=interfere)
+    thread.start()
+    try:
+        return ready.tester.run(trial)
+    finally:
+        thread.join()
+
 
 _SYS_PIDFD_GETFD = 438
 """On every architecture."""

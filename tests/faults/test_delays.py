@@ -22,12 +22,10 @@ from dutperf.tester.engine import EngineCommand, EngineTester
 from dutperf.tester.factory import engine_on
 from engine.streams import stream, trial
 from integration.measuring import MAX_FRAME_SIZE, Bench, bench
-from integration.test_commands import wait_until
 from integration.test_switches import limits_bridges
 
 from . import harm
-from .harm import Harm, Target
-from .test_faults import truth_of
+from .harm import Harm, Target, truth_of
 
 pytestmark = [pytest.mark.root, pytest.mark.faults, pytest.mark.usefixtures("lab_records")]
 
@@ -55,23 +53,9 @@ def lab_of_refdut() -> Iterator[Bench]:
 
 def stamped(ready: Bench, what: Harm | None) -> TrialResult:
     """A trial in which every frame is stamped, during which ``what`` is done."""
-    truth_of(ready).configure(Properties(extra_delay_every=100, extra_delay_ms=SLOW_US / 1000))
-    ready.tester.environment()
-    target = Target(ready, ready.engine(), lambda: None)
-
-    def interfere() -> None:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -20)
-        wait_until(lambda: truth_of(ready).counters().forward.received >= 0.1 * FPS, limit_s=20)
-        if what is not None:
-            what(target)
-
     plain = traffic.make_trial(ready.setup, SingleTrial(duration_s=1.5, drain_s=0.3), 84, FPS, 1)
-    thread = threading.Thread(target=interfere)
-    thread.start()
-    try:
-        return ready.tester.run(plain.model_copy(update={"stamping": Stamping.EVERY}))
-    finally:
-        thread.join()
+    slow = Properties(extra_delay_every=100, extra_delay_ms=SLOW_US / 1000)
+    return harm.result_of(ready, slow, plain.model_copy(update={"stamping": Stamping.EVERY}), what)
 
 
 def assert_the_duts(result: TrialResult, truth: Truth) -> None:

@@ -20,14 +20,14 @@ from typing import Any
 
 import pytest
 
-from dutperf.lab.refdut import Properties, RefDut, Truth
+from dutperf.lab.refdut import Properties, Truth
 from dutperf.model import Direction, TrialResult, Verdict
 from dutperf.tester.engine import EngineCommand
 from integration.measuring import Bench, bench
 from integration.test_commands import wait_until
 
 from . import harm
-from .harm import Harm, Target
+from .harm import Harm, Target, truth_of
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
@@ -169,11 +169,6 @@ def rows() -> list[Any]:
     return [
         pytest.param(fault, id=fault.name, marks=() if fault.name in QUICK else pytest.mark.faults) for fault in FAULTS
     ]
-
-
-def truth_of(ready: Bench) -> RefDut:
-    """The reference DUT of the lab."""
-    return RefDut(Path(str(ready.setup.dut.control)))
 
 
 @pytest.fixture(scope="module")

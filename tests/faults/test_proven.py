@@ -4,8 +4,6 @@ rate is never shown to fail; and a trial that is ended early leaves nothing to t
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -15,12 +13,10 @@ from dutperf.model import Question, TrialResult, Verdict
 from dutperf.setup import traffic
 from dutperf.setup.conditions import Conditions
 from integration.measuring import Bench, bench
-from integration.test_commands import wait_until
 from undisturbed import until
 
 from . import harm
-from .harm import Harm, Target
-from .test_faults import truth_of
+from .harm import Harm, truth_of
 
 pytestmark = [pytest.mark.root, pytest.mark.faults, pytest.mark.usefixtures("lab_records")]
 
@@ -49,24 +45,9 @@ def lab() -> Iterator[Bench]:
 
 def asked(ready: Bench, dut: Properties, what: Harm | None, duration_s: float, drain_s: float = 0.3) -> TrialResult:
     """What a search is told of a trial during which ``what`` is done."""
-    truth_of(ready).configure(dut)
-    ready.tester.environment()
-    target = Target(ready, ready.engine(), lambda: None)
-
-    def interfere() -> None:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -20)
-        wait_until(lambda: truth_of(ready).counters().forward.received >= 0.1 * FPS, limit_s=20)
-        if what is not None:
-            what(target)
-
     conditions = Conditions(duration_s=duration_s, drain_s=drain_s)
     trial = traffic.make_trial(ready.setup, conditions, 64, FPS, 1).model_copy(update={"question": SEARCH})
-    thread = threading.Thread(target=interfere)
-    thread.start()
-    try:
-        result = ready.tester.run(trial)
-    finally:
-        thread.join()
+    result = harm.result_of(ready, dut, trial, what)
     print(
         result.verdict, result.proven_failed, result.ended_early_s, *(cause.text for cause in result.causes), sep="; "
     )

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes of the delay from each frame to the next, in the order of sending (RFC 8219 7.3.2, RFC 5481): a frame that
-// was overtaken has its pairs like any other. Frames arrive mostly in order, so the delay of the last one is enough.
+// was reordered has its pairs like any other. Frames arrive mostly in order, so the delay of the last one is enough.
 // Where numbers are missing, the delays of both neighbours of the gap are kept for a frame that comes later. If more
 // than kKept numbers lie between it and the newest such neighbour, its pairs may be left out.
 #pragma once
@@ -39,7 +39,7 @@ private:
     // `count` frames from `first` on, which follow each other.
     void record_following(std::uint64_t first, std::uint64_t count, std::uint64_t delay) {
         if (first != next_) [[unlikely]] {
-            if (first < next_) return record_overtaken(first, count, delay);
+            if (first < next_) return record_reordered(first, count, delay);
             if (next_ != 0) keep(next_ - 1, last_);
             keep(first, delay);
         } else if (next_ != 0) {
@@ -50,7 +50,7 @@ private:
         last_ = delay;
     }
 
-    void record_overtaken(std::uint64_t first, std::uint64_t count, std::uint64_t delay) {
+    void record_reordered(std::uint64_t first, std::uint64_t count, std::uint64_t delay) {
         for (std::uint64_t number = first; number != first + count; ++number) {
             if (const Kept* before = find(number - 1)) record_change(before->delay, delay);
             if (const Kept* following = find(number + 1)) record_change(delay, following->delay);

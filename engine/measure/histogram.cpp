@@ -6,17 +6,9 @@
 
 namespace dutperf {
 
-std::uint64_t Histogram::largest_in(std::size_t index) {
-    constexpr std::size_t kExact = std::size_t{2} << kPrecisionBits;
-    if (index < kExact) return index;
-    const std::size_t shift = (index >> kPrecisionBits) - 1;
-    const std::uint64_t lead = index - (shift << kPrecisionBits);
-    return ((lead + 1) << shift) - 1;
-}
-
 std::uint64_t Histogram::middle_of(std::size_t index) {
     const std::size_t octave = index >> kPrecisionBits;
-    return octave < 2 ? index : largest_in(index) - ((std::uint64_t{1} << (octave - 1)) >> 1U);
+    return octave < 2 ? index : Cells<kPrecisionBits>::largest_in(index) - ((std::uint64_t{1} << (octave - 1)) >> 1U);
 }
 
 std::uint64_t rank_of(double share, std::uint64_t total) {
@@ -46,10 +38,8 @@ std::vector<Histogram::Bucket> Histogram::buckets() const {
     std::vector<Bucket> merged;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
         if (counts_[i] == 0) continue;
-        const std::uint64_t value = largest_in(i);
-        const unsigned width = static_cast<unsigned>(std::bit_width(value | 1));
-        const unsigned shift = width > kBucketBits + 1 ? width - (kBucketBits + 1) : 0;
-        const std::uint64_t largest = (((value >> shift) + 1) << shift) - 1;  // a bucket ends where a cell ends
+        using Buckets = Cells<kBucketBits>;  // a bucket ends where a cell ends
+        const std::uint64_t largest = Buckets::largest_in(Buckets::index_of(Cells<kPrecisionBits>::largest_in(i)));
         if (merged.empty() || merged.back().largest != largest) merged.push_back({.largest = largest, .count = 0});
         merged.back().count += counts_[i];
     }

@@ -6,12 +6,13 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <utility>
 #include <vector>
+
+#include "measure/cells.hpp"
 
 namespace dutperf {
 
@@ -63,12 +64,7 @@ private:
     static constexpr unsigned kBucketBits = 3;
     static constexpr std::uint64_t kLargest = std::uint64_t{1} << 40U;
 
-    static std::size_t index_of(std::uint64_t value) {
-        const unsigned width = static_cast<unsigned>(std::bit_width(value | 1));
-        const unsigned shift = width > kPrecisionBits + 1 ? width - (kPrecisionBits + 1) : 0;
-        return (std::size_t{shift} << kPrecisionBits) + (value >> shift);
-    }
-    static std::uint64_t largest_in(std::size_t index);
+    static std::size_t index_of(std::uint64_t value) { return Cells<kPrecisionBits>::index_of(value); }
     static std::uint64_t middle_of(std::size_t index);
 
     std::vector<std::uint64_t> counts_;

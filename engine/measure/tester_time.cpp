@@ -45,9 +45,7 @@ std::vector<TesterTime::Step> TesterTime::steps() const {
     for (std::size_t i = 0; i < frames_.size(); ++i) {
         if (frames_[i] == 0) continue;
         frames -= frames_[i];
-        const std::size_t shift = std::max<std::size_t>(i >> kBits, 1) - 1;
-        const std::uint64_t largest = ((i - (shift << kBits) + 1) << shift) - 1;
-        steps.push_back({.ticks = std::min(largest, longest_), .frames = frames});
+        steps.push_back({.ticks = std::min(Eighths::largest_in(i), longest_), .frames = frames});
     }
     if (steps.empty()) steps.push_back({.ticks = 0, .frames = 0});
     return steps;

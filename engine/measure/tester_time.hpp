@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "measure/cells.hpp"
 #include "measure/histogram.hpp"
 
 namespace dutperf {
@@ -22,7 +22,7 @@ class TesterTime {
 public:
     void record(std::uint64_t ticks, std::uint64_t frames) {
         longest_ = std::max(longest_, ticks);
-        frames_[index_of(std::min(ticks, kLongest))] += frames;
+        frames_[Eighths::index_of(std::min(ticks, kLongest))] += frames;
     }
     void add(const TesterTime& other) {
         longest_ = std::max(longest_, other.longest_);
@@ -37,14 +37,8 @@ public:
     [[nodiscard]] std::vector<Step> steps() const;
 
 private:
-    static constexpr unsigned kBits = 3;
+    using Eighths = Cells<3>;
     static constexpr std::uint64_t kLongest = std::uint64_t{1} << 40U;
-
-    static std::size_t index_of(std::uint64_t ticks) {
-        const unsigned width = static_cast<unsigned>(std::bit_width(ticks | 1));
-        const unsigned shift = width > kBits + 1 ? width - (kBits + 1) : 0;
-        return (std::size_t{shift} << kBits) + (ticks >> shift);
-    }
 
     std::array<std::uint64_t, 320> frames_{};
     std::uint64_t longest_ = 0;

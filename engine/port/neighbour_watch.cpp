@@ -11,37 +11,34 @@ bool is_gateway(const Gateway& gateway, const IpAddress& address) {
     return address.is_ipv6 ? gateway.ipv6 == address.bytes : gateway.ipv4 == address.ipv4();
 }
 
+// The kept one that says the same as `one`; if there is none, `one` is kept while there is room, and nullptr returned.
+template <class One, class Same>
+One* known_or_kept(std::vector<One>& kept, const One& one, const Same& same) {
+    const auto known = std::ranges::find_if(kept, [&](const One& other) { return same(other, one); });
+    if (known != kept.end()) return &*known;
+    if (kept.size() < NeighbourEvidence::kMostNamed) kept.push_back(one);
+    return nullptr;
+}
+
 }  // namespace
 
 void NeighbourEvidence::add(const Unanswered& one) {
     requests += one.requests;
-    const auto known = std::ranges::find(unanswered, one.target, &Unanswered::target);
-    if (known != unanswered.end()) {
+    const auto same = [](const Unanswered& a, const Unanswered& b) { return a.target == b.target; };
+    if (Unanswered* known = known_or_kept(unanswered, one, same)) {
         known->requests += one.requests;
         known->asker = one.asker;
-    } else if (unanswered.size() < kMostNamed) {
-        unanswered.push_back(one);
     }
 }
 
 void NeighbourEvidence::add(const Moved& one) {
-    const auto known = std::ranges::find_if(
-        moved, [&](const Moved& other) { return other.gateway == one.gateway && other.mac == one.mac; });
-    if (known != moved.end()) {
-        known->messages += one.messages;
-    } else if (moved.size() < kMostNamed) {
-        moved.push_back(one);
-    }
+    const auto same = [](const Moved& a, const Moved& b) { return a.gateway == b.gateway && a.mac == b.mac; };
+    if (Moved* known = known_or_kept(moved, one, same)) known->messages += one.messages;
 }
 
 void NeighbourEvidence::add(const Conflict& one) {
-    const auto known = std::ranges::find_if(
-        conflicts, [&](const Conflict& other) { return other.address == one.address && other.mac == one.mac; });
-    if (known != conflicts.end()) {
-        known->messages += one.messages;
-    } else if (conflicts.size() < kMostNamed) {
-        conflicts.push_back(one);
-    }
+    const auto same = [](const Conflict& a, const Conflict& b) { return a.address == b.address && a.mac == b.mac; };
+    if (Conflict* known = known_or_kept(conflicts, one, same)) known->messages += one.messages;
 }
 
 void NeighbourEvidence::add(const NeighbourEvidence& other) {

@@ -70,7 +70,7 @@ private:
     std::vector<std::unique_ptr<NeighbourResponder>> responders_;
     mutable std::unique_ptr<StateTable> state_;  // written by trials
     std::optional<double> skew_ticks_;
-    // Drawn anew by each engine: its frames are not those of another one (TrialMark).
+    // Each engine draws its own: its frames are not those of another one (TrialMark).
     std::uint16_t run_ = static_cast<std::uint16_t>(std::random_device{}());
     std::uint64_t clock_hz_ = 0;
     std::vector<std::string> warnings_;

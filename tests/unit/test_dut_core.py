@@ -304,7 +304,7 @@ def test_soft_interrupts_that_waited_for_others_lacked_their_core(
 
 
 def test_a_short_episode_that_others_turn_explains_is_not_the_duts() -> None:
-    """784 of 630,000 frames each way within 3.7 ms, after the core was away for 6.5 ms."""
+    """784 of 630,000 frames each way within 3.7 ms, after others had the core for 6.5 ms."""
     bins = tuple(784 * (part == 173) for part in range(LOSS_BINS))
     lost = Losses(first_s=2.0769, last_s=2.0806, longest_run=784, bins=bins)
     both = {

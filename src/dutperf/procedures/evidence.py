@@ -10,7 +10,7 @@ from dutperf.results import beside
 from dutperf.results.loss import asked_in_words
 from dutperf.search import Outcome
 from dutperf.setup.conditions import Conditions
-from dutperf.tester.validity import OF_SETUP
+from dutperf.tester.setup_faults import OF_SETUP
 
 
 def outcome_of(result: TrialResult, conditions: Conditions) -> Outcome:

@@ -71,7 +71,7 @@ from dutperf.setup.dut import losses_during
 from dutperf.tester import EndTrial, Progress, ProgressCallback, Tester, TesterError, host, phases
 from dutperf.tester.continued import ContinuedTester
 from dutperf.tester.replayed import ReplayedTester
-from dutperf.tester.validity import UNANSWERED
+from dutperf.tester.setup_faults import UNANSWERED
 
 __all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "TrialFactory", "definition_of", "measure", "resume"]
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from dutperf.model import Stamping, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
 from dutperf.tester import Tester
-from dutperf.tester.validity import CONFLICT, LINK_DOWN, MOVED, OF_SETUP, UNANSWERED
+from dutperf.tester.setup_faults import OF_NEIGHBOURS, OF_SETUP
+from dutperf.tester.validity import LINK_DOWN
 
 POLL_S = 1.0
 """Between two probes."""
@@ -23,7 +24,7 @@ PROBE_NS = 100_000_000
 """Sending time of a probe, and its longest drain."""
 
 
-OF_RESTART = OF_SETUP | {LINK_DOWN, UNANSWERED, MOVED, CONFLICT}
+OF_RESTART = OF_SETUP | OF_NEIGHBOURS | {LINK_DOWN}
 """Codes of causes that a DUT explains which starts or restarts."""
 
 

@@ -48,13 +48,13 @@ from dutperf.tester.answered import with_answers
 from dutperf.tester.core_choice import CoreChoice
 from dutperf.tester.dut_core import DutWatch, Sending, Starvation, keeping_off
 from dutperf.tester.process import EngineDied, EngineProcess, EngineTimeout
+from dutperf.tester.setup_faults import UNANSWERED
 from dutperf.tester.unanswered import Finding, Unrelated, asked_for, finding_of, probe_of
 from dutperf.tester.validity import (
     BURSTS,
     DUT_DISTURBED,
     LATE,
     OF_A_WHOLE_TRIAL,
-    UNANSWERED,
     doubts,
     hopeless,
     judge,

@@ -49,6 +49,12 @@ AFTERWARDS_S = 0.01
 queue full then was due then. It covers what is known less exactly, such as when the burst ended."""
 
 
+def loss_matters(trial: Trial, counts: DirectionCounts) -> bool:
+    """Whether more frames were lost than are tolerated. Disturbances only add losses, so a disturbed
+    trial that passes is a pass."""
+    return counts.loss_ratio > trial.question.tolerated_loss
+
+
 def own_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> int:
     """Frames that the DUT lost at least without the effect of late bursts, in all directions together;
     0: nothing is proven."""

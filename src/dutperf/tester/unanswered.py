@@ -23,7 +23,7 @@ from dutperf.model import (
     Trial,
     Verdict,
 )
-from dutperf.tester.validity import UNANSWERED
+from dutperf.tester.setup_faults import UNANSWERED
 
 PROBE_SHARE, PROBE_FPS, PROBE_NS = 0.1, 250, 1_000_000_000
 """Frames per second of a probe: that share of the trial's, at most so many; and how long they are sent."""

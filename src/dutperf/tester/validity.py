@@ -25,8 +25,9 @@ from dutperf.model import (
     Trial,
     Verdict,
 )
+from dutperf.tester import setup_faults
 from dutperf.tester.dut_waits import Disturbance
-from dutperf.tester.own_loss import clear_parts, loses_steadily, own_loss, steady_loss
+from dutperf.tester.own_loss import clear_parts, loses_steadily, loss_matters, own_loss, steady_loss
 
 SENDING_TIME_TOLERANCE = 1.00001
 """Sending may take this many times the trial's duration (siitperf's rule; Lencse, IJATES2 9(3),
@@ -79,17 +80,6 @@ lost ones."""
 FOREIGN_SHARE = 0.001
 """Test frames of other runs may be this share of the sent ones in a trial without loss: beyond it the DUT
 had another load than the trial's."""
-EXPLAINED_SHARE = 0.1
-"""Fragments, errors or returned frames explain a loss from this share of the lost frames on."""
-FEW_ERRORS = 2
-"""So many ICMP errors may be about something else. A DUT limits how many it sends, so more of them may stand
-for any number of frames."""
-LONG_DELAY_SHARE = 0.5
-"""A DUT that delays the first frame by more than this share of the drain may delay others beyond its end."""
-NO_DELAY_S = 0.001
-"""A shorter delay is short against any drain."""
-UNTIL_THE_END_SHARE = 0.9
-"""Frames may still be on their way if one arrived after this share of the drain."""
 NO_LINK_DOWN = LinkState(left=False, right=False)
 
 
@@ -119,11 +109,11 @@ def judge(
     causes = () if trial.question.links_may_fall else tuple(_links(link_down))
     causes += tuple(_other_runs(trial, counts))
     causes += tuple(cause for direction, one in counts.items() for cause in _causes(trial, direction, one))
-    causes += tuple(_neighbours(trial, counts, neighbours or {}))
+    causes += tuple(setup_faults.of_neighbours(trial, counts, neighbours or {}))
     if causes and {cause.code for cause in causes} == {BURSTS} and _is_mostly_its_own(trial, counts):
         causes = ()
     dut_core_taken = max(dut_core_taken, min(1.0, dut_waited_s / trial.duration_s))
-    if dut_core_taken > DUT_CORE_TAKEN_LIMIT and any(_loss_matters(trial, one) for one in counts.values()):
+    if dut_core_taken > DUT_CORE_TAKEN_LIMIT and any(loss_matters(trial, one) for one in counts.values()):
         causes += (
             Cause(
                 code=DUT_DISTURBED,
@@ -195,7 +185,7 @@ def _may_be_starvation_loss(
     disturbances: Sequence[Disturbance],
 ) -> bool:
     """Whether at most the frames sent while the DUT had no core were lost, and not at a steady rate."""
-    if not waited_s or not any(_loss_matters(trial, one) for one in counts.values()):
+    if not waited_s or not any(loss_matters(trial, one) for one in counts.values()):
         return False
     meanwhile = sum(one.sent for one in counts.values()) * waited_s / trial.duration_s
     tolerated = _tolerated(trial, counts)
@@ -286,57 +276,14 @@ def _links(down: LinkState) -> Iterator[Cause]:
             yield Cause(code=LINK_DOWN, text=f"the link of the {side} port was down during the trial")
 
 
-def _neighbours(
-    trial: Trial, counts: Mapping[Direction, DirectionCounts], evidence: Mapping[str, NeighbourEvidence]
-) -> Iterator[Cause]:
-    """The DUT knew where to send the frames that are missing, and had the MAC address that they were sent to."""
-    for direction, one in counts.items():
-        if not _loss_matters(trial, one):
-            continue
-        sender, receiver = direction.ports
-        asked = evidence[receiver].asked_in_vain() if receiver in evidence else ""
-        if asked:
-            text = (
-                f"{direction}: {one.lost:,} frames were lost, and {asked} at the {receiver} port, which does not answer"
-                " for that: frames that had to go there were dropped. Give the DUT a route by way of the tester's own"
-                f" address, or name the address in {_key(receiver)}.answers_for"
-            )
-            yield Cause(code=UNANSWERED, text=text, direction=direction)
-        moves = evidence[sender].moves() if sender in evidence else ""
-        if moves:
-            text = (
-                f"{direction}: {one.lost:,} frames were lost, and at the {sender} port {moves}, not the one to which"
-                " frames were sent"
-            )
-            yield Cause(code=MOVED, text=text, direction=direction)
-        claims = [
-            evidence[port].claims(port, of_gateway=of_gateway)
-            for port, of_gateway in ((sender, True), (receiver, False))
-            if port in evidence
-        ]
-        if any(claims):
-            text = f"{direction}: {one.lost:,} frames were lost, and {', and '.join(filter(None, claims))}"
-            yield Cause(code=CONFLICT, text=text, direction=direction)
-
-
-def _key(port: str) -> str:
-    return port if port in ("left", "right") else f"ports.{port}"
-
-
 def _other_runs(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> Iterator[Cause]:
     """The DUT had no other tester's load. Frames of another run that arrived here took its capacity, whichever
     direction they came in; how many it lost of them, nobody here knows."""
     came = sum(one.other_received.get(OTHER_RUN, 0) for one in counts.values())
-    lossy = any(_loss_matters(trial, one) for one in counts.values())
+    lossy = any(loss_matters(trial, one) for one in counts.values())
     if came and (lossy or came > FOREIGN_SHARE * sum(one.sent for one in counts.values())):
         text = f"{came:,} test frames of another run of dutperf arrived" + (" while frames were lost" if lossy else "")
         yield Cause(code=OTHER_RUN, text=text)
-
-
-def _loss_matters(trial: Trial, counts: DirectionCounts) -> bool:
-    """Whether more frames were lost than are tolerated. Disturbances only add losses, so a disturbed
-    trial that passes is a pass."""
-    return counts.loss_ratio > trial.question.tolerated_loss
 
 
 def _causes(trial: Trial, direction: Direction, counts: DirectionCounts) -> Iterator[Cause]:
@@ -436,7 +383,7 @@ def _sender_late(trial: Trial, _direction: Direction, counts: DirectionCounts) -
     """... and at the intended rate throughout: after a stall the DUT got a burst. It may pass in
     spite of a burst, but the burst may have caused a loss."""
     late_us = _late_us(counts)
-    allowed = _too_late(late_us, counts.tolerance_us, matters=_loss_matters(trial, counts))
+    allowed = _too_late(late_us, counts.tolerance_us, matters=loss_matters(trial, counts))
     if allowed is None:
         return None
     waited = (
@@ -460,7 +407,7 @@ def _late_us(counts: DirectionCounts) -> float:
 
 def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and the loss is larger than bursts alone could have caused, or is not near the bursts."""
-    if not _loss_matters(trial, counts) or counts.late_bursts is None or _sender_late(trial, _direction, counts):
+    if not loss_matters(trial, counts) or counts.late_bursts is None or _sender_late(trial, _direction, counts):
         return None
     burst, tolerated = counts.late_bursts.frames, trial.question.tolerated_loss * counts.sent
     in_spite = _lost_in_spite_of_bursts(trial, counts, counts.late_bursts)
@@ -503,7 +450,7 @@ def _receiver_stall(trial: Trial, _direction: Direction, counts: DirectionCounts
     stall_us, ring_us, backlog = counts.stall_us.receiver, counts.receive_ring_us, counts.receive_backlog
     if backlog is not None and backlog.counted and backlog.frames <= backlog.ring * QUEUE_CERTAINLY_NOT_FULL:
         return None
-    if not _loss_matters(trial, counts) or stall_us <= min(
+    if not loss_matters(trial, counts) or stall_us <= min(
         LATENESS_LIMIT_WITH_LOSS_US, ring_us or LATENESS_LIMIT_WITH_LOSS_US
     ):
         return None
@@ -522,7 +469,7 @@ def _receive_queue(trial: Trial, _direction: Direction, counts: DirectionCounts)
     if (
         backlog is None
         or backlog.counted
-        or not _loss_matters(trial, counts)
+        or not loss_matters(trial, counts)
         or backlog.frames <= backlog.ring * QUEUE_CERTAINLY_NOT_FULL
     ):
         return None
@@ -535,7 +482,7 @@ def _receive_queue(trial: Trial, _direction: Direction, counts: DirectionCounts)
 def _late_in_tester(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and a late frame spent its time in the DUT, not in the tester before sending or after
     arrival."""
-    if trial.frame_timeout_ns is None or counts.late == 0 or not _loss_matters(trial, counts):
+    if trial.frame_timeout_ns is None or counts.late == 0 or not loss_matters(trial, counts):
         return None
     stall_ms, timeout_ms = max(counts.stall_us.sender, counts.stall_us.receiver) / 1000, trial.frame_timeout_ns / 1e6
     allowed = f"more than {TIMEOUT_SLACK:.0%} of the frame timeout of {timeout_ms:g} ms"
@@ -639,7 +586,7 @@ def _matched(trial: Trial, _direction: Direction, counts: DirectionCounts) -> st
         return None
     if matched.not_noted:
         return f"{matched.not_noted:,} more frames without a tag arrived than could be noted"
-    if not _loss_matters(trial, counts) or matched.extra <= UNEXPLAINED_SHARE * matched.lost:
+    if not loss_matters(trial, counts) or matched.extra <= UNEXPLAINED_SHARE * matched.lost:
         return None
     differ = (
         f"; most lengths differ by {matched.fitting_change:+} bytes (--length-change)" if matched.fitting_change else ""
@@ -650,100 +597,15 @@ def _matched(trial: Trial, _direction: Direction, counts: DirectionCounts) -> st
     )
 
 
-def _never_came(counts: DirectionCounts) -> int:
-    """Lost frames without those that came after the frame timeout or corrupted."""
-    return counts.lost - counts.late - counts.corrupted
-
-
-def _drain(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... and the lost frames were not merely on their way: the DUT delays frames by less than the tester
-    waits for them."""
-    arrivals, drain_s = counts.arrivals, trial.drain_ns / 1e9
-    if not _loss_matters(trial, counts) or arrivals is None or _never_came(counts) <= 0:
-        return None
-    is_slow = arrivals.first_s > max(LONG_DELAY_SHARE * drain_s, NO_DELAY_S)
-    if not is_slow or arrivals.last_s < counts.send_time_s + UNTIL_THE_END_SHARE * drain_s:
-        return None
-    return (
-        f"the first frame arrived after {arrivals.first_s:.3f} s, and frames still arrived at the end of the drain of"
-        f" {drain_s:g} s: lost ones may have been on their way; give a drain longer than the DUT's delay (--drain)"
-    )
-
-
-def _stale(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... and no more were lost than frames of an earlier trial may have displaced."""
-    if not counts.stale or not _loss_matters(trial, counts):
-        return None
-    if counts.received and counts.lost - trial.question.tolerated_loss * counts.sent > counts.stale:
-        return None
-    return (
-        f"{counts.stale:,} frames of an earlier trial arrived in this one, which lost {counts.lost:,}: the DUT keeps"
-        " frames for longer than the drain; give a longer one (--drain)"
-    )
-
-
-def _icmp_errors(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... and the DUT did not refuse frames because of the test setup: for want of a route, by a filter, by its
-    MTU, or because of their hop limit."""
-    may_refuse = trial.question.links_may_fall or trial.connections is not None  # as it restarts, or its table is full
-    if may_refuse or not _loss_matters(trial, counts) or _never_came(counts) <= 0:
-        return None
-    share = EXPLAINED_SHARE * _never_came(counts)
-    # a policer that rejects forwards what is within its rate
-    errors = [one for one in counts.icmp_errors or () if not (counts.received and one.may_be_policer)]
-    of_setup = sum(one.frames for one in errors if not one.may_be_overload)
-    few = FEW_ERRORS if counts.received else 0
-    if of_setup <= few and sum(one.frames for one in errors) < max(1.0, share):
-        return None
-    said = ", ".join(one.words() for one in errors)
-    return f"the DUT sent {said}: it refuses frames, whatever their rate; {counts.lost:,} were lost"
-
-
-def _fragments(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... nor forwarded them in fragments."""
-    fragments = counts.other_received.get("fragment", 0)
-    if not _loss_matters(trial, counts) or fragments < max(1.0, EXPLAINED_SHARE * _never_came(counts)):
-        return None
-    return (
-        f"{fragments:,} fragments arrived while {counts.lost:,} frames were lost: the DUT fragments frames, which are"
-        " too long for its MTU"
-    )
-
-
-def _returned(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
-    """... nor sent them back."""
-    returned = (counts.misdelivered or {}).get(direction.sending_port, 0)
-    if not _loss_matters(trial, counts) or returned < max(1.0, EXPLAINED_SHARE * _never_came(counts)):
-        return None
-    return (
-        f"{returned:,} frames came back to the {direction.sending_port} port, which sent them, while {counts.lost:,}"
-        " were lost: a route, a mirror or a loop leads back"
-    )
-
-
-def _multiplied(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
-    """... nor multiplied them, as a loop does: that is load which no figure states."""
-    if not _loss_matters(trial, counts) or counts.duplicates < max(1, counts.received):
-        return None
-    return (
-        f"{counts.duplicates:,} duplicates of {counts.received:,} frames arrived while {counts.lost:,} were lost: a"
-        " loop or a second path multiplies them"
-    )
-
-
 DUT_DISTURBED = "dut_disturbed"
 """Code of a cause without a direction: other processes slowed the DUT down."""
 LINK_DOWN, OTHER_RUN = "link_down", "other_run"
 """Other codes without a direction; the second is also the name of these frames in ``other_received``."""
-UNANSWERED, MOVED, CONFLICT = "unanswered", "dut_moved", "address_conflict"
-"""Codes of causes that ARP and Neighbour Discovery show."""
 BURSTS, LATE, DROPS, NIC_CLOCK = "sender_bursts", "sender_late", "tester_drops", "nic_clock"
-OF_SETUP = frozenset({"drain", "icmp_errors", "fragments", "returned", "multiplied"})
-"""Codes of causes that no further trial removes: DUT and test setup do not fit."""
 OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""
-BY_LOSS = OF_SETUP | {
-    *(BURSTS, LATE, DUT_DISTURBED, OTHER_RUN, UNANSWERED, MOVED, CONFLICT),
+BY_LOSS = setup_faults.OF_SETUP | {
+    *(BURSTS, LATE, DUT_DISTURBED, OTHER_RUN, *setup_faults.OF_NEIGHBOURS),
     *("receiver_stall", "receive_queue", "late_in_tester", "matched", "stale"),
 }
 """Codes of causes that hold only, or earlier, where frames were lost: the same trial without loss would be
@@ -774,12 +636,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("nic_stamps", _nic_stamps),
     ("core_clocks", _core_clocks),
     ("matched", _matched),
-    ("drain", _drain),
-    ("stale", _stale),
-    ("icmp_errors", _icmp_errors),
-    ("fragments", _fragments),
-    ("returned", _returned),
-    ("multiplied", _multiplied),
+    *setup_faults.RULES,
 )
 """Codes of causes, each with its rule: it returns a sentence if the trial breaks it, else None.
 Aborted trials have the codes ``stopped`` and ``engine_died``."""

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules for losses that DUT and test setup explain together: addresses that nobody answers for, a drain that is too
+short, errors and fragments, frames that come back. Such a loss is no limit of the DUT. They are a part of the rules of
+:mod:`dutperf.tester.validity`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dutperf.model import Cause, Direction, DirectionCounts, NeighbourEvidence, Trial
+from dutperf.tester.own_loss import loss_matters
+
+EXPLAINED_SHARE = 0.1
+"""Fragments, errors or returned frames explain a loss from this share of the lost frames on."""
+FEW_ERRORS = 2
+"""So many ICMP errors may be about something else. A DUT limits how many it sends, so more of them may stand
+for any number of frames."""
+LONG_DELAY_SHARE = 0.5
+"""A DUT that delays the first frame by more than this share of the drain may delay others beyond its end."""
+NO_DELAY_S = 0.001
+"""A shorter delay is short against any drain."""
+UNTIL_THE_END_SHARE = 0.9
+"""Frames may still be on their way if one arrived after this share of the drain."""
+UNANSWERED, MOVED, CONFLICT = "unanswered", "dut_moved", "address_conflict"
+"""Codes of causes that ARP and Neighbour Discovery show."""
+OF_NEIGHBOURS = frozenset({UNANSWERED, MOVED, CONFLICT})
+OF_SETUP = frozenset({"drain", "icmp_errors", "fragments", "returned", "multiplied"})
+"""Codes of causes that no further trial removes: DUT and test setup do not fit."""
+
+
+def of_neighbours(
+    trial: Trial, counts: Mapping[Direction, DirectionCounts], evidence: Mapping[str, NeighbourEvidence]
+) -> Iterator[Cause]:
+    """The DUT knew where to send the frames that are missing, and had the MAC address that they were sent to."""
+    for direction, one in counts.items():
+        if not loss_matters(trial, one):
+            continue
+        sender, receiver = direction.ports
+        asked = evidence[receiver].asked_in_vain() if receiver in evidence else ""
+        if asked:
+            text = (
+                f"{direction}: {one.lost:,} frames were lost, and {asked} at the {receiver} port, which does not answer"
+                " for that: frames that had to go there were dropped. Give the DUT a route by way of the tester's own"
+                f" address, or name the address in {_key(receiver)}.answers_for"
+            )
+            yield Cause(code=UNANSWERED, text=text, direction=direction)
+        moves = evidence[sender].moves() if sender in evidence else ""
+        if moves:
+            text = (
+                f"{direction}: {one.lost:,} frames were lost, and at the {sender} port {moves}, not the one to which"
+                " frames were sent"
+            )
+            yield Cause(code=MOVED, text=text, direction=direction)
+        claims = [
+            evidence[port].claims(port, of_gateway=of_gateway)
+            for port, of_gateway in ((sender, True), (receiver, False))
+            if port in evidence
+        ]
+        if any(claims):
+            text = f"{direction}: {one.lost:,} frames were lost, and {', and '.join(filter(None, claims))}"
+            yield Cause(code=CONFLICT, text=text, direction=direction)
+
+
+def _key(port: str) -> str:
+    return port if port in ("left", "right") else f"ports.{port}"
+
+
+def _never_came(counts: DirectionCounts) -> int:
+    """Lost frames without those that came after the frame timeout or corrupted."""
+    return counts.lost - counts.late - counts.corrupted
+
+
+def _drain(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and the lost frames were not merely on their way: the DUT delays frames by less than the tester
+    waits for them."""
+    arrivals, drain_s = counts.arrivals, trial.drain_ns / 1e9
+    if not loss_matters(trial, counts) or arrivals is None or _never_came(counts) <= 0:
+        return None
+    is_slow = arrivals.first_s > max(LONG_DELAY_SHARE * drain_s, NO_DELAY_S)
+    if not is_slow or arrivals.last_s < counts.send_time_s + UNTIL_THE_END_SHARE * drain_s:
+        return None
+    return (
+        f"the first frame arrived after {arrivals.first_s:.3f} s, and frames still arrived at the end of the drain of"
+        f" {drain_s:g} s: lost ones may have been on their way; give a drain longer than the DUT's delay (--drain)"
+    )
+
+
+def _stale(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and no more were lost than frames of an earlier trial may have displaced."""
+    if not counts.stale or not loss_matters(trial, counts):
+        return None
+    if counts.received and counts.lost - trial.question.tolerated_loss * counts.sent > counts.stale:
+        return None
+    return (
+        f"{counts.stale:,} frames of an earlier trial arrived in this one, which lost {counts.lost:,}: the DUT keeps"
+        " frames for longer than the drain; give a longer one (--drain)"
+    )
+
+
+def _icmp_errors(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and the DUT did not refuse frames because of the test setup: for want of a route, by a filter, by its
+    MTU, or because of their hop limit."""
+    may_refuse = trial.question.links_may_fall or trial.connections is not None  # as it restarts, or its table is full
+    if may_refuse or not loss_matters(trial, counts) or _never_came(counts) <= 0:
+        return None
+    share = EXPLAINED_SHARE * _never_came(counts)
+    # a policer that rejects forwards what is within its rate
+    errors = [one for one in counts.icmp_errors or () if not (counts.received and one.may_be_policer)]
+    of_setup = sum(one.frames for one in errors if not one.may_be_overload)
+    few = FEW_ERRORS if counts.received else 0
+    if of_setup <= few and sum(one.frames for one in errors) < max(1.0, share):
+        return None
+    said = ", ".join(one.words() for one in errors)
+    return f"the DUT sent {said}: it refuses frames, whatever their rate; {counts.lost:,} were lost"
+
+
+def _fragments(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... nor forwarded them in fragments."""
+    fragments = counts.other_received.get("fragment", 0)
+    if not loss_matters(trial, counts) or fragments < max(1.0, EXPLAINED_SHARE * _never_came(counts)):
+        return None
+    return (
+        f"{fragments:,} fragments arrived while {counts.lost:,} frames were lost: the DUT fragments frames, which are"
+        " too long for its MTU"
+    )
+
+
+def _returned(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
+    """... nor sent them back."""
+    returned = (counts.misdelivered or {}).get(direction.sending_port, 0)
+    if not loss_matters(trial, counts) or returned < max(1.0, EXPLAINED_SHARE * _never_came(counts)):
+        return None
+    return (
+        f"{returned:,} frames came back to the {direction.sending_port} port, which sent them, while {counts.lost:,}"
+        " were lost: a route, a mirror or a loop leads back"
+    )
+
+
+def _multiplied(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... nor multiplied them, as a loop does: that is load which no figure states."""
+    if not loss_matters(trial, counts) or counts.duplicates < max(1, counts.received):
+        return None
+    return (
+        f"{counts.duplicates:,} duplicates of {counts.received:,} frames arrived while {counts.lost:,} were lost: a"
+        " loop or a second path multiplies them"
+    )
+
+
+RULES = (
+    ("drain", _drain),
+    ("stale", _stale),
+    ("icmp_errors", _icmp_errors),
+    ("fragments", _fragments),
+    ("returned", _returned),
+    ("multiplied", _multiplied),
+)
+"""As in :data:`dutperf.tester.validity.RULES`."""

@@ -27,6 +27,7 @@ from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester import TesterError
 from dutperf.tester.factory import engine_on
+from printed import printed
 from siitperf_files import ROUTER, TRANSLATOR, link_commands, with_lines
 from undisturbed import LOSS_IS_CERTAIN, until, valid
 
@@ -236,7 +237,7 @@ def throughput(tmp_path: Path, kind: str, name: str, *arguments: str) -> dict[st
         "throughput", "--config", str(file), *size, *arguments, "--json", "--out", str(tmp_path / secrets.token_hex(3))
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)["points"][0]
+    found: dict[str, Any] = printed(done)["points"][0]
     return found
 
 
@@ -266,7 +267,7 @@ def test_tayga_reads_as_in_the_lab(tmp_path: Path) -> None:
         done = dutperf("throughput", "--lab", "tayga-siit", "--frame-size", "84", "--repetitions", "1",
                        "--drain", "0.5", *SEARCH, "--json",
                        "--out", str(tmp_path / secrets.token_hex(3)))  # fmt: skip
-        in_lab.append(json.loads(done.stdout)["points"][0]["throughput_fps"]["median"])
+        in_lab.append(printed(done)["points"][0]["throughput_fps"]["median"])
     print(by_own, in_lab)
     assert sorted(by_own)[1] == pytest.approx(sorted(in_lab)[1], rel=0.2)
 

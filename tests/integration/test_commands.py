@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from dutperf.exit_status import NOT_NOW, WRONG_USAGE
+from printed import printed
 from undisturbed import until
 
 pytestmark = pytest.mark.root
@@ -52,7 +53,7 @@ def measured(tmp_path: Path, right: Callable[[float], bool], *arguments: str) ->
         done = dutperf(
             "throughput", *arguments, "--repetitions", "1", "--json", "--out", str(tmp_path / f"out{next(runs)}")
         )
-        summary: dict[str, Any] = json.loads(done.stdout)
+        summary: dict[str, Any] = printed(done)
         assert done.returncode == 0 or summary["points"][0]["limited_by"] == "tester", done.stderr
         return summary
 
@@ -164,7 +165,7 @@ def test_no_root_is_said(tmp_path: Path) -> None:
 
 def test_trial_gives_one_json_object() -> None:
     done = dutperf("trial", "--lab", "tayga-siit", "--rate", "2000", *QUICK, "--json")
-    result = json.loads(done.stdout)
+    result = printed(done)
     assert done.returncode == {"valid": 0, "invalid": 3}[result["verdict"]]
     counts = (
         "intended sent received lost foreground_received background_received duplicates out_of_order stale corrupted"
@@ -258,7 +259,7 @@ def test_frame_loss_of_a_known_router(tmp_path: Path) -> None:
         str(tmp_path / "out"),
     )
     assert done.returncode == 0, done.stderr
-    [point] = json.loads(done.stdout)["points"]
+    [point] = printed(done)["points"]
     assert [rate["load"]["value"] for rate in point["rates"]] == [40_000, 20_000, 5_000]
     for rate in point["rates"]:
         if rate["limited_by"] is None:
@@ -284,7 +285,7 @@ def test_a_known_bucket_is_the_longest_burst(tmp_path: Path) -> None:
     ]
     rates = ["--rate", "20k", "--max-rate", "40k", "--repetitions", "1", "--drain", "0.1"]
     done = dutperf("back-to-back", *router, *rates, "--json", "--out", str(tmp_path / "out"))
-    [point] = json.loads(done.stdout)["points"]
+    [point] = printed(done)["points"]
     error = 2 + 2 * point["timing_frames"]
     assert point["timing_frames"] <= 8
     if point["limited_by"] == "dut":
@@ -368,7 +369,7 @@ def test_killed_it_goes_on_where_it_was(tmp_path: Path) -> None:
     before = journal.read_bytes()
     done = dutperf("resume", str(tmp_path / "out"), "--json")
     assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
+    summary = printed(done)
     assert len(summary["points"][0]["throughput_fps"]["values"]) == 10
     assert "ended early" not in summary["points"][0]["message"]
     assert journal.read_bytes().startswith(before[: before.rindex(b"\n") + 1])

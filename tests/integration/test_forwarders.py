@@ -23,6 +23,7 @@ from dutperf import lab
 from dutperf.lab import telemetry, testpmd
 from dutperf.model import LEFT_AND_RIGHT
 from dutperf.setup import configuration, dut
+from printed import printed
 from switches import has_open_vswitch
 from undisturbed import until
 
@@ -104,7 +105,7 @@ def test_a_reset_of_testpmd_is_measured(tmp_path: Path) -> None:
 
     def measured() -> dict[str, Any]:
         done = dutperf("reset", *argv, str(tmp_path / f"out{next(runs)}"))
-        found: dict[str, Any] = json.loads(done.stdout)["points"][0]
+        found: dict[str, Any] = printed(done)["points"][0]
         return found
 
     def right(point: dict[str, Any]) -> bool:
@@ -140,7 +141,7 @@ def trial(made: dict[str, Any], folder: Path, *more: str) -> dict[str, Any]:
     argv += ["--capture", "first:4", "--capture-to", str(folder / "first.pcapng"), *more]
     done = subprocess.run([sys.executable, "-m", "dutperf", *argv], capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout)
+    result: dict[str, Any] = printed(done)
     return result
 
 

@@ -4,13 +4,14 @@ and so does a frame timeout. Root only."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from printed import printed
 
 pytestmark = [pytest.mark.root, pytest.mark.long]
 
@@ -27,7 +28,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     assert done.returncode == 0, done.stderr
     print(done.stdout, done.stderr)
     assert "every frame 100 ms late" in (out / "table.md").read_text()
-    return list(json.loads(done.stdout))
+    return list(printed(done))
 
 
 def test_rfc2544_sees_no_delay(rows: list[dict[str, Any]]) -> None:

@@ -19,6 +19,7 @@ from dutperf.results import beside
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester.factory import engine_on
+from printed import printed
 from undisturbed import LOSS_IS_CERTAIN, valid
 
 from .test_commands import dutperf
@@ -63,7 +64,7 @@ def run(kind: str, name: str, paths: Any, *, driver: str = "", rate_fps: int = 5
 
 def in_dut(name: str, *command: str) -> Any:
     done = subprocess.run(["ip", "netns", "exec", f"{name}-dut", *command], check=True, capture_output=True, text=True)
-    return json.loads(done.stdout)
+    return printed(done)
 
 
 def dropped(name: str) -> int:
@@ -155,7 +156,7 @@ def test_the_commands_show_paths_and_their_sum(tmp_path: Path) -> None:
         search = ["--max-rate", "2000", "--min-rate", "500", "--resolution", "500", "--repetitions", "1"]
         done = dutperf("throughput", *common, *search, "--json", "--out", str(tmp_path / "throughput"))
         assert done.returncode == 0, done.stdout + done.stderr
-        [point] = json.loads(done.stdout)["points"]
+        [point] = printed(done)["points"]
         if point["throughput_fps"]["median"] is not None:
             assert point["in_sum_fps"] == pytest.approx(12 * point["throughput_fps"]["median"])
             assert len(point["paths"]) == 12
@@ -166,5 +167,5 @@ def test_the_commands_show_paths_and_their_sum(tmp_path: Path) -> None:
             "ramp", *common[:4], "--from", "100", "--to", "500", "--over", "1", "--repetitions", "1", "--json"
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        [point] = json.loads(done.stdout)["points"]
+        [point] = printed(done)["points"]
         assert len(point["parts"][0]["sent"]) == 12

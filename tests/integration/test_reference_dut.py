@@ -4,7 +4,6 @@ its time within what veth and scheduler allow."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from dutperf.lab.refdut import DirectionTruth, Properties, RefDut, Truth
 from dutperf.model import DirectionCounts, FieldMode, Stamping, TrialResult, Verdict
 from dutperf.setup import traffic
 from dutperf.setup.conditions import Conditions
+from printed import printed
 from undisturbed import until
 
 from .measuring import Bench, bench
@@ -238,7 +238,7 @@ def test_a_trial_shows_the_duts_own_count(lab: str, option: str, cause: str) -> 
         "0.3",
         "--json",
     )
-    report = json.loads(done.stdout)
+    report = printed(done)
     for direction in ("forward", "reverse"):
         counted, counts = report["dut_losses"][direction][cause], report[direction]
         elsewhere = counts["dut_input_drops"] + sum(counts["tester_drops"].values())

@@ -28,6 +28,7 @@ from dutperf.model import Capture, DirectionCounts, TrialResult
 from dutperf.setup import configuration
 from dutperf.setup.replay import Plan, Source, length_changes_of, recording_of, trial_of
 from dutperf.tester.factory import engine_on
+from printed import printed
 from recordings import MACS, capture, udp
 from undisturbed import LOSS_IS_CERTAIN, until, valid
 
@@ -289,7 +290,7 @@ def test_the_command(tmp_path: Path) -> None:
         def attempt() -> dict[str, Any]:
             done = dutperf(*given, "--drain", "0.3", "--json", "--out", str(tmp_path / "out"))
             assert done.returncode in (0, 3), done.stderr
-            report: dict[str, Any] = json.loads(done.stdout)
+            report: dict[str, Any] = printed(done)
             return report
 
         report = until(attempt, lambda one: one["verdict"] == "valid", lambda one: str(one["causes"]))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from dutperf.exit_status import INVALID
+from printed import printed
 from undisturbed import until
 
 from .test_commands import dutperf
@@ -34,7 +34,7 @@ def test_known_loss_is_measured_to_the_frame_and_a_busy_machine_is_no_wrong_numb
         ]
         done = dutperf("selftest", *arguments)
         assert done.stdout, done.stderr
-        findings = {one["figure"]: one for one in json.loads(done.stdout)["findings"]}
+        findings = {one["figure"]: one for one in printed(done)["findings"]}
         assert done.returncode in (0, INVALID), findings
         return done.returncode, findings
 

@@ -21,6 +21,7 @@ import pytest
 from dutperf import lab
 from dutperf.exit_status import INVALID, NOT_NOW
 from dutperf.tester.validity import DUT_DISTURBED
+from printed import printed
 from siitperf_files import ROUTER, TRANSLATOR, link_commands, with_lines
 from undisturbed import until
 
@@ -255,12 +256,10 @@ def _by_trial(here: Workplace, seed: str) -> dict[str, int]:
 
     def sure(done: Command) -> bool:
         """The loss is certain: whether others had the DUT's core does not matter."""
-        return done.returncode == INVALID and {cause["code"] for cause in json.loads(done.stdout)["causes"]} <= {
-            DUT_DISTURBED
-        }
+        return done.returncode == INVALID and {cause["code"] for cause in printed(done)["causes"]} <= {DUT_DISTURBED}
 
     done = until(lambda: here.run(sys.executable, "-m", "dutperf", *trial), passes, if_busy=sure)
-    return {direction: json.loads(done.stdout)[direction]["received"] for direction in ("forward", "reverse")}
+    return {direction: printed(done)[direction]["received"] for direction in ("forward", "reverse")}
 
 
 def _by_command(here: Workplace, name: str, arguments: str, seed: str) -> dict[str, int]:

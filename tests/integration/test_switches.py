@@ -5,7 +5,6 @@ Root only."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
@@ -23,6 +22,7 @@ from dutperf.lab import bridge_limit, linux_bridge
 from dutperf.lab.errors import LabError
 from dutperf.lab.netns import Namespace, run, standalone
 from dutperf.setup import switch_traffic
+from printed import printed
 from switches import has_open_vswitch
 from undisturbed import until
 
@@ -40,7 +40,7 @@ def measured(right: Callable[[dict[str, Any]], bool], procedure: str, *arguments
     def measure() -> dict[str, Any]:
         done = dutperf(procedure, *map(str, arguments), "--json")
         assert done.returncode in (0, 1, 3), done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)["points"][0]
+        found: dict[str, Any] = printed(done)["points"][0]
         return found
 
     return until(measure, right, fewest=2)
@@ -147,7 +147,7 @@ def test_the_ageing_time_is_that_after_which_the_kernel_forgets(tmp_path: Path) 
                     *("address-ageing", "--config", str(file), "--duration", "4", "--drain", "0.1", "--json")
                 )
                 assert done.returncode in (0, 1, 3), done.stderr
-                return json.loads(done.stdout)["points"][0]["ageing_s"]["median"], kept()
+                return printed(done)["points"][0]["ageing_s"]["median"], kept()
 
         def agree(both: tuple[float | None, float | None]) -> bool:
             return None not in both and abs((both[0] or 0) - (both[1] or 0)) < 0.02

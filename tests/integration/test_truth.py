@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -15,6 +14,7 @@ import dutperf
 from dutperf.lab.refdut import NatProperties, Properties, RefDut
 from dutperf.model import FieldMode
 from plans import journal_lines
+from printed import printed
 
 from .measuring import bench
 from .test_commands import dutperf as command
@@ -31,7 +31,7 @@ def point(out: Path, *arguments: str) -> dict[str, Any]:
     """The only point of a throughput run on the kernel router."""
     done = command("throughput", *ROUTER, *arguments, "--json", "--out", str(out))
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)["points"][0]
+    found: dict[str, Any] = printed(done)["points"][0]
     return found
 
 
@@ -82,7 +82,7 @@ def test_the_longest_burst_of_a_known_bucket(tmp_path: Path, bucket: int, direct
     ]
     done = command("back-to-back", *router, *rates, "--json", "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)["points"][0]
+    found = printed(done)["points"][0]
     assert found["limited_by"] == "dut"
     assert found["average_frames"] == pytest.approx(frames, abs=2 + 0.01 * frames + 2 * found["timing_frames"])
 

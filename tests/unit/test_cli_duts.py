@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from command_line import QUICK, FakeLabs, dutperf, setup_of, throughput
+from command_line import QUICK, FakeLabs, dutperf, setup_of, throughput, trial
 from dutperf import lab
 
 
@@ -27,21 +27,35 @@ def test_the_dut_is_set_up_asked_and_taken_down(tmp_path: Path) -> None:
     assert len({state["sha256"] for state in summary["environment"]["dut_states"]}) == 1
 
 
-@pytest.mark.parametrize(
-    ("failing", "status", "run"),
-    [("set_up", 2, ["tear_down"]), ("state", 2, ["set_up", "tear_down"]), ("tear_down", 2, ["set_up"])],
-)
-def test_a_command_of_the_dut_that_fails_is_named(failing: str, status: int, run: list[str], tmp_path: Path) -> None:
-    commands = {name: f"echo {name} >> {tmp_path / 'log'}" for name in ("set_up", "tear_down")} | {
+def with_failing(directory: Path, failing: str) -> Path:
+    commands = {name: f"echo {name} >> {directory / 'log'}" for name in ("set_up", "tear_down")} | {
         failing: "echo no route; exit 1"
     }
     setup = setup_of("Engine")
     setup["dut"]["commands"] = commands
-    (tmp_path / "dut.yaml").write_text(yaml.safe_dump(setup))
-    result = throughput(tmp_path / "dut.yaml", tmp_path / "out")
-    assert (result.exit_code, result.stdout) == (status, "")
+    path = directory / "dut.yaml"
+    path.write_text(yaml.safe_dump(setup))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("failing", "run"),
+    [("set_up", ["tear_down"]), ("state", ["set_up", "tear_down"]), ("tear_down", ["set_up"])],
+)
+def test_a_command_of_the_dut_that_fails_is_named(failing: str, run: list[str], tmp_path: Path) -> None:
+    result = throughput(with_failing(tmp_path, failing), tmp_path / "out")
+    assert result.exit_code == 2
     assert f"dutperf: dut.commands.{failing}: ended with status 1; last output: no route\n" in result.stderr
     assert (tmp_path / "log").read_text().split() == run
+    assert ("8,000" in result.stdout) == (failing == "tear_down")
+
+
+def test_what_was_measured_is_told_before_the_dut_is_torn_down(tmp_path: Path) -> None:
+    config = with_failing(tmp_path, "tear_down")
+    measured, tried = throughput(config, tmp_path / "out", "--json"), trial(config, "--json")
+    assert (measured.exit_code, tried.exit_code) == (2, 2)
+    assert json.loads(measured.stdout)["points"][0]["throughput_fps"]["values"] == [8000, 8000]
+    assert json.loads(tried.stdout)["verdict"] == "valid"
 
 
 LAB_RUNS = [("Engine", [], 0), ("NoAnswer", [], 75), ("Killed", [], 4), ("Engine", ["--foreground", "10:9"], 2)]

@@ -287,6 +287,7 @@ def test_an_engine_that_may_not_be_ended_is_not_waited_for_without_end(
     monkeypatch.setattr(process.os, "killpg", forbidden)
     monkeypatch.setattr(process, "SUDO", ("false",))
     monkeypatch.setattr(process, "CLOSE_S", 0.2)
+    monkeypatch.setattr(process, "KILLED_S", 0.2)
     tester = engine_tester("Hangs", HASTY)
     try:
         assert tester.run(a_trial()).verdict is Verdict.ABORTED

@@ -25,6 +25,9 @@ KEPT_LINES = 50
 """Last lines of the engine's standard error, kept to report why it died."""
 CLOSE_S = 3.0
 """Time for the engine to exit after the end of its input, and again after SIGTERM, before SIGKILL."""
+KILLED_S = 60.0
+"""Time for a killed engine to be gone: the kernel closes its sockets first, which waits for whatever else takes
+network devices away at that moment."""
 SUDO = ("sudo", "-n")
 """Prefix to end a process of root as another user; it fails where sudo is not permitted."""
 
@@ -129,7 +132,7 @@ class EngineProcess:
             except subprocess.TimeoutExpired:
                 self._signal(number)
         try:
-            return self._process.wait(timeout=CLOSE_S)
+            return self._process.wait(timeout=KILLED_S)
         except subprocess.TimeoutExpired:
             raise EngineTimeout(f"the engine (process {self._process.pid}) does not end: kill it by hand") from None
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 
@@ -61,8 +61,10 @@ def measure_all(wanted: Wanted, ready: Bench, directory: Path, watchers: Watcher
         return suite.measure(measurements, ready, directory, watching)
 
 
-def show_result(result: Summary | SuiteSummary, directory: Path, as_json: bool) -> NoReturn:
-    """Show the result, write the report, and exit with the result's status."""
+def show_result(result: Summary | SuiteSummary, directory: Path, as_json: bool) -> int:
+    """Show the result and write the report; returns the exit status. It is called before the test bench is taken
+    down: what was measured is told also where that fails.
+    """
     if as_json:
         typer.echo(json.dumps(result.model_dump(mode="json")))
     else:
@@ -71,7 +73,7 @@ def show_result(result: Summary | SuiteSummary, directory: Path, as_json: bool) 
     if not as_json:
         what = "summaries" if isinstance(result, SuiteSummary) else "journal, summary"
         console.line(f"{what} and {REPORT} are in {directory}" if has_report else f"the results are in {directory}")
-    raise typer.Exit(exit_status(result))
+    return exit_status(result)
 
 
 def _report(directory: Path) -> bool:
@@ -108,7 +110,8 @@ def _command(definition: Definition, /, *, out: Path | None, as_json: bool, watc
     directory = out or fresh_directory(definition.name)
     with bench(source, *mixes) as ready:
         result = measure_all([(definition, conditions) for conditions in mixes], ready, directory, watchers)
-    show_result(result, directory, as_json)
+        status = show_result(result, directory, as_json)
+    raise typer.Exit(status)
 
 
 def split_source(given: Mapping[str, Any]) -> tuple[Source, dict[str, Any]]:

@@ -170,7 +170,7 @@ def replay(
             planned = replaying.trial_of(recording, _at_rate(plan, given_rate, ready, recording), NUMBER)
             result = _run(planned, ready)
             report = _report(ready, planned, result, wanted)
-        show_and_write(report, out, as_json, lambda: console.replay(report, result))
+            show_and_write(report, out, as_json, lambda: console.replay(report, result))
         raise typer.Exit(status_of(result))
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NoReturn
 
+import typer
+
 from dutperf.cli import options
 from dutperf.cli.commands.measure import show_result
 from dutperf.cli.errors import resume_hint, say
@@ -36,4 +38,4 @@ def resume_and_show(directory: Path, config_file: Path | None, as_json: bool, wa
         result = resumption.resume(
             directory, lambda measurements: watch.observers(measurements, directory, watchers), config_file
         )
-    show_result(result, directory, as_json)
+    raise typer.Exit(show_result(result, directory, as_json))

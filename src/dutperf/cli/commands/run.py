@@ -66,7 +66,8 @@ def run(
             resume_and_show(directory, source.file, as_json, watchers)
         with bench(source, *(conditions for _, conditions in planned.wanted)) as ready:
             result = measure_all(planned.wanted, ready, directory, watchers)
-        show_result(result, directory, as_json)
+            status = show_result(result, directory, as_json)
+        raise typer.Exit(status)
 
 
 @contextmanager

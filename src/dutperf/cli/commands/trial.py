@@ -70,13 +70,13 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
         count = losses_of(ready.setup.dut)
         result = run_one(planned, sized.frame_sizes[0], ready.tester, count, ready.dut_connections())
         report = as_report(ready, sized, planned, result)
-    show_and_write(report, out, as_json, lambda: console.trial(report, result))
+        show_and_write(report, out, as_json, lambda: console.trial(report, result))
     raise typer.Exit(status_of(result))
 
 
 def show_and_write(report: dict[str, Any], out: Path | None, as_json: bool, show: Callable[[], None]) -> None:
     """Both: what was measured is shown even where it cannot be written, and written even where it cannot be
-    shown."""
+    shown. It is called before the test bench is taken down, which may fail."""
     try:
         typer.echo(json.dumps(report)) if as_json else show()
     finally:

@@ -268,7 +268,10 @@ def test_a_tayga_that_does_not_start_is_one_sentence_and_leaves_nothing(
         return real_start(here, argv, log)
 
     monkeypatch.setattr(site.Site, "start_daemon", spoil)
-    with pytest.raises(LabError, match=r'did not start.*Unknown directive "nonsense"'), lab.bring_up("tayga-siit", {}):
+    with (
+        pytest.raises(LabError, match=r'ended with status.*Unknown directive "nonsense"'),
+        lab.bring_up("tayga-siit", {}),
+    ):
         pass
     assert not left_over(lab_records)
 

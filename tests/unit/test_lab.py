@@ -341,13 +341,20 @@ def test_only_what_dead_owners_left_is_removed(state: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "program", ["echo first; echo no configuration", "echo no configuration; exec sleep 9"], ids=["ended", "hangs"]
+    ("program", "limit_s", "how"),
+    [
+        ("echo first; echo no configuration; exit 3", 60, "ended with status 3"),
+        ("echo no configuration; exec sleep 9", 0.5, r"did not start within 0\.5 s"),
+    ],
+    ids=["ended", "hangs"],
 )
-def test_a_process_that_does_not_start_is_named_with_its_last_words(program: str, tmp_path: Path) -> None:
+def test_a_process_that_does_not_start_is_named_with_its_last_words(
+    program: str, limit_s: float, how: str, tmp_path: Path
+) -> None:
     log = tmp_path / "log"
     with log.open("wb") as output, subprocess.Popen(["sh", "-c", program], stdout=output) as daemon:
-        with pytest.raises(LabError, match=r"^a DUT did not start within 0\.5 s; last output: no configuration$"):
-            site.await_start(daemon, log, "a DUT", lambda: False, limit_s=0.5)
+        with pytest.raises(LabError, match=rf"^a DUT {how}; last output: no configuration$"):
+            site.await_start(daemon, log, "a DUT", lambda: False, limit_s)
         daemon.kill()
 
 

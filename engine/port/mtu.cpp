@@ -17,13 +17,17 @@ std::uint16_t needed_mtu(const PortOptions& options) {
     return static_cast<std::uint16_t>(kIpv4Layout.mtu_of(options.max_frame_size));
 }
 
+std::uint32_t frame_size_of(std::size_t mtu) { return static_cast<std::uint32_t>(kIpv4Layout.frame_size_of(mtu)); }
+
 std::string driver_of(const rte_eth_dev_info& info) {
     return info.driver_name != nullptr ? info.driver_name : "unknown";
 }
 
-[[noreturn]] void mtu_too_small(const PortOptions& options, const std::string& has_mtu) {
-    unavailable(options, has_mtu + ", frames of " + std::to_string(options.max_frame_size) + " bytes need " +
-                             std::to_string(needed_mtu(options)));
+[[noreturn]] void mtu_too_small(const PortOptions& options, const std::string& whose_mtu, std::uint32_t mtu) {
+    frames_too_long(options,
+                    whose_mtu + std::to_string(mtu) + ", frames of " + std::to_string(options.max_frame_size) +
+                        " bytes need " + std::to_string(needed_mtu(options)),
+                    frame_size_of(mtu));
 }
 
 }  // namespace
@@ -33,9 +37,11 @@ std::uint32_t mtu_within(const PortOptions& options, const rte_eth_dev_info& inf
                             info.max_mtu, static_cast<std::uint32_t>(kIpv4Layout.mtu_of(info.max_rx_pktlen))),
                         needed = needed_mtu(options);
     if (options.spec.does_dma() && needed > largest) {
-        unavailable(options, "the driver " + driver_of(info) + " takes frames of " +
-                                 std::to_string(kIpv4Layout.frame_size_of(largest)) + " bytes at most, not of " +
-                                 std::to_string(options.max_frame_size));
+        const std::uint32_t longest = frame_size_of(largest);
+        frames_too_long(options,
+                        "the driver " + driver_of(info) + " takes frames of " + std::to_string(longest) +
+                            " bytes at most, not of " + std::to_string(options.max_frame_size),
+                        longest);
     }
     return std::clamp<std::uint32_t>(needed, std::min<std::uint32_t>(RTE_ETHER_MIN_MTU, largest), largest);
 }
@@ -47,13 +53,12 @@ void require_mtu(const PortOptions& options, std::uint16_t port, const rte_eth_d
     rte_eth_dev_get_mtu(port, &mtu);
     if (status < 0 && status != -ENOTSUP)
         unavailable(options, std::string("setting the MTU failed: ") + rte_strerror(-status));
-    if (mtu < needed_mtu(options))
-        mtu_too_small(options, "the driver " + driver_of(info) + " keeps an MTU of " + std::to_string(mtu));
+    if (mtu < needed_mtu(options)) mtu_too_small(options, "the driver " + driver_of(info) + " keeps an MTU of ", mtu);
 }
 
 void require_mtu(const PortOptions& options, const KernelInterface& interface) {
     if (interface.mtu < needed_mtu(options))
-        mtu_too_small(options, "the MTU of " + options.spec.argument + " is " + std::to_string(interface.mtu));
+        mtu_too_small(options, "the MTU of " + options.spec.argument + " is ", interface.mtu);
 }
 
 }  // namespace dutperf

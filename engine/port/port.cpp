@@ -74,8 +74,10 @@ void Port::check_interface() const {
     require_packet_privilege(options_);
     if (options_.spec.kind == PortSpec::Kind::af_xdp) {
         if (options_.max_frame_size > kMaxXdpFrame) {
-            unavailable(options_, "AF_XDP takes frames of up to " + std::to_string(kMaxXdpFrame) + " bytes, not " +
-                                      std::to_string(options_.max_frame_size) + ": name the port af_packet:" + name);
+            frames_too_long(options_,
+                            "AF_XDP takes frames of up to " + std::to_string(kMaxXdpFrame) + " bytes, not " +
+                                std::to_string(options_.max_frame_size) + ": name the port af_packet:" + name,
+                            kMaxXdpFrame);
         }
         require_queues("interface " + name, xdp_queues(name), xdp_queues(name));
         if (interface->xdp_program != 0)

@@ -9,6 +9,10 @@ void unavailable(const PortOptions& options, const std::string& message) {
     throw Error("port_unavailable", message, options.side + ".port");
 }
 
+void frames_too_long(const PortOptions& options, const std::string& message, std::uint32_t longest) {
+    throw Error("port_unavailable", message, options.side + ".port", longest);
+}
+
 void away(const PortOptions& options, const std::string& message) {
     throw Error("port_away", message, options.side + ".port");
 }

@@ -34,6 +34,9 @@ struct PortOptions {
 // Throws Error "port_unavailable" for the field "<side>.port".
 [[noreturn]] void unavailable(const PortOptions& options, const std::string& message);
 
+// The same for frames that are too long for the port, which takes up to `longest` bytes.
+[[noreturn]] void frames_too_long(const PortOptions& options, const std::string& message, std::uint32_t longest);
+
 // Throws Error "port_away" for it: what the port needs is not there now, or another process has it.
 [[noreturn]] void away(const PortOptions& options, const std::string& message);
 

@@ -450,6 +450,7 @@ json stopped_event() { return {{"event", "stopped"}}; }
 json error_event(const Error& error) {
     json out{{"event", "error"}, {"code", error.code()}, {"message", error.what()}, {"field", nullptr}};
     if (!error.field().empty()) out["field"] = error.field();
+    if (error.max_frame_size()) out["max_frame_size"] = *error.max_frame_size();
     return out;
 }
 

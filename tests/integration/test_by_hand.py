@@ -215,6 +215,26 @@ def test_frames_that_are_too_long_for_af_xdp_go_by_af_packet(size: int, driver: 
             assert result.worst_loss_ratio == 0
 
 
+def test_a_size_that_does_not_fit_the_testers_port_ends_alone(tmp_path: Path) -> None:
+    def at_rate(*command: str, sizes: str, size: int) -> subprocess.CompletedProcess[str]:
+        with made("router") as name:
+            set_mtu(name, size - 18)
+            file = tmp_path / "bed.yaml"
+            file.write_text(json.dumps(mapping("router", name)))
+            times = ["--frame-size", sizes, "--duration", "0.2", "--drain", "0.2"]
+            return dutperf(*command, "--config", str(file), *times)
+
+    rates = ["--rates", "200", "--repetitions", "1"]
+    done = at_rate("frame-loss", *rates, "--out", str(tmp_path / "run"), "--json", sizes="1518,64", size=1400)
+    assert done.returncode == 1, done.stderr
+    too_long, short = json.loads(done.stdout)["points"]
+    assert "frames of up to 1,400 bytes (left.port: the MTU of eth1 is 1382" in too_long["message"]
+    assert (too_long["rates"], bool(short["rates"])) == ([], True)
+    done = at_rate("trial", "--rate", "200", sizes="1519", size=1518)
+    assert done.returncode == 2
+    assert "the MTU of eth1 is 1500, frames of 1519 bytes need 1501" in done.stderr
+
+
 def test_somebody_elses_program_is_named_and_left_where_it_is() -> None:
     """Two engines on one port: the lock of ports answers first, and the program stays."""
     with made("router") as name, bench("router", name):

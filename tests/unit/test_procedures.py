@@ -8,6 +8,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 
 from dutperf import procedures
 from dutperf.cli.commands import measure
+from dutperf.journal import TrialEvent, of_kind, read
 from dutperf.model import FRAME_SIZE
 from dutperf.procedures.definition import Definition
 from dutperf.results.summary import write_summary
@@ -24,6 +26,8 @@ from dutperf.run import campaign
 from dutperf.setup.conditions import Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Everything, Log, plan
+from plans import measure as measured
+from simulated_run import OPTIONS, a_plan, a_tester
 
 CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 
@@ -88,3 +92,22 @@ def test_a_journal_states_only_conditions_that_its_procedure_uses() -> None:
     with_maximum = {name for name, stated in own.items() if "max_rate" in stated}
     searches = {"throughput", "establishment-rate", "table-capacity", "address-learning-rate", "broadcast"}
     assert with_maximum == {*searches, "frame-loss", "back-to-back"}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_frames_that_are_too_long_for_the_tester_end_their_case_alone(name: str, tmp_path: Path) -> None:
+    why = "left.port: the MTU of eth1 is 1500"
+    planned = a_plan(name)
+    planned = replace(
+        planned,
+        conditions=planned.conditions.model_copy(update={"repetitions": 1}),
+        too_long=lambda case: why if case[FRAME_SIZE] == 84 else None,
+    )
+    summary = measured(a_tester([], name), planned, tmp_path, name)
+    for point in summary.points:
+        assert (why in point.message) is (point.case[FRAME_SIZE] == 84), point
+    assert {point.finished > 0 for point in summary.points if point.case[FRAME_SIZE] == 84} == {False}
+    sizes = {event.case["frame_size"] for event in of_kind(read(tmp_path), TrialEvent)}
+    assert sizes == {128}
+    text = "\n".join(map(str, summary.deviations))
+    assert "0 repetitions" not in text

@@ -301,7 +301,7 @@ class Bench:
         traffic is impossible there."""
         sized = self._ready.sized(conditions)
         traffic.check(self.setup, sized)
-        if (longest := traffic.longest_frame(sized)) > self._ready.max_frame_size:
+        if (longest := traffic.longest_frame(sized)) > self._ready.max_frame_size and not self._ready.limited:
             raise ParameterError(
                 f"{longest} bytes are longer than max_frame_size={self._ready.max_frame_size} of this bench",
                 "frame_sizes",
@@ -508,9 +508,9 @@ def measure(procedure: str, out: StrPath | None = None, progress: Callback | Non
     """
     source, conditions = _split_source(given)
     definition = _definition(procedure)
-    longest = traffic.longest_frame(_conditions_of(definition, conditions))
-    with bench(**source, max_frame_size=longest) as ready:
-        return ready._measure(procedure, out, progress, conditions)
+    wanted = _conditions_of(definition, conditions)
+    with testbench.bench(_source(**source), wanted) as ready, closing(Bench(ready)) as made:
+        return made._measure(procedure, out, progress, conditions)
 
 
 def trial(rate: Rate | str | float | None = None, **given: Unpack[parameters.OfTrial]) -> TrialResult:
@@ -572,7 +572,9 @@ def _split_source(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, A
     }
 
 
-def _source(lab: str | None, lab_options: Mapping[str, object] | None, config: Config | None) -> Source:
+def _source(
+    lab: str | None = None, lab_options: Mapping[str, object] | None = None, config: Config | None = None
+) -> Source:
     texts = {name: str(value) for name, value in (lab_options or {}).items()}
     if config is None or isinstance(config, str | os.PathLike):
         return Source.of(lab, texts, None if config is None else Path(config))

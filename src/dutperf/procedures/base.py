@@ -113,12 +113,15 @@ class Procedure(ABC, Generic[ConditionsT]):
         return self.trial(case, self.first_load(case), 0)
 
     def run(self, bench: Bench) -> str | None:
-        """Measure every case. Returns why none could be measured, where the DUT forwards nothing in each.
+        """Measure every case. Returns why none could be measured, where the DUT forwards nothing in each, or none
+        fits the tester's ports.
 
         A DUT that forwards nothing in one case may forward the others: frames that are too large for it say
         nothing about smaller ones.
         """
-        needed = [case for case in self.cases if self.is_needed(case)]
+        needed = [case for case in self.cases if self.is_needed(case) and self.plan.too_long(case) is None]
+        if self.cases and not needed:
+            return self.plan.too_long(self.cases[-1])
         last = [self._measured(bench, case, len(needed) - index - 1) for index, case in enumerate(needed)]
         return last[-1].message if last and all(one.not_forwarding for one in last) else None
 
@@ -141,11 +144,13 @@ class Procedure(ABC, Generic[ConditionsT]):
         return done[-1]
 
     def _described(self, case: Case) -> dict[str, Any]:
+        too_long = self.plan.too_long(case)
         return {
             "case": case.as_json(),
             "media_maximum_fps": self.plan.maximum_fps(case),
             "first_trial": to_json(self.first_trial(case)),
             **self.limits(case),
+            **({} if too_long is None else {"too_long": too_long}),
         }
 
     def _place(self, case: Case, done: int, cases_left: int, *, is_last: bool = False) -> Place:

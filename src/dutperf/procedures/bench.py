@@ -102,6 +102,8 @@ class Plan(Generic[ConditionsT]):
     maximum_fps: Callable[[Case], int | None]
     """The media's maximum frame rate for a case (RFC 8219 appendix A), in frames/s per direction;
     None where it is unknown."""
+    too_long: Callable[[Case], str | None] = lambda _case: None
+    """Why a case cannot be measured whose frames are too long for the tester's own ports; None where they fit."""
     dut: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     invocation: Sequence[str] = ()

@@ -330,7 +330,9 @@ def point(recorded: Recorded) -> SoakPoint:
         loss_ratio=statistics(ratios, 1) if ratios else without_number(ratios),
         limited_by=points.unmeasured_by(recorded.of(ResultEvent)) if found and unmeasured == len(found) else None,
         trials=points.trials(recorded.of(ResultEvent)),
-        message=(dead or _sentence(seen, conditions)) + left_out + early,
+        message=(dead or _sentence(seen, conditions)) + left_out + early
+        if recorded.too_long is None
+        else f"not measured: {recorded.too_long}",
     )
 
 

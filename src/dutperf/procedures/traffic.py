@@ -348,7 +348,8 @@ def point(recorded: Recorded) -> TrafficPoint:
         rates=tuple(_at(rate_fps, [one for one in found if one.rate_fps == rate_fps]) for rate_fps in rates_fps),
         limited_by=LimitedBy.TESTER if found and not any(one.valid for one in found) else None,
         trials=points.trials(recorded.of(ResultEvent)),
-        message=(f"part {len(found)}: {_part_in_words(found[-1])}" if found else "not measured") + early,
+        message=(f"part {len(found)}: {_part_in_words(found[-1])}" if found else "not measured")
+        + (early if recorded.too_long is None else f": {recorded.too_long}"),
     )
 
 

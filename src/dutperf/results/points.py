@@ -253,6 +253,11 @@ class Recorded:
     conditions: Any
     """Of the procedure's own model."""
 
+    @property
+    def too_long(self) -> str | None:
+        """Why the case was not measured whose frames are too long for the tester's ports; None where they fit."""
+        return self.limits.get("too_long")
+
     def of(self, kind: type[LocatedT]) -> list[LocatedT]:
         """This case's events of that kind."""
         key = self.case.key()
@@ -281,6 +286,8 @@ class Recorded:
     def shortfall(self, finished: int, stopped: Stopped | None = None) -> str:
         """The end of a message where not all repetitions were finished; ``stopped``: why a rule
         needed no more."""
+        if self.too_long is not None:
+            return f": {self.too_long}"
         rule = self.conditions.repetitions
         if stopped is not None or finished == rule:
             return ""

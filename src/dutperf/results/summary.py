@@ -96,7 +96,9 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
     conditions, axes = reader.conditions.recorded(plan.conditions), axes_of_json(plan.axes)
     cases = [Recorded(Case.of_json(limits["case"], axes), limits, events, conditions) for limits in plan.cases]
     points = tuple(reader.point(recorded) for recorded in cases)
-    finished = min(point.finished for point in points)
+    finished = min(
+        (point.finished for point, recorded in zip(points, cases, strict=True) if recorded.too_long is None), default=0
+    )
     return Summary(
         procedure=plan.procedure,
         dut=plan.dut,

@@ -249,6 +249,8 @@ class Bench:
     """The user's command line, for the journal."""
     max_frame_size: int = USUAL_FRAME_SIZE
     """The longest frame that its ports and cables support, in bytes incl. FCS."""
+    limited: str = ""
+    """Why it is not the longest one of the conditions."""
 
     def plan(self, conditions: Conditions) -> Plan:
         """The plan of a measurement under ``conditions``, which have their frame sizes."""
@@ -261,6 +263,7 @@ class Bench:
             cases=traffic.cases(self.setup, conditions),
             make_trial=make_trial,
             maximum_fps=lambda case: traffic.maximum_fps(self.setup, conditions, case[FRAME_SIZE]),
+            too_long=lambda case: self._too_long(traffic.longest_of(conditions, case[FRAME_SIZE])),
             dut=self.setup.dut.identity(),
             config=configuration.as_json(self.setup),
             invocation=self.invocation,
@@ -274,6 +277,11 @@ class Bench:
             clear_addresses=dut.clear_addresses_of(self.setup.dut),
             switching=SwitchTrials(self.setup),
         )
+
+    def _too_long(self, size: int) -> str | None:
+        if size <= self.max_frame_size:
+            return None
+        return f"the tester's ports take frames of up to {self.max_frame_size:,} bytes ({self.limited})"
 
     def dut_connections(self) -> dut.Connections | None:
         """The DUT's connections; None: a cable joins the ports."""
@@ -360,17 +368,39 @@ def opened(tester: Tester, patience_s: float) -> dict[str, Any]:
 
 
 @contextmanager
-def bench(source: Source, *conditions: Conditions, longest: int = USUAL_FRAME_SIZE) -> Iterator[Bench]:
+def bench(source: Source, *conditions: Conditions, longest: int = 0) -> Iterator[Bench]:
     """A bench on which each of ``conditions`` can be measured, and any with frames of up to
-    ``longest`` bytes incl. FCS.
+    ``longest`` bytes incl. FCS. Cases with frames that are too long for the tester's own ports are left
+    out, unless that leaves none.
 
     Raises:
         ConfigError, LabError, TesterError: it cannot be brought up; nothing is left behind.
     """
-    max_frame_size = max(USUAL_FRAME_SIZE, longest, *map(traffic.longest_frame, conditions))
-    with source.setup(max_frame_size) as setup, dut.in_place(setup.dut), yielding_to_the_dut():
+    wanted = max(USUAL_FRAME_SIZE, longest, *map(traffic.longest_frame, conditions))
+    needed = max(longest, min(map(traffic.shortest_case, conditions), default=0))
+    with source.setup(wanted) as setup, dut.in_place(setup.dut), yielding_to_the_dut():
         for one in conditions:
             traffic.check(setup, traffic.sized(setup, one))
-        with engine_on(setup, max_frame_size) as tester:
-            environment = opened(tester, max((one.dut_patience_s for one in conditions), default=0.0))
-            yield Bench(traffic.with_media(setup, environment), tester, source, max_frame_size=max_frame_size)
+        patience_s = max((one.dut_patience_s for one in conditions), default=0.0)
+        with _engine_for(setup, wanted, needed, patience_s) as (tester, size, limited):
+            yield Bench(
+                traffic.with_media(setup, tester.environment()), tester, source, max_frame_size=size, limited=limited
+            )
+
+
+@contextmanager
+def _engine_for(setup: Setup, wanted: int, needed: int, patience_s: float) -> Iterator[tuple[EngineTester, int, str]]:
+    """The engine with its ports open for frames of ``wanted`` bytes, or for the longest that they take, but at
+    least ``needed`` bytes; that length, and what limits it."""
+    limited = ""
+    while True:
+        with engine_on(setup, wanted) as tester:
+            try:
+                opened(tester, patience_s)
+            except TesterError as error:
+                if error.max_frame_size is None or not needed <= error.max_frame_size < wanted:
+                    raise
+                wanted, limited = error.max_frame_size, f"{error.field}: {error}"
+                continue
+            yield tester, wanted, limited
+            return

@@ -187,10 +187,24 @@ def cases(setup: Setup, conditions: Conditions) -> tuple[Case, ...]:
 
 def longest_frame(conditions: Conditions) -> int:
     """The largest frame size in bytes that :func:`sized` gives for any test setup."""
-    if conditions.size_mix is not None:
-        return max(SizeMix.parse(conditions.size_mix).at_least(MIN_FRAME_SIZE_IPV6).sizes)
+    return max(longest_of(conditions, size) for size in _sizes(conditions))
+
+
+def shortest_case(conditions: Conditions) -> int:
+    """The longest frame, in bytes, of the case that has the shortest ones."""
+    return min(longest_of(conditions, size) for size in _sizes(conditions))
+
+
+def longest_of(conditions: Conditions, frame_size: int) -> int:
+    """The longest frame, in bytes, of the case with this frame size."""
+    if conditions.size_mix is None:
+        return frame_size
+    return max(SizeMix.parse(conditions.size_mix).at_least(MIN_FRAME_SIZE_IPV6).sizes)
+
+
+def _sizes(conditions: Conditions) -> Sequence[int]:
     named = () if conditions.sizes_are_given or conditions.series is None else FRAME_SIZE_SERIES[conditions.series]
-    return max(named or conditions.frame_sizes)
+    return named or conditions.frame_sizes
 
 
 def stamps(conditions: Conditions) -> dict[str, Any]:

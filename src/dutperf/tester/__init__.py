@@ -68,10 +68,14 @@ AWAY = frozenset({"port_away", "link_down", "no_answer", "no_memory", "netns"})
 
 class TesterError(DutperfError):
     """The tester cannot work as configured. ``field`` names the configuration's key (``left.port``)
-    where there is one."""
+    where there is one; ``max_frame_size`` is the longest frame, in bytes incl. FCS, that a port takes which
+    refused longer ones."""
 
-    def __init__(self, message: str, *, code: str = "internal", field: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, code: str = "internal", field: str | None = None, max_frame_size: int | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.field = field
+        self.max_frame_size = max_frame_size
         self.is_temporary = code in AWAY

@@ -494,7 +494,10 @@ def _members(event: dict[str, Any]) -> dict[str, Any]:
 def _tester_error(event: dict[str, Any]) -> TesterError:
     field = event.get("field")
     return TesterError(
-        str(event.get("message")), code=str(event.get("code")), field=field and str(field).removeprefix("params.")
+        str(event.get("message")),
+        code=str(event.get("code")),
+        field=field and str(field).removeprefix("params."),
+        max_frame_size=event.get("max_frame_size"),
     )
 
 

@@ -19,6 +19,7 @@ from dutperf.model import (
     TrialResult,
     UnansweredAddress,
     Verdict,
+    to_json,
 )
 from dutperf.procedures.evidence import no_forwarding
 from dutperf.results import loss
@@ -77,10 +78,29 @@ def test_when_in_words(lost: dict[int, int], longest_run: int, words: str | None
         ),
         ({"dut_input_drops": 10, "corrupted": 90}, {"not handed to the DUT": 10, "corrupted": 20}),
         ({"late": 4}, {"later than the frame timeout": 4, "elsewhere": 30}),
+        pytest.param({"dut_input_drops": 90}, {"not handed to the DUT": 30}, id="a port's counter has others' frames"),
+        pytest.param(
+            {"tester_drops": {"nic_missed": 20, "no_buffer": 20}, "dut_input_drops": 20, "late": 2},
+            {"later than the frame timeout": 2, "tester: nic_missed": 20, "tester: no_buffer": 10},
+            id="the tester's counters come before the DUT's",
+        ),
     ],
 )
 def test_where(changes: dict[str, Any], places: dict[str, int]) -> None:
     assert loss.where(counts({50: 30}, 30, **changes)) == places
+
+
+@pytest.mark.parametrize(
+    ("counted", "late", "shown"),
+    [(10, 0, 10), (130, 0, 100), pytest.param(130, 40, 60, id="late frames were handed over"), (0, 0, 0)],
+)
+def test_no_more_frames_are_not_handed_over_than_are_lost(counted: int, late: int, shown: int) -> None:
+    as_written = {**to_json(plain_counts(received=900)), "dut_input_drops": counted, "late": late}
+    read = DirectionCounts.model_validate(as_written)
+    assert read.dut_input_drops == shown
+    result = TrialResult(trial=1, verdict=Verdict.VALID, forward=read)
+    assert losses(result)["forward"].dut_input_drops == shown
+    assert all(count <= read.lost for count in loss.where(read).values())
 
 
 def test_where_in_words() -> None:
@@ -114,7 +134,7 @@ def test_nothing_was_lost_nowhere() -> None:
 def test_every_lost_frame_is_somewhere(lost: dict[int, int], dropped: int, undelivered: int) -> None:
     one = counts(lost, tester_drops={"nic_missed": dropped}, dut_input_drops=undelivered)
     places = loss.where(one)
-    assert sum(places.values()) >= one.lost
+    assert sum(places.values()) == one.lost
     assert (loss.when(one) is None) == (one.lost == 0)
     assert places.get("elsewhere", 0) == max(0, one.lost - dropped - undelivered)
 

@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, computed_field, model_serializer, model_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    computed_field,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from dutperf.model.capture import CaptureWritten
 from dutperf.model.connections import ConnectionCounts
@@ -347,7 +356,6 @@ class DirectionCounts(Value):
     stall_us: LoopStall
     not_accepted: Count
     tester_drops: dict[str, Count]
-    dut_input_drops: Count
     other_received: dict[str, Count]
     """Other frames than test frames of the trial. With several paths into a port, the first one has them."""
     misdelivered: dict[str, Count] | None = None
@@ -375,6 +383,9 @@ class DirectionCounts(Value):
     stamped_received: Count = 0
     late: Count = 0
     """Frames that arrived after the frame timeout; ``lost`` includes them."""
+    dut_input_drops: Count
+    """Of the lost frames, those that the link could not hand to the DUT, at most. The interface counts frames of
+    anybody, so no more than were lost are taken from its count."""
     receive_backlog: ReceiveBacklog | None = None
     """None if a card's queues receive."""
     early: Count = 0
@@ -412,6 +423,12 @@ class DirectionCounts(Value):
     def _without_lost(cls, members: Any) -> Any:
         """A journal contains ``lost`` for its readers; it follows from the other counts."""
         return {name: one for name, one in members.items() if name != "lost"} if isinstance(members, dict) else members
+
+    @field_validator("dut_input_drops")
+    @classmethod
+    def _of_lost_frames(cls, counted: int, info: ValidationInfo) -> int:
+        sent, received, late = (info.data.get(name, 0) for name in ("sent", "received", "late"))
+        return min(counted, max(0, sent - received - late))
 
     @computed_field  # type: ignore[prop-decorator]
     @property

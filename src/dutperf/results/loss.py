@@ -50,21 +50,25 @@ def episode_s(counts: Iterable[DirectionCounts]) -> float | None:
 
 
 def where(counts: DirectionCounts) -> dict[str, int]:
-    """Where the lost frames were lost, in the order of their path; the sum is ``lost``, unless a
-    counter of the tester also has other frames.
+    """Where the lost frames were lost: those that came late first, then in the order of their path; the sum is
+    ``lost``.
 
-    ``ELSEWHERE``: frames handed to the DUT that no counter of the tester has. In a valid trial the
-    DUT lost them.
+    Counters of ports have frames of others too, so each explains at most what is left; the tester's come before
+    the DUT's. ``ELSEWHERE``: frames handed to the DUT that no counter of the tester has. In a valid trial the DUT
+    lost them.
     """
-    places = {f"tester: {name}": count for name, count in counts.tester_drops.items()}
-    places |= {
-        "not handed to the DUT": counts.dut_input_drops,
+    counted = {
         "later than the frame timeout": counts.late,
+        **{f"tester: {name}": count for name, count in counts.tester_drops.items()},
+        "not handed to the DUT": counts.dut_input_drops,
+        "corrupted": counts.corrupted,  # a DUT may send a corrupted copy beside the frame itself
+        ELSEWHERE: counts.lost,
     }
-    # a DUT may send a corrupted copy beside the frame itself
-    places["corrupted"] = min(counts.corrupted, max(0, counts.lost - sum(places.values())))
-    places[ELSEWHERE] = max(0, counts.lost - sum(places.values()))
-    return {name: count for name, count in places.items() if count} if counts.lost > 0 else {}
+    places, left = {}, max(0, counts.lost)
+    for name, count in counted.items():
+        places[name] = min(count, left)
+        left -= places[name]
+    return {name: count for name, count in places.items() if count}
 
 
 def where_in_words(places: Mapping[str, int], *, valid: bool) -> str:

@@ -153,6 +153,14 @@ class AsksInVain(Engine):
         return sent // 2
 
 
+class Fragments(Engine):
+    """The DUT forwards half of the frames in fragments."""
+
+    def run(self, request: int, trial: dict[str, Any]) -> None:
+        half = counts(trial, "forward")["sent"] // 2
+        self.result(request, trial, received=half, other_received={"fragment": half})
+
+
 class AsksForItsTimeServer(AsksInVain):
     """The DUT asks for another host, and forwards 500 frames a second."""
 

@@ -56,6 +56,54 @@ def test_a_trial_that_is_not_valid_is_repeated_under_a_new_number(tmp_path: Path
     assert any(status.note is not None and "attempt 1 of" in status.note for status in log.statuses)
 
 
+class Misfit(SimulatedTester):
+    """The test setup loses frames at any rate: each trial shows that none can be valid."""
+
+    code = "fragments"
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        result = super().run(trial, on_progress)
+        cause = Cause(code=self.code, text="forward: 500 fragments arrived", lasts=True)
+        lossy = {way: one.model_copy(update={"received": one.sent // 2}) for way, one in result.directions().items()}
+        changed = {"verdict": Verdict.INVALID, "causes": (cause,), **{str(way): one for way, one in lossy.items()}}
+        return result.model_copy(update=changed)
+
+
+@pytest.mark.parametrize("search", ["binary", "mlr"])
+def test_a_search_ends_at_once_where_no_trial_can_be_valid_with_the_test_setup(search: str, tmp_path: Path) -> None:
+    tester = Misfit()
+    [point] = measure(tester, plan(**TO_1000 | {"repetitions": 3, "search": search}), tmp_path).points
+    assert len(tester.trials) == 1
+    assert (point.throughput_fps.values, point.limited_by) == ((None,), "tester")
+    assert point.message == (
+        "at 1,000 frames/s: no trial can be valid with this test setup: forward: 500 fragments arrived"
+        " (1 of 3 repetitions; it ended early because another trial would not be valid either)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "conditions"),
+    [
+        ("frame-loss", {"max_rate": Rate.parse("1000"), "repetitions": 3}),
+        ("load-latency", {"throughput_from": {84: 1000}, "loads": (10, 50), "repetitions": 3}),
+        ("back-to-back", {"throughput_from": {84: 1000}, "max_rate": Rate.parse("2000"), "repetitions": 3}),
+    ],
+)
+def test_a_case_ends_at_once_where_no_trial_can_be_valid(name: str, conditions: dict[str, Any], tmp_path: Path) -> None:
+    tester = Misfit()
+    [point] = measure(tester, plan(**conditions), tmp_path, name).points
+    assert len(tester.trials) == 1
+    assert "no trial can be valid with this test setup: forward: 500 fragments arrived" in point.message
+
+
+def test_addresses_that_do_not_fit_end_the_run(tmp_path: Path) -> None:
+    tester = Misfit()
+    tester.code = "address_conflict"
+    with pytest.raises(TesterError, match="no trial can be valid with this test setup") as error:
+        measure(tester, plan(**TO_1000), tmp_path)
+    assert (error.value.code, len(tester.trials)) == ("address_conflict", 1)
+
+
 def test_a_load_beyond_the_testers_reach_is_given_up_after_a_few_attempts_and_a_second_chance(tmp_path: Path) -> None:
     tester = SimulatedTester(limits=SimulatedLimits(send_fps=600))
     [point] = measure(tester, plan(**TO_1000, resolution=Rate.parse("600")), tmp_path).points

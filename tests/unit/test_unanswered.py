@@ -23,7 +23,7 @@ from dutperf.model import (
 )
 from dutperf.tester import validity
 from dutperf.tester.engine import EngineCommand, EngineTester, Patience
-from dutperf.tester.unanswered import NUMBER_AWAY, Finding, Unrelated, finding_of, probe_of
+from dutperf.tester.unanswered import NUMBER_AWAY, Finding, Unrelated, finding_of, lasting, probe_of
 from fakes import fake_engine
 from plans import counts, trial
 
@@ -129,6 +129,37 @@ def test_few_frames_show_what_the_loss_has_to_do_with_the_address(
     assert finding_of(result(500, {"right": asked("198.19.0.3")}), probed) is found
 
 
+LASTING = [
+    ("few frames are lost too", "fragments", 500, 0.0, ("fragments",), True),
+    ("few frames are lost too, and nothing says why", "icmp_errors", 500, 0.0, (), True),
+    ("few frames are lost too, perhaps by the tester", "fragments", 500, 0.0, ("receiver_stall",), False),
+    ("as few as are tolerated", "returned", 500, 0.5, (), False),
+    ("few frames pass", "drain", 1000, 0.0, (), False),
+    ("far fewer are lost", "multiplied", 990, 0.0, (), False),
+    ("far fewer are lost, but the same is seen", "multiplied", 990, 0.0, ("multiplied",), True),
+    ("the other station is still there", "address_conflict", 500, 0.0, ("address_conflict",), True),
+    ("the other station is gone", "address_conflict", 500, 0.0, (), False),
+    ("the router has moved", "dut_moved", 500, 0.0, ("dut_moved",), False),
+]
+
+
+@pytest.mark.parametrize(
+    ("code", "received", "tolerated", "shown", "lasts"), [row[1:] for row in LASTING], ids=[row[0] for row in LASTING]
+)
+def test_few_frames_show_whether_the_test_setup_loses_frames_at_any_rate(
+    code: str, received: int, tolerated: float, shown: tuple[str, ...], lasts: bool
+) -> None:
+    measured = trial(question=Question(tolerated_loss=tolerated))
+    lossy = result(400, {}, causes=(code,))
+    assert (probe_of(measured, lossy) is not None) == (code != "dut_moved")
+    found = lasting(measured, lossy, result(received, {}, causes=shown))
+    assert [cause.code for cause in found] == ([code] if lasts else [])
+
+
+def test_where_nothing_arrives_a_search_tries_few_frames_itself() -> None:
+    assert probe_of(trial(), result(0, {}, causes=("icmp_errors",))) is None
+
+
 def test_a_small_loss_is_not_expected_in_few_frames() -> None:
     lossy = result(999, {"right": asked("198.19.0.3")})
     assert finding_of(lossy, result(250, {}, sent=250)) is Finding.NOTHING
@@ -175,6 +206,13 @@ def test_a_next_hop_that_nobody_is_makes_all_trials_invalid() -> None:
     assert "at 100 frames/s" in cause.text
     assert (found.neighbours or {})["right"].unanswered[0].target == "198.19.0.3"
     assert TrialResult.model_validate_json(found.model_dump_json()) == found
+
+
+def test_a_dut_that_fragments_frames_at_any_rate_makes_all_trials_invalid() -> None:
+    [found] = run("Fragments")
+    [cause] = found.causes
+    assert (cause.code, cause.lasts) == ("fragments", True)
+    assert "(at 100 frames/s frames are lost too)" in cause.text
 
 
 @pytest.mark.parametrize("behaviour", ["AsksForItsTimeServer", "AsksOnce"])

@@ -427,8 +427,8 @@ class DirectionCounts(Value):
     @field_validator("dut_input_drops")
     @classmethod
     def _of_lost_frames(cls, counted: int, info: ValidationInfo) -> int:
-        sent, received, late = (info.data.get(name, 0) for name in ("sent", "received", "late"))
-        return min(counted, max(0, sent - received - late))
+        sent, came = info.data.get("sent", 0), info.data.get("received", 0) + info.data.get("late", 0)
+        return min(counted, max(0, int(sent - came)))
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic
 
 from dutperf.journal import RepetitionFinding
 from dutperf.model import Case, Load, Trial, TrialResult, axes_as_json, axes_of, to_json
+from dutperf.procedures import evidence
 from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan, fixed_repetitions
 from dutperf.procedures.trial_action import TrialAction
 from dutperf.statistics import stopping
@@ -35,6 +36,8 @@ class Procedure(ABC, Generic[ConditionsT]):
         self.plan = plan
         self.conditions = plan.conditions
         self.cases = self.cases_of()
+        self.is_hopeless = False
+        """Whether the last trial has shown that no other one of its case can be valid with this test setup."""
         if not self.has_single_figure:
             fixed_repetitions(plan.conditions)
 
@@ -128,7 +131,9 @@ class Procedure(ABC, Generic[ConditionsT]):
     def measure(self, bench: Bench, load: Load, place: Place) -> TrialResult:
         """See :meth:`dutperf.procedures.bench.Bench.measure`."""
         make = partial(self.trial, place.case, load, duration_s=place.duration_s)
-        return bench.measure(load, place, make, self.action())
+        result = bench.measure(load, place, make, self.action())
+        self.is_hopeless = bool(evidence.lasting(result))
+        return result
 
     def _measured(self, bench: Bench, case: Case, cases_left: int) -> RepetitionFinding:
         """Measure a case. Returns the finding of its last repetition."""
@@ -137,9 +142,9 @@ class Procedure(ABC, Generic[ConditionsT]):
             place = self._place(case, len(done), cases_left)
             done.append(self.repetition(bench, place, done))
             bench.record(done[-1], place)
-            is_silent = done[-1].not_forwarding
-            self.announce(bench, self._place(case, len(done) - 1, cases_left, is_last=is_silent), done)
-            if is_silent:
+            is_last = done[-1].not_forwarding or self.is_hopeless
+            self.announce(bench, self._place(case, len(done) - 1, cases_left, is_last=is_last), done)
+            if is_last:
                 break
         return done[-1]
 

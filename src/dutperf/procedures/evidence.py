@@ -16,7 +16,7 @@ from dutperf.tester.setup_faults import OF_SETUP
 def outcome_of(result: TrialResult, conditions: Conditions) -> Outcome:
     """Outcome of ``result`` for a search: unmeasurable unless the trial was valid, or proves that
     the DUT fails in spite of the disturbance."""
-    if dead_directions(result) and (result.verdict is Verdict.VALID or is_refused(result)):
+    if forwards_nothing(result):
         return Outcome.NOT_FORWARDING
     if result.verdict is not Verdict.VALID and result.proven_failed is None:
         return Outcome.UNMEASURABLE
@@ -29,6 +29,17 @@ def is_refused(result: TrialResult) -> bool:
     """Whether nothing makes the trial invalid but that DUT and test setup do not fit: another trial shows
     the same."""
     return bool(result.causes) and {cause.code for cause in result.causes} <= OF_SETUP
+
+
+def lasting(result: TrialResult) -> str:
+    """``no trial can be valid with this test setup: ...``, where causes do not depend on the rate; else empty."""
+    texts = [cause.text for cause in result.causes if cause.lasts]
+    return f"no trial can be valid with this test setup: {'; '.join(texts)}" if texts else ""
+
+
+def forwards_nothing(result: TrialResult) -> bool:
+    """Whether it is shown that the DUT forwards nothing in some direction."""
+    return bool(dead_directions(result)) and (result.verdict is Verdict.VALID or is_refused(result))
 
 
 def losses(result: TrialResult, frame_timeout_ms: float | None = None) -> str:
@@ -78,7 +89,7 @@ def no_forwarding(result: TrialResult) -> str:
 
 def invalidity(result: TrialResult) -> str:
     """Why ``result`` is not valid."""
-    return "; ".join(cause.text for cause in result.causes) or f"the trial was {result.verdict}"
+    return lasting(result) or "; ".join(cause.text for cause in result.causes) or f"the trial was {result.verdict}"
 
 
 def _loss(counts: DirectionCounts, frame_timeout_ms: float | None) -> str:

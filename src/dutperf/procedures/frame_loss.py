@@ -145,7 +145,9 @@ class FrameLoss(Procedure[FrameLossConditions]):
                 offered += 1
                 bench.record(_measured(load, outcome, result), place)
             series.record_outcome(outcome)
-            message = evidence.no_forwarding(result) if series.not_forwarding else None
+            message = evidence.no_forwarding(result) if series.not_forwarding else evidence.lasting(result) or None
+            if self.is_hopeless:
+                break
         self._lengths.append(offered)
         return SeriesFinding(not_forwarding=series.not_forwarding, message=message)
 
@@ -358,15 +360,16 @@ def point(recorded: Recorded) -> FrameLossPoint:
     lossless_fps = [
         rate_fps for rate_fps, events in measured.items() if all(one.outcome is Outcome.PASSED for one in events)
     ]
-    dead = next((end.message for end in ends if end.not_forwarding), None)
+    why_ended = next((end.message for end in ends if end.message), None)
     return FrameLossPoint(
         case=recorded.case,
         rates=rates,
         first_lossless_fps=max(lossless_fps, default=None),
         pass_criterion=recorded.conditions.passing(),
-        message="; ".join(_message(rates, lossless_fps, dead, recorded.conditions)) + recorded.shortfall(len(ends)),
+        message="; ".join(_message(rates, lossless_fps, why_ended, recorded.conditions))
+        + recorded.shortfall(len(ends)),
         repetitions=len(ends),
-        not_forwarding=dead is not None,
+        not_forwarding=any(end.not_forwarding for end in ends),
     )
 
 
@@ -411,18 +414,18 @@ def _figures(values: tuple[float | None, ...]) -> Figures:
 
 
 def _message(
-    rates: Sequence[RateLoss], lossless_fps: list[int], dead: str | None, conditions: FrameLossConditions
+    rates: Sequence[RateLoss], lossless_fps: list[int], why_ended: str | None, conditions: FrameLossConditions
 ) -> list[str]:
-    """``dead``: the message of a DUT that forwards nothing."""
+    """``why_ended``: the message of a series that ended early."""
     if not rates:
-        return [dead or "not measured"]
+        return [why_ended or "not measured"]
     beyond = [f"{rate.load.value:,}" for rate in rates if rate.limited_by is LimitedBy.TESTER]
     tester = (
         [f"the tester, not the DUT, is the limit at {', '.join(beyond)} frames/s: no figures there"] if beyond else []
     )
     unopened = [f"{rate.load.value:,}" for rate in rates if rate.limited_by is LimitedBy.CONNECTIONS]
     without = [f"the DUT did not open the connections at {', '.join(unopened)} frames/s: no figures there"]
-    return [dead or _first_lossless(rates, lossless_fps, conditions), *tester, *(without if unopened else [])]
+    return [why_ended or _first_lossless(rates, lossless_fps, conditions), *tester, *(without if unopened else [])]
 
 
 def _first_lossless(rates: Sequence[RateLoss], lossless_fps: list[int], conditions: FrameLossConditions) -> str:

@@ -170,13 +170,11 @@ class LoadLatency(Procedure[LoadLatencyConditions]):
         rates_fps = self._rates[place.case]
         for number, rate_fps in enumerate(rates_fps):
             result = self.measure(bench, Load.fps(rate_fps), place.within(len(rates_fps) - number))
-            dead = (
-                evidence.no_forwarding(result)
-                if not readings and result.verdict is Verdict.VALID and evidence.dead_directions(result)
-                else None
-            )
-            if dead is not None:
-                return LoadsFinding(readings=(), not_forwarding=True, message=dead)
+            if not readings and evidence.forwards_nothing(result):
+                return LoadsFinding(readings=(), not_forwarding=True, message=evidence.no_forwarding(result))
+            if self.is_hopeless:
+                readings += [_read(each, result) for each in rates_fps[number:]]
+                break
             readings.append(_read(rate_fps, result))
         valid = any(reading.valid for reading in readings)
         return LoadsFinding(readings=tuple(readings), valid=valid, message=None if valid else readings[-1].message)

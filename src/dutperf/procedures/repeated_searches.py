@@ -128,7 +128,7 @@ class RepeatedSearches(Procedure[ConditionsT]):
             result, outcome = self.offer(bench, Load(value, self.unit), self._now(search, place))
             offered.append(Offered(value, outcome, result))
             search.record_outcome(outcome, self._loss_of(result))
-            if _unopened(offered) is not None:
+            if _ended(offered) is not None:
                 break  # the rate has no part in it
         search_result = search.result()
         self._lengths[not prior].append(len(search_result.loads))
@@ -149,7 +149,7 @@ class RepeatedSearches(Procedure[ConditionsT]):
         """The result of a search for one goal, as members of a finding."""
         return {
             "lower_bound": search_result.lower_bound,
-            "limited_by": LimitedBy.CONNECTIONS if _unopened(offered) else search_result.limited_by,
+            "limited_by": search_result.limited_by if (end := _ended(offered)) is None else _limit_of(end),
             "upper_bound": search_result.upper_bound,
             "loads": tuple(search_result.loads),
             "message": self._reason(case, search_result, offered),
@@ -173,8 +173,8 @@ class RepeatedSearches(Procedure[ConditionsT]):
 
     def _reason(self, case: Case, search_result: SearchResult, offered: Sequence[Offered]) -> str:
         """Why the search ended at this lower bound, in a sentence."""
-        if (unopened := _unopened(offered)) is not None:
-            return f"at {Load(unopened.value, self.unit)}: {evidence.invalidity(unopened.result)}"
+        if (end := _ended(offered)) is not None:
+            return f"at {Load(end.value, self.unit)}: {evidence.invalidity(end.result)}"
         if search_result.upper_bound is None:
             return self.all_passed(case, search_result.limited_by)
         load = Load(search_result.upper_bound, self.unit)
@@ -297,9 +297,15 @@ def upper_bound(searches: Sequence[SearchFinding], results: Sequence[ResultEvent
     return UpperBound(load=load, **(lost if result.paths is None else {"paths": lost}))
 
 
-def _unopened(offered: Sequence[Offered]) -> Offered | None:
-    """The last load, if its connections were not opened."""
-    return offered[-1] if offered and offered[-1].result.not_opened else None
+def _ended(offered: Sequence[Offered]) -> Offered | None:
+    """The last load, if another one would have the same result: its connections were not opened, or no trial can be
+    valid with this test setup."""
+    last = offered[-1] if offered else None
+    return last if last is not None and (last.result.not_opened or evidence.lasting(last.result)) else None
+
+
+def _limit_of(end: Offered) -> LimitedBy:
+    return LimitedBy.CONNECTIONS if end.result.not_opened else LimitedBy.TESTER
 
 
 def _not_passed(value: int, offered: Sequence[Offered]) -> TrialResult:

@@ -299,6 +299,8 @@ class Recorded:
         found = (event for event in of_kind(self.events, Finding) if event.case == key)
         if any(getattr(one, "not_forwarding", False) for one in found):
             return "it ended early because the DUT forwards nothing"
+        if any(cause.lasts for event in self.of(ResultEvent) for cause in event.result.causes):
+            return "it ended early because another trial would not be valid either"
         return f"the run ended early because {self._end_of_run()}"
 
     def _end_of_run(self) -> str:

@@ -71,7 +71,7 @@ from dutperf.setup.dut import losses_during
 from dutperf.tester import EndTrial, Progress, ProgressCallback, Tester, TesterError, host, phases
 from dutperf.tester.continued import ContinuedTester
 from dutperf.tester.replayed import ReplayedTester
-from dutperf.tester.setup_faults import UNANSWERED
+from dutperf.tester.setup_faults import OF_NEIGHBOURS
 
 __all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "TrialFactory", "definition_of", "measure", "resume"]
 
@@ -365,7 +365,7 @@ class Campaign:
                 self._await_quiet(trial.whole_s)
             is_new = not self._journal.repeats
             result = self._run(trial, load, where, place, note)
-            if is_new:
+            if is_new and not self._should_wait(result):
                 _check_setup(result)
             most = visit.goes_on_after(trial, result)
             if most is None:
@@ -533,10 +533,10 @@ def _where(place: Place) -> dict[str, Any]:
 
 
 def _check_setup(result: TrialResult) -> None:
-    """Raises TesterError if no further trial can be valid."""
-    lasting = [cause.text for cause in result.causes if cause.lasts]
-    if lasting:
-        raise TesterError(f"no trial can be valid with this test setup: {'; '.join(lasting)}", code=UNANSWERED)
+    """Raises TesterError if no further trial can be valid, of whichever case: its addresses are those of all."""
+    lasting = next((cause.code for cause in result.causes if cause.lasts and cause.code in OF_NEIGHBOURS), None)
+    if lasting is not None:
+        raise TesterError(evidence.lasting(result), code=lasting)
 
 
 def _check_directions(trial: Trial, result: TrialResult) -> None:

@@ -48,8 +48,7 @@ from dutperf.tester.answered import with_answers
 from dutperf.tester.core_choice import CoreChoice
 from dutperf.tester.dut_core import DutWatch, Sending, Starvation, keeping_off
 from dutperf.tester.process import EngineDied, EngineProcess, EngineTimeout
-from dutperf.tester.setup_faults import UNANSWERED
-from dutperf.tester.unanswered import Finding, Unrelated, asked_for, finding_of, probe_of
+from dutperf.tester.unanswered import Finding, Unrelated, asked_for, finding_of, lasting, probe_of
 from dutperf.tester.validity import (
     BURSTS,
     DUT_DISTURBED,
@@ -283,19 +282,16 @@ class EngineTester:
         return result
 
     def _explained(self, trial: Trial, judged: _Judged) -> TrialResult:
-        """The result, after a few more frames if the DUT asked for addresses in vain and lost frames."""
+        """The result, after a few more frames if the test setup may be why frames were lost."""
         probe = probe_of(trial, judged.result)
         if probe is None:
             return judged.result
         probed = self._run(probe, None).result
         self._unrelated.note(probed)
-        match finding_of(judged.result, probed):
-            case Finding.UNRELATED:
-                return judged.without(Unrelated(self._unrelated.known | asked_for(judged.result)))
-            case Finding.LASTING:
-                return _lasting(judged.result, probe)
-            case _:
-                return judged.result
+        result = judged.result
+        if finding_of(result, probed) is Finding.UNRELATED:
+            result = judged.without(Unrelated(self._unrelated.known | asked_for(result)))
+        return _lasting(result, probe, lasting(trial, result, probed))
 
     def _run(self, trial: Trial, on_progress: ProgressCallback | None) -> _Judged:
         process = self._running()
@@ -648,12 +644,12 @@ def _with_others(result: TrialResult, others: str) -> TrialResult:
     return result.model_copy(update={"causes": tuple(causes)})
 
 
-def _lasting(result: TrialResult, probe: Trial) -> TrialResult:
-    """The result of a trial whose loss remains if only the frames of ``probe`` are sent."""
+def _lasting(result: TrialResult, probe: Trial, lasting: Sequence[Cause]) -> TrialResult:
+    """The result of a trial with causes that remain if only the frames of ``probe`` are sent."""
     rates = ", ".join(f"{stream.rate_fps:,}" for stream in probe.streams().values())
     causes = tuple(
         cause.model_copy(update={"lasts": True, "text": f"{cause.text} (at {rates} frames/s frames are lost too)"})
-        if cause.code == UNANSWERED
+        if cause in lasting
         else cause
         for cause in result.causes
     )

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether addresses that the DUT asks for in vain have to do with the frames that it lost.
+"""Whether what shows that DUT and test setup do not fit has to do with the frames that were lost, whatever their
+rate: few frames are sent once more.
 
-While it waits for an answer a DUT drops the frames for that next hop, however few there are. A DUT that asks for
-something else, as its time server, forwards few frames without a loss meanwhile. So after a trial with both, few
-frames are sent once more.
+While it waits for an answer from an address a DUT drops the frames for that next hop, however few there are. A DUT
+that asks for something else, as its time server, forwards few frames without a loss meanwhile. So it is with other
+causes of the test setup (:data:`~dutperf.tester.setup_faults.OF_SETUP`): if few frames are lost too, no trial at
+another rate is valid either.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from enum import Enum
 
 from dutperf.model import (
     TRIAL_NUMBERS,
+    Cause,
     ConnectionUse,
     Direction,
     NeighbourEvidence,
@@ -23,12 +26,14 @@ from dutperf.model import (
     Trial,
     Verdict,
 )
-from dutperf.tester.setup_faults import UNANSWERED
+from dutperf.tester.setup_faults import CONFLICT, OF_NEIGHBOURS, OF_SETUP, UNANSWERED
 
 PROBE_SHARE, PROBE_FPS, PROBE_NS = 0.1, 250, 1_000_000_000
 """Frames per second of a probe: that share of the trial's, at most so many; and how long they are sent."""
 EXPECTED = 10
 """A probe would lose so many frames if it lost as large a share as the trial: that it loses none is no chance."""
+SAME_SHARE = 0.5
+"""A probe shows the same loss from this share of the trial's loss ratio on."""
 NUMBER_AWAY = TRIAL_NUMBERS // 2
 """A probe has the number of a trial that is long past, or far ahead."""
 
@@ -73,7 +78,7 @@ def asked_for(result: PhaseResult) -> set[Address]:
 
 def probe_of(trial: Trial, result: PhaseResult) -> Trial | None:
     """A trial with few frames of the same kinds; None: none is needed, or none would say more."""
-    suspected = {cause.code for cause in result.causes} & {UNANSWERED}
+    suspected = any(_is_suspected(cause, result) for cause in result.causes)
     answered = all(result.dut_answered.ports().values())
     use = None if trial.connections is None else trial.connections.use
     if (
@@ -121,6 +126,41 @@ def finding_of(result: PhaseResult, probed: PhaseResult) -> Finding:
         return Finding.NOTHING
     found = {_finding_in(direction, result, probed) for direction in directions}
     return Finding.LASTING if Finding.LASTING in found else found.pop() if len(found) == 1 else Finding.NOTHING
+
+
+def lasting(trial: Trial, result: PhaseResult, probed: PhaseResult) -> list[Cause]:
+    """Those causes of ``result`` that ``probed``, the result of the probe, has shown to last at any rate: as few
+    frames are sent, more are lost than the trial tolerates."""
+    if {cause.code for cause in probed.causes} - OF_SETUP - OF_NEIGHBOURS - {"stale"}:
+        return []  # the tester may have lost the frames
+    counts = probed.directions()
+    return [
+        cause
+        for cause in result.causes
+        if _is_suspected(cause, result)
+        and cause.direction in counts
+        and counts[cause.direction].loss_ratio > trial.question.tolerated_loss
+        and _lasts(cause, result, probed)
+    ]
+
+
+def _is_suspected(cause: Cause, result: PhaseResult) -> bool:
+    """Whether a probe may show that the cause lasts. Where no frame arrives a search tries few frames itself."""
+    if cause.direction is None:
+        return False
+    forwards = result.directions()[cause.direction].received
+    return cause.code in (UNANSWERED, CONFLICT) or (cause.code in OF_SETUP and bool(forwards))
+
+
+def _lasts(cause: Cause, result: PhaseResult, probed: PhaseResult) -> bool:
+    assert cause.direction is not None, "suspected"
+    if cause.code == UNANSWERED:
+        return _finding_in(cause.direction, result, probed) is Finding.LASTING
+    is_seen_again = any((one.code, one.direction) == (cause.code, cause.direction) for one in probed.causes)
+    if cause.code == CONFLICT:
+        return is_seen_again
+    of_trial, of_probe = (one.directions()[cause.direction] for one in (result, probed))
+    return is_seen_again or of_probe.loss_ratio >= SAME_SHARE * of_trial.loss_ratio
 
 
 def _finding_in(direction: Direction, result: PhaseResult, probed: PhaseResult) -> Finding:

@@ -290,4 +290,4 @@ def test_what_the_dut_counts_is_in_the_journal_and_in_the_diagnosis(tmp_path: Pa
         for result in results
     )
     assert point.upper_bound.forward.dut["queue"] == point.upper_bound.forward.lost + point.upper_bound.reverse.lost
-    assert f"the DUT counts {point.upper_bound.forward.dut['queue']:,} itself" in " ".join(point.remarks())
+    assert f"the DUT counts {point.upper_bound.forward.dut['queue']:,}, others among them" in " ".join(point.remarks())

@@ -12,9 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dutperf.cli.output import console
 from dutperf.model import Direction, TrialResult, Verdict
+from dutperf.results.points import losses
 from dutperf.setup import configuration, dut
 from dutperf.setup.configuration import ConfigError, Dut
+from plans import counts
 
 RESULT = TrialResult(trial=1, verdict=Verdict.VALID)
 SIDES = {
@@ -199,6 +202,25 @@ def test_losses_are_what_the_dut_counted_during_the_trial(tmp_path: Path) -> Non
     }
 
 
+def test_counters_that_went_back_say_so_beside_the_result() -> None:
+    readings: list[dut.ByCause | None] = [
+        {Direction.FORWARD: {"queue": 5, "random": 1}, Direction.REVERSE: {"queue": 7}},
+        {Direction.FORWARD: {"queue": 2}, Direction.REVERSE: {"queue": 9}},
+    ]
+    result = dut.losses_during(lambda: readings.pop(0), lambda: RESULT)
+    why = "its loss counters went back during the trial (forward queue from 5 to 2, forward random from 1 to 0)"
+    assert (result.dut_losses, result.dut_losses_unknown) == (None, why)
+    assert any(why in text for text in console._remarks(result))
+    lossy = result.model_copy(update={"forward": counts(received=900)})
+    assert why in losses(lossy)["forward"].sentence()
+    assert TrialResult.model_validate_json(result.model_dump_json()) == result
+
+
+def test_a_dut_that_does_not_tell_its_counters_says_so_and_one_without_any_does_not() -> None:
+    assert dut.losses_during(lambda: None, lambda: RESULT).dut_losses_unknown is not None
+    assert dut.losses_during(None, lambda: RESULT) == RESULT
+
+
 @pytest.mark.parametrize("line", ["forward queue", "left queue 5", "forward tail drop 5"])
 def test_what_a_dut_that_counts_may_not_say(line: str) -> None:
     count = dut.losses_of(with_commands(losses=f"echo {line}"))
@@ -230,7 +252,7 @@ def test_a_vertical_tab_ends_no_line() -> None:
 
 
 @pytest.mark.parametrize("after", ["forward queue 3\n", "reverse queue 9\n"])
-def test_a_counter_that_was_reset_in_the_trial_says_nothing(after: str, tmp_path: Path) -> None:
+def test_a_counter_that_was_reset_in_the_trial_gives_no_loss(after: str, tmp_path: Path) -> None:
     counters = tmp_path / "counters"
     counters.write_text("forward queue 5\n")
     count = dut.losses_of(with_commands(losses=["cat", str(counters)]))
@@ -239,7 +261,9 @@ def test_a_counter_that_was_reset_in_the_trial_says_nothing(after: str, tmp_path
         counters.write_text(after)
         return RESULT
 
-    assert dut.losses_during(count, restart) == RESULT
+    result = dut.losses_during(count, restart)
+    assert result.dut_losses is None
+    assert "forward queue from 5 to" in str(result.dut_losses_unknown)
 
 
 def test_a_dut_that_restarts_cannot_be_asked_for_its_losses(tmp_path: Path) -> None:
@@ -254,14 +278,15 @@ def test_a_dut_that_restarts_cannot_be_asked_for_its_losses(tmp_path: Path) -> N
         counters.unlink()
         return RESULT
 
-    assert dut.losses_during(count, restart) == RESULT
-    assert dut.losses_during(count, lambda: RESULT) == RESULT
+    untold = RESULT.model_copy(update={"dut_losses_unknown": "the DUT did not tell its loss counters"})
+    assert dut.losses_during(count, restart) == untold
+    assert dut.losses_during(count, lambda: RESULT) == untold
 
 
-def test_a_dut_that_cannot_be_asked_says_nothing(tmp_path: Path) -> None:
+def test_a_dut_that_cannot_be_asked_gives_no_loss(tmp_path: Path) -> None:
     assert dut.losses_of(configuration.parse(SIDES, "test").dut) is None
     gone = configuration.parse({**SIDES, "dut": {"control": str(tmp_path / "no socket")}}, "test").dut
-    assert dut.losses_during(dut.losses_of(gone), lambda: RESULT) == RESULT
+    assert dut.losses_during(dut.losses_of(gone), lambda: RESULT).dut_losses is None
     assert gone.identity() == {}
 
 

@@ -117,6 +117,7 @@ def test_where_in_words() -> None:
             {"queue": 1_190, "every_nth": 10},
             "of 1,200 lost frames the DUT counts 1,200 itself: 1,190 queue, 10 every nth",
         ),
+        (12, {"queue": 40}, "12 test frames are lost, and the DUT counts 40, others among them: 40 queue"),
         (12, {}, "of 12 lost frames the DUT counts 0 itself"),
         (12, None, ""),
         (0, {"queue": 3}, ""),

@@ -169,6 +169,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
             "kinds",
             "where",
             "dut",
+            "dut_unknown",
             "asked",
             "beside",
         }

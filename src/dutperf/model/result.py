@@ -697,7 +697,9 @@ class TrialResult(PhaseResult):
     """The same with an empty table."""
     dut_losses: dict[Direction, dict[str, Count]] | None = None
     """Frames that the DUT itself counted as lost during the measuring phase, by cause; None: it does not
-    count them."""
+    count them, or not for this trial."""
+    dut_losses_unknown: str | None = None
+    """Why these are not known though the DUT has loss counters; None: they are, or it has none."""
 
     @property
     def not_opened(self) -> bool:

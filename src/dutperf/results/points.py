@@ -44,7 +44,9 @@ class Loss(Value):
     kinds: dict[str, int] = Field(default_factory=dict)
     """Lost frames of each kind, where there are several: stream and size."""
     dut: dict[str, int] | None = None
-    """Frames that the DUT itself counted as lost, by cause; None: it has no loss counters."""
+    """Frames that the DUT itself counted as lost, by cause; None: it has no loss counters, or see ``dut_unknown``."""
+    dut_unknown: str | None = None
+    """Why they are not known of this trial."""
     asked: tuple[str, ...] = ()
     """What ARP and Neighbour Discovery at the ports say, in words."""
     beside: str = ""
@@ -59,7 +61,7 @@ class Loss(Value):
                 self.when,
                 ", ".join(f"{count:,} of {name}" for name, count in self.kinds.items() if count),
                 loss.where_in_words(places, valid=True),
-                loss.counted_in_words(self.lost, self.dut),
+                loss.counted_in_words(self.lost, self.dut, self.dut_unknown),
                 "; ".join(self.asked) if self.lost else "",
                 self.beside and f"also arrived: {self.beside}",
             )
@@ -330,7 +332,9 @@ def losses(result: TrialResult) -> dict[str, Loss]:
     """The losses of a trial, by direction."""
     asked = tuple(loss.asked_in_words(result))
     return {
-        direction.value: _loss(counts, (result.dut_losses or {}).get(direction), asked)
+        direction.value: _loss(counts, asked).model_copy(
+            update={"dut": (result.dut_losses or {}).get(direction), "dut_unknown": result.dut_losses_unknown}
+        )
         for direction, counts in result.directions().items()
     }
 
@@ -363,7 +367,7 @@ def _by_kind(counts: DirectionCounts) -> dict[str, int]:
     return {kind.name or str(number): kind.lost for number, kind in enumerate(kinds)} if len(kinds) > 1 else {}
 
 
-def _loss(counts: DirectionCounts, counted_by_dut: dict[str, int] | None, asked: tuple[str, ...]) -> Loss:
+def _loss(counts: DirectionCounts, asked: tuple[str, ...]) -> Loss:
     return Loss(
         lost=counts.lost,
         loss_ratio=counts.loss_ratio,
@@ -372,7 +376,6 @@ def _loss(counts: DirectionCounts, counted_by_dut: dict[str, int] | None, asked:
         when=loss.when(counts),
         where=loss.where(counts),
         kinds=_by_kind(counts),
-        dut=counted_by_dut,
         asked=asked,
         beside=beside.of_counts([counts]),
     )

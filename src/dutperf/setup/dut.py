@@ -242,29 +242,34 @@ def losses_of(dut: Dut) -> CountLosses | None:
 
 
 def losses_during(count: CountLosses | None, run: Callable[[], TrialResult]) -> TrialResult:
-    """The result of ``run``, with the DUT's own loss counts during the trial, where it has any. A counter
-    that went back was reset meanwhile: then nobody knows what the DUT lost."""
+    """The result of ``run``, with the DUT's own loss counts during the trial, or why they are not known; without
+    either where it has none."""
     before = None if count is None else count()
     result = run()
-    after = None if count is None else count()
-    if before is None or after is None:
+    if count is None:
         return result
+    after = count()
+    if before is None or after is None:
+        return result.model_copy(update={"dut_losses_unknown": "the DUT did not tell its loss counters"})
+    if back := _went_back(before, after):
+        return result.model_copy(update={"dut_losses_unknown": back})
     lost = {
-        way: {
-            cause: after.get(way, {}).get(cause, 0) - before.get(way, {}).get(cause, 0)
-            for cause in {**before.get(way, {}), **after.get(way, {})}
-        }
+        way: {cause: after.get(way, {})[cause] - before.get(way, {}).get(cause, 0) for cause in after.get(way, {})}
         for way in {**before, **after}
     }
-    if any(number < 0 for causes in lost.values() for number in causes.values()):
-        return result
-    return result.model_copy(
-        update={
-            "dut_losses": {
-                way: {cause: number for cause, number in causes.items() if number} for way, causes in lost.items()
-            }
-        }
-    )
+    counted = {way: {cause: number for cause, number in causes.items() if number} for way, causes in lost.items()}
+    return result.model_copy(update={"dut_losses": counted})
+
+
+def _went_back(before: ByCause, after: ByCause) -> str:
+    """Which counters were reset meanwhile, or are too narrow: then nobody knows what the DUT lost. Empty: none."""
+    back = [
+        f"{way} {cause} from {count:,} to {now:,}"
+        for way, causes in before.items()
+        for cause, count in causes.items()
+        if (now := after.get(way, {}).get(cause, 0)) < count
+    ]
+    return f"its loss counters went back during the trial ({', '.join(back)})" if back else ""
 
 
 def _reference_losses(control: Path) -> ByCause | None:

@@ -221,6 +221,8 @@ def _remarks(result: TrialResult) -> Iterator[str]:
     yield from loss.asked_in_words(result)
     for direction, causes in (result.dut_losses or {}).items():
         yield f"the DUT's own counters, {direction}: {_by_kind(causes) or 'nothing'} lost"
+    if result.dut_losses_unknown is not None:
+        yield f"{loss.UNKNOWN}: {result.dut_losses_unknown}"
 
 
 def captured(capture: CaptureWritten) -> str:

@@ -20,6 +20,7 @@ import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 from dutperf.lab.errors import LabError
@@ -38,6 +39,7 @@ from dutperf.lab.netns import (
     send_whole_frames,
     start_router,
 )
+from dutperf.machine import child
 
 STATE_DIR = Path("/run/dutperf/labs")
 START_S = 30.0
@@ -285,12 +287,10 @@ class Site:
 
         Unless the lab stays, the kernel kills it when this process dies for any reason.
         """
-        guard = [] if self.stays else ["setpriv", "--pdeathsig", "KILL", "--"]
-        command = self.dut.command([*guard, "taskset", "--cpu-list", str(self.dut_core), "stdbuf", "--output=L", *argv])
+        start = subprocess.Popen if self.stays else partial(child.start, ends_by=signal.SIGKILL)
+        command = self.dut.command(["taskset", "--cpu-list", str(self.dut_core), "stdbuf", "--output=L", *argv])
         with log.open("wb") as output:
-            daemon = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-            )
+            daemon = start(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
         prefer(daemon.pid)
         self.daemons.append(daemon)
         return daemon

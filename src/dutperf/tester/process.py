@@ -3,14 +3,12 @@
 (protocol/README.md), and is reliably ended.
 
 The engine never outlives this process: it exits at the end of its standard input, and the kernel
-sends it SIGTERM when the thread ends that started it. That is the thread that reads its events, which lives
-as long as the engine: a program may start an engine in one thread and use it in another.
+sends it SIGTERM when this process ends (:mod:`dutperf.machine.child`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import queue
@@ -21,6 +19,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
+from dutperf.machine import child
+
 KEPT_LINES = 50
 """Last lines of the engine's standard error, kept to report why it died."""
 CLOSE_S = 3.0
@@ -30,9 +30,6 @@ KILLED_S = 60.0
 network devices away at that moment."""
 SUDO = ("sudo", "-n")
 """Prefix to end a process of root as another user; it fails where sudo is not permitted."""
-
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None)
 
 
 class EngineDied(Exception):
@@ -55,15 +52,13 @@ class EngineProcess:
         """
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
-        started: queue.SimpleQueue[subprocess.Popen[bytes] | Exception] = queue.SimpleQueue()
-        events = threading.Thread(target=self._start_and_read, args=(command, started), daemon=True)
-        events.start()
-        outcome = started.get()
-        if isinstance(outcome, Exception):
-            raise outcome
-        self._process = outcome
-        self._readers = [events, threading.Thread(target=self._read_errors, daemon=True)]
-        self._readers[1].start()
+        # A process group of its own: we handle Ctrl-C at the terminal, ask the engine to stop, and
+        # it reports its counts.
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self._process = child.start(command, signal.SIGTERM, start_new_session=True, **pipes)
+        self._readers = [threading.Thread(target=read, daemon=True) for read in (self._read_events, self._read_errors)]
+        for reader in self._readers:
+            reader.start()
 
     @property
     def pid(self) -> int:
@@ -152,30 +147,9 @@ class EngineProcess:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=CLOSE_S, check=False)
 
-    def _start_and_read(
-        self, command: Sequence[str], started: queue.SimpleQueue[subprocess.Popen[bytes] | Exception]
-    ) -> None:
-        try:
-            # A process group of its own: we handle Ctrl-C at the terminal, ask the engine to stop, and
-            # it reports its counts.
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                preexec_fn=_die_with_this_thread,
-            )
-        except Exception as error:  # it is raised where the engine was asked for
-            started.put(error)
-            return
-        started.put(process)
-        assert process.stdout is not None
-        self._read_events(process.stdout)
-        process.wait()  # it may have closed its output alone
-
-    def _read_events(self, output: IO[bytes]) -> None:
-        for line in _lines(output):
+    def _read_events(self) -> None:
+        assert self._process.stdout is not None
+        for line in _lines(self._process.stdout):
             try:
                 event = json.loads(line)
             except ValueError:
@@ -205,9 +179,3 @@ def _exit_text(status: int | None) -> str:
     with contextlib.suppress(ValueError):
         return f"was ended by {signal.Signals(-status).name}"
     return f"was ended by signal {-status}"
-
-
-def _die_with_this_thread() -> None:
-    """Runs in the new process before the engine starts. Between fork and exec it may only make
-    system calls."""
-    _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Child processes that end with this process, whatever ends it: the engine, the daemons of a lab."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import queue
+import signal
+import subprocess
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+
+
+def start(command: Sequence[str], ends_by: signal.Signals, **options: Any) -> subprocess.Popen[bytes]:
+    """Start ``command``, to which the kernel sends ``ends_by`` when this process ends; ``options``: those of Popen.
+
+    The kernel sends it when the thread ends that started the process (prctl(2), PR_SET_PDEATHSIG). So a thread of
+    its own starts it and lives as long as it: a program may start it in one thread and use it in another.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    started: queue.SimpleQueue[subprocess.Popen[bytes] | Exception] = queue.SimpleQueue()
+    threading.Thread(target=_start_and_stay, args=(command, ends_by, options, started), daemon=True).start()
+    outcome = started.get()
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def _start_and_stay(
+    command: Sequence[str],
+    ends_by: signal.Signals,
+    options: dict[str, Any],
+    started: queue.SimpleQueue[subprocess.Popen[bytes] | Exception],
+) -> None:
+    number = int(ends_by)
+
+    def die_with_this_thread() -> None:
+        """Runs in the new process before the command. Between fork and exec it may only make system calls."""
+        _libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+
+    try:
+        process = subprocess.Popen(command, preexec_fn=die_with_this_thread, **options)
+    except Exception as error:  # it is raised where the process was asked for
+        started.put(error)
+        return
+    started.put(process)
+    with suppress(ChildProcessError):  # who asked for it may have seen its end first
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)

@@ -87,15 +87,16 @@ FrameBytes arp_frame(const Mac& own, const Mac& destination, const ArpMessage& m
 }
 
 struct NdpMessage {
-    std::uint8_t type, flags, option;
+    std::uint8_t type, flags, option;  // option 0: none
     Ipv6 source, target;
 };
 
 FrameBytes ndp_frame(const Mac& own, const Mac& destination_mac, const Ipv6& destination, const NdpMessage& message) {
-    FrameBytes frame = ethernet_frame(destination_mac, own, ethernet::kTypeIpv6, ndp::kAt + ndp::kSize);
+    const std::uint16_t size = message.option == 0 ? ndp::kOptions : ndp::kSize;
+    FrameBytes frame = ethernet_frame(destination_mac, own, ethernet::kTypeIpv6, ndp::kAt + size);
     std::uint8_t* ip = &frame[ndp::kIpAt];
     ip[0] = ipv6::kFirstByte;
-    store_be16(ip + ipv6::kPayloadLength, ndp::kSize);
+    store_be16(ip + ipv6::kPayloadLength, size);
     ip[ipv6::kNextHeader] = kProtocolIcmpv6;
     ip[ipv6::kHopLimit] = ndp::kHopLimit;
     write(message.source, ip + ipv6::kSource);
@@ -104,11 +105,13 @@ FrameBytes ndp_frame(const Mac& own, const Mac& destination_mac, const Ipv6& des
     icmp[0] = message.type;
     icmp[ndp::kFlags] = message.flags;
     write(message.target, icmp + ndp::kTarget);
-    icmp[ndp::kOptions] = message.option;
-    icmp[ndp::kOptions + 1] = 1;  // eight bytes
-    write(own, icmp + ndp::kOptions + 2);
-    const std::uint64_t sum = pseudo_header_sum(ip + ipv6::kSource, 2 * sizeof(Ipv6), ndp::kSize, kProtocolIcmpv6) +
-                              checksum_add(icmp, ndp::kSize);
+    if (message.option != 0) {
+        icmp[ndp::kOptions] = message.option;
+        icmp[ndp::kOptions + 1] = 1;  // eight bytes
+        write(own, icmp + ndp::kOptions + 2);
+    }
+    const std::uint64_t sum =
+        pseudo_header_sum(ip + ipv6::kSource, 2 * sizeof(Ipv6), size, kProtocolIcmpv6) + checksum_add(icmp, size);
     store(icmp + 2, checksum_finish(sum));
     return frame;
 }
@@ -194,12 +197,6 @@ std::optional<NeighbourMessage> read_message(const Untagged& message) {
                                 .mac = link_layer_address(ndp::kTargetOption, message)};
     }
     return std::nullopt;
-}
-
-// Whether the address is one that the host itself has, as any host.
-bool is_own(const Host& host, const IpAddress& address) {
-    if (!address.is_ipv6) return host.ipv4 == address.ipv4();
-    return host.ipv6 == address.bytes || link_local(host.mac) == address.bytes;
 }
 
 FrameBytes arp_reply(const Host& host, const NeighbourMessage& request) {
@@ -309,6 +306,11 @@ std::optional<NeighbourMessage> read_neighbour_message(const std::uint8_t* frame
     return read_message(Untagged(frame, length));
 }
 
+bool is_own(const Host& host, const IpAddress& address) {
+    if (!address.is_ipv6) return host.ipv4 == address.ipv4();
+    return host.ipv6 == address.bytes || link_local(host.mac) == address.bytes;
+}
+
 bool answers_for(const Host& host, const IpAddress& address) {
     if (is_own(host, address)) return true;
     if (address.is_ipv6) return host.dut.ipv6 != address.bytes && host.others.contain(address.bytes);
@@ -353,6 +355,21 @@ FrameBytes neighbour_solicitation(const Host& host, const Ipv6& target) {
     return ndp_frame(
         host.mac, multicast_mac(group), group,
         {.type = ndp::kSolicitation, .flags = 0, .option = ndp::kSourceOption, .source = *host.ipv6, .target = target});
+}
+
+std::vector<FrameBytes> address_probes(const Host& host) {
+    std::vector<FrameBytes> probes;
+    if (host.ipv4) {
+        probes.push_back(arp_frame(host.mac, kBroadcastMac,
+                                   {.operation = arp::kRequest, .sender = {}, .target_mac = {}, .target = *host.ipv4}));
+    }
+    if (host.ipv6) {
+        const Ipv6 group = solicited_node(*host.ipv6);
+        probes.push_back(
+            ndp_frame(host.mac, multicast_mac(group), group,
+                      {.type = ndp::kSolicitation, .flags = 0, .option = 0, .source = {}, .target = *host.ipv6}));
+    }
+    return probes;
 }
 
 std::optional<Mac> arp_reply_mac(const Ipv4& target, const std::uint8_t* frame, std::size_t length) {

@@ -63,6 +63,9 @@ struct NeighbourMessage {
 };
 std::optional<NeighbourMessage> read_neighbour_message(const std::uint8_t* frame, std::size_t length);
 
+// Whether the address is one that the host itself has, as any host.
+bool is_own(const Host& host, const IpAddress& address);
+
 // Whether the host answers a request for this address.
 bool answers_for(const Host& host, const IpAddress& address);
 
@@ -84,6 +87,10 @@ inline constexpr std::size_t kMostGroups = 4096;
 
 FrameBytes arp_request(const Host& host, const Ipv4& target);
 FrameBytes neighbour_solicitation(const Host& host, const Ipv6& target);
+
+// Questions whether anybody else has the host's own addresses (RFC 5227 2.1.1, RFC 4862 5.4.2). No station changes an
+// entry because of them.
+std::vector<FrameBytes> address_probes(const Host& host);
 
 // The MAC address in an ARP reply or Neighbour Advertisement for `target`.
 std::optional<Mac> arp_reply_mac(const Ipv4& target, const std::uint8_t* frame, std::size_t length);

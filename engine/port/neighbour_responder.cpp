@@ -28,6 +28,7 @@ rte_mbuf* make_frame(rte_mempool* pool, const FrameBytes& bytes) {
 }
 
 bool NeighbourResponder::resolve(std::chrono::milliseconds timeout) {
+    if (has_gateway()) send_in_vlans(address_probes(host_));
     if (gateway_.mac) return true;
     using Clock = std::chrono::steady_clock;
     wait_for_all();
@@ -49,18 +50,22 @@ void NeighbourResponder::answer_for(const AddressRanges& of_trial) {
     host_.others.add(of_trial);
 }
 
-NeighbourWatch NeighbourResponder::watch() const {
+std::set<Mac> NeighbourResponder::gateway_macs() const {
     std::set<Mac> macs;
-    if (!gateway_.mac) {
-        for (const Found* found : {&found4_, &found6_}) {
-            for (const auto& [vlan, mac] : found->macs) macs.insert(mac);
-        }
+    if (gateway_.mac) return macs;
+    for (const Found* found : {&found4_, &found6_}) {
+        for (const auto& [vlan, mac] : found->macs) macs.insert(mac);
     }
-    return {host_, std::move(macs)};
+    return macs;
 }
 
-NeighbourEvidence NeighbourResponder::conflicts() const {
+NeighbourWatch NeighbourResponder::watch() const { return {host_, gateway_macs()}; }
+
+NeighbourEvidence NeighbourResponder::take_conflicts() {
     NeighbourEvidence evidence;
+    // of the first claims the gateway's MAC address was not known yet
+    for (const NeighbourEvidence::Conflict& claim : std::exchange(claims_, {}).conflicts)
+        add_claim(claim, host_, gateway_macs(), evidence);
     if (gateway_.mac) return evidence;
     if (gateway_.ipv4) found4_.add_conflicts(ip_of(*gateway_.ipv4), evidence);
     if (gateway_.ipv6) found6_.add_conflicts(ip_of(*gateway_.ipv6), evidence);
@@ -123,10 +128,13 @@ void NeighbourResponder::announce() {
 }
 
 void NeighbourResponder::report_groups() {
-    if (!gateway_.ipv4 && !gateway_.ipv6 && !gateway_.mac) return;
+    if (has_gateway()) send_in_vlans(listener_reports(host_));
+}
+
+void NeighbourResponder::send_in_vlans(const std::vector<FrameBytes>& frames) {
     const std::vector<std::uint16_t> untagged{0};
-    for (const FrameBytes& report : listener_reports(host_)) {
-        for (const std::uint16_t vlan : host_.vlans.empty() ? untagged : host_.vlans) send(in_vlan(report, vlan));
+    for (const FrameBytes& frame : frames) {
+        for (const std::uint16_t vlan : host_.vlans.empty() ? untagged : host_.vlans) send(in_vlan(frame, vlan));
     }
 }
 
@@ -147,6 +155,9 @@ void NeighbourResponder::serve(PortQueue queue) {
         const auto* bytes = rte_pktmbuf_mtod(frames[i], const std::uint8_t*);
         const std::size_t length = rte_pktmbuf_data_len(frames[i]);
         learn(bytes, length);
+        if (const auto message = read_neighbour_message(bytes, length)) {
+            if (const auto claim = claim_in(*message, host_)) add_claim(*claim, host_, gateway_macs(), claims_);
+        }
         for (const FrameBytes& reply : answers(host_, bytes, length)) send(reply);
     }
     rte_pktmbuf_free_bulk(frames.data(), count);

@@ -54,11 +54,12 @@ public:
     // What the receivers of a trial answer, and what they look for.
     [[nodiscard]] NeighbourWatch watch() const;
 
-    // Gateways that answered with two MAC addresses when they were asked last: two stations have the address.
-    [[nodiscard]] NeighbourEvidence conflicts() const;
+    // Gateways that answered with two MAC addresses when they were asked last: two stations have the address. And what
+    // other stations have claimed since the last call, between trials, of the host's addresses.
+    NeighbourEvidence take_conflicts();
 
-    // Resolves the gateways' MAC addresses; from the requests the DUT learns ours. Returns whether all answered in
-    // time.
+    // Resolves the gateways' MAC addresses; from the requests the DUT learns ours. Asks before whether anybody else has
+    // the host's own addresses. Returns whether all gateways answered in time.
     bool resolve(std::chrono::milliseconds timeout);
     [[nodiscard]] bool has_mac4() const { return found4_.waiting.empty(); }
 
@@ -89,6 +90,9 @@ private:
     [[nodiscard]] std::uint16_t asked_in(const Found& found, const std::uint8_t* frame, std::size_t length) const;
     void serve(PortQueue queue);
     void send(const FrameBytes& frame);
+    void send_in_vlans(const std::vector<FrameBytes>& frames);
+    [[nodiscard]] bool has_gateway() const { return gateway_.ipv4 || gateway_.ipv6 || gateway_.mac; }
+    [[nodiscard]] std::set<Mac> gateway_macs() const;
     void learn(const std::uint8_t* frame, std::size_t length);
 
     Port& port_;
@@ -97,6 +101,7 @@ private:
     Gateway gateway_;
     rte_mempool* pool_;
     Found found4_, found6_;
+    NeighbourEvidence claims_;  // between trials
     std::uint64_t sent_ = 0;
 };
 

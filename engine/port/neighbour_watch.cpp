@@ -52,6 +52,20 @@ void NeighbourEvidence::add(const NeighbourEvidence& other) {
     for (const Conflict& one : other.conflicts) add(one);
 }
 
+std::optional<NeighbourEvidence::Conflict> claim_in(const NeighbourMessage& message, const Host& host) {
+    if (message.sender.is_unspecified() || !answers_for(host, message.sender)) return std::nullopt;
+    if (message.mac == host.mac || std::ranges::find(host.other_ports, message.mac) != host.other_ports.end())
+        return std::nullopt;
+    return NeighbourEvidence::Conflict{
+        .address = message.sender, .holder = host.mac, .mac = message.mac, .messages = 1};
+}
+
+void add_claim(NeighbourEvidence::Conflict claim, const Host& host, const std::set<Mac>& gateways,
+               NeighbourEvidence& to) {
+    claim.by_dut = gateways.contains(claim.mac) || claim.mac == host.dut.mac;
+    if (!claim.by_dut || is_own(host, claim.address)) to.add(claim);
+}
+
 std::vector<FrameBytes> NeighbourWatch::take(const std::uint8_t* frame, std::size_t length) {
     if (const auto message = read_neighbour_message(frame, length)) note(*message);
     return answers(host_, frame, length);
@@ -60,20 +74,10 @@ std::vector<FrameBytes> NeighbourWatch::take(const std::uint8_t* frame, std::siz
 void NeighbourWatch::note(const NeighbourMessage& message) {
     if (!macs_.empty() && is_gateway(host_.dut, message.sender) && !macs_.contains(message.mac))
         evidence_.add(NeighbourEvidence::Moved{.gateway = message.sender, .mac = message.mac, .messages = 1});
-    if (is_conflict(message)) {
-        evidence_.add(NeighbourEvidence::Conflict{
-            .address = message.sender, .holder = host_.mac, .mac = message.mac, .messages = 1});
-    }
+    if (const auto claim = claim_in(message, host_)) add_claim(*claim, host_, macs_, evidence_);
     if (message.wants_no_answer() || is_gateway(host_.dut, message.target) || answers_for(host_, message.target))
         return;
     evidence_.add(NeighbourEvidence::Unanswered{.target = message.target, .asker = message.sender, .requests = 1});
-}
-
-// The DUT may have an address of a range itself, and its own messages change no entry of its own.
-bool NeighbourWatch::is_conflict(const NeighbourMessage& message) const {
-    if (message.sender.is_unspecified() || !answers_for(host_, message.sender)) return false;
-    return message.mac != host_.mac && std::ranges::find(host_.other_ports, message.mac) == host_.other_ports.end() &&
-           !macs_.contains(message.mac) && message.mac != host_.dut.mac;
 }
 
 }  // namespace dutperf

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -31,8 +32,9 @@ struct NeighbourEvidence {
     struct Conflict {
         IpAddress address;
         bool is_gateway = false;
-        Mac holder{};  // the port's, or the one that frames are sent to
-        Mac mac{};     // of the other station
+        bool by_dut = false;  // the other station is a gateway of the port
+        Mac holder{};         // the port's, or the one that frames are sent to
+        Mac mac{};            // of the other station
         std::uint64_t messages = 0;
     };
     static constexpr std::size_t kMostNamed = 8;
@@ -49,6 +51,14 @@ struct NeighbourEvidence {
     void add(const NeighbourEvidence& other);
 };
 
+// What a message claims of the host's addresses, if no port of the tester sent it.
+std::optional<NeighbourEvidence::Conflict> claim_in(const NeighbourMessage& message, const Host& host);
+
+// Adds the claim, unless a gateway has an address of a range: that is no conflict, its messages change no entry of its
+// own. `gateways`: their MAC addresses.
+void add_claim(NeighbourEvidence::Conflict claim, const Host& host, const std::set<Mac>& gateways,
+               NeighbourEvidence& to);
+
 class NeighbourWatch {
 public:
     NeighbourWatch() = default;
@@ -63,7 +73,6 @@ public:
 
 private:
     void note(const NeighbourMessage& message);
-    [[nodiscard]] bool is_conflict(const NeighbourMessage& message) const;
 
     Host host_;
     std::set<Mac> macs_;

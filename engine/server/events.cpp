@@ -288,6 +288,7 @@ json neighbours_json(const NeighbourEvidence& evidence) {
                              {"holder", to_string(one.holder)},
                              {"mac", to_string(one.mac)},
                              {"messages", one.messages}});
+        if (one.by_dut) conflicts.back()["by_dut"] = true;
     }
     return {{"requests", evidence.requests}, {"unanswered", unanswered}, {"moved", moved}, {"conflicts", conflicts}};
 }

@@ -168,9 +168,14 @@ void Session::find_dut() {
         if (responders_[side]->resolve(request_.resolve_timeout)) continue;
         const bool arp = !responders_[side]->has_mac4();
         const std::string what = arp ? "ARP for gateway4" : "Neighbour Discovery for gateway6";
+        std::string claims;
+        for (const NeighbourEvidence::Conflict& one : responders_[side]->take_conflicts().conflicts) {
+            claims += "; another station, MAC address " + to_string(one.mac) + ", has the port's own address " +
+                      to_string(one.address);
+        }
         throw Error("no_answer",
                     "the DUT did not answer " + what + " on the " + ports_[side]->side() + " port within " +
-                        std::to_string(request_.resolve_timeout.count()) + " ms",
+                        std::to_string(request_.resolve_timeout.count()) + " ms" + claims,
                     ports_[side]->side() + (arp ? ".gateway4" : ".gateway6"));
     }
 }

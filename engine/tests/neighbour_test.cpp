@@ -310,6 +310,35 @@ TEST(NeighbourWatch, AnotherStationWithAnAddressOfTheTesterIsAConflict) {
     EXPECT_TRUE(watch.evidence().empty());
 }
 
+TEST(NeighbourWatch, ADutThatHasTheTestersOwnAddressIsAConflict) {
+    Host holder = kTester;
+    holder.mac = kDut.mac;
+    const std::vector<FrameBytes> probes = address_probes(kTester);
+    ASSERT_EQ(probes.size(), 2U);
+    std::vector<FrameBytes> replies;
+    for (const FrameBytes& probe : probes) {
+        const auto question = read_neighbour_message(probe.data(), probe.size());
+        EXPECT_TRUE(!question || question->wants_no_answer());
+        EXPECT_TRUE(seen({probe}).empty());
+        std::ranges::copy(answers(holder, probe.data(), probe.size()), std::back_inserter(replies));
+    }
+    const NeighbourEvidence evidence = seen(replies);
+    ASSERT_EQ(evidence.conflicts.size(), replies.size());
+    EXPECT_EQ(to_string(evidence.conflicts[0].address), "198.18.0.2");
+    EXPECT_TRUE(evidence.conflicts[0].by_dut);
+    EXPECT_FALSE(seen(replies, {}).conflicts[0].by_dut);  // the gateway's MAC address is not known
+}
+
+TEST(NeighbourWatch, ProbesForAnIpv6AddressFollowTheStandard) {
+    const FrameBytes probe = address_probes(kTester).back();
+    ASSERT_EQ(probe.size(), ethernet::kSize + ipv6::kSize + 24);  // RFC 4861 4.3: no source option
+    EXPECT_EQ(probe[ethernet::kSize + 5], 24);
+    const auto sender = probe.begin() + ethernet::kSize + 8;
+    EXPECT_TRUE(std::all_of(sender, sender + 16, [](std::uint8_t byte) { return byte == 0; }));
+    const std::uint64_t sum = pseudo_header_sum(&*sender, 32, 24, 58) + checksum_add(&*(sender + 32), 24);
+    EXPECT_EQ(checksum_finish(sum), 0);
+}
+
 TEST(NeighbourResponder, TwoStationsThatAnswerForAGatewayAreAConflict) {
     const Mac rogue = *parse_mac("02:00:00:00:00:03");
     const auto conflicts = [](const NeighbourResponder::Found& found) {

@@ -119,7 +119,7 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
     answer_for_streams();
     for (NeighbourResponder* responder : bed_.responders) answered_.push_back(responder->resolve(kAnswerTimeout));
     if (bed_.ports.size() > 2) announce_ports();
-    for (const NeighbourResponder* responder : bed_.responders) conflicts_.push_back(responder->conflicts());
+    for (NeighbourResponder* responder : bed_.responders) conflicts_.push_back(responder->take_conflicts());
     prepare_connections();
     for (const Direction direction : spec_.active()) {
         make_senders(direction);

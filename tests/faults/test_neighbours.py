@@ -58,6 +58,12 @@ def in_dut(name: str, *command: str) -> None:
     subprocess.run(["ip", "netns", "exec", f"{name}-dut", *command], check=True)
 
 
+def in_dut_said(name: str, *command: str) -> str:
+    return subprocess.run(
+        ["ip", "netns", "exec", f"{name}-dut", *command], check=True, capture_output=True, text=True
+    ).stdout
+
+
 @contextmanager
 def on(name: str, left: dict[str, Any], right: dict[str, Any]) -> Iterator[Callable[..., TrialResult]]:
     """One trial with forward traffic at a rate."""
@@ -174,6 +180,30 @@ def test_a_switch_that_snoops_passes_on_what_the_dut_asks_for() -> None:
             ["ip", "netns", "exec", f"{name}-dut", "bridge", "mdb", "show"], check=True, capture_output=True, text=True
         ).stdout
         assert "ff02::1:ff00:28" in listed
+
+
+@pytest.mark.faults
+def test_a_claim_between_trials_counts_for_the_next_one() -> None:
+    with router_on_wide_networks() as name, on(name, LEFT, RIGHT) as run:
+        by_hand("limit", name, 1000, 100)
+        assert "address_conflict" not in codes(run(4000))
+        in_dut(name, sys.executable, "-c", CLAIMS)
+        claimed = run(4000)
+        assert lost(claimed) > 0
+        assert "address_conflict" in codes(claimed)
+        assert "address_conflict" not in codes(run(4000))
+
+
+def test_a_dut_that_has_the_testers_address_is_named() -> None:
+    with made("router") as name:
+        in_dut(name, "ip", "address", "add", "198.18.0.2/24", "dev", "west")
+        mac = in_dut_said(name, "cat", "/sys/class/net/west/address").strip()
+        left = {"port": "eth1", "version": 4, "ipv4": "198.18.0.2/24", "gateway_mac": mac}
+        with on(name, left, RIGHT | {"ipv4": "198.19.0.2/24"}) as run:
+            result = undisturbed(lambda: run(200, duration_s=0.3))
+    [cause] = result.causes
+    assert (result.verdict, cause.code) == (Verdict.INVALID, "own_address")
+    assert f"the DUT, MAC address {mac}, has 198.18.0.2, the left port's own address" in cause.text
 
 
 @pytest.mark.faults

@@ -21,6 +21,8 @@ from dutperf.model import (
     UnansweredAddress,
     Verdict,
 )
+from dutperf.procedures import evidence as of_trials
+from dutperf.results.loss import asked_in_words
 from dutperf.tester import validity
 from dutperf.tester.engine import EngineCommand, EngineTester, Patience
 from dutperf.tester.unanswered import NUMBER_AWAY, Finding, Unrelated, finding_of, lasting, probe_of
@@ -85,6 +87,19 @@ def test_a_loss_while_two_stations_have_an_address_is_not_proven_to_be_the_duts(
     assert (
         f"another station, MAC address 02:00:00:00:00:03, claims {address}, {whose} (02:00:00:00:00:02)" in cause.text
     )
+
+
+@pytest.mark.parametrize("port", ["left", "right"])
+def test_a_dut_that_has_an_address_of_the_tester_forwards_nothing(port: str) -> None:
+    [one] = conflict("198.18.0.2", of_gateway=False).conflicts
+    held = {port: NeighbourEvidence(conflicts=(one.model_copy(update={"by_dut": True}),))}
+    assert codes(0, held) == {("own_address", FORWARD)}
+    assert codes(500, held) == codes(1000, held) == set()
+    _, [cause] = validity.judge(trial(reverse=None), {FORWARD: counts(received=0)}, neighbours=held)
+    assert f"has 198.18.0.2, the {port} port's own address" in cause.text
+    assert of_trials.is_refused(result(0, held, causes=("own_address",)))
+    with_words = result(0, held, causes=("own_address",))
+    assert f"{port}: the DUT, MAC address 02:00:00:00:00:03, has 198.18.0.2" in asked_in_words(with_words)[0]
 
 
 def test_the_cause_says_which_address_and_what_to_change() -> None:

@@ -553,10 +553,13 @@ class MovedGateway(Value):
 
 
 class AddressConflict(Value):
-    """Messages in which another station claims an address of the tester's port or of the gateway."""
+    """Messages in which another station claims an address of the tester's port or of the gateway, in a trial or before
+    it."""
 
     address: str
     of_gateway: bool
+    by_dut: bool = False
+    """Whether the station is the DUT's end of the link, which has an address of the tester's port itself."""
     holder: str
     """The port's MAC address, or the one to which the trial's frames were sent."""
     mac: str
@@ -594,7 +597,16 @@ class NeighbourEvidence(Value):
         return ", ".join(
             f"another station, MAC address {one.mac}, claims {one.address}, {whose} ({one.holder})"
             for one in self.conflicts
-            if one.of_gateway is of_gateway
+            if one.of_gateway is of_gateway and not one.by_dut
+        )
+
+    def held_by_dut(self, port: str) -> str:
+        """``the DUT, MAC address 02:00:00:00:00:01, has 198.18.0.2, the left port's own address``; empty if it has
+        none."""
+        return ", ".join(
+            f"the DUT, MAC address {one.mac}, has {one.address}, the {port} port's own address"
+            for one in self.conflicts
+            if one.by_dut
         )
 
 

@@ -86,7 +86,7 @@ def asked_in_words(result: PhaseResult) -> list[str]:
         said += [f"{port}: {asked}, for which the tester does not answer"] if asked else []
         said += [f"{port}: {moves}, not the one to which frames were sent"] if moves else []
         claims = [seen.claims(port, of_gateway=of_gateway) for of_gateway in (True, False)]
-        said += [f"{port}: {one}" for one in claims if one]
+        said += [f"{port}: {one}" for one in (*claims, seen.held_by_dut(port)) if one]
     return said
 
 

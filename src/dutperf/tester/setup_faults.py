@@ -24,7 +24,8 @@ UNTIL_THE_END_SHARE = 0.9
 UNANSWERED, MOVED, CONFLICT = "unanswered", "dut_moved", "address_conflict"
 """Codes of causes that ARP and Neighbour Discovery show."""
 OF_NEIGHBOURS = frozenset({UNANSWERED, MOVED, CONFLICT})
-OF_SETUP = frozenset({"drain", "icmp_errors", "fragments", "returned", "multiplied"})
+HELD_BY_DUT = "own_address"
+OF_SETUP = frozenset({"drain", "icmp_errors", "fragments", "returned", "multiplied", HELD_BY_DUT})
 """Codes of causes that no further trial removes: DUT and test setup do not fit."""
 
 
@@ -59,6 +60,13 @@ def of_neighbours(
         if any(claims):
             text = f"{direction}: {one.lost:,} frames were lost, and {', and '.join(filter(None, claims))}"
             yield Cause(code=CONFLICT, text=text, direction=direction)
+        held = [evidence[port].held_by_dut(port) for port in direction.ports if port in evidence]
+        if any(held) and not one.received:
+            text = (
+                f"{direction}: no frame arrived, and {', and '.join(filter(None, held))}: it takes frames from and to"
+                " that address for its own"
+            )
+            yield Cause(code=HELD_BY_DUT, text=text, direction=direction)
 
 
 def _key(port: str) -> str:

@@ -390,3 +390,30 @@ def test_doctor_advises() -> None:
     done = dutperf("doctor")
     assert done.returncode == 0
     assert "huge pages" in done.stdout.lower()
+
+
+@pytest.mark.parametrize(
+    ("lab", "option", "cause"), [("refdut-ipv4", "loss_every=10", "every_nth"), ("kernel-ipv4", "loss=0.1", "random")]
+)
+def test_a_trial_shows_the_duts_own_count(lab: str, option: str, cause: str) -> None:
+    """Whether the trial is valid does not matter here."""
+    done = dutperf(
+        "trial",
+        "--lab",
+        lab,
+        "--lab-option",
+        option,
+        "--rate",
+        "2000",
+        "--duration",
+        "0.5",
+        "--drain",
+        "0.3",
+        "--json",
+    )
+    report = printed(done)
+    for direction in ("forward", "reverse"):
+        counted, counts = report["dut_losses"][direction][cause], report[direction]
+        elsewhere = counts["dut_input_drops"] + sum(counts["tester_drops"].values())
+        assert counts["lost"] - elsewhere <= counted <= counts["lost"]
+        assert counted == pytest.approx(counts["sent"] / 10, rel=0.5)

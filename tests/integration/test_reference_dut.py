@@ -14,11 +14,10 @@ from dutperf.lab.refdut import DirectionTruth, Properties, RefDut, Truth
 from dutperf.model import DirectionCounts, FieldMode, Stamping, TrialResult, Verdict
 from dutperf.setup import traffic
 from dutperf.setup.conditions import Conditions
-from printed import printed
 from undisturbed import until
 
 from .measuring import Bench, bench
-from .test_commands import dutperf, measured
+from .test_commands import measured
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
@@ -217,30 +216,3 @@ def test_delay_is_what_was_set_and_the_floor(lab: Bench, delay_ms: float) -> Non
     excess_us = best_typical_us(lab, delay_ms) - delay_ms * 1000
     print(f"delay {delay_ms} ms: floor {floor_us:.1f} us, excess {excess_us:.1f} us")
     assert -0.125 * delay_ms <= excess_us <= floor_us + 50  # the median is known within 0.0125 %
-
-
-@pytest.mark.parametrize(
-    ("lab", "option", "cause"), [("refdut-ipv4", "loss_every=10", "every_nth"), ("kernel-ipv4", "loss=0.1", "random")]
-)
-def test_a_trial_shows_the_duts_own_count(lab: str, option: str, cause: str) -> None:
-    """Whether the trial is valid does not matter here."""
-    done = dutperf(
-        "trial",
-        "--lab",
-        lab,
-        "--lab-option",
-        option,
-        "--rate",
-        str(FPS),
-        "--duration",
-        "0.5",
-        "--drain",
-        "0.3",
-        "--json",
-    )
-    report = printed(done)
-    for direction in ("forward", "reverse"):
-        counted, counts = report["dut_losses"][direction][cause], report[direction]
-        elsewhere = counts["dut_input_drops"] + sum(counts["tester_drops"].values())
-        assert counts["lost"] - elsewhere <= counted <= counts["lost"]
-        assert counted == pytest.approx(counts["sent"] / 10, rel=0.5)

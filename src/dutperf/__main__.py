@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m dutperf`` runs ``dutperf``."""
 
-from dutperf.cli import main
+from dutperf.start import dutperf
 
-main()
+dutperf()

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -391,3 +392,34 @@ def test_buildbot_when_the_job_is_stopped(
     step.ended = [INTERRUPTED]
     step.build.stopped, step.build.stopped_reason, step.stopped = stopped, reason, lost
     assert (step.run(), step.started) == (result, 1)
+
+
+SCRIPTS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["scripts"]
+INTERRUPTED_WHILE_IT_STARTS = """
+import importlib, os, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupts(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "dutperf.setup.traffic":
+            os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+
+sys.meta_path.insert(0, Interrupts())
+module, _, name = sys.argv[2].partition(":")
+getattr(importlib.import_module(module), name)()
+"""
+
+
+@pytest.mark.parametrize("entry", SCRIPTS.values(), ids=SCRIPTS)
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_an_interruption_while_a_command_starts_is_no_traceback(number: str, entry: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_WHILE_IT_STARTS, number, entry]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "dutperf: interrupted\n")
+
+
+def test_a_module_that_cannot_be_imported_says_nothing_about_the_dut() -> None:
+    code = "import sys; sys.modules['typer'] = None; from dutperf.start import dutperf; dutperf()"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 70
+    assert "a fault of dutperf or of this machine, not a result of the DUT" in ended.stderr

@@ -20,8 +20,8 @@ import yaml
 
 from command_line import SEARCH, dutperf, throughput, write
 from dutperf import fleet
-from dutperf.errors import command_line
 from dutperf.fleet import Fleet, FleetError, buildbot_files, keep_plan
+from dutperf.invocation import command_line
 from dutperf.journal import JournalError
 from dutperf.run import lease
 from dutperf.run.lease import LeaseError, leased

@@ -14,8 +14,9 @@ import typer
 
 from dutperf.cli import options
 from dutperf.cli.output import log
-from dutperf.errors import DutperfError, sentence_of_fault
+from dutperf.errors import DutperfError
 from dutperf.exit_status import ABORTED, FAULT, INTERRUPTED, NOT_NOW, READER_GONE, WRONG_USAGE
+from dutperf.fault import sentence_of_fault
 from dutperf.journal import JOURNAL, JournalError, WriteError
 from dutperf.run.campaign import PlanError
 from dutperf.run.suite import SUITE

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dutperf import file_lock
-from dutperf.errors import DutperfError, command_line
+from dutperf.errors import DutperfError
+from dutperf.invocation import command_line
 
 OF_THIS_HOST = Path("/run/dutperf/testbeds")
 HEARTBEAT_S = 5.0

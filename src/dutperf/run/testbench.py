@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import lab
-from dutperf.errors import command_line
+from dutperf.invocation import command_line
 from dutperf.journal import JournalError
 from dutperf.model import FRAME_SIZE, Case, Load, Phase, Trial
 from dutperf.run.campaign import Plan, PlanError

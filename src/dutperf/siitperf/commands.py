@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dutperf.errors import sentence_of_fault
 from dutperf.exit_status import ABORTED, FAULT, INTERRUPTED, INVALID, NOT_NOW, WRONG_USAGE, signals_interrupt
+from dutperf.fault import sentence_of_fault
 from dutperf.model import TRIAL_NUMBERS, ConnectionUse, Direction, DirectionCounts, Trial, TrialResult, Verdict
 from dutperf.setup import traffic
 from dutperf.setup.conditions import Conditions

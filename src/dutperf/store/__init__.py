@@ -21,12 +21,13 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from dutperf.api import results
-from dutperf.errors import DutperfError, StoreBusy, StoreError, user_directory
+from dutperf.errors import DutperfError, StoreBusy, StoreError
 from dutperf.journal import JOURNAL, JournalError
 from dutperf.model import Load
 from dutperf.results import comparability, comparison
 from dutperf.results.measured import Measured
 from dutperf.run.suite import SUITE
+from dutperf.user_directory import user_directory
 
 VERSION = 1
 PATIENCE_S = 30.0

@@ -20,10 +20,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from dutperf import file_lock
-from dutperf.errors import NoHome, user_directory
 from dutperf.journal import WriteError, write_whole
 from dutperf.model import Value, ports_of
 from dutperf.tester import host
+from dutperf.user_directory import NoHome, user_directory
 
 FORMAT = 2
 """Version of the file format."""

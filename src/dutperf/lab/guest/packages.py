@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dutperf.errors import user_directory
 from dutperf.lab.errors import LabError
+from dutperf.user_directory import user_directory
 
 KERNEL = "linux-image-amd64"
 HEADERS = "linux-headers-amd64"

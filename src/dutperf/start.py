@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Entry points of the commands. A signal while their modules are imported, which takes a part of a second, ends them
+with the status of an interruption: no lab, engine or journal is open yet."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from importlib import import_module
+from types import FrameType
+from typing import NoReturn
+
+from dutperf.exit_status import FAULT, INTERRUPTED
+
+
+def dutperf() -> NoReturn:
+    """The command ``dutperf``."""
+    _run("dutperf.cli", "main")
+
+
+def siitperf_tp() -> NoReturn:
+    """``siitperf-tp``."""
+    _run("dutperf.siitperf.commands", "tp")
+
+
+def siitperf_lat() -> NoReturn:
+    """``siitperf-lat``."""
+    _run("dutperf.siitperf.commands", "lat")
+
+
+def siitperf_pdv() -> NoReturn:
+    """``siitperf-pdv``."""
+    _run("dutperf.siitperf.commands", "pdv")
+
+
+def _run(module: str, name: str) -> NoReturn:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)  # an exception would come out of whichever import it meets, as anything
+    try:
+        main = getattr(import_module(module), name)
+    except Exception as error:
+        from dutperf.fault import sentence_of_fault
+
+        print(sentence_of_fault(error), file=sys.stderr)
+        sys.exit(FAULT)
+    sys.exit(main())
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    os.write(2, b"dutperf: interrupted\n")
+    os._exit(INTERRUPTED)

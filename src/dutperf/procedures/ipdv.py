@@ -73,4 +73,5 @@ PROCEDURE = Definition(
     make=make,
     point=point_builder(IPDV, IpdvPoint),
     rules=RULES,
+    of_changes=True,
 )

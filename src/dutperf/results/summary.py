@@ -25,8 +25,6 @@ from dutperf.results.streams import StreamResult
 from dutperf.setup.conditions import Conditions, Rate
 
 SUMMARY = "summary.json"
-IPDV = "ipdv"
-"""The procedure whose figures are changes of delay."""
 
 
 class Summary(Value):
@@ -71,6 +69,8 @@ class Reader:
     """The delays of a stream in a trial."""
     rules: tuple[Rule, ...] = general_rules()
     """The clauses that it may deviate from; those of every procedure if it has none of its own."""
+    of_changes: bool = False
+    """Whether its figures are changes of delay from frame to frame, not delays."""
 
 
 def write_summary(directory: Path, reader: Reader) -> Summary:
@@ -120,7 +120,7 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
         modifier_frames=additional.of_run(events),
         beside=beside.of_run(event.result for event in of_kind(events, ResultEvent)),
         filled_lines=filled_lines.of_run(event.result for event in of_kind(events, ResultEvent)),
-        tester_delays=_tester_delays(plan, conditions, events),
+        tester_delays=_tester_delays(reader, conditions, events),
         environment_changes=environments.changes(events),
     )
 
@@ -135,11 +135,11 @@ def _environment(plan: PlanEvent, events: list[Event]) -> dict[str, Any]:
     }
 
 
-def _tester_delays(plan: PlanEvent, conditions: Conditions, events: list[Event]) -> tuple[str, ...]:
+def _tester_delays(reader: Reader, conditions: Conditions, events: list[Event]) -> tuple[str, ...]:
     if conditions.frame_timeout_ms is not None:
         return ()  # delays decide there which frames are lost, and are no figures
     results = (event.result for event in of_kind(events, ResultEvent))
-    return tester_delay.of_run(results, changes=plan.procedure == IPDV)
+    return tester_delay.of_run(results, changes=reader.of_changes)
 
 
 def _idle_offloads(events: list[Event]) -> tuple[str, ...]:

@@ -195,3 +195,88 @@ def test_named_ports_answer_at_the_ends_of_their_paths() -> None:
 
 def test_an_ipv6_network_of_one_address_is_one_address() -> None:
     assert ranges.one(IPv6Address("2001:2::7")).request() == {"first": "2001:2::7"}
+
+
+SOME_FLOWS = "destination=increment(198.19.0.2,count=1000,by=flow)"
+ROUTED: dict[str, dict[str, Any]] = {
+    name: {"port": f"eth{number}", "version": 4, "ipv4": f"198.{net}.0.2/24", "gateway4": f"198.{net}.0.1"}
+    for name, number, net in (("left", 1, 18), ("right", 2, 19))
+}
+
+
+@pytest.mark.parametrize(
+    ("side", "changes", "conditions", "key", "texts"),
+    [
+        (
+            "left",
+            {"varying_address": {"mode": "random", "min": 0, "max": 255}},
+            {},
+            "left.varying_address",
+            ["198.18.0.0 (of the network", "198.18.0.1 (the DUT's own)", "broadcast", "for example min 2, max 254"],
+        ),
+        (
+            "right",
+            {"varying_address": {"mode": "increasing", "min": 1, "max": 9}},
+            {},
+            "right.varying_address",
+            ["198.19.0.1 to 198.19.0.9", "198.19.0.1 (the DUT's own)", "for example min 2, max 9"],
+        ),
+        (
+            "right",
+            {"varying_address": {"mode": "random", "min": 0xC612, "max": 0xC613, "offset4": 0}},
+            {},
+            "right.varying_address",
+            ["198.18.0.2 (the tester's own at the left port)"],
+        ),
+        ("right", {"ipv4": "198.19.0.1/8", "gateway4": "198.19.2.1"}, {"networks": 4}, "networks", ["198.19.2.1"]),
+        (
+            "left",
+            {},
+            {"frame": "eth/ipv4(destination=random(198.19.0.0,198.19.0.255))/udp", "directions": "forward"},
+            "frame",
+            ["198.19.0.255 (the broadcast"],
+        ),
+        (
+            "left",
+            {},
+            {"frame": f"eth/ipv4({SOME_FLOWS})/udp", "flows": 1000, "directions": "forward"},
+            "frame",
+            ["198.19.0.255 (the broadcast address of 198.19.0.0/24)", "for example 198.19.1.0 to 198.19.3.233"],
+        ),
+    ],
+)
+def test_addresses_to_which_no_router_forwards_are_refused(
+    side: str, changes: dict[str, Any], conditions: dict[str, Any], key: str, texts: list[str]
+) -> None:
+    setup = parse(ROUTED | {side: ROUTED[side] | changes}, "test")
+    with pytest.raises(ConfigError) as caught:
+        traffic.check(setup, Conditions(frame_sizes=(128,), **conditions))
+    assert caught.value.key == key
+    for text in texts:
+        assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "conditions"),
+    [
+        ({"varying_address": {"mode": "random", "min": 2, "max": 254}}, {}),
+        ({"varying_address": {"mode": "random", "min": 256, "max": 65535}}, {}),  # behind a next hop
+        ({}, {"networks": 256}),
+        ({}, {"networks": 256, "foreground": {"n": 2, "m": 1}}),
+        ({}, {"frame": f"eth/ipv4({SOME_FLOWS})/udp", "flows": 200, "directions": "forward"}),
+        ({}, {"frame": "eth/ipv4(destination=198.19.0.1)/udp", "directions": "forward"}),  # said so
+        ({}, {"frame": "eth/ipv4(destination=list(198.19.0.0,198.19.0.9))/udp", "directions": "forward"}),
+    ],
+)
+def test_other_addresses_may_vary(changes: dict[str, Any], conditions: dict[str, Any]) -> None:
+    ipv6 = [{"ipv6": f"2001:2:0:{net}::2/64", "gateway6": f"2001:2:0:{net}::1"} for net in ("0", "8000")]
+    setup = parse({name: ROUTED[name] | own | changes for name, own in zip(ROUTED, ipv6, strict=True)}, "test")
+    traffic.check(setup, Conditions(frame_sizes=(128,), **conditions))
+
+
+def test_a_bridge_forwards_to_any_address() -> None:
+    plain = {"varying_address": {"mode": "random", "min": 0, "max": 255}}
+    sides = {
+        name: {key: value for key, value in side.items() if key != "gateway4"} | plain for name, side in ROUTED.items()
+    }
+    traffic.check(parse(sides, "test"), Conditions(frame_sizes=(128,)))

@@ -36,6 +36,33 @@ class AddressRange:
         """IP version."""
         return self.first.version
 
+    @property
+    def lowest(self) -> int:
+        """The number of ``first``."""
+        return self.number(self.first)
+
+    @property
+    def highest(self) -> int:
+        """The number of ``last``."""
+        return self.number(self.last)
+
+    def number(self, address: Address) -> int:
+        """The number in the bits of ``mask``, which are in a row."""
+        return (int(address) & self.mask) // max(1, self.mask & -self.mask)
+
+    def at(self, number: int) -> Address:
+        """The address with a number."""
+        return type(self.first)(int(self.first) & ~self.mask | number * (self.mask & -self.mask))
+
+    def has(self, address: Address) -> bool:
+        """Whether the address is one of these."""
+        fixed = ~self.mask & ((1 << address.max_prefixlen) - 1)
+        return (
+            address.version == self.version
+            and int(address) & fixed == int(self.first) & fixed
+            and self.lowest <= self.number(address) <= self.highest
+        )
+
     def request(self) -> dict[str, str]:
         """As in requests to the engine (protocol/request.schema.json)."""
         if self.first == self.last:

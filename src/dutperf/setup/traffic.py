@@ -45,7 +45,7 @@ from dutperf.model import (
     of_test_frames,
     ports_of,
 )
-from dutperf.setup import additional_traffic, described_traffic, stateful_traffic
+from dutperf.setup import additional_traffic, described_traffic, frame_addresses, stateful_traffic
 from dutperf.setup.changing_rate import ChangingRate, is_changing
 from dutperf.setup.conditions import (
     FRAME_SIZE_SERIES,
@@ -223,7 +223,8 @@ def check(setup: Setup, conditions: Conditions) -> None:
     """
     for frame_size in conditions.frame_sizes:
         plain = {"burst_rate": None} | ({"pattern": "constant"} if is_changing(conditions.pattern) else {})
-        make_trial(setup, conditions.model_copy(update=plain), frame_size, rate_fps=1, number=0)
+        trial = make_trial(setup, conditions.model_copy(update=plain), frame_size, rate_fps=1, number=0)
+        frame_addresses.check(setup, trial)
 
 
 def has_ipv6(setup: Setup, conditions: Conditions) -> bool:

@@ -9,12 +9,13 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from dutperf.model import FieldMode, FrameSpec, Question, Stream, Trial, VaryingField, Verdict
-from dutperf.tester import Progress, TesterError, process
+from dutperf.tester import Progress, TesterError, engine, process
 from dutperf.tester.core_choice import CoreChoice
 from dutperf.tester.dut_core import DutCores, DutWatch, Sending, Starvation
 from dutperf.tester.engine import EngineCommand, EngineTester, Patience
@@ -412,3 +413,27 @@ def test_a_command_that_cannot_be_started_is_an_error() -> None:
     ):
         tester.environment()
     assert caught.value.field == "engine.command"
+
+
+@pytest.mark.parametrize(("effective", "may"), [("000001ffffffffff", True), ("0000000000000000", False)])
+def test_who_may_not_enter_a_namespace_is_told_that_root_is_missing(
+    effective: str, may: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "status").write_text(f"Name:\tx\nCapEff:\t{effective}\n")
+    (tmp_path / "router").touch()
+    monkeypatch.setattr(engine, "NETNS_DIRECTORY", tmp_path)
+    monkeypatch.setattr(engine, "may_enter_namespaces", partial(engine.may_enter_namespaces, tmp_path / "status"))
+    if may:
+        assert EngineCommand.find(netns="router").netns == "router"
+        return
+    with pytest.raises(TesterError, match=r"only root may enter the network namespace router .*sudo") as error:
+        EngineCommand.find(netns="router")
+    assert error.value.field == "engine.netns"
+    assert EngineCommand.find(("ssh", "tester"), netns="router").netns == "router"
+
+
+def test_a_port_that_is_not_there_names_the_namespace() -> None:
+    event = {"message": "there is no interface 'eth9' in this network namespace", "code": "port_away"}
+    assert str(engine._tester_error(event, "router")).endswith("in this network namespace (engine.netns: router)")
+    assert str(engine._tester_error(event, None)) == event["message"]
+    assert str(engine._tester_error({**event, "code": "busy"}, "router")) == event["message"]

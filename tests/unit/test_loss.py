@@ -66,6 +66,12 @@ def test_when_in_words(lost: dict[int, int], longest_run: int, words: str | None
     assert loss.when(counts(lost, longest_run)) == words
 
 
+def test_where_no_frame_arrived_there_is_no_pattern() -> None:
+    few = counts(dict.fromkeys((0, 25, 50, 75, 99), 1), sent=5, received=0)
+    assert loss.when(few) == "every frame"
+    assert loss.when(few.model_copy(update={"sent": 6, "received": 1})) == "scattered over the whole time, one by one"
+
+
 @pytest.mark.parametrize(
     ("changes", "places"),
     [

@@ -290,9 +290,13 @@ def test_a_switch_that_listens_first_is_waited_for_although_nobody_needs_to_ask_
     """Spanning tree: for 30 s it forwards nothing, and there is no gateway that could not answer."""
     what = plan(dut_patience_s=60, rates=(Rate.parse("1000"), Rate.parse("500")), repetitions=1)
     tester = Restarting(clock=clock, away_s=((0, 30),), answers_arp=True)
-    [point] = measure(tester, what, tmp_path, "frame-loss").points
+    log = Log()
+    [point] = measure(tester, what, tmp_path, "frame-loss", log).points
     assert [one.loss_ratio.worst.values for one in point.rates] == [(0.0,), (0.0,)]
     assert [event["answered"] for event in waits(tmp_path)] == [True]
+    notes = [status.note or "" for status in log.statuses]
+    assert any("the DUT forwards now after" in note for note in notes)
+    assert not any("forwards again" in note for note in notes)
 
 
 def test_without_patience_the_run_says_that_the_dut_began_to_forward(clock: Clock, tmp_path: Path) -> None:
@@ -312,7 +316,10 @@ def test_trials_that_prove_that_the_dut_failed_count_for_when_it_began_to_forwar
     clock.now_s += 10
     alive = tester.run(trial())
     disturbed = dead.model_copy(update={"verdict": Verdict.INVALID, "proven_failed": "at least so many"})
-    assert any("nothing arrived in the first 1 of 2" in text for text in beside.of_run([disturbed, alive]))
+    said, *_ = beside.of_run([disturbed, alive])
+    assert "nothing arrived in the first 1 of 2" in said
+    assert said.endswith("only then (--dut-patience waits for it, and repeats such trials)")
+    assert beside.of_run([disturbed, alive], is_patient=True)[0] == said.partition(" (--dut")[0]
 
 
 def test_a_trial_in_which_the_dut_begins_to_forward_is_repeated(clock: Clock, tmp_path: Path) -> None:
@@ -352,11 +359,13 @@ def test_patience_covers_the_opening_of_the_ports(
         def environment(self) -> dict[str, Any]:
             clock.now_s += 3
             if clock.now_s < 1008:
-                raise TesterError("the DUT did not answer ARP", code="no_answer")
+                raise TesterError("the DUT did not answer ARP", code="no_answer", field="left.gateway4")
             return super().environment()
 
+    said: list[str] = []
     if opens:
-        testbench.opened(Opening(), patience_s)
+        testbench.opened(Opening(), patience_s, said.append)
+        assert said == ["left.gateway4: the DUT did not answer ARP: waiting, 30 s at most"]
         return
     with pytest.raises(TesterError, match="did not answer"):
         testbench.opened(Opening(), patience_s)

@@ -50,16 +50,17 @@ def of_trial(result: TrialResult) -> Iterator[str]:
         if text := of_counts([counts]):
             yield f"{direction}: {text}"
         if (began := began_s(counts)) is not None:
-            yield f"{direction}: nothing arrived before {began:.2f} s; {_PATIENCE}"
+            yield f"{direction}: nothing arrived before {began:.2f} s; {_BEGAN}"
 
 
-def of_run(results: Iterable[TrialResult]) -> tuple[str, ...]:
+def of_run(results: Iterable[TrialResult], *, is_patient: bool = False) -> tuple[str, ...]:
     """The same of all trials of a run that reached their end, and whether the DUT began to forward in the
-    middle of it."""
+    middle of it. ``is_patient``: the run waited for it."""
     ended = [result for result in results if result.verdict is not Verdict.ABORTED]
     directions = dict.fromkeys(direction for result in ended for direction in result.directions())
     texts = (text for direction in directions for text in (_over_trials(direction, ended), _began(direction, ended)))
-    return tuple(text for text in texts if text)
+    hint = "" if is_patient else " (--dut-patience waits for it, and repeats such trials)"
+    return tuple(f"{text}{hint if text.endswith(_BEGAN) else ''}" for text in texts if text)
 
 
 def _began(direction: Direction, results: list[TrialResult]) -> str:
@@ -76,10 +77,10 @@ def _began(direction: Direction, results: list[TrialResult]) -> str:
         return ""
     trials = f"the first {dead:,} of {len(counted):,} trials that count, " if dead else ""
     parts = f"the first part of {late:,} trials, " if late else ""
-    return f"{direction}: nothing arrived in {trials}{parts}but later frames did; {_PATIENCE}"
+    return f"{direction}: nothing arrived in {trials}{parts}but later frames did; {_BEGAN}"
 
 
-_PATIENCE = "the DUT may have begun to forward only then (--dut-patience waits for it, and repeats such trials)"
+_BEGAN = "the DUT may have begun to forward only then"
 
 
 def _over_trials(direction: Direction, results: list[TrialResult]) -> str:

@@ -28,7 +28,9 @@ FEWEST_IN_EPISODE = 5
 
 def when(counts: DirectionCounts) -> str | None:
     """``from 0.41 s to the end, in runs of up to 32 frames``; None where every frame arrived, even
-    if late."""
+    if late. Where none arrived there is no pattern to tell."""
+    if counts.losses is not None and sum(counts.losses.bins) == counts.sent:
+        return "every frame"
     return None if counts.losses is None else f"{_span(counts.losses, counts.send_time_s)}{_runs(counts.losses)}"
 
 

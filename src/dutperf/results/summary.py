@@ -118,7 +118,9 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
             for one in streams.of_case(recorded, point, reader.delays)
         ),
         modifier_frames=additional.of_run(events),
-        beside=beside.of_run(event.result for event in of_kind(events, ResultEvent)),
+        beside=beside.of_run(
+            (event.result for event in of_kind(events, ResultEvent)), is_patient=bool(conditions.dut_patience_s)
+        ),
         filled_lines=filled_lines.of_run(event.result for event in of_kind(events, ResultEvent)),
         tester_delays=_tester_delays(reader, conditions, events),
         environment_changes=environments.changes(events),

@@ -281,6 +281,7 @@ class Campaign:
         self._status: Status | None = None
         self._search: Place | None = None
         self._given_up = False
+        self._has_forwarded = False
         self._action: TrialAction | None = None
         self._ended_by: Callable[[], bool] | None = None
         self._told_how = False
@@ -311,6 +312,7 @@ class Campaign:
         a wait in vain, until the DUT has forwarded."""
         if not is_dut_down(result):
             self._given_up = False
+            self._has_forwarded |= result.verdict is Verdict.VALID
         return is_dut_down(result) and bool(self._plan.conditions.dut_patience_s) and not self._given_up
 
     def requested(self, accept: Callable[[Request], T]) -> T | None:
@@ -418,11 +420,11 @@ class Campaign:
                 probes=waited.probes,
             )
         )
+        forwards = "forwards again" if self._has_forwarded else "forwards now"
         self.say(
-            f"the DUT {'forwards again' if waited.answered else 'still forwards nothing'} after"
-            f" {waited.waited_s:.0f} s",
-            place,
+            f"the DUT {forwards if waited.answered else 'still forwards nothing'} after {waited.waited_s:.0f} s", place
         )
+        self._has_forwarded |= waited.answered
         return waited.answered
 
     def _run(self, trial: Trial, load: Load, where: dict[str, Any], place: Place, note: str | None) -> TrialResult:

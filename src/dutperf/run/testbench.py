@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -350,9 +350,13 @@ def check_one_size(conditions: Conditions) -> None:
         raise PlanError("a trial has one frame size, not a series: give one", option="frame_sizes")
 
 
-def opened(tester: Tester, patience_s: float) -> dict[str, Any]:
+Say = Callable[[str], None]
+"""Tells a person what a command waits for."""
+
+
+def opened(tester: Tester, patience_s: float, say: Say | None = None) -> dict[str, Any]:
     """The tester's environment, with its ports open. Within ``patience_s`` they are opened again if the DUT does
-    not answer, or a link is down.
+    not answer, or a link is down; ``say`` is told of that once.
 
     Raises:
         TesterError: they cannot be opened.
@@ -364,11 +368,14 @@ def opened(tester: Tester, patience_s: float) -> dict[str, Any]:
         except TesterError as error:
             if error.code not in NOT_THERE or time.monotonic() >= deadline_s:
                 raise
+            if say is not None:
+                say(f"{f'{error.field}: ' if error.field else ''}{error}: waiting, {patience_s:g} s at most")
+                say = None
             time.sleep(min(POLL_S, max(0.0, deadline_s - time.monotonic())))
 
 
 @contextmanager
-def bench(source: Source, *conditions: Conditions, longest: int = 0) -> Iterator[Bench]:
+def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | None = None) -> Iterator[Bench]:
     """A bench on which each of ``conditions`` can be measured, and any with frames of up to
     ``longest`` bytes incl. FCS. Cases with frames that are too long for the tester's own ports are left
     out, unless that leaves none.
@@ -382,21 +389,27 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0) -> Iterator
         for one in conditions:
             traffic.check(setup, traffic.sized(setup, one))
         patience_s = max((one.dut_patience_s for one in conditions), default=0.0)
-        with _engine_for(setup, wanted, needed, patience_s) as (tester, size, limited):
+        with _engine_for(setup, wanted, needed, lambda tester: opened(tester, patience_s, say)) as (
+            tester,
+            size,
+            limited,
+        ):
             yield Bench(
                 traffic.with_media(setup, tester.environment()), tester, source, max_frame_size=size, limited=limited
             )
 
 
 @contextmanager
-def _engine_for(setup: Setup, wanted: int, needed: int, patience_s: float) -> Iterator[tuple[EngineTester, int, str]]:
+def _engine_for(
+    setup: Setup, wanted: int, needed: int, open_ports: Callable[[EngineTester], Any]
+) -> Iterator[tuple[EngineTester, int, str]]:
     """The engine with its ports open for frames of ``wanted`` bytes, or for the longest that they take, but at
     least ``needed`` bytes; that length, and what limits it."""
     limited = ""
     while True:
         with engine_on(setup, wanted) as tester:
             try:
-                opened(tester, patience_s)
+                open_ports(tester)
             except TesterError as error:
                 if error.max_frame_size is None or not needed <= error.max_frame_size < wanted:
                     raise

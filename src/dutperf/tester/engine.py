@@ -69,6 +69,7 @@ BUILT_IN = "built in"
 CLOCKS_DRIFT = 500e-6
 """The kernel corrects its clock by no more than this, and the engine's is the processor's."""
 NETNS_DIRECTORY = Path("/run/netns")
+_CAP_SYS_ADMIN = 21
 LOOPS = ("dutperf-engine",)
 """Names of the threads that the tester's cores are for."""
 HELD_UP = frozenset({BURSTS, LATE, DUT_DISTURBED, "receiver_stall", "sending_time", "unsent"})
@@ -189,10 +190,13 @@ class EngineCommand:
         tree, else the one on the PATH (with a prefix: on the PATH of that host).
 
         Raises:
-            TesterError: there is no engine, or the network namespace does not exist.
+            TesterError: there is no engine, or the network namespace does not exist or may not be entered.
         """
         if not prefix and netns is not None and not (NETNS_DIRECTORY / netns).exists():
             raise TesterError(f"there is no network namespace {netns}", code="netns", field="engine.netns")
+        if not prefix and netns is not None and not may_enter_namespaces():
+            text = f"only root may enter the network namespace {netns} (CAP_SYS_ADMIN): run the command with sudo"
+            raise TesterError(text, code="no_privilege", field="engine.netns")
         return cls(_program(bool(prefix)), tuple(prefix), netns)
 
     def argv(self) -> list[str]:
@@ -433,7 +437,7 @@ class EngineTester:
         while True:
             event = process.receive(deadline_s - time.monotonic())
             if event.get("event") == "error" and event.get("id") in (request, None):
-                raise _tester_error(event)
+                raise _tester_error(event, self._command.netns)
             if event.get("id") == request:
                 return event
 
@@ -487,10 +491,17 @@ def _members(event: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in event.items() if name not in ("id", "event")}
 
 
-def _tester_error(event: dict[str, Any]) -> TesterError:
-    field = event.get("field")
+def may_enter_namespaces(status: Path = Path("/proc/self/status")) -> bool:
+    """Whether this process may enter a network namespace (setns(2))."""
+    lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+    return bool(int(lines.get("CapEff", "0"), 16) >> _CAP_SYS_ADMIN & 1)
+
+
+def _tester_error(event: dict[str, Any], netns: str | None) -> TesterError:
+    """``netns``: the network namespace where the engine runs; None: that of whoever started it."""
+    field, is_named = event.get("field"), netns is not None and event.get("code") == "port_away"
     return TesterError(
-        str(event.get("message")),
+        f"{event.get('message')}" + (f" (engine.netns: {netns})" if is_named else ""),
         code=str(event.get("code")),
         field=field and str(field).removeprefix("params."),
         max_frame_size=event.get("max_frame_size"),

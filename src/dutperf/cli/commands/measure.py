@@ -108,7 +108,7 @@ def _command(definition: Definition, /, *, out: Path | None, as_json: bool, watc
     source, chosen = split_source(given)
     mixes = options.chosen(definition.conditions, chosen)
     directory = out or fresh_directory(definition.name)
-    with bench(source, *mixes) as ready:
+    with bench(source, *mixes, say=say) as ready:
         result = measure_all([(definition, conditions) for conditions in mixes], ready, directory, watchers)
         status = show_result(result, directory, as_json)
     raise typer.Exit(status)

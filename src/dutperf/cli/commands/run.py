@@ -15,6 +15,7 @@ from dutperf.api.results import fresh_directory
 from dutperf.cli import options, plan_file
 from dutperf.cli.commands.measure import measure_all, show_result
 from dutperf.cli.commands.resume import resume_and_show
+from dutperf.cli.errors import say
 from dutperf.cli.output.watch import Watchers, watched
 from dutperf.journal import held, is_being_written
 from dutperf.run.suite import PLAN, SUITE, has_begun
@@ -64,7 +65,7 @@ def run(
     with _kept(plan, out) if or_resume else nullcontext():
         if or_resume and _has_begun(directory):
             resume_and_show(directory, source.file, as_json, watchers)
-        with bench(source, *(conditions for _, conditions in planned.wanted)) as ready:
+        with bench(source, *(conditions for _, conditions in planned.wanted), say=say) as ready:
             result = measure_all(planned.wanted, ready, directory, watchers)
             status = show_result(result, directory, as_json)
         raise typer.Exit(status)

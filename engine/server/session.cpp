@@ -170,8 +170,10 @@ void Session::find_dut() {
         const std::string what = arp ? "ARP for gateway4" : "Neighbour Discovery for gateway6";
         std::string claims;
         for (const NeighbourEvidence::Conflict& one : responders_[side]->take_conflicts().conflicts) {
-            claims += "; another station, MAC address " + to_string(one.mac) + ", has the port's own address " +
-                      to_string(one.address);
+            claims.append("; another station, MAC address ")
+                .append(to_string(one.mac))
+                .append(", has the port's own address ")
+                .append(to_string(one.address));
         }
         throw Error("no_answer",
                     "the DUT did not answer " + what + " on the " + ports_[side]->side() + " port within " +

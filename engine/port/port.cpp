@@ -124,6 +124,15 @@ void Port::keep_from_stack() {
                         ": frames that it does not know count as dropped by the tester");
 }
 
+std::vector<std::string> Port::switched_on() {
+    std::vector<std::string> on = whole_frames_ ? whole_frames_->switch_off_again() : std::vector<std::string>{};
+    if (ingress_drop_ && !ingress_drop_->error().empty()) {
+        if (const std::string effect = what_the_stack_does(options_.spec.argument); !effect.empty())
+            on.push_back("the network stack, which " + effect);
+    }
+    return on;
+}
+
 void Port::require_queues(const std::string& what, std::uint16_t receive, std::uint16_t transmit) const {
     if (receive >= options_.queues && transmit >= options_.queues) return;
     throw Error("port_unavailable",

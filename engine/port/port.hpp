@@ -97,6 +97,9 @@ public:
     [[nodiscard]] const Offloads& available_offloads() const { return offers_; }
     // To be called at least once in 2^31 frames.
     PortCounters counters();
+    // What others have switched on at the port's interface that changes frames, or answers them: clauses. What changes
+    // frames is switched off again.
+    std::vector<std::string> switched_on();
     // Limits the rate of each queue; with 0 or at least the link's speed there is no limit. Returns the limit that was
     // set. Throws Error "port_unavailable" for the field "offloads".
     [[nodiscard]] std::uint32_t limit_rate(std::uint32_t mbps) const;

@@ -106,19 +106,33 @@ WholeFrames::WholeFrames(const PortOptions& options) : WholeFrames(options.spec.
         const auto found = std::ranges::find(names, feature.name);
         const auto number = static_cast<unsigned>(found - names.begin());
         if (found == names.end() || !(xdp ? feature.xdp : feature.packet)) continue;
-        if (!is_on(active_features(interface_, count_), number)) continue;
+        const bool was_on = is_on(active_features(interface_, count_), number);
+        kept_.push_back({number, std::string(feature.name), feature.effect, was_on});
+        if (!was_on) continue;
         set_feature(interface_, count_, number, false);
         if (is_on(active_features(interface_, count_), number)) {
             unavailable(options, interface_ + " " + feature.effect +
                                      " before the tester can receive them: switch it off (ethtool -K " + interface_ +
                                      " " + std::string(feature.name) + " off)");
         }
-        switched_off_.push_back(number);
     }
 }
 
+std::vector<std::string> WholeFrames::switch_off_again() {
+    const std::vector<std::uint32_t> active = active_features(interface_, count_);
+    std::vector<std::string> on;
+    for (const Kept& one : kept_) {
+        if (!is_on(active, one.number)) continue;
+        on.push_back(one.name + ", which " + one.effect);
+        set_feature(interface_, count_, one.number, false);
+    }
+    return on;
+}
+
 WholeFrames::~WholeFrames() {
-    for (const unsigned number : switched_off_) set_feature(interface_, count_, number, true);
+    for (const Kept& one : kept_) {
+        if (one.was_on) set_feature(interface_, count_, one.number, true);
+    }
 }
 
 }  // namespace dutperf

@@ -22,12 +22,22 @@ public:
     WholeFrames(const WholeFrames&) = delete;
     WholeFrames& operator=(const WholeFrames&) = delete;
 
+    // What others have switched on since: clauses. It is switched off again.
+    std::vector<std::string> switch_off_again();
+
 private:
     explicit WholeFrames(std::string interface) : interface_(std::move(interface)) {}
 
     std::string interface_;
-    std::size_t count_ = 0;               // of this kernel's features
-    std::vector<unsigned> switched_off_;  // features, by their number
+    struct Kept {
+        unsigned number;  // of a feature
+        std::string name;
+        const char* effect;
+        bool was_on;
+    };
+
+    std::size_t count_ = 0;   // of this kernel's features
+    std::vector<Kept> kept_;  // those that are kept off
 };
 
 }  // namespace dutperf

@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from dutperf.model import LOSS_BINS, Direction, DirectionCounts, LateBursts, Losses, Quantiles, Trial
+from dutperf.model import LOSS_BINS, Direction, DirectionCounts, LateBursts, LateFrames, Losses, Quantiles, Trial
 from plans import counts, trial
 
 PUNCTUAL_S, CAUGHT_UP_S = 1e-3, 1e-4
+EVEN_S = 2e-4
+"""A frame that is later than this, or than half the time between two, is a late frame, and those after it until one
+is less than half as late."""
 CALL_S = 2e-6
 """Between two frames of one that catches up."""
 
@@ -113,6 +116,7 @@ def _counted(of: Trial, direction: Direction, frames: Sequence[Frame], gone: Seq
     members: dict[str, Any] = {
         "lateness_us": Quantiles(p50=0, p99=0, p999=0, max=late_us),
         "late_bursts": _catching_up(of, own),
+        "late_frames": _late(of, direction, own),
     }
     if missing:
         due_s = sorted(frame.due_s for frame in missing)
@@ -133,6 +137,17 @@ def _catching_up(of: Trial, frames: Sequence[Frame]) -> LateBursts | None:
         else:
             limit_s, running = PUNCTUAL_S, 0
     return LateBursts(frames=len(late_s), longest=longest, bins=_bins(of, late_s)) if late_s else None
+
+
+def _late(of: Trial, direction: Direction, frames: Sequence[Frame]) -> LateFrames | None:
+    even_s = min(PUNCTUAL_S, max(EVEN_S, 0.5 / of.streams()[direction].rate_fps))
+    late_s: list[float] = []
+    limit_s = even_s
+    for frame in frames:
+        limit_s = even_s / 2 if frame.left_s - frame.due_s > limit_s else even_s
+        if limit_s < even_s:
+            late_s.append(frame.due_s)
+    return LateFrames(frames=len(late_s), bins=_bins(of, late_s)) if late_s else None
 
 
 def _bins(of: Trial, due_s: Sequence[float]) -> tuple[int, ...]:

@@ -200,6 +200,9 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         out["late_bursts"] = {
             {"frames", frames}, {"longest", result.late_bursts.longest()}, {"bins", result.late_bursts.bins()}};
     }
+    if (const std::uint64_t frames = result.late_bursts.late_frames(); frames != 0)
+        out["late_frames"] = {{"frames", frames}, {"bins", result.late_bursts.late_bins()}};
+    if (!result.switched_on.empty()) out["switched_on"] = result.switched_on;
     if (result.unfinished_checksums != 0) out["unfinished_checksums"] = result.unfinished_checksums;
     if (result.transmitted) {
         const TransmitCount& count = *result.transmitted;

@@ -240,11 +240,14 @@ void RunningTrial::begin() {
         const auto media = media_limit(spec_, direction, mbps, share_of_others(bed_, spec_, direction, mbps));
         const std::uint64_t tolerance_ns = media ? media->tolerance_ns : 0;
         const Ticks punctual = ticks_of(LateBursts::kBurstThresholdNs + tolerance_ns, bed_.clock_hz);
+        const std::uint64_t late_ns = LateBursts::late_ns(spec_.streams[index_of(direction)]->highest_rate_fps());
+        const Ticks late = ticks_of(late_ns + tolerance_ns, bed_.clock_hz);
         for (const auto& sender : parts_.senders[index_of(direction)]) {
             sender->start({.start = parts_.start,
                            .end = end,
                            .deadline = deadline,
                            .burst_threshold = punctual,
+                           .late = late,
                            .parts = spec_.delay_parts});
         }
     }
@@ -378,12 +381,14 @@ TrialResult RunningTrial::finish() {
         if (clock != nullptr) clock->end();
     }
     TrialResult result;
+    std::vector<std::vector<std::string>> switched_on;
     result.number = spec_.number;
     result.stopped = stopped_;
     result.began_s = began_s_;
     for (std::size_t side = 0; side < bed_.ports.size(); ++side) {
         parts_.after[side] = bed_.ports[side]->counters();
         parts_.answered_after[side] = bed_.responders[side]->sent();
+        switched_on.push_back(bed_.ports[side]->switched_on());
         PortResult& port = result.ports.emplace_back();
         port.link_changes = parts_.after[side].carrier_changes - parts_.before[side].carrier_changes;
         port.link_up = bed_.ports[side]->link().up;
@@ -394,6 +399,8 @@ TrialResult RunningTrial::finish() {
     }
     for (const auto& loop : loops_) parts_.stalls.push_back(loop->stall);
     result.directions = collect(bed_, spec_, parts_);
+    for (const Direction direction : spec_.active())
+        result.directions[index_of(direction)]->switched_on = switched_on[bed_.receiving_port(direction)];
     if (spec_.capture) result.capture = write_captured();
     if (spec_.connections) {
         const StateTable& table = **bed_.state;

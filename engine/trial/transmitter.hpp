@@ -46,7 +46,8 @@ struct SenderCounts {
 // then the tester's fault.
 struct SendingTime {
     Ticks start, end, deadline;
-    Ticks burst_threshold;  // lateness from which a frame belongs to a late burst
+    Ticks burst_threshold;  // lateness from which a frame begins a late burst
+    Ticks late;             // ... from which it counts as late
     std::uint64_t parts;    // of the sending time with delays of their own
 };
 
@@ -64,7 +65,7 @@ public:
     virtual Ticks turn(Ticks now) = 0;
 
     virtual void start(const SendingTime& time) {
-        counts_.late_bursts.start(time.start, time.end, time.burst_threshold);
+        counts_.late_bursts.start(time.start, time.end, time.burst_threshold, time.late);
         counts_.tester_time.resize(std::max<std::uint64_t>(1, time.parts));
         start_ = time.start;
         duration_ = time.end - time.start;

@@ -374,6 +374,7 @@ struct DirectionResult {
     std::map<std::string, std::uint64_t> tester_drops, other_received;
     std::map<std::string, std::uint64_t> misdelivered;  // frames that arrived at another port than the path's
     IcmpErrors icmp_errors;                             // that arrived at the sending port
+    std::vector<std::string> switched_on;               // by others, at the receiving port: clauses
 };
 
 // Of one port.

@@ -100,6 +100,7 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("the DUT lost frames", {"received": 1}, set()),
     ("the DUT lost all frames", {"received": 0}, set()),
     ("the engine meant another trial", {"sent": 999, "received": 999, "intended": 999}, {"miscounted"}),
+    ("others had frames merged", {"switched_on": ("rx-gro, which merges frames",)}, {"switched_on"}),
     ("one frame was not sent", {"sent": 999, "intended": 1000}, {"unsent"}),
     ("sending took as long as it may", {"send_time_s": LIMIT_S}, set()),
     ("sending took too long", {"send_time_s": LIMIT_S + 1e-6}, {"sending_time"}),

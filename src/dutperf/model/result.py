@@ -185,6 +185,15 @@ class LateBursts(Value):
         return self.frames if self.longest is None else self.longest
 
 
+class LateFrames(Value):
+    """All frames that left late, in a late burst or not: from one more than 0.2 ms late, or than half the time
+    between two frames, until one less than half as late. Those of a short stall fill a short queue as well."""
+
+    frames: Annotated[int, Field(ge=1)]
+    bins: Annotated[tuple[Count, ...], Field(min_length=LOSS_BINS, max_length=LOSS_BINS)]
+    """By due time, over the same parts of the sending time as losses."""
+
+
 class Arrivals(Value):
     """Arrival times of received frames, in seconds from the start, by the receiving loop's clock. They
     are as exact as that loop's turns."""
@@ -405,6 +414,10 @@ class DirectionCounts(Value):
     """None if no frame is missing."""
     late_bursts: LateBursts | None = None
     """None if no frame left in a late burst."""
+    late_frames: LateFrames | None = None
+    """None if no frame left late, or if the engine is an older one, which did not report it."""
+    switched_on: tuple[str, ...] = ()
+    """What others have switched on at the receiving port that changes frames, or answers them: clauses."""
     arrivals: Arrivals | None = None
     """None if no frame arrived."""
     kinds: tuple[KindCounts, ...] | None = None

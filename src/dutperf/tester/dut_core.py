@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dutperf.tester.dut_waits import (
+    MAX_USUAL_SHARE,
     SAMPLE_S,
     STEAL,
     Disturbance,
@@ -39,6 +40,9 @@ PROC = Path("/proc")
 NETNS = Path("/run/netns")
 COARSE_SHARE = 0.05
 """Smallest share that the tick counters show reliably, in a trial of a second."""
+UNSEEN_SHARE = max(COARSE_SHARE, MAX_USUAL_SHARE)
+"""Share of its cores' time that others may take without a counter that shows it: interrupts and other machines' turns
+are in no run delay, and the tick counters are coarse. A short pause may also hide in the usual waiting."""
 _USER, _NICE, _SYSTEM = 0, 1, 2
 """Fields of /proc/stat's lines (proc(5)), in ticks."""
 
@@ -88,8 +92,9 @@ class Starvation:
     """Time for which it was ready to run and had no core."""
     at_most_s: float = 0.0
     """Upper limit of the missing time, by the larger of both figures."""
-    usual_s: float = 0.0
-    """Further waiting of a process that sleeps and wakes: usual, but short pauses may hide in it."""
+    unseen_s: float = 0.0
+    """Further time that it may have missed while no counter shows it: a share of ``UNSEEN_SHARE``. The usual waiting
+    of a process that sleeps and wakes is less."""
     disturbances: tuple[Disturbance, ...] = ()
     """When it was without its core, as far as known, in seconds since sending began."""
 
@@ -194,7 +199,7 @@ class DutWatch:
             missed,
             waited_s=max(missed.waited_s, known_s),
             at_most_s=max(missed.at_most_s, known_s),
-            usual_s=usual_s,
+            unseen_s=UNSEEN_SHARE * min(time_s.duration_s, elapsed_s),
             disturbances=()
             if sending is None
             else tuple(one.since(time_s.earliest_s, time_s.latest_s) for one in known),

@@ -600,7 +600,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated:
         **links,
         dut_core_taken=missed.share,
         neighbours=seen,
-        proven_failed=proven_failed(trial, counts, causes, missed.at_most_s, missed.disturbances, missed.usual_s)
+        proven_failed=proven_failed(trial, counts, causes, missed.at_most_s, missed.disturbances, missed.unseen_s)
         if completed
         else None,
         ended_early_s=ended_s,

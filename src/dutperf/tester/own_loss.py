@@ -5,17 +5,20 @@ There are three bounds, each from the counts alone. They are for all directions 
 the directions may share the DUT's capacity. docs/decisions/0003-validity.md gives the arguments; in
 short:
 
-* No burst caused the losses before the first late burst.
+* No late frame caused the losses before the first one.
 * A frame that leaves late causes at most one additional lost frame. The loss beyond the number of
   late frames is the DUT's own.
 * A DUT that can serve the rate loses nothing at that rate, however full its queue is. The loss at a
-  steady rate far from all bursts therefore shows by how much the rate is too high. A burst only
-  fills the queue earlier, at most by its own frames.
+  steady rate far from all bursts, less the frames that leave late there, therefore shows by how much
+  the rate is too high. A burst only fills the queue earlier, at most by its own frames.
+
+Late are frames by more than 0.2 ms, or than half the time between two frames
+(:class:`dutperf.model.LateFrames`): what leaves more evenly, a queue for a few frames takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, sqrt
 
 from dutperf.model import LOSS_BINS, PUNCTUAL_US, Direction, DirectionCounts, Trial
@@ -47,6 +50,7 @@ them gets more than its share now and then, and loses some if the last disturban
 AFTERWARDS_S = 0.01
 """Time after a burst or a disturbance that is not clear. What it needs is small: a frame that finds the
 queue full then was due then. It covers what is known less exactly, such as when the burst ended."""
+_NONE = (0,) * LOSS_BINS
 
 
 def loss_matters(trial: Trial, counts: DirectionCounts) -> bool:
@@ -58,7 +62,7 @@ def loss_matters(trial: Trial, counts: DirectionCounts) -> bool:
 def own_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> int:
     """Frames that the DUT lost at least without the effect of late bursts, in all directions together;
     0: nothing is proven."""
-    lost, late = _lost_and_late(counts)
+    lost, late = _lost(counts), _late(counts)
     before = next((part for part, frames in enumerate(late) if frames), LOSS_BINS)
     return max(0, sum(lost[:before]), sum(lost) - sum(late) - _punctual(trial), _beyond_capacity(trial, counts))
 
@@ -106,7 +110,7 @@ def _beyond_capacity(
     The usual loss is that of the earlier or the later half of the clear parts, whichever is smaller: a
     DUT that loses a frame now and then anyway may have a queue that disturbances fill later.
     """
-    lost, late = _lost_and_late(counts)
+    lost, late = _lost(counts), _late(counts)
     if any(stream.then is not None or stream.pattern is not None for stream in trial.streams().values()) or not any(
         lost
     ):
@@ -115,9 +119,14 @@ def _beyond_capacity(
     max_lateness_us = max(one.lateness_us.max for one in counts.values())
     disturbed = _disturbed_parts(disturbances, trial.duration_s)
     clear = [
-        part for part in clear_parts(late, max_lateness_us, trial.duration_s) if part > first and part not in disturbed
+        part
+        for part in clear_parts(_in_bursts(counts), max_lateness_us, trial.duration_s)
+        if part > first and part not in disturbed
     ]
-    groups = [sum(lost[part] for part in clear[at : at + GROUP]) for at in range(0, len(clear) - GROUP + 1, GROUP)]
+    groups = [
+        sum(lost[part] - late[part] for part in clear[at : at + GROUP])
+        for at in range(0, len(clear) - GROUP + 1, GROUP)
+    ]
     if len(groups) < FEWEST_GROUPS:
         return 0
     half = len(groups) // 2
@@ -185,12 +194,25 @@ def _rate_fps(trial: Trial) -> float:
     return sum(stream.rate_fps for stream in trial.streams().values())
 
 
-def _lost_and_late(counts: Mapping[Direction, DirectionCounts]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Lost frames and late frames in each part of the sending time."""
-    lost = [() if one.losses is None else one.losses.bins for one in counts.values()]
-    late = [() if one.late_bursts is None else one.late_bursts.bins for one in counts.values()]
-    return _sum_of_bins(lost), _sum_of_bins(late)
+def late_frames(counts: DirectionCounts) -> tuple[int, ...]:
+    """Frames of a direction that left late in each part of the sending time, in late bursts or not."""
+    bursts = _NONE if counts.late_bursts is None else counts.late_bursts.bins
+    alone = _NONE if counts.late_frames is None else counts.late_frames.bins
+    return tuple(map(max, bursts, alone))
 
 
-def _sum_of_bins(of_directions: list[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(sum(bins[part] for bins in of_directions if bins) for part in range(LOSS_BINS))
+def _lost(counts: Mapping[Direction, DirectionCounts]) -> tuple[int, ...]:
+    return _sum_of_bins(_NONE if one.losses is None else one.losses.bins for one in counts.values())
+
+
+def _late(counts: Mapping[Direction, DirectionCounts]) -> tuple[int, ...]:
+    return _sum_of_bins(map(late_frames, counts.values()))
+
+
+def _in_bursts(counts: Mapping[Direction, DirectionCounts]) -> tuple[int, ...]:
+    return _sum_of_bins(_NONE if one.late_bursts is None else one.late_bursts.bins for one in counts.values())
+
+
+def _sum_of_bins(of_directions: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    """Of all directions, in each part of the sending time."""
+    return tuple(map(sum, zip(*of_directions, strict=True)))

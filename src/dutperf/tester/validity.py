@@ -27,7 +27,7 @@ from dutperf.model import (
 )
 from dutperf.tester import setup_faults
 from dutperf.tester.dut_waits import Disturbance
-from dutperf.tester.own_loss import clear_parts, loses_steadily, loss_matters, own_loss, steady_loss
+from dutperf.tester.own_loss import clear_parts, late_frames, loses_steadily, loss_matters, own_loss, steady_loss
 
 SENDING_TIME_TOLERANCE = 1.00001
 """Sending may take this many times the trial's duration (siitperf's rule; Lencse, IJATES2 9(3),
@@ -212,20 +212,20 @@ def proven_failed(
     causes: tuple[Cause, ...],
     dut_waited_s: float = 0.0,
     disturbances: Sequence[Disturbance] = (),
-    dut_usual_wait_s: float = 0.0,
+    dut_unseen_s: float = 0.0,
 ) -> str | None:
     """The proof, as a clause, that the DUT fails the trial in spite of ``causes``; None: not proven.
 
     Only for a search, which needs pass or fail alone: it is unknown how many frames an undisturbed
-    DUT would have lost. ``dut_usual_wait_s``: further waiting, in which short pauses may hide.
+    DUT would have lost. ``dut_unseen_s``: how long a DUT on this machine may have paused unseen in addition.
     """
     if not causes or not trial.question.resolution or {cause.code for cause in causes} - OVERCOME:
         return None
     if any(_late_us(one) > LATENESS_LIMIT_US + one.tolerance_us for one in counts.values()):
         return None
     missed_share = dut_waited_s / trial.duration_s
-    usual_share = dut_usual_wait_s / trial.duration_s
-    missed = ceil(sum(one.sent for one in counts.values()) * min(1.0, missed_share + usual_share))
+    unseen_share = dut_unseen_s / trial.duration_s
+    missed = ceil(sum(one.sent for one in counts.values()) * min(1.0, missed_share + unseen_share))
     own, lost = own_loss(trial, counts) - missed, sum(one.lost for one in counts.values())
     known_share = sum(one.waited_s for one in disturbances) / trial.duration_s
     had_its_core = missed_share - known_share <= DUT_CORE_TAKEN_LIMIT and known_share <= KNOWN_CORE_TAKEN_LIMIT
@@ -379,6 +379,16 @@ def _sending_time(trial: Trial, _direction: Direction, counts: DirectionCounts) 
     return f"sending took {counts.send_time_s:.6f} s, more than the {limit_s:.6f} s allowed"
 
 
+def _switched_on(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """Frames arrived as the DUT sent them: nobody has the kernel merge, change or answer them."""
+    if not counts.switched_on:
+        return None
+    return (
+        f"another program switched on {' and '.join(counts.switched_on)}, at the port that receives: the counts may not"
+        " be the DUT's"
+    )
+
+
 def _sender_late(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and at the intended rate throughout: after a stall the DUT got a burst. It may pass in
     spite of a burst, but the burst may have caused a loss."""
@@ -409,19 +419,19 @@ def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str
     """... and the loss is larger than bursts alone could have caused, or is not near the bursts."""
     if not loss_matters(trial, counts) or counts.late_bursts is None or _sender_late(trial, _direction, counts):
         return None
-    burst, tolerated = counts.late_bursts.frames, trial.question.tolerated_loss * counts.sent
+    burst, tolerated = sum(late_frames(counts)), trial.question.tolerated_loss * counts.sent
     in_spite = _lost_in_spite_of_bursts(trial, counts, counts.late_bursts)
     if counts.lost - tolerated > burst or in_spite > max(tolerated, (1 - BURSTS_WORK_SHARE) * counts.lost):
         return None
     return (
-        f"{burst:,} frames left in bursts, the latest {counts.lateness_us.max / 1000:.3f} ms late; they may have"
+        f"{burst:,} frames left late, by up to {counts.lateness_us.max / 1000:.3f} ms; they may have"
         f" caused the loss of {counts.lost:,}"
     )
 
 
 def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, late_bursts: LateBursts) -> int:
-    """Frames lost before the first burst. If few frames left in bursts, also those lost in parts of
-    the sending time without a burst in them or just before.
+    """Frames lost before the first one that was late. If few frames left in bursts, also those lost in parts
+    of the sending time without a burst in them or just before, less the late frames there.
 
     Just before: the DUT gets ``FORWARDING_SHARE`` of the sending time to forward the frames that a
     burst left in its queue.
@@ -430,10 +440,11 @@ def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, late_bursts:
         return 0
     forwarding_s = FORWARDING_SHARE * trial.duration_s
     clear = clear_parts(late_bursts.bins, counts.lateness_us.max, trial.duration_s, forwarding_s)
-    first = next(part for part, frames in enumerate(late_bursts.bins) if frames)
+    late = late_frames(counts)
+    first = next(part for part, frames in enumerate(late) if frames)
     few = max(FEW_IN_BURSTS, FEW_OF_RESOLUTION * trial.question.resolution) * counts.sent
     end = LOSS_BINS if late_bursts.frames <= few else first
-    return sum(counts.losses.bins[part] for part in clear if part < end)
+    return sum(max(0, counts.losses.bins[part] - late[part]) for part in clear if part < end)
 
 
 def _tester_drops(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
@@ -625,6 +636,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("line_rate", _line_rate),
     ("fillers_forwarded", _fillers_forwarded),
     (DROPS, _tester_drops),
+    ("switched_on", _switched_on),
     (LATE, _sender_late),
     (BURSTS, _bursts),
     ("receiver_stall", _receiver_stall),

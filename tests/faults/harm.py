@@ -13,6 +13,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,8 +24,8 @@ from scapy.packet import Raw
 
 from dutperf.lab.refdut import Properties, RefDut
 from dutperf.model import Trial, TrialResult
+from dutperf.tester import Progress
 from integration.measuring import Bench, stop
-from integration.test_commands import wait_until
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ class Target:
 
 Harm = Callable[[Target], None]
 
+HARMED_AFTER_S = 0.1
+PROGRESS_MS = 20
+
 
 def truth_of(ready: Bench) -> RefDut:
     """The reference DUT of the lab."""
@@ -47,24 +52,30 @@ def truth_of(ready: Bench) -> RefDut:
 
 
 def result_of(ready: Bench, dut: Properties, trial: Trial, what: Harm | None) -> TrialResult:
-    """The result of a trial that is harmed as soon as the reference DUT has got frames of a tenth of a second."""
+    """The result of a trial that is harmed when frames of a tenth of a second have been sent.
+
+    The engine says when. The reference DUT forwards nothing while it answers, for 2 ms: its counters are read
+    after the trial only.
+    """
     truth_of(ready).configure(dut)
     ready.tester.environment()
-    target = Target(ready, ready.engine(), lambda: None)
-    rate_fps = next(iter(trial.streams().values())).rate_fps
+    target, under_way = Target(ready, ready.engine(), lambda: None), threading.Event()
+
+    def note(progress: Progress) -> None:
+        if progress.elapsed_s >= HARMED_AFTER_S:
+            under_way.set()
 
     def interfere() -> None:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -20)
-        wait_until(lambda: truth_of(ready).counters().forward.received >= 0.1 * rate_fps, limit_s=20)
+        go_first()
+        assert under_way.wait(timeout=20)
         if what is not None:
             what(target)
 
-    thread = threading.Thread(target=interfere)
-    thread.start()
-    try:
-        return ready.tester.run(trial)
-    finally:
-        thread.join()
+    with ThreadPoolExecutor(1) as beside:
+        harmed = beside.submit(interfere)
+        result = ready.tester.run(trial.model_copy(update={"progress_ms": PROGRESS_MS}), on_progress=note)
+    harmed.result()  # or its error
+    return result
 
 
 _SYS_PIDFD_GETFD = 438
@@ -72,16 +83,20 @@ _SYS_PIDFD_GETFD = 438
 
 _BUSY = """
 import os, sys, time
+from contextlib import suppress
 os.sched_setaffinity(0, {int(sys.argv[1])})
 try:
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
 except PermissionError:
-    os.setpriority(os.PRIO_PROCESS, 0, -20)
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
 end = time.monotonic() + float(sys.argv[2])
 while time.monotonic() < end:
     pass
 """
 """A neighbour that lets go of the core for nobody, where the machine lets it."""
+_NEIGHBOURS = 16
+"""So many take a core where it does not: each has it for a turn, and the turns of all are a long stall."""
 
 _SEND_LINES = """
 import socket, sys
@@ -104,6 +119,13 @@ while time.monotonic() < end:
         pass
 """
 """Frames of an EtherType for experiments (IEEE 802), as fast as they go."""
+
+
+def go_first() -> None:
+    """The calling thread gets the priority of the loops of tester and DUT, which keep all cores of a small machine
+    busy, where it may have that: where it may not, they have none either."""
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -20)
 
 
 def stop_engine(stop_s: float) -> Harm:
@@ -142,8 +164,8 @@ def neighbour_of_dut(busy_s: float) -> Harm:
 
 
 def take_turns(cores: set[int], busy_s: float, times: int) -> None:
-    """The calling thread wants the cores a few times, and goes first: a new process would take more time to start
-    than a turn lasts."""
+    """The calling thread wants the cores a few times, and goes first (:func:`may_be_real_time`): a new process would
+    take more time to start than a turn lasts."""
     os.sched_setaffinity(0, cores)
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
     for _ in range(times):
@@ -198,6 +220,29 @@ def send_foreign_frames(port: str, count: int) -> Harm:
     return harm
 
 
+def tagged_strangers(port: str, count: int) -> Harm:
+    """A switch's LLDP frames in a VLAN come out of the DUT, whose end of the cable is ``port``: the tester's kernel
+    counts them as dropped, though its socket gets them."""
+    frame = "0180c200000e0200000000018100006488cc0207" + bytes(60).hex()
+
+    def harm(target: Target) -> None:
+        lines = "\n".join([frame] * count)
+        command = ["ip", "netns", "exec", target.bench.dut_netns, sys.executable, "-c", _SEND_LINES, port]
+        subprocess.run(command, input=lines, text=True, check=True)
+
+    return harm
+
+
+def in_tester(*commands: str) -> Harm:
+    """Somebody configures the tester's machine."""
+
+    def harm(target: Target) -> None:
+        for command in commands:
+            subprocess.run(["ip", "netns", "exec", target.bench.tester_netns, *command.split()], check=True)
+
+    return harm
+
+
 def fill_receive_socket(port: str, flood_s: float) -> Harm:
     """The engine stands still, and its packet sockets have the least buffer that the kernel grants,
     until strangers' frames have filled what they hold."""
@@ -241,10 +286,26 @@ def _tester_cores(bench: Bench) -> set[int]:
 
 
 def keep_busy(cores: set[int], busy_s: float) -> None:
-    """A neighbour on each of these cores."""
+    """A neighbour on each of these cores, or several that have it in turns."""
     assert cores
-    for process in [subprocess.Popen([sys.executable, "-c", _BUSY, str(core), str(busy_s)]) for core in cores]:
+    each = 1 if may_be_real_time() else _NEIGHBOURS
+    commands = [[sys.executable, "-c", _BUSY, str(core), str(busy_s)] for core in cores for _ in range(each)]
+    for process in [subprocess.Popen(command) for command in commands]:
         assert process.wait() == 0
+
+
+def may_be_real_time() -> bool:
+    """Whether a process of this machine may go before all others (SCHED_FIFO). In most containers it may not."""
+    with ThreadPoolExecutor(1) as one:  # a thread of its own: it keeps what it gets
+        return one.submit(_becomes_real_time).result()
+
+
+def _becomes_real_time() -> bool:
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        return False
+    return True
 
 
 def _ip(netns: str, *arguments: str) -> None:

@@ -8,11 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import dutperf
 from dutperf.lab.refdut import Properties, RefDut
 from dutperf.model import TrialResult, Verdict
+from dutperf.results.summary import Summary
 from integration.measuring import Bench, bench
 
 pytestmark = [pytest.mark.root, pytest.mark.faults, pytest.mark.usefixtures("lab_records")]
@@ -49,14 +52,39 @@ def with_short_frames(ready: Bench) -> None:
     ready.in_dut("ip", "link", "set", "dr", "mtu", "600")
 
 
-SETUPS: list[tuple[str, Callable[[Bench], None], str]] = [
-    ("no route", without_route, "ICMP net unreachable"),
-    ("too long", with_short_frames, "ICMP fragmentation needed (MTU 600)"),
+SETUPS: list[tuple[str, Callable[[Bench], None], dict[str, Any], str]] = [
+    ("no route", without_route, {}, "ICMP net unreachable"),
+    ("too long", with_short_frames, {}, "ICMP fragmentation needed (MTU 600)"),
+    ("fragmented", with_short_frames, {"frame": "ipv4(df=0)/udp"}, "fragments arrived"),
 ]
 
 
-@pytest.mark.parametrize(("spoil", "said"), [row[1:] for row in SETUPS], ids=[row[0] for row in SETUPS])
-def test_frames_that_the_dut_refuses(spoil: Callable[[Bench], None], said: str) -> None:
-    with bench("kernel-ipv4") as ready:
+@pytest.mark.parametrize("kind", ["af_packet", "af_xdp"])
+@pytest.mark.parametrize(("spoil", "chosen", "said"), [row[1:] for row in SETUPS], ids=[row[0] for row in SETUPS])
+def test_frames_that_the_dut_refuses(
+    spoil: Callable[[Bench], None], chosen: dict[str, Any], said: str, kind: str
+) -> None:
+    with bench("kernel-ipv4", kind=kind) as ready:
         spoil(ready)
-        assert said in causes(ready.run(FPS, frame_sizes=(1000,), directions="forward"))
+        assert said in causes(ready.run(FPS, frame_sizes=(1000,), directions="forward", **chosen))
+
+
+@pytest.mark.parametrize("patience_s", [0, 10])
+def test_a_dut_that_begins_to_forward_in_the_middle_of_a_run(patience_s: int, tmp_path: Path) -> None:
+    """Without patience the rate that is measured first is lost, and the run says why; with it none is."""
+    with dutperf.bench(lab="refdut-ipv4") as ready:
+        RefDut(Path(str(ready.setup.dut.control))).reset(2.0)
+        result = ready.measure(
+            "frame-loss",
+            tmp_path / "run",
+            rates=["1000", "500"],
+            duration_s=0.5,
+            drain_s=0.2,
+            repetitions=1,
+            dut_patience_s=patience_s,
+        )
+    losses = [row["rates.loss_ratio.worst.median"] for row in result.rows()]
+    assert isinstance(result.summary, Summary)
+    said = any("nothing arrived in the first" in text for text in result.summary.beside)
+    assert said or set(losses) <= {0.0, None}, result.rows()
+    assert not patience_s or set(losses) <= {0.0, None}, result.rows()

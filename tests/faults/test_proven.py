@@ -12,6 +12,7 @@ from dutperf.lab.refdut import Properties
 from dutperf.model import Question, TrialResult, Verdict
 from dutperf.setup import traffic
 from dutperf.setup.conditions import Conditions
+from dutperf.tester.dut_core import UNSEEN_SHARE
 from integration.measuring import Bench, bench
 from undisturbed import until
 
@@ -22,8 +23,8 @@ pytestmark = [pytest.mark.root, pytest.mark.faults, pytest.mark.usefixtures("lab
 
 FPS = 4_000
 SEARCH = Question(resolution=0.001, may_end_early=True)
-HIDDEN_US = 3_000.0
-"""Longer pauses of the DUT do not hide in its usual waiting."""
+HIDDEN_S = 0.003
+"""Longer pauses of the DUT are in some counter."""
 HARMS = {
     "stopped for 4 ms, often": harm.stop_engine_often(0.004, 40),
     "stopped for 9 ms, often": harm.stop_engine_often(0.009, 20),
@@ -57,14 +58,15 @@ def asked(ready: Bench, dut: Properties, what: Harm | None, duration_s: float, d
 @pytest.mark.parametrize("queue", [3, 10, 40])
 @pytest.mark.parametrize("what", HARMS.values(), ids=HARMS)
 def test_a_dut_that_can_do_the_rate_is_never_shown_to_fail(lab: Bench, what: Harm, queue: int) -> None:
-    """It loses frames to bursts, and while it has no core; not by itself."""
+    """It loses frames to bursts, and while it has no core; not by itself. A valid trial may have few losses of a queue
+    that is full after a pause which no counter shows: the DUT's clock does not show it either, as the frames wait
+    unread."""
     result = asked(lab, Properties(capacity_fps=10_000, queue=queue), what, 1.0)
     assert result.proven_failed is None
     if result.verdict is Verdict.VALID:
-        truth = truth_of(lab).counters()
-        paused_us = max(truth.forward.lateness_us.max, truth.reverse.lateness_us.max)
         lost = sum(counts.lost for counts in result.directions().values())
-        assert lost == 0 or 1e6 * (queue + 1) / (2 * FPS) < paused_us < HIDDEN_US, (result, truth)
+        is_short = queue + 1 < HIDDEN_S * 2 * FPS
+        assert lost <= (UNSEEN_SHARE * 2 * FPS if is_short else 0), (result, truth_of(lab).counters())
 
 
 @pytest.mark.parametrize("what", SHORT.values(), ids=SHORT)

@@ -168,17 +168,15 @@ void Session::find_dut() {
         if (responders_[side]->resolve(request_.resolve_timeout)) continue;
         const bool arp = !responders_[side]->has_mac4();
         const std::string what = arp ? "ARP for gateway4" : "Neighbour Discovery for gateway6";
-        std::string claims;
+        std::string message = "the DUT did not answer " + what + " on the " + ports_[side]->side() + " port within " +
+                              std::to_string(request_.resolve_timeout.count()) + " ms";
         for (const NeighbourEvidence::Conflict& one : responders_[side]->take_conflicts().conflicts) {
-            claims.append("; another station, MAC address ")
+            message.append("; another station, MAC address ")
                 .append(to_string(one.mac))
                 .append(", has the port's own address ")
                 .append(to_string(one.address));
         }
-        throw Error("no_answer",
-                    "the DUT did not answer " + what + " on the " + ports_[side]->side() + " port within " +
-                        std::to_string(request_.resolve_timeout.count()) + " ms" + claims,
-                    ports_[side]->side() + (arp ? ".gateway4" : ".gateway6"));
+        throw Error("no_answer", message, ports_[side]->side() + (arp ? ".gateway4" : ".gateway6"));
     }
 }
 

@@ -36,7 +36,7 @@ def test_the_engine_gets_no_names() -> None:
 
 
 def test_losses_of_each_kind() -> None:
-    loss = points._loss(counts((0, 12, 3)), None, ())
+    loss = points._loss(counts((0, 12, 3)), ())
     assert loss.kinds == dict(zip(NAMES, (0, 12, 3), strict=True))
     assert "12 of web, 64 bytes, 3 of web, 594 bytes" in loss.sentence()
     assert "voice" not in loss.sentence()
@@ -45,4 +45,4 @@ def test_losses_of_each_kind() -> None:
 def test_a_single_kind_is_not_told_apart() -> None:
     one = counts((0, 12, 3))
     assert one.kinds is not None
-    assert points._loss(one.model_copy(update={"kinds": one.kinds[:1]}), None, ()).kinds == {}
+    assert points._loss(one.model_copy(update={"kinds": one.kinds[:1]}), ()).kinds == {}

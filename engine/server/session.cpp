@@ -171,10 +171,12 @@ void Session::find_dut() {
         std::string message = "the DUT did not answer " + what + " on the " + ports_[side]->side() + " port within " +
                               std::to_string(request_.resolve_timeout.count()) + " ms";
         for (const NeighbourEvidence::Conflict& one : responders_[side]->take_conflicts().conflicts) {
+            if (one.is_gateway) continue;  // two stations answered for the other gateway
             message.append("; another station, MAC address ")
                 .append(to_string(one.mac))
-                .append(", has the port's own address ")
-                .append(to_string(one.address));
+                .append(", claims ")
+                .append(to_string(one.address))
+                .append(", for which the port answers");
         }
         throw Error("no_answer", message, ports_[side]->side() + (arp ? ".gateway4" : ".gateway6"));
     }

@@ -42,7 +42,7 @@ def _run(module: str, name: str) -> NoReturn:
     except Exception as error:
         from dutperf.fault import sentence_of_fault
 
-        print(sentence_of_fault(error), file=sys.stderr)
+        print(f"dutperf: {sentence_of_fault(error)}", file=sys.stderr)
         sys.exit(FAULT)
     sys.exit(main())
 

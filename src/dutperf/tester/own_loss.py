@@ -89,11 +89,11 @@ def loses_steadily(
 
 
 def clear_parts(
-    late: tuple[int, ...], max_lateness_us: float, duration_s: float, afterwards_s: float = AFTERWARDS_S
+    in_bursts: tuple[int, ...], max_lateness_us: float, duration_s: float, afterwards_s: float = AFTERWARDS_S
 ) -> list[int]:
-    """Parts of the sending time in which no frame left late, nor for ``afterwards_s`` seconds before."""
+    """Parts of the sending time in which no frame left in a late burst, nor for ``afterwards_s`` seconds before."""
     after = ceil((max_lateness_us / 1e6 + afterwards_s) / (duration_s / LOSS_BINS))
-    around = {part + later for part, frames in enumerate(late) if frames for later in range(after + 1)}
+    around = {part + later for part, frames in enumerate(in_bursts) if frames for later in range(after + 1)}
     return [part for part in range(LOSS_BINS) if part not in around]
 
 

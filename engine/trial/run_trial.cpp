@@ -388,7 +388,6 @@ TrialResult RunningTrial::finish() {
     for (std::size_t side = 0; side < bed_.ports.size(); ++side) {
         parts_.after[side] = bed_.ports[side]->counters();
         parts_.answered_after[side] = bed_.responders[side]->sent();
-        switched_on.push_back(bed_.ports[side]->switched_on());
         PortResult& port = result.ports.emplace_back();
         port.link_changes = parts_.after[side].carrier_changes - parts_.before[side].carrier_changes;
         port.link_up = bed_.ports[side]->link().up;
@@ -397,6 +396,8 @@ TrialResult RunningTrial::finish() {
         port.neighbours = conflicts_[side];
         for (const auto& receiver : parts_.receivers[side]) port.neighbours.add(receiver->neighbours());
     }
+    // Asking the kernel may take its time: only after the counters of all ports.
+    for (const auto& port : bed_.ports) switched_on.push_back(port->switched_on());
     for (const auto& loop : loops_) parts_.stalls.push_back(loop->stall);
     result.directions = collect(bed_, spec_, parts_);
     for (const Direction direction : spec_.active())

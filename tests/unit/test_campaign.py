@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,41 @@ def test_a_case_ends_at_once_where_no_trial_can_be_valid(name: str, conditions: 
     [point] = measure(tester, plan(**conditions), tmp_path, name).points
     assert len(tester.trials) == 1
     assert "no trial can be valid with this test setup: forward: 500 fragments arrived" in point.message
+
+
+class PassingMisfit(Misfit):
+    """The setup does not fit in the trials numbered ``misfits`` alone: a route that goes away and comes back."""
+
+    def __init__(self, *misfits: int) -> None:
+        super().__init__()
+        self.misfits = misfits
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        run = super().run if len(self.trials) in self.misfits else partial(SimulatedTester.run, self)
+        return run(trial, on_progress)
+
+
+SOAK = {"rate": Rate.parse("1000"), "soak_s": 10.0, "duration_s": 0.5}
+
+
+def test_what_no_trial_could_be_valid_with_may_pass(tmp_path: Path) -> None:
+    tester = PassingMisfit(1, 2)
+    [point] = measure(tester, plan(**SOAK), tmp_path, "soak").points
+    assert len(tester.trials) > 10
+    assert point.perhaps == 2
+
+
+def test_a_soak_that_no_trial_can_be_valid_of_says_why(tmp_path: Path) -> None:
+    tester = PassingMisfit(0)
+    [point] = measure(tester, plan(**SOAK), tmp_path, "soak").points
+    assert len(tester.trials) == 1
+    assert point.message.endswith("(it ended early because another trial would not be valid either)")
+
+
+def test_a_search_goes_on_after_a_load_that_met_what_passes(tmp_path: Path) -> None:
+    tester = PassingMisfit(1)
+    [point] = measure(tester, plan(**TO_1000 | {"repetitions": 3}), tmp_path).points
+    assert point.throughput_fps.values == (1000, 1000, 1000)
 
 
 def test_addresses_that_do_not_fit_end_the_run(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, ClassVar, Generic
 
 from dutperf.journal import RepetitionFinding
-from dutperf.model import Case, Load, Trial, TrialResult, axes_as_json, axes_of, to_json
+from dutperf.model import Case, Load, Trial, TrialResult, Verdict, axes_as_json, axes_of, to_json
 from dutperf.procedures import evidence
 from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan, fixed_repetitions
 from dutperf.procedures.trial_action import TrialAction
@@ -36,8 +36,11 @@ class Procedure(ABC, Generic[ConditionsT]):
         self.plan = plan
         self.conditions = plan.conditions
         self.cases = self.cases_of()
+        self._had_valid = set[Case]()
+        """Cases that had a valid trial."""
         self.is_hopeless = False
-        """Whether the last trial has shown that no other one of its case can be valid with this test setup."""
+        """Whether the last trial has shown that no other one of its case can be valid with this test setup. Where one
+        was valid before, the setup fits, and what the trial has met may pass."""
         if not self.has_single_figure:
             fixed_repetitions(plan.conditions)
 
@@ -132,7 +135,9 @@ class Procedure(ABC, Generic[ConditionsT]):
         """See :meth:`dutperf.procedures.bench.Bench.measure`."""
         make = partial(self.trial, place.case, load, duration_s=place.duration_s)
         result = bench.measure(load, place, make, self.action())
-        self.is_hopeless = bool(evidence.lasting(result))
+        if result.verdict is Verdict.VALID:
+            self._had_valid.add(place.case)
+        self.is_hopeless = place.case not in self._had_valid and evidence.does_not_fit(result)
         return result
 
     def _measured(self, bench: Bench, case: Case, cases_left: int) -> RepetitionFinding:

@@ -10,7 +10,7 @@ from dutperf.results import beside
 from dutperf.results.loss import asked_in_words
 from dutperf.search import Outcome
 from dutperf.setup.conditions import Conditions
-from dutperf.tester.setup_faults import OF_SETUP
+from dutperf.tester.setup_faults import OF_NEIGHBOURS, OF_SETUP
 
 
 def outcome_of(result: TrialResult, conditions: Conditions) -> Outcome:
@@ -35,6 +35,12 @@ def lasting(result: TrialResult) -> str:
     """``no trial can be valid with this test setup: ...``, where causes do not depend on the rate; else empty."""
     texts = [cause.text for cause in result.causes if cause.lasts]
     return f"no trial can be valid with this test setup: {'; '.join(texts)}" if texts else ""
+
+
+def does_not_fit(result: TrialResult) -> bool:
+    """Whether DUT and test setup are shown not to fit at any rate. (Addresses that do not fit are those of all cases:
+    they end the run.)"""
+    return any(cause.lasts and cause.code not in OF_NEIGHBOURS for cause in result.causes)
 
 
 def forwards_nothing(result: TrialResult) -> bool:

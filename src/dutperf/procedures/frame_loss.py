@@ -145,8 +145,10 @@ class FrameLoss(Procedure[FrameLossConditions]):
                 offered += 1
                 bench.record(_measured(load, outcome, result), place)
             series.record_outcome(outcome)
-            message = evidence.no_forwarding(result) if series.not_forwarding else evidence.lasting(result) or None
+            if series.not_forwarding:
+                message = evidence.no_forwarding(result)
             if self.is_hopeless:
+                message = evidence.lasting(result)
                 break
         self._lengths.append(offered)
         return SeriesFinding(not_forwarding=series.not_forwarding, message=message)

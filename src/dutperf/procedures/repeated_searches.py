@@ -128,7 +128,7 @@ class RepeatedSearches(Procedure[ConditionsT]):
             result, outcome = self.offer(bench, Load(value, self.unit), self._now(search, place))
             offered.append(Offered(value, outcome, result))
             search.record_outcome(outcome, self._loss_of(result))
-            if _ended(offered) is not None:
+            if self._ended(offered) is not None:
                 break  # the rate has no part in it
         search_result = search.result()
         self._lengths[not prior].append(len(search_result.loads))
@@ -149,11 +149,17 @@ class RepeatedSearches(Procedure[ConditionsT]):
         """The result of a search for one goal, as members of a finding."""
         return {
             "lower_bound": search_result.lower_bound,
-            "limited_by": search_result.limited_by if (end := _ended(offered)) is None else _limit_of(end),
+            "limited_by": search_result.limited_by if (end := self._ended(offered)) is None else _limit_of(end),
             "upper_bound": search_result.upper_bound,
             "loads": tuple(search_result.loads),
             "message": self._reason(case, search_result, offered),
         }
+
+    def _ended(self, offered: Sequence[Offered]) -> Offered | None:
+        """The last load, if another one would have the same result: its connections were not opened, or no trial can
+        be valid with this test setup."""
+        last = offered[-1] if offered else None
+        return last if last is not None and (last.result.not_opened or self.is_hopeless) else None
 
     def announce(self, bench: Bench, place: Place, done: Prior) -> None:
         """See :class:`~dutperf.procedures.base.Procedure`."""
@@ -173,7 +179,7 @@ class RepeatedSearches(Procedure[ConditionsT]):
 
     def _reason(self, case: Case, search_result: SearchResult, offered: Sequence[Offered]) -> str:
         """Why the search ended at this lower bound, in a sentence."""
-        if (end := _ended(offered)) is not None:
+        if (end := self._ended(offered)) is not None:
             return f"at {Load(end.value, self.unit)}: {evidence.invalidity(end.result)}"
         if search_result.upper_bound is None:
             return self.all_passed(case, search_result.limited_by)
@@ -295,13 +301,6 @@ def upper_bound(searches: Sequence[SearchFinding], results: Sequence[ResultEvent
     load, result = min(failed, key=lambda trial: (trial[0], -trial[1].worst_loss_ratio))
     lost = points.losses(result)
     return UpperBound(load=load, **(lost if result.paths is None else {"paths": lost}))
-
-
-def _ended(offered: Sequence[Offered]) -> Offered | None:
-    """The last load, if another one would have the same result: its connections were not opened, or no trial can be
-    valid with this test setup."""
-    last = offered[-1] if offered else None
-    return last if last is not None and (last.result.not_opened or evidence.lasting(last.result)) else None
 
 
 def _limit_of(end: Offered) -> LimitedBy:

@@ -178,6 +178,8 @@ class Soak(Procedure[SoakConditions]):
         outcome = _outcome(result, self.conditions.loss_tolerance)
         counted = outcome != "unmeasured" and not dead
         reasons = evidence.invalidity(result) if outcome in ("perhaps", "unmeasured") else evidence.losses(result)
+        if self.is_hopeless:
+            reasons = evidence.lasting(result)
         return SoakFinding(
             valid=outcome != "unmeasured",
             not_forwarding=result.verdict is Verdict.VALID and bool(dead),
@@ -311,7 +313,7 @@ def point(recorded: Recorded) -> SoakPoint:
     unmeasured = sum(one.outcome == "unmeasured" for one in found)
     left_out = f"; {unmeasured:,} more could not be measured" if unmeasured else ""
     ended = _stopped(found, conditions) is not None or dead is not None
-    early = "" if ended else " (the run ended early)"
+    early = "" if ended else f" ({recorded.early_end()})"
     return SoakPoint(
         case=recorded.case,
         rate_fps=recorded.limits["rate_fps"],

@@ -294,14 +294,16 @@ class Recorded:
         if stopped is not None or finished == rule:
             return ""
         wanted = f"{rule}" if isinstance(rule, int) else f"at most {rule.maximum}"
-        return f" ({finished} of {wanted} repetitions; {self._early_end()})"
+        return f" ({finished} of {wanted} repetitions; {self.early_end()})"
 
-    def _early_end(self) -> str:
+    def early_end(self) -> str:
+        """Why the case has fewer repetitions than were wanted, in a clause."""
         key = self.case.key()
         found = (event for event in of_kind(self.events, Finding) if event.case == key)
         if any(getattr(one, "not_forwarding", False) for one in found):
             return "it ended early because the DUT forwards nothing"
-        if any(cause.lasts for event in self.of(ResultEvent) for cause in event.result.causes):
+        results = [event.result for event in self.of(ResultEvent)]
+        if results and any(cause.lasts for cause in results[-1].causes) and not any(map(_is_valid, results)):
             return "it ended early because another trial would not be valid either"
         return f"the run ended early because {self._end_of_run()}"
 
@@ -365,6 +367,10 @@ def cell(figure: float | None, form: str) -> str:
 def _by_kind(counts: DirectionCounts) -> dict[str, int]:
     kinds = counts.kinds or ()
     return {kind.name or str(number): kind.lost for number, kind in enumerate(kinds)} if len(kinds) > 1 else {}
+
+
+def _is_valid(result: TrialResult) -> bool:
+    return result.verdict is Verdict.VALID
 
 
 def _loss(counts: DirectionCounts, asked: tuple[str, ...]) -> Loss:

@@ -46,7 +46,7 @@ from dutperf.setup.configuration import LINK_TIMEOUT_S
 from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError, neighbours
 from dutperf.tester.answered import with_answers
 from dutperf.tester.core_choice import CoreChoice
-from dutperf.tester.dut_core import DutWatch, Sending, Starvation, keeping_off
+from dutperf.tester.dut_core import UNSEEN_SHARE, DutWatch, Sending, Starvation, keeping_off
 from dutperf.tester.process import EngineDied, EngineProcess, EngineTimeout
 from dutperf.tester.unanswered import Finding, Unrelated, asked_for, finding_of, lasting, probe_of
 from dutperf.tester.validity import (
@@ -369,7 +369,10 @@ class EngineTester:
 
     def _starvation(self, watch: _Watch) -> Starvation:
         """CPU time that a DUT on this machine did not get during the trial."""
-        return Starvation() if self._dut_watch is None else self._dut_watch.starvation(watch.sending())
+        if self._dut_watch is not None:
+            return self._dut_watch.starvation(watch.sending())
+        is_here = self._choice is not None and bool(self._choice.why)
+        return Starvation(unseen_s=UNSEEN_SHARE * watch.trial.duration_s) if is_here else Starvation()
 
     def close(self) -> None:
         """See :meth:`dutperf.tester.Tester.close`."""

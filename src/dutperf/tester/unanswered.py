@@ -160,7 +160,7 @@ def _lasts(cause: Cause, result: PhaseResult, probed: PhaseResult) -> bool:
     if cause.code == CONFLICT:
         return is_seen_again
     of_trial, of_probe = (one.directions()[cause.direction] for one in (result, probed))
-    return is_seen_again or of_probe.loss_ratio >= SAME_SHARE * of_trial.loss_ratio
+    return is_seen_again or (bool(probed.causes) and of_probe.loss_ratio >= SAME_SHARE * of_trial.loss_ratio)
 
 
 def _finding_in(direction: Direction, result: PhaseResult, probed: PhaseResult) -> Finding:

@@ -16,6 +16,7 @@ from dutperf.model import (
     LOSS_BINS,
     Direction,
     LateBursts,
+    LateFrames,
     LimitedBy,
     Losses,
     Quantiles,
@@ -107,8 +108,9 @@ def in_bins(**frames: int) -> tuple[int, ...]:
     return tuple(frames.get(f"b{number}", 0) for number in range(LOSS_BINS))
 
 
-def reading(lost: dict[str, int], late: dict[str, int] | None = None) -> Any:
-    """Of a direction with losses in these bins, the first one in the middle of its bin."""
+def reading(lost: dict[str, int], late: dict[str, int] | None = None, unevenly: dict[str, int] | None = None) -> Any:
+    """Of a direction with losses in these bins, the first one in the middle of its bin. ``late``: frames in late
+    bursts; ``unevenly``: those that left late by less."""
     profile = ENDS.profile(OVER_S * 10**9)
     one: Trial = trial(
         forward=stream(6, 84, profile.mean_fps, pattern=profile), reverse=None, duration_ns=OVER_S * 10**9
@@ -123,6 +125,7 @@ def reading(lost: dict[str, int], late: dict[str, int] | None = None) -> Any:
         if lost
         else None,
         late_bursts=LateBursts(frames=sum(late.values()), bins=in_bins(**late)) if late else None,
+        late_frames=LateFrames(frames=sum(unevenly.values()), bins=in_bins(**unevenly)) if unevenly else None,
     )
     return read(one, Direction.FORWARD, made, ENDS)
 
@@ -139,6 +142,13 @@ def test_losses_only_where_frames_left_late_are_nobodys() -> None:
     told = reading({"b50": 3}, late={"b50": 8})
     assert told.first_loss_fps is None
     assert told.lossless_fps == FROM_FPS + 50 * BIN_FPS
+
+
+def test_a_short_stall_explains_as_many_losses_as_frames_that_left_late() -> None:
+    told = reading({"b50": 3, "b150": 4}, unevenly={"b50": 3, "b150": 3})
+    assert told.lossless_fps == FROM_FPS + 50 * BIN_FPS
+    assert told.first_loss_fps == FROM_FPS + 151 * BIN_FPS
+    assert reading({"b50": 3}, unevenly={"b50": 3}).first_loss_fps is None
 
 
 def test_a_single_loss_is_told_from_a_lasting_one() -> None:

@@ -49,7 +49,7 @@ from dutperf.setup.changing_rate import seconds
 from dutperf.setup.conditions import Conditions, Rate, Repetitions
 from dutperf.setup.option import FIXED, Option
 from dutperf.setup.pacing import SOFTWARE
-from dutperf.tester.own_loss import clear_parts
+from dutperf.tester.own_loss import clear_parts, late_frames
 from dutperf.tester.validity import is_testers
 
 PARTS = 50
@@ -187,7 +187,8 @@ def read(trial: Trial, direction: Direction, counts: DirectionCounts, ends: Ends
     late = () if counts.late_bursts is None else counts.late_bursts.bins
     clear = frozenset(clear_parts(late, counts.lateness_us.max, trial.duration_s))
     lossy = [bin_ for bin_, frames in enumerate(lost) if frames]
-    blamed = next((bin_ for bin_ in lossy if bin_ in clear), None)
+    unevenly = late_frames(counts)  # a short queue loses one frame at most for each of these
+    blamed = next((bin_ for bin_ in lossy if bin_ in clear and lost[bin_] > unevenly[bin_]), None)
     steady = next((bin_ for bin_ in range(LOSS_BINS, 0, -1) if not lost[bin_ - 1]), 0)
     first_loss_fps = None
     if blamed is not None and counts.losses is not None:

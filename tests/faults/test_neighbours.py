@@ -112,6 +112,7 @@ def test_all_addresses_of_the_frames_are_answered_for() -> None:
         assert lost(undisturbed(lambda: run(2000))) == 0
 
 
+@pytest.mark.faults
 def test_a_next_hop_that_nobody_is_takes_the_frames() -> None:
     with made("router") as name:
         in_dut(name, "sysctl", "-qw", "net.ipv4.fib_multipath_hash_policy=1")
@@ -162,6 +163,7 @@ def test_a_gateway_that_moves_takes_the_frames() -> None:
         assert lost(undisturbed(lambda: run(500))) == 0  # to the new address
 
 
+@pytest.mark.faults
 def test_a_switch_that_snoops_passes_on_what_the_dut_asks_for() -> None:
     left = {"port": "eth1", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}
     right = {"port": "eth2", "version": 6, "ipv6": "2001:2:0:8000::2/64", "gateway6": "2001:2:0:8000::1"}

@@ -109,6 +109,7 @@ def test_what_arrived_and_what_was_lost_is_all_that_was_sent(tmp_path: Path) -> 
         assert [at for _, _, at in frames] == sorted(at for _, _, at in frames)
 
 
+@pytest.mark.long
 def test_more_than_was_asked_for_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "capture.pcapng"
     with by_hand("router") as name:

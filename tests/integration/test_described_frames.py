@@ -212,6 +212,7 @@ def test_a_dut_that_has_its_addresses_in_a_vlan(tmp_path: Path) -> None:
             trial_of({"engine": {"netns": name}, **SIDES["router"]}, frame=frame)
 
 
+@pytest.mark.long
 def test_streams_and_flows_agree_with_the_duts_counters(tmp_path: Path) -> None:
     streams = [{"directions": "forward", "sizes": "imix"} | one for one in PROFILE]
     streams.append({"name": "back", "directions": "reverse", "frame": "vlan(id=20)/ip/udp"})

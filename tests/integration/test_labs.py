@@ -193,17 +193,7 @@ def test_the_limit_lets_its_burst_pass_and_little_more() -> None:
 
 
 @pytest.mark.parametrize("name", LABS)
-def test_the_configuration_is_one_that_the_tester_accepts(name: str) -> None:
-    with lab.bring_up(name, {}) as configuration:
-        setup = parse(configuration, origin=f"lab {name}")
-        assert setup.engine.netns == configuration["engine"]["netns"]
-    assert configuration["dut"]["name"]
-    assert configuration["dut"]["version"]
-    assert configuration["dut"]["kernel"] == os.uname().release
-
-
-@pytest.mark.parametrize("name", LABS)
-def test_nothing_stays_and_the_host_is_left_alone(name: str, lab_records: Path) -> None:
+def test_a_lab_gives_a_configuration_leaves_nothing_and_the_host_alone(name: str, lab_records: Path) -> None:
     def host() -> list[str]:
         shown = [
             subprocess.run(["ip", what], capture_output=True, text=True, check=True).stdout
@@ -224,6 +214,10 @@ def test_nothing_stays_and_the_host_is_left_alone(name: str, lab_records: Path) 
         during = [line for text in host() for line in text.splitlines() if "valid_lft" not in line]
         pids = dut_pids(configuration)
         assert bool(pids) == name.startswith(("tayga-", "refdut-", "ovs", "testpmd"))
+        assert parse(configuration, origin=f"lab {name}").engine.netns == configuration["engine"]["netns"]
+    assert configuration["dut"]["name"]
+    assert configuration["dut"]["version"]
+    assert configuration["dut"]["kernel"] == os.uname().release
     assert during == before
     assert not namespaces_of(configuration)
     assert not left_over(lab_records)

@@ -63,6 +63,7 @@ def test_every_frame_meets_all_filters_and_the_last_one_permits_it(filters: int)
     assert counted == [0] * (filters - 1) + [result.directions()[Direction.FORWARD].sent, 0]
 
 
+@pytest.mark.long
 def test_frames_with_the_addresses_of_a_filter_are_denied_by_it() -> None:
     frame = "ipv4(source=198.18.7.7,destination=198.19.107.7)/udp"
     result, counted = run_with_filters(25, "from_dl_4", frame=frame, directions="forward")

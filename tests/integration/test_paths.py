@@ -82,7 +82,10 @@ def received_by_dut(name: str) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("driver", ["", "af_packet:"], ids=["af_xdp", "af_packet"])
+@pytest.mark.parametrize(
+    "driver",
+    [pytest.param("", id="af_xdp"), pytest.param("af_packet:", id="af_packet", marks=pytest.mark.long)],
+)
 @pytest.mark.parametrize("kind", ["router", "bridge"])
 def test_a_mesh_of_four_ports_loses_nothing(kind: str, driver: str) -> None:
     with made(kind) as name:
@@ -134,6 +137,7 @@ def test_frames_that_leave_by_a_wrong_port_are_found_there() -> None:
         assert list(beside.of_trial(result)) == ["a->d: 500 at the b port", "c->d: 500 at the b port"]
 
 
+@pytest.mark.long
 def test_a_bridge_that_floods_delivers_copies_elsewhere() -> None:
     """Without learning it sends each frame out of all ports: none is lost, and none is well delivered."""
     with made("hub") as name:

@@ -78,6 +78,11 @@ def _never_came(counts: DirectionCounts) -> int:
     return counts.lost - counts.late - counts.corrupted
 
 
+def _explain(frames: int, counts: DirectionCounts) -> bool:
+    """Whether so many fragments, errors or returned frames explain the loss."""
+    return frames >= max(1.0, EXPLAINED_SHARE * _never_came(counts))
+
+
 def _drain(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and the lost frames were not merely on their way: the DUT delays frames by less than the tester
     waits for them."""
@@ -111,12 +116,11 @@ def _icmp_errors(trial: Trial, _direction: Direction, counts: DirectionCounts) -
     may_refuse = trial.question.links_may_fall or trial.connections is not None  # as it restarts, or its table is full
     if may_refuse or not loss_matters(trial, counts) or _never_came(counts) <= 0:
         return None
-    share = EXPLAINED_SHARE * _never_came(counts)
     # a policer that rejects forwards what is within its rate
     errors = [one for one in counts.icmp_errors or () if not (counts.received and one.may_be_policer)]
     of_setup = sum(one.frames for one in errors if not one.may_be_overload)
     few = FEW_ERRORS if counts.received else 0
-    if of_setup <= few and sum(one.frames for one in errors) < max(1.0, share):
+    if of_setup <= few and not _explain(sum(one.frames for one in errors), counts):
         return None
     said = ", ".join(one.words() for one in errors)
     return f"the DUT sent {said}: it refuses frames, whatever their rate; {counts.lost:,} were lost"
@@ -125,7 +129,7 @@ def _icmp_errors(trial: Trial, _direction: Direction, counts: DirectionCounts) -
 def _fragments(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... nor forwarded them in fragments."""
     fragments = counts.other_received.get("fragment", 0)
-    if not loss_matters(trial, counts) or fragments < max(1.0, EXPLAINED_SHARE * _never_came(counts)):
+    if not loss_matters(trial, counts) or not _explain(fragments, counts):
         return None
     return (
         f"{fragments:,} fragments arrived while {counts.lost:,} frames were lost: the DUT fragments frames, which are"
@@ -136,7 +140,7 @@ def _fragments(trial: Trial, _direction: Direction, counts: DirectionCounts) -> 
 def _returned(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
     """... nor sent them back."""
     returned = (counts.misdelivered or {}).get(direction.sending_port, 0)
-    if not loss_matters(trial, counts) or returned < max(1.0, EXPLAINED_SHARE * _never_came(counts)):
+    if not loss_matters(trial, counts) or not _explain(returned, counts):
         return None
     return (
         f"{returned:,} frames came back to the {direction.sending_port} port, which sent them, while {counts.lost:,}"

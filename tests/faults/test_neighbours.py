@@ -54,14 +54,10 @@ port.send(b"\\xff" * 6 + mac + bytes.fromhex("0806000108000604" "0001") + mac + 
 """
 
 
-def in_dut(name: str, *command: str) -> None:
-    subprocess.run(["ip", "netns", "exec", f"{name}-dut", *command], check=True)
-
-
-def in_dut_said(name: str, *command: str) -> str:
-    return subprocess.run(
-        ["ip", "netns", "exec", f"{name}-dut", *command], check=True, capture_output=True, text=True
-    ).stdout
+def in_dut(name: str, *command: str) -> str:
+    """What the command prints."""
+    run = ["ip", "netns", "exec", f"{name}-dut", *command]
+    return subprocess.run(run, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 @contextmanager
@@ -178,9 +174,7 @@ def test_a_switch_that_snoops_passes_on_what_the_dut_asks_for() -> None:
         time.sleep(1)  # until the switch has asked for listeners, it passes on everything
         with on(name, left, right | varying) as run:
             assert lost(undisturbed(lambda: run(2000))) == 0
-        listed = subprocess.run(
-            ["ip", "netns", "exec", f"{name}-dut", "bridge", "mdb", "show"], check=True, capture_output=True, text=True
-        ).stdout
+        listed = in_dut(name, "bridge", "mdb", "show")
         assert "ff02::1:ff00:28" in listed
 
 
@@ -199,7 +193,7 @@ def test_a_claim_between_trials_counts_for_the_next_one() -> None:
 def test_a_dut_that_has_the_testers_address_is_named() -> None:
     with made("router") as name:
         in_dut(name, "ip", "address", "add", "198.18.0.2/24", "dev", "west")
-        mac = in_dut_said(name, "cat", "/sys/class/net/west/address").strip()
+        mac = in_dut(name, "cat", "/sys/class/net/west/address").strip()
         left = {"port": "eth1", "version": 4, "ipv4": "198.18.0.2/24", "gateway_mac": mac}
         with on(name, left, RIGHT | {"ipv4": "198.19.0.2/24"}) as run:
             result = undisturbed(lambda: run(200, duration_s=0.3))

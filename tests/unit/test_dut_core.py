@@ -77,7 +77,7 @@ def test_this_machine_can_be_read() -> None:
     [(10, 0.0, Verdict.VALID), (10, 0.05, Verdict.VALID), (10, 0.06, Verdict.INVALID), (0, 1.0, Verdict.VALID)],
 )
 def test_a_loss_while_others_had_the_core_says_nothing_about_the_dut(lost: int, taken: float, verdict: Verdict) -> None:
-    found, causes = validity.judge(trial(1000), {Direction.FORWARD: counts(received=1000 - lost)}, taken)
+    found, causes = validity.judge(trial(1000), {Direction.FORWARD: counts(received=1000 - lost)}, Starvation(taken))
     assert found is verdict
     assert [cause.code for cause in causes] == ([validity.DUT_DISTURBED] if verdict is Verdict.INVALID else [])
 
@@ -314,7 +314,7 @@ def test_a_short_episode_that_others_turn_explains_is_not_the_duts() -> None:
     }
     made = trial(210_000, duration_ns=3 * 10**9)
     assert validity.judge(made, both)[0] is Verdict.VALID
-    verdict, causes = validity.judge(made, both, dut_waited_s=0.0065)
+    verdict, causes = validity.judge(made, both, Starvation(waited_s=0.0065))
     assert (verdict, [cause.code for cause in causes]) == (Verdict.INVALID, [validity.DUT_DISTURBED])
 
 

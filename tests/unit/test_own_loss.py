@@ -14,6 +14,7 @@ import pytest
 
 from dutperf.model import LOSS_BINS, Direction, LateBursts, Poisson, Question, RateChange, Trial, Verdict
 from dutperf.tester import own_loss, validity
+from dutperf.tester.dut_core import Starvation
 from dutperf.tester.dut_waits import SAMPLE_S, Disturbance, Wait
 from plans import counts
 from queueing import Server, Stall, a_trial, counted, lost, sent
@@ -266,9 +267,10 @@ def test_a_core_taken_at_known_times_does_not_hide_what_the_dut_does_between(
     waits = [Stall(one.start_s, one.start_s + times * (one.end_s - one.start_s)) for one in Neighbour(1).waits()]
     frames = sent(asked, [], 1)
     shown = counted(asked, frames, lost(frames, Server(9_900, 50)))
-    _, causes = validity.judge(asked, shown, dut_core_taken=0.06)
+    _, causes = validity.judge(asked, shown, Starvation(0.06))
     waited_s = sum(one.end_s - one.start_s for one in waits)
-    found = validity.proven_failed(asked, shown, causes, waited_s + unknown_s, exactly(waits, 5.0))
+    missed = Starvation(at_most_s=waited_s + unknown_s, disturbances=tuple(exactly(waits, 5.0)))
+    found = validity.proven_failed(asked, shown, causes, missed)
     assert (found is not None) == proven
 
 
@@ -295,23 +297,24 @@ def test_only_what_bursts_may_have_done_is_bounded(members: dict[str, Any], take
     frames = sent(asked, stalls, 0)
     shown = counted(asked, frames, lost(frames, OVERLOAD))
     shown[Direction.FORWARD] = shown[Direction.FORWARD].model_copy(update=members)
-    verdict, causes = validity.judge(asked, shown, dut_core_taken=taken)
+    verdict, causes = validity.judge(asked, shown, Starvation(taken))
     assert verdict is Verdict.INVALID
-    assert (validity.proven_failed(asked, shown, causes, taken) is not None) == proven
+    assert (validity.proven_failed(asked, shown, causes, Starvation(at_most_s=taken)) is not None) == proven
     at_its_end = (Disturbance(0.97, 0.98, 0.001),)  # explains nothing of what was taken
-    assert (validity.proven_failed(asked, shown, causes, taken, at_its_end) is not None) == proven
+    missed = Starvation(at_most_s=taken, disturbances=at_its_end)
+    assert (validity.proven_failed(asked, shown, causes, missed) is not None) == proven
     counting = asked.model_copy(update={"question": Question()})
-    assert validity.proven_failed(counting, shown, causes, taken) is None  # who asks for figures cannot have those
+    assert validity.proven_failed(counting, shown, causes, missed) is None  # who asks for figures cannot have those
 
 
 def test_a_core_that_was_taken_explains_no_more_than_the_dut_does_in_that_time() -> None:
     asked = a_trial(3_000).model_copy(update={"question": SEARCH})
     frames = sent(asked, [], 0)
     shown = counted(asked, frames, lost(frames, Server(3_000, 20)))  # half of the frames
-    _, causes = validity.judge(asked, shown, dut_core_taken=0.2)
+    _, causes = validity.judge(asked, shown, Starvation(0.2))
     assert {cause.code for cause in causes} == {validity.DUT_DISTURBED}
-    assert validity.proven_failed(asked, shown, causes, 0.2) is not None
-    assert validity.proven_failed(asked, shown, causes, 0.5) is None
+    assert validity.proven_failed(asked, shown, causes, Starvation(at_most_s=0.2)) is not None
+    assert validity.proven_failed(asked, shown, causes, Starvation(at_most_s=0.5)) is None
 
 
 def test_a_dut_may_pause_without_a_counter_that_shows_it() -> None:
@@ -324,5 +327,5 @@ def test_a_dut_may_pause_without_a_counter_that_shows_it() -> None:
     _, causes = validity.judge(asked, shown)
     assert causes
     assert validity.proven_failed(asked, shown, causes) is not None
-    assert validity.proven_failed(asked, shown, causes, dut_unseen_s=0.005) is not None
-    assert validity.proven_failed(asked, shown, causes, dut_unseen_s=0.007) is None
+    assert validity.proven_failed(asked, shown, causes, Starvation(unseen_s=0.005)) is not None
+    assert validity.proven_failed(asked, shown, causes, Starvation(unseen_s=0.007)) is None

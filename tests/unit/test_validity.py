@@ -33,6 +33,7 @@ from dutperf.model import (
     Verdict,
 )
 from dutperf.tester import validity
+from dutperf.tester.dut_core import Starvation
 from dutperf.tester.validity import NO_LINK_DOWN
 from plans import counts, trial
 
@@ -305,7 +306,7 @@ def test_a_loss_that_is_tolerated_needs_no_culprit(lost: int, members: dict[str,
     """A disturbance brings no frame back: the trial passes in spite of it."""
     tolerant = trial(stamping="every", frame_timeout_ns=10_000_000, question=Question(tolerated_loss=0.01))
     both = {Direction.FORWARD: counts(received=1000 - lost, **members), Direction.REVERSE: counts()}
-    assert {cause.code for cause in validity.judge(tolerant, both, dut_core_taken=1.0)[1]} == codes
+    assert {cause.code for cause in validity.judge(tolerant, both, Starvation(1.0))[1]} == codes
 
 
 @pytest.mark.parametrize(
@@ -419,7 +420,7 @@ def test_what_a_dut_missed_while_others_had_its_core_is_not_its_loss(
     """1,000 frames in a second, lost all at once."""
     asked = trial(question=Question(tolerated_loss=tolerated))
     counted = counts(received=1000 - lost, **lost_at(*[3] * lost) if lost else {})
-    judged = validity.judge(asked, {Direction.FORWARD: counted}, dut_waited_s=waited_s)
+    judged = validity.judge(asked, {Direction.FORWARD: counted}, Starvation(waited_s=waited_s))
     assert {cause.code for cause in judged[1]} == codes
 
 
@@ -427,9 +428,9 @@ def test_a_loss_at_a_steady_rate_is_not_what_a_dut_missed_now_and_then() -> None
     lost = lost_at(*[hundredth for hundredth in range(100) for _ in range(2)])
     steady = {Direction.FORWARD: counts(sent=4000, intended=4000, received=3800, **lost)}
     at_once = {Direction.FORWARD: counts(sent=4000, intended=4000, received=3800, **lost_at(*[3] * 200))}
-    assert validity.judge(trial(4000), steady, dut_waited_s=0.05) == (Verdict.VALID, ())
-    assert validity.judge(trial(4000), at_once, dut_waited_s=0.05)[0] is Verdict.INVALID
-    assert validity.judge(trial(4000), steady, dut_waited_s=0.051)[0] is Verdict.INVALID
+    assert validity.judge(trial(4000), steady, Starvation(waited_s=0.05)) == (Verdict.VALID, ())
+    assert validity.judge(trial(4000), at_once, Starvation(waited_s=0.05))[0] is Verdict.INVALID
+    assert validity.judge(trial(4000), steady, Starvation(waited_s=0.051))[0] is Verdict.INVALID
 
 
 def arrived(first_s: float, last_s: float) -> Arrivals:

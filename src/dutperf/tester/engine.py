@@ -580,15 +580,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated:
             raise ValueError("it is of another trial")
     except (KeyError, ValueError, ValidationError) as error:
         raise TesterError(f"the engine's result event violates the protocol: {error}") from None
-    verdict, causes = judge(
-        trial,
-        counts,
-        missed.share or 0.0,
-        links["link_down"],
-        missed.waited_s,
-        missed.disturbances,
-        unrelated.without(seen),
-    )
+    verdict, causes = judge(trial, counts, missed, links["link_down"], unrelated.without(seen))
     ended_s = None if completed else watch.ended_s
     if ended_s is not None:
         verdict, causes = _ended_early(watch.causes, causes)
@@ -603,14 +595,12 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated:
         **links,
         dut_core_taken=missed.share,
         neighbours=seen,
-        proven_failed=proven_failed(trial, counts, causes, missed.at_most_s, missed.disturbances, missed.unseen_s)
-        if completed
-        else None,
+        proven_failed=proven_failed(trial, counts, causes, missed) if completed else None,
         ended_early_s=ended_s,
         capture=capture,
         connections=connections,
         in_sum=in_sum,
-        doubts=doubts(trial, counts, missed.share or 0.0, missed.waited_s, missed.disturbances),
+        doubts=doubts(trial, counts, missed),
     )
 
 

@@ -7,7 +7,7 @@ none itself. docs/decisions/0003-validity.md explains the rules and their limits
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from math import ceil
 
 from dutperf.model import (
@@ -26,7 +26,7 @@ from dutperf.model import (
     Verdict,
 )
 from dutperf.tester import setup_faults
-from dutperf.tester.dut_waits import Disturbance
+from dutperf.tester.dut_core import Starvation
 from dutperf.tester.own_loss import clear_parts, late_frames, loses_steadily, loss_matters, own_loss, steady_loss
 
 SENDING_TIME_TOLERANCE = 1.00001
@@ -81,6 +81,7 @@ FOREIGN_SHARE = 0.001
 """Test frames of other runs may be this share of the sent ones in a trial without loss: beyond it the DUT
 had another load than the trial's."""
 NO_LINK_DOWN = LinkState(left=False, right=False)
+HAD_ITS_CORES = Starvation()
 
 
 def sending_time_limit_s(duration_s: float) -> float:
@@ -91,20 +92,15 @@ def sending_time_limit_s(duration_s: float) -> float:
 def judge(
     trial: Trial,
     counts: dict[Direction, DirectionCounts],
-    dut_core_taken: float = 0.0,
+    missed: Starvation = HAD_ITS_CORES,
     link_down: LinkState = NO_LINK_DOWN,
-    dut_waited_s: float = 0.0,
-    disturbances: Sequence[Disturbance] = (),
     neighbours: Mapping[str, NeighbourEvidence] | None = None,
 ) -> tuple[Verdict, tuple[Cause, ...]]:
     """The verdict on a completed trial, with every cause against its validity.
 
-    ``dut_core_taken``: share (0-1) of the core of a DUT on this machine that others took
-    (:mod:`dutperf.tester.dut_core`). ``link_down``: the tester's own links that were down at any
-    time of the trial. ``dut_waited_s``: how long a DUT on this machine had work to do but no
-    core. ``disturbances``: when, as far as known, in seconds since the first frame was due.
-    ``neighbours``: by port, what ARP and Neighbour Discovery say, without addresses of which it is known
-    that they have nothing to do with the traffic (:mod:`dutperf.tester.unanswered`).
+    ``missed``: what a DUT on this machine did not get of its cores. ``link_down``: the tester's own links that
+    were down at any time of the trial. ``neighbours``: by port, what ARP and Neighbour Discovery say, without
+    addresses of which it is known that they have nothing to do with the traffic (:mod:`dutperf.tester.unanswered`).
     """
     causes = () if trial.question.links_may_fall else tuple(_links(link_down))
     causes += tuple(_other_runs(trial, counts))
@@ -112,39 +108,35 @@ def judge(
     causes += tuple(setup_faults.of_neighbours(trial, counts, neighbours or {}))
     if causes and {cause.code for cause in causes} == {BURSTS} and _is_mostly_its_own(trial, counts):
         causes = ()
-    dut_core_taken = max(dut_core_taken, min(1.0, dut_waited_s / trial.duration_s))
-    if dut_core_taken > DUT_CORE_TAKEN_LIMIT and any(loss_matters(trial, one) for one in counts.values()):
+    taken = max(missed.share or 0.0, min(1.0, missed.waited_s / trial.duration_s))
+    if taken > DUT_CORE_TAKEN_LIMIT and any(loss_matters(trial, one) for one in counts.values()):
         causes += (
             Cause(
                 code=DUT_DISTURBED,
                 text=(
-                    f"others took {dut_core_taken:.0%} of the core of the DUT, which runs on this machine, while frames"
+                    f"others took {taken:.0%} of the core of the DUT, which runs on this machine, while frames"
                     " were lost"
                 ),
             ),
         )
-    elif _may_be_starvation_loss(trial, counts, dut_waited_s, disturbances):
+    elif _may_be_starvation_loss(trial, counts, missed):
         text = (
-            f"the DUT, which runs on this machine, had to wait {dut_waited_s * 1000:.1f} ms for its core, and lost no"
-            " more frames than were sent meanwhile"
+            f"the DUT, which runs on this machine, had to wait {missed.waited_s * 1000:.1f} ms for its core, and lost"
+            " no more frames than were sent meanwhile"
         )
         causes += (Cause(code=DUT_DISTURBED, text=text),)
     return (Verdict.INVALID if causes else Verdict.VALID), causes
 
 
 def doubts(
-    phase: Trial,
-    counts: dict[Direction, DirectionCounts],
-    dut_core_taken: float = 0.0,
-    dut_waited_s: float = 0.0,
-    disturbances: Sequence[Disturbance] = (),
+    phase: Trial, counts: dict[Direction, DirectionCounts], missed: Starvation = HAD_ITS_CORES
 ) -> tuple[Cause, ...]:
     """Causes against a phase that tolerates any loss, if the trial shows that its loss matters: those that it
     would have if it tolerated none. The arguments are those of :func:`judge`."""
     if phase.question.tolerated_loss < ANY_LOSS:
         return ()
     strict = phase.model_copy(update={"question": Question()})
-    return judge(strict, counts, dut_core_taken, NO_LINK_DOWN, dut_waited_s, disturbances)[1]
+    return judge(strict, counts, missed)[1]
 
 
 def held_against(phase: Trial, result: PhaseResult, measured: PhaseResult) -> tuple[Cause, ...]:
@@ -178,19 +170,14 @@ def _bursts_before(phase: Trial, counts: DirectionCounts, flooded: int) -> str |
     )
 
 
-def _may_be_starvation_loss(
-    trial: Trial,
-    counts: Mapping[Direction, DirectionCounts],
-    waited_s: float,
-    disturbances: Sequence[Disturbance],
-) -> bool:
+def _may_be_starvation_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts], missed: Starvation) -> bool:
     """Whether at most the frames sent while the DUT had no core were lost, and not at a steady rate."""
-    if not waited_s or not any(loss_matters(trial, one) for one in counts.values()):
+    if not missed.waited_s or not any(loss_matters(trial, one) for one in counts.values()):
         return False
-    meanwhile = sum(one.sent for one in counts.values()) * waited_s / trial.duration_s
+    meanwhile = sum(one.sent for one in counts.values()) * missed.waited_s / trial.duration_s
     tolerated = _tolerated(trial, counts)
     lost = sum(one.lost for one in counts.values())
-    return lost - tolerated <= meanwhile and steady_loss(trial, counts, disturbances) <= tolerated
+    return lost - tolerated <= meanwhile and steady_loss(trial, counts, missed.disturbances) <= tolerated
 
 
 def _is_mostly_its_own(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> bool:
@@ -210,23 +197,21 @@ def proven_failed(
     trial: Trial,
     counts: Mapping[Direction, DirectionCounts],
     causes: tuple[Cause, ...],
-    dut_waited_s: float = 0.0,
-    disturbances: Sequence[Disturbance] = (),
-    dut_unseen_s: float = 0.0,
+    missed: Starvation = HAD_ITS_CORES,
 ) -> str | None:
     """The proof, as a clause, that the DUT fails the trial in spite of ``causes``; None: not proven.
 
     Only for a search, which needs pass or fail alone: it is unknown how many frames an undisturbed
-    DUT would have lost. ``dut_unseen_s``: how long a DUT on this machine may have paused unseen in addition.
+    DUT would have lost.
     """
     if not causes or not trial.question.resolution or {cause.code for cause in causes} - OVERCOME:
         return None
     if any(_late_us(one) > LATENESS_LIMIT_US + one.tolerance_us for one in counts.values()):
         return None
-    missed_share = dut_waited_s / trial.duration_s
-    unseen_share = dut_unseen_s / trial.duration_s
-    missed = ceil(sum(one.sent for one in counts.values()) * min(1.0, missed_share + unseen_share))
-    own, lost = own_loss(trial, counts) - missed, sum(one.lost for one in counts.values())
+    disturbances, missed_share = missed.disturbances, missed.at_most_s / trial.duration_s
+    unseen_share = missed.unseen_s / trial.duration_s
+    meanwhile = ceil(sum(one.sent for one in counts.values()) * min(1.0, missed_share + unseen_share))
+    own, lost = own_loss(trial, counts) - meanwhile, sum(one.lost for one in counts.values())
     known_share = sum(one.waited_s for one in disturbances) / trial.duration_s
     had_its_core = missed_share - known_share <= DUT_CORE_TAKEN_LIMIT and known_share <= KNOWN_CORE_TAKEN_LIMIT
     if had_its_core:

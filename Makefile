@@ -12,6 +12,9 @@ PYTEST := scripts/own_session $(VENV)/python -m pytest
 # Tests that compare values and bytes, not times: they may run beside each other.
 BESIDE := tests/unit $(addprefix tests/engine/test_,frames.py queues.py reference_dut.py siitperf.py)
 
+# Tests start the command some hundred times. Where this is set, as in many containers, each start compiles the package.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: fuzz fuzz-serve deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example scalability forwarders accuracy-study test test-long cards test-report truth faults accuracy spacing bench bench-memory check format clean
 .NOTPARALLEL:
 

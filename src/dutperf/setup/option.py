@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -85,11 +86,16 @@ class Offered:
         return self.option.metavar or ("S" if self.name.endswith("_s") else None)
 
 
-def offered(model: type[BaseModel]) -> Iterator[Offered]:
+@cache  # the command line asks four hundred thousand times as it starts
+def offered(model: type[BaseModel]) -> tuple[Offered, ...]:
     """The members of ``model`` that a user may choose, in the order of their declaration."""
-    for name, field in model.model_fields.items():
-        if not is_fixed(field):  # a type may bring an option along
-            yield from (Offered(name, field, mark) for mark in field.metadata if isinstance(mark, Option))
+    return tuple(
+        Offered(name, field, mark)
+        for name, field in model.model_fields.items()
+        if not is_fixed(field)
+        for mark in field.metadata  # a type may bring an option along
+        if isinstance(mark, Option)
+    )
 
 
 def is_fixed(field: FieldInfo) -> bool:

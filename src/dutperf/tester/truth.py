@@ -7,6 +7,7 @@ So a trial of many millions of frames takes no time, but its losses and arrivals
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -115,15 +116,25 @@ def losses_of(trial: Trial, direction: Direction, lost: Sequence[Lost]) -> Losse
     if not lost:
         return None
     times = trial.times(direction)
-    bounds = [times.frames_before(end_ns) for end_ns in _ends_ns(trial)]
-    below = [sum(one.before(bound) for one in lost) for bound in bounds]
-    below[-1] = sum(one.count for one in lost)
     return Losses(
         first_s=times.due_ns(min(one.place(0) for one in lost)) / 1e9,
         last_s=times.due_ns(max(one.place(one.count - 1) for one in lost)) / 1e9,
         longest_run=max(one.longest_run() for one in lost),
-        bins=tuple(after - before for before, after in pairwise(below)),
+        bins=_in_bins(lost, [times.frames_before(end_ns) for end_ns in _ends_ns(trial)]),
     )
+
+
+def _in_bins(lost: Sequence[Lost], bounds: Sequence[int]) -> tuple[int, ...]:
+    """How many lost frames each bin has; ``bounds`` are the frame numbers at which bins begin, and the end of the
+    last. Frames beyond it count in the last bin."""
+    bins, last = [0] * (len(bounds) - 1), len(bounds) - 1
+    for one in lost:
+        begin = min(bisect_right(bounds, one.first), last) - 1
+        end = max(begin + 1, min(bisect_left(bounds, one.end), last))
+        below = [*map(one.before, bounds[begin:end]), one.count]
+        for part, (before, after) in enumerate(pairwise(below), begin):
+            bins[part] += after - before
+    return tuple(bins)
 
 
 def _ends_ns(trial: Trial) -> list[int]:

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from dutperf.model import LOSS_BINS, Direction, DirectionCounts, LateBursts, LateFrames, Losses, Quantiles, Trial
 from plans import counts, trial
@@ -44,8 +44,7 @@ class Stall:
     end_s: float
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """Of a direction: its number, when it was due and when it left."""
 
     direction: Direction
@@ -68,7 +67,7 @@ def sent(of: Trial, stalls: Sequence[Stall], seed: int) -> list[Frame]:
         times, left_s = of.times(direction), 0.0
         for number in range(of.intended(direction)):
             due_s = times.due_ns(number) / 1e9
-            until_s = max((stall.end_s for stall in stalls if stall.start_s <= due_s < stall.end_s), default=due_s)
+            until_s = max([stall.end_s for stall in stalls if stall.start_s <= due_s < stall.end_s], default=due_s)
             left_s = max(until_s, left_s + CALL_S)
             frames.append(Frame(direction, number, due_s, left_s, random.randrange(2**16)))
     return sorted(frames, key=lambda frame: (frame.left_s, frame.due_s))
@@ -76,11 +75,7 @@ def sent(of: Trial, stalls: Sequence[Stall], seed: int) -> list[Frame]:
 
 def lost(frames: Sequence[Frame], dut: Server, seed: int = 0, without_core: Sequence[Stall] = ()) -> list[Frame]:
     """Those that find the queue full, or are lost at random. The DUT serves none ``without_core``."""
-    random = Random(seed)
-    unlucky = {
-        (frame.direction, frame.number): random.random() < dut.random_loss
-        for frame in sorted(frames, key=lambda frame: (frame.direction, frame.number))
-    }
+    unlucky = _unlucky(frames, dut.random_loss, Random(seed)) if dut.random_loss else set()
     service_s = dut.cores / dut.capacity_fps
     ends_s: list[deque[float]] = [deque() for _ in range(dut.cores)]
     gone = []
@@ -92,9 +87,15 @@ def lost(frames: Sequence[Frame], dut: Server, seed: int = 0, without_core: Sequ
             gone.append(frame)
             continue
         queue.append(_served(max(queue[-1] if queue else 0.0, frame.left_s), service_s, without_core))
-        if unlucky[frame.direction, frame.number]:
+        if unlucky and frame in unlucky:
             gone.append(frame)
     return gone
+
+
+def _unlucky(frames: Sequence[Frame], ratio: float, random: Random) -> set[Frame]:
+    """The same ones in whichever order they leave."""
+    in_order = sorted(frames, key=lambda frame: (frame.direction, frame.number))
+    return {frame for frame in in_order if random.random() < ratio}
 
 
 def _served(begins_s: float, service_s: float, without_core: Sequence[Stall]) -> float:

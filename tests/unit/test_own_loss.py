@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from math import ceil
 from random import Random
@@ -17,7 +18,7 @@ from dutperf.tester import own_loss, validity
 from dutperf.tester.dut_core import Starvation
 from dutperf.tester.dut_waits import SAMPLE_S, Disturbance, Wait
 from plans import counts
-from queueing import Server, Stall, a_trial, counted, lost, sent
+from queueing import Frame, Server, Stall, a_trial, counted, lost, sent
 
 TICKS = [Stall(at / 10, at / 10 + 0.004) for at in range(10)]
 """A neighbour takes the sender's core for a tick of the scheduler, ten times a second."""
@@ -206,6 +207,15 @@ def test_no_more_is_proven_than_an_undisturbed_dut_loses_where_the_dut_lacks_its
     assert 0 < proven <= steadily
 
 
+LONG = a_trial(5_000, 5.0)
+
+
+@lru_cache(10)
+def sent_evenly(seed: int) -> list[Frame]:
+    """Of a long trial before a sender that nothing holds up."""
+    return sent(LONG, [], seed)
+
+
 @dataclass(frozen=True)
 class Neighbour:
     """Has the DUT's core for 2 to 8 ms, ten times a second, in a trial of 5 s."""
@@ -221,11 +231,10 @@ class Neighbour:
 
     def proves(self, dut: Server, catches_up_s: float) -> bool:
         """Whether the DUT is shown to fail, if waits of up to ``catches_up_s`` cost it nothing."""
-        of, waits = a_trial(5_000, 5.0), self.waits()
+        frames, waits = sent_evenly(self.seed), self.waits()
         costly = [Stall(one.start_s + catches_up_s, one.end_s) for one in waits]
-        frames = sent(of, [], self.seed)
         gone = lost(frames, dut, self.seed, [one for one in costly if one.end_s > one.start_s])
-        return own_loss.loses_steadily(of, counted(of, frames, gone), by_samples(waits, 5.0))
+        return own_loss.loses_steadily(LONG, counted(LONG, frames, gone), by_samples(waits, LONG.duration_s))
 
 
 @pytest.mark.parametrize("capacity_fps", [9_950, 9_900])
@@ -240,7 +249,7 @@ def test_a_dut_whose_queue_suffices_is_not_shown_to_fail_however_well_it_catches
     capacity_fps: int, queue: int, cores: int, catches_up_s: float
 ) -> None:
     dut = Server(capacity_fps, queue, cores)
-    assert len(lost(sent(a_trial(5_000, 5.0), [], 0), dut)) == 0
+    assert len(lost(sent_evenly(0), dut)) == 0
     assert not any(Neighbour(seed).proves(dut, catches_up_s) for seed in range(5))
 
 

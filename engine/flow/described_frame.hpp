@@ -11,6 +11,7 @@
 #include "flow/varying_bits.hpp"
 #include "frame/address.hpp"
 #include "frame/layout.hpp"
+#include "frame/vlan_tags.hpp"
 
 namespace dutperf {
 
@@ -39,7 +40,8 @@ struct DescribedFrame {
     std::vector<VaryingBits> fields;
     std::uint32_t flows = 1;
     bool flows_at_random = false;
-    bool checked = true;  // whether a received frame with a wrong checksum or length is corrupt
+    bool checked = true;                 // whether a received frame with a wrong checksum or length is corrupt
+    std::vector<VlanTags> arrives_with;  // VLAN tags of arriving frames; empty: they are not compared
 
     [[nodiscard]] std::size_t length() const { return size - kFcsSize; }
     // `seed`: of the kind's generators.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "frame/checksum.hpp"
+#include "frame/vlan_tags.hpp"
 
 namespace dutperf {
 
@@ -20,9 +21,20 @@ bool is_odd(std::size_t number) { return number % 2 != 0; }
 
 }  // namespace
 
-void MixedMatch::Reference::mask(Words& words, const Range& range) const {
+// `bits`: of each byte.
+void MixedMatch::Reference::mask(Words& words, const Range& range, std::uint8_t bits) const {
     for (std::size_t at = range.from; at < range.to; ++at)
-        words[(at - begin) / kWord] |= std::uint64_t{0xFF} << (8 * ((at - begin) % kWord));
+        words[(at - begin) / kWord] |= std::uint64_t{bits} << (8 * ((at - begin) % kWord));
+}
+
+// The types and the number of the tags are the same in all frames that match anyway.
+void MixedMatch::Reference::take_vlans(const std::uint8_t* frame) {
+    constexpr std::uint8_t kUpper = VlanTag::kVlanMask >> 8U;
+    for (std::size_t type = ethernet::kType, end = network_of(frame, length).at; type + 2 < end;
+         type += ethernet::kVlanTagSize) {
+        mask(same_mask, {type + 2, type + 3}, kUpper);
+        mask(same_mask, {type + 3, type + 4});
+    }
 }
 
 bool MixedMatch::Reference::take_same(const std::vector<Range>& ranges) {
@@ -86,7 +98,7 @@ bool MixedMatch::Reference::take_sums(const std::vector<Reading::Sum>& read, con
 }
 
 bool MixedMatch::prepare(Reference& made, const std::uint8_t* frame, std::size_t length,
-                         std::span<const std::uint16_t> tags_from_end) {
+                         std::span<const std::uint16_t> tags_from_end, bool same_vlans) {
     Reading reading;
     const Dissected dissected = dissect(frame, length, tags_from_end, reading);
     if (dissected.tag == nullptr || !dissected.intact) return false;
@@ -97,6 +109,7 @@ bool MixedMatch::prepare(Reference& made, const std::uint8_t* frame, std::size_t
     if (made.count > kMostWords || made.count * kWord > tag_end || is_odd(tag_end)) return false;
     made.begin = tag_end - made.count * kWord;
     if (!made.take_same(reading.same) || !made.take_sums(reading.sums, frame)) return false;
+    if (same_vlans) made.take_vlans(frame);
     for (std::size_t word = 0; word < made.count; ++word)
         made.same[word] = load<std::uint64_t>(frame + made.begin + kWord * word) & made.same_mask[word];
     made.identity = load<std::uint64_t>(dissected.tag);
@@ -117,11 +130,11 @@ std::uint64_t MixedMatch::identity_of(const Tag& tag) {
 }
 
 void MixedMatch::set_reference(const std::uint8_t* frame, std::size_t length,
-                               std::span<const std::uint16_t> tags_from_end) {
+                               std::span<const std::uint16_t> tags_from_end, bool same_vlans) {
     if (settings_ == kMostSettings || length >= kLengths) return;
     ++settings_;
     Reference made;
-    if (!prepare(made, frame, length, tags_from_end)) return;
+    if (!prepare(made, frame, length, tags_from_end, same_vlans)) return;
     const auto same = std::find_if(references_.begin() + 1, references_.end(), [&](const Reference& one) {
         return one.length == made.length && one.tag_at == made.tag_at && one.identity == made.identity;
     });

@@ -26,8 +26,10 @@ public:
     static constexpr std::size_t kMostSettings = 4 * kMostReferences;
 
     // Later frames are compared with this one too, if dissect() accepts it and its form is supported. Replaces a
-    // reference for frames of the same kind. Not to be called between read() and tag().
-    void set_reference(const std::uint8_t* frame, std::size_t length, std::span<const std::uint16_t> tags_from_end);
+    // reference for frames of the same kind. `same_vlans`: only frames of the same VLANs match it. Not to be called
+    // between read() and tag().
+    void set_reference(const std::uint8_t* frame, std::size_t length, std::span<const std::uint16_t> tags_from_end,
+                       bool same_vlans = false);
 
     // Reads the i-th frame of a burst, its first argument, which stays where it is until match() returns. Frames are
     // read in order.
@@ -104,12 +106,13 @@ private:
         bool take_sum(const Reading::Sum& read, const std::uint8_t* frame);
         [[nodiscard]] bool is_same(const Range& range) const;
         bool take_tail(const Range& range);
-        void mask(Words& words, const Range& range) const;
+        void take_vlans(const std::uint8_t* frame);
+        void mask(Words& words, const Range& range, std::uint8_t bits = 0xFF) const;
     };
     static constexpr std::size_t kNone = 0;  // the reference that matches no frame
 
     bool prepare(Reference& made, const std::uint8_t* frame, std::size_t length,
-                 std::span<const std::uint16_t> tags_from_end);
+                 std::span<const std::uint16_t> tags_from_end, bool same_vlans);
     using Members = std::span<const std::uint8_t>;  // places in the burst
     void match_group(const Reference& reference, Members members, bool whole_burst);
     template <std::size_t Count>

@@ -102,6 +102,7 @@ void Port::take_interface() {
     const bool packets = options_.spec.kind == PortSpec::Kind::af_packet;
     if (packets && interface->kind == "veth") passing_program_.emplace(interface->index);
     whole_frames_.emplace(options_);
+    hides_outer_tag_ = !packets && !interface->kind.empty() && interface->kind != "tun";  // a program made its frames
     if (packets) {
         keep_from_stack();
         prepare_packet_sockets(options_.queues);

@@ -63,6 +63,11 @@ public:
     [[nodiscard]] const std::string& interface_driver() const { return interface_driver_; }
     // Whether the other end is a kernel whose frames meet no card that would finish their checksums.
     [[nodiscard]] bool may_leave_checksums_unfinished() const;
+    // Whether received frames may lack their outermost VLAN tag: AF_XDP does not see what the kernel keeps beside a
+    // frame, as virtual interfaces have it.
+    [[nodiscard]] bool hides_outer_tag() const { return hides_outer_tag_; }
+    // Whether the type of that tag always reads as 0x8100: the af_packet driver puts it back so.
+    [[nodiscard]] bool hides_outer_tag_type() const { return options_.spec.kind == PortSpec::Kind::af_packet; }
     [[nodiscard]] int numa_node() const;
     [[nodiscard]] LinkStatus link() const;
     // Whether a link that goes down is the tester's fault: the link of a card, or of a socket whose other end is gone.
@@ -137,6 +142,7 @@ private:
     bool spreads_by_hash_ = false;
     Offloads offers_;
     std::string interface_driver_;
+    bool hides_outer_tag_ = false;
     std::uint32_t transmit_ring_ = 0, receive_ring_ = 0;
     std::uint64_t socket_drops_ = 0, taken_down_ = 0;
     struct {

@@ -104,6 +104,7 @@ DescribedFrame read_described_frame(Reader frame, std::uint16_t max_frame_size) 
     described.flows_at_random = frame.text("flow_order", {"in_turn", "random"}, "in_turn") == "random";
     const bool says_checked = frame.has("checked");
     described.checked = !says_checked || frame.flag("checked");
+    described.arrives_with = read_vlan_tags(frame);
     frame.finish();
     if (const std::string wrong = described.contradiction(); !wrong.empty()) {
         const auto end = wrong.find(' ');
@@ -158,6 +159,25 @@ std::vector<std::uint8_t> bytes_of(const Reader& reader, const std::string& name
         bytes[i / 2] = static_cast<std::uint8_t>(i % 2 == 0 ? *digit << 4U : bytes[i / 2] | *digit);
     }
     return bytes;
+}
+
+std::vector<VlanTags> read_vlan_tags(Reader& reader) {
+    constexpr std::size_t kMostTags = 8, kMostChoices = 128;
+    const std::string name = "arrives_with";
+    std::vector<VlanTags> choices;
+    for (const std::string& text : reader.texts(name)) {
+        const std::vector<std::uint8_t> bytes = bytes_of(reader, name, text);
+        VlanTags& tags = choices.emplace_back();
+        for (std::size_t at = 0; at + ethernet::kVlanTagSize <= bytes.size(); at += ethernet::kVlanTagSize) {
+            tags.push_back(vlan_tag_at(bytes.data(), at));
+            if (bytes[at + 2] >> 4U != 0) reader.fail(name, "must have tags of priority 0");
+        }
+        if (bytes.size() % ethernet::kVlanTagSize != 0 || tags.size() > kMostTags)
+            reader.fail(name, "must have up to 8 tags of four bytes each");
+    }
+    if (reader.has(name) && (choices.empty() || choices.size() > kMostChoices))
+        reader.fail(name, "must have 1 to 128 entries");
+    return choices;
 }
 
 std::optional<DescribedStream> read_described(Reader& stream, std::uint16_t max_frame_size) {

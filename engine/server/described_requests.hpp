@@ -10,6 +10,9 @@ namespace dutperf {
 // The bytes of a text with two hexadecimal digits for each; it is the reader's member `name`.
 std::vector<std::uint8_t> bytes_of(const Reader& reader, const std::string& name, const std::string& text);
 
+// The choices of VLAN tags in `arrives_with`.
+std::vector<VlanTags> read_vlan_tags(Reader& reader);
+
 // The described frames of a direction's stream; nothing if it has no `frames`.
 std::optional<DescribedStream> read_described(Reader& stream, std::uint16_t max_frame_size);
 

@@ -119,6 +119,24 @@ json icmp_errors_json(const IcmpErrors& errors) {
     return out;
 }
 
+std::string digits_of(const VlanTags& tags) {
+    std::vector<std::uint8_t> bytes(tags.size() * ethernet::kVlanTagSize);
+    for (std::size_t i = 0; i < tags.size(); ++i) {
+        store_be16(&bytes[i * ethernet::kVlanTagSize], tags[i].type);
+        store_be16(&bytes[i * ethernet::kVlanTagSize + 2], tags[i].vlan);
+    }
+    return hexadecimal(bytes);
+}
+
+void add_vlan_tags(const DirectionResult& result, json& out) {
+    if (result.tags_are_hidden) out["vlan_tags"] = {{"hidden", true}};
+    if (result.other_tags.frames == 0) return;
+    json seen = json::array();
+    for (const auto& [tags, frames] : result.other_tags.seen)
+        seen.push_back({{"tags", digits_of(tags)}, {"frames", frames}});
+    out["vlan_tags"] = {{"other", result.other_tags.frames}, {"seen", std::move(seen)}};
+}
+
 json matched_json(const MatchedByLength& matched) {
     json out{{"sent", matched.sent},
              {"in_order", matched.in_order},
@@ -204,6 +222,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         out["late_frames"] = {{"frames", frames}, {"bins", result.late_bursts.late_bins()}};
     if (!result.switched_on.empty()) out["switched_on"] = result.switched_on;
     if (result.unfinished_checksums != 0) out["unfinished_checksums"] = result.unfinished_checksums;
+    add_vlan_tags(result, out);
     if (result.transmitted) {
         const TransmitCount& count = *result.transmitted;
         out["transmitted"] = {

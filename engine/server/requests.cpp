@@ -166,6 +166,7 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_
     spec.destination_address = read_address_field(stream, "destination_address");
     if (spec.networks > 1 && spec.destination_address)
         stream.fail("destination_address", "goes with one destination network only");
+    if (stream.has("arrives_with")) spec.arrives_with = read_vlan_tags(stream);
     stream.finish();
     return spec;
 }

@@ -247,6 +247,105 @@ TEST(Receiving, CountsUnfinishedChecksumsWhereALinkMayHaveThem) {
     }
 }
 
+Bytes in_vlans(Bytes bytes, const std::vector<std::uint32_t>& tags) {
+    for (std::size_t i = tags.size(); i-- > 0;) {
+        std::array<std::uint8_t, ethernet::kVlanTagSize> tag{};
+        store_be16(tag.data(), static_cast<std::uint16_t>(tags[i] >> 16U));
+        store_be16(&tag[2], static_cast<std::uint16_t>(tags[i]));
+        bytes.insert(bytes.begin() + ethernet::kType, tag.begin(), tag.end());
+    }
+    return bytes;
+}
+
+// Frames of kinds that may arrive without a tag, in VLAN 100, in any VLANs, and with either of two pairs of tags.
+class OfVlans {
+public:
+    explicit OfVlans(bool any_outer_type = false) {
+        const VlanTag hundred{0x8100, 100}, service{0x88A8, 7};
+        Expected expected{kTrial, Direction::forward, kFrames, {}, Stamping::every, 0, nullptr};
+        for (const std::vector<VlanTags>& choices :
+             std::vector<std::vector<VlanTags>>{{{}}, {{hundred}}, {}, {{service, hundred}, {hundred, hundred}}})
+            expected.vlan_tags.push_back({choices, any_outer_type});
+        receiver_ = std::make_unique<Receiver>(PortQueue{0}, NeighbourWatch{}, expected, nullptr, nullptr);
+    }
+
+    // As many frames at once as there are in the list.
+    void take(std::uint8_t kind, const std::vector<std::vector<std::uint32_t>>& tags) {
+        std::vector<Buffer> frames;
+        std::vector<rte_mbuf*> burst;
+        for (const auto& each : tags) {
+            const auto stream = static_cast<std::uint8_t>(kind << kStreamKindShift);
+            frames.emplace_back(in_vlans(
+                test_frame({.size = 100, .trial = kTrial, .stream = stream, .sequence = next_++, .stamp = 1}), each));
+        }
+        for (const Buffer& frame : frames) burst.push_back(frame.mbuf());
+        receiver_->take(burst.data(), static_cast<std::uint16_t>(burst.size()), 2);
+    }
+    // Whether so many of all frames so far had other tags than they may have. All were received.
+    void expect_others(std::uint64_t frames) {
+        EXPECT_EQ(receiver_->statistics().other_tags().frames, frames);
+        EXPECT_EQ(receiver_->counts().received.load(), next_);
+    }
+    [[nodiscard]] const OtherTags& others() { return receiver_->statistics().other_tags(); }
+
+private:
+    std::unique_ptr<Receiver> receiver_;
+    std::uint64_t next_ = 0;
+};
+
+constexpr std::uint32_t kHundred = 0x81000064, kHundredOfPriority5 = 0x8100A064, kOther = 0x81000065,
+                        kUpper = 0x81000164, kServiceHundred = 0x88A80064, kService = 0x88A80007;
+
+TEST(Receiving, CountsFramesThatArriveWithOtherVlanTags) {
+    for (const std::size_t at_once : {1U, 40U}) {
+        const auto all = [&](const std::vector<std::uint32_t>& tags) {
+            return std::vector<std::vector<std::uint32_t>>(at_once, tags);
+        };
+        OfVlans port;
+        for (int burst = 0; burst < 20; ++burst) {  // after which frames are compared with those before
+            for (const std::uint32_t right : {kHundred, kHundredOfPriority5}) port.take(1, all({right}));
+            port.take(0, all({}));
+            port.take(2, all({burst % 2 == 0 ? kHundred : kOther}));
+            port.take(3, all({kService, kHundred}));
+            port.take(3, all({kHundred, kHundredOfPriority5}));
+            port.expect_others(0);
+        }
+        std::uint64_t others = 0;
+        for (const auto& wrong :
+             std::vector<std::vector<std::uint32_t>>{{}, {kOther}, {kUpper}, {kServiceHundred}, {kHundred, kHundred}}) {
+            port.take(1, all(wrong));
+            port.expect_others(others += at_once);
+            port.take(1, all({kHundred}));
+        }
+        port.take(0, all({kHundred}));
+        port.take(3, all({kService, kOther}));
+        port.take(3, all({kServiceHundred, kHundred}));
+        port.expect_others(others += 3 * at_once);
+        EXPECT_EQ(port.others().seen.size(), 8U);
+        EXPECT_EQ(port.others().seen[2].tags, (VlanTags{{0x8100, 0x164}}));
+        EXPECT_EQ(port.others().seen[2].frames, at_once);
+        port.take(0, all({kUpper, kUpper}));  // no place is left for its name
+        port.expect_others(others + at_once);
+        EXPECT_EQ(port.others().seen.size(), 8U);
+    }
+}
+
+// One after the other in the same burst, and from the first frame on.
+TEST(Receiving, ComparesNoFrameWithOneOfOtherVlanTags) {
+    OfVlans port;
+    for (std::uint64_t burst = 1; burst <= 20; ++burst) {
+        port.take(1, {{}, {kHundred}, {}, {kOther}, {kHundred}, {kOther}, {}, {kHundred}});
+        port.expect_others(5 * burst);
+    }
+}
+
+TEST(Receiving, ComparesNoTypeThatThePortDoesNotSee) {
+    OfVlans port(true);
+    port.take(1, {{kServiceHundred}, {kHundred}, {kOther}});
+    port.take(3, {{kHundred, kServiceHundred}, {0x81000007, kHundred}});
+    port.expect_others(2);
+}
+
 // Of a capture some frames may have wrong checksums: those of a sender that leaves them to its card.
 TEST(Receiving, TakesFramesOfAListThatWereCapturedWithWrongChecksums) {
     const auto captured = [](std::uint64_t number) {

@@ -192,6 +192,9 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     collect_other(direction, counts, into);
     collect_misdelivered(direction, into);
     collect_icmp_errors(direction, into);
+    for (const RxStatistics* one : statistics) into.other_tags.add(one->other_tags());
+    into.tags_are_hidden = bed_.ports[bed_.receiving_port(direction)]->hides_outer_tag() &&
+                           spec_.streams[index_of(direction)]->may_arrive_tagged();
 }
 
 // Frames of no path are counted with the first path into their port; if there is none, errors that came back to a

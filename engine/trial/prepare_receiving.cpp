@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "platform/error.hpp"
 #include "trial/media.hpp"
@@ -115,6 +116,10 @@ Expected RunningTrial::expected(Direction direction, std::uint16_t queue) const 
     if (const auto& stream = spec_.streams[path]; stream->replayed && stream->replayed->list->tagged() != 0)
         expected.list = stream->replayed->list.get();
     expected.untagged = parts_.lengths[path].get();
+    const Port& port = *bed_.ports[bed_.receiving_port(direction)];
+    if (port.hides_outer_tag()) return expected;
+    for (std::vector<VlanTags>& tags : spec_.streams[path]->vlan_tags())
+        expected.vlan_tags.push_back({.choices = std::move(tags), .any_outer_type = port.hides_outer_tag_type()});
     return expected;
 }
 

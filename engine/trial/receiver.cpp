@@ -19,6 +19,15 @@ const std::uint8_t* Receiver::look_closer(const std::uint8_t* frame, std::size_t
     return dissected.tag;
 }
 
+void Receiver::set_mixed_reference(const std::uint8_t* frame, std::size_t length) {
+    const std::vector<std::uint16_t>& from_end = statistics().tags_from_end();
+    const std::uint8_t* const payload = dissect(frame, length, from_end).tag;
+    if (payload == nullptr) return;
+    const Tag tag = read_tag(payload);
+    const bool same_vlans = is_expected(tag) && of_path(tag.path())->statistics.compares_vlans(tag);
+    match_mixed_.set_reference(frame, length, from_end, same_vlans);
+}
+
 void Receiver::take_other_run(const Tag& first, std::span<const std::uint64_t> run, RxStatistics::Burst& taken) {
     OfPath* const of = of_path(first.path());
     if (!are_of_one_run(first.trial, trial_)) {

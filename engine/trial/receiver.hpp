@@ -50,6 +50,7 @@ public:
     void expect(const Expected& expected) {
         paths_.push_back(std::make_unique<OfPath>(expected));
         if (expected.direction != Direction::none) by_number_[index_of(expected.direction)] = paths_.back().get();
+        vlans_may_be_absent_ &= std::ranges::all_of(expected.vlan_tags, &ArrivingTags::may_be_absent);
     }
 
     // Takes arrival times from the NIC's time stamps instead of the poll. To be called before the trial.
@@ -252,8 +253,10 @@ private:
         bool intact = plain;
         if (!plain && !untagged) [[unlikely]]
             payload = look_closer(frame, length, intact);
+        // a plain frame has no VLAN tag
+        const bool other_vlans = intact && (!plain || !vlans_may_be_absent_) && has_other_vlans(payload, frame, length);
         if (capture_ != nullptr && !captured) [[unlikely]]
-            capture_unless_expected(frame, length, payload, intact, taken.arrival);
+            capture_unless_expected({frame, length, payload, taken.arrival}, intact, other_vlans);
         if (payload == nullptr) [[unlikely]] {
             take_other(frame, length, taken);
         } else if (!intact) [[unlikely]] {
@@ -268,6 +271,8 @@ private:
                 take_run(tag, {&tag.sequence, 1}, taken);
             }
         }
+        if (other_vlans) [[unlikely]]
+            return take_other_vlans(payload, frame, length);
         return plain ? Intact::plain : payload != nullptr && intact ? Intact::described : Intact::no;
     }
 
@@ -295,14 +300,31 @@ private:
     // The tag of a frame that is no intact plain one: behind any headers, or of a kind that may be wrong.
     const std::uint8_t* look_closer(const std::uint8_t* frame, std::size_t length, bool& intact);
 
-    // Keeps a frame that is no intact one of this trial and direction; `payload`: its tag.
-    void capture_unless_expected(const std::uint8_t* frame, std::size_t length, const std::uint8_t* payload,
-                                 bool intact, Ticks arrival) {
-        if (payload != nullptr && !intact) {
-            capture_->take(CapturedAs::damaged, frame, length, arrival);
-        } else if (payload == nullptr ? !statistics().may_be_untagged(frame, length)
-                                      : !is_expected(read_tag(payload))) {
-            capture_->take(CapturedAs::unexpected, frame, length, arrival);
+    // Whether an intact test frame is one of this trial and direction and has VLAN tags that it may not have.
+    [[nodiscard]] bool has_other_vlans(const std::uint8_t* payload, const std::uint8_t* frame,
+                                       std::size_t length) const {
+        const Tag tag = read_tag(payload);
+        return is_expected(tag) && of_path(tag.path())->statistics.has_other_vlans(tag, frame, length);
+    }
+    // No other frame is compared with such a frame, so each of them is counted here.
+    Intact take_other_vlans(const std::uint8_t* payload, const std::uint8_t* frame, std::size_t length) {
+        of_path(read_tag(payload).path())->statistics.take_other_vlans(vlan_tags_of(frame, length));
+        return Intact::no;
+    }
+
+    struct Captured {
+        const std::uint8_t* frame;
+        std::size_t length;
+        const std::uint8_t* payload;  // its tag, or nullptr
+        Ticks arrival;
+    };
+    // Keeps a frame that is no intact one of this trial and direction with the VLAN tags that it may have.
+    void capture_unless_expected(const Captured& one, bool intact, bool other_vlans) {
+        if (one.payload != nullptr && !intact) {
+            capture_->take(CapturedAs::damaged, one.frame, one.length, one.arrival);
+        } else if (other_vlans || (one.payload == nullptr ? !statistics().may_be_untagged(one.frame, one.length)
+                                                          : !is_expected(read_tag(one.payload)))) {
+            capture_->take(CapturedAs::unexpected, one.frame, one.length, one.arrival);
         }
     }
 
@@ -326,10 +348,11 @@ private:
     // Makes a mismatch the reference for the next batches. `plain`: the last plain one, or nullptr.
     void set_reference(const rte_mbuf* plain, const rte_mbuf& frame) {
         if (mixed_)
-            match_mixed_.set_reference(begin_of(frame), rte_pktmbuf_data_len(&frame), statistics().tags_from_end());
+            set_mixed_reference(begin_of(frame), rte_pktmbuf_data_len(&frame));
         else if (plain != nullptr)
             set_plain_reference(*plain);
     }
+    void set_mixed_reference(const std::uint8_t* frame, std::size_t length);
     void set_plain_reference(const rte_mbuf& frame) {
         is_ipv6(frame) ? match6_.set_reference(begin_of(frame), rte_pktmbuf_data_len(&frame))
                        : match4_.set_reference(begin_of(frame), rte_pktmbuf_data_len(&frame));
@@ -361,8 +384,9 @@ private:
     IcmpErrors icmp_errors_;
     std::uint32_t room_ = 0, ring_ = 0, most_waiting_ = 0;
     bool saw_all_ = false, accepts_unfinished_ = false;
-    Ticks emptied_ = 0;          // frames that are taken next arrived later than this; 0: unknown
-    std::uint32_t carried_ = 0;  // frames of the preceding turns that did not empty the queue
+    bool vlans_may_be_absent_ = true;  // in frames of any path and kind
+    Ticks emptied_ = 0;                // frames that are taken next arrived later than this; 0: unknown
+    std::uint32_t carried_ = 0;        // frames of the preceding turns that did not empty the queue
     std::array<rte_mbuf*, kBurst> burst_{};
 };
 

@@ -39,6 +39,20 @@ std::uint64_t before(const Bursts& bursts, std::uint64_t rate_fps, std::uint64_t
 
 }  // namespace
 
+std::vector<std::vector<VlanTags>> StreamSpec::vlan_tags() const {
+    if (replayed) return {};
+    if (!described) return {arrives_with};
+    std::vector<std::vector<VlanTags>> of_kinds;
+    for (const DescribedFrame& kind : described->kinds) of_kinds.push_back(kind.arrives_with);
+    return of_kinds;
+}
+
+bool StreamSpec::may_arrive_tagged() const {
+    return std::ranges::any_of(vlan_tags(), [](const std::vector<VlanTags>& choices) {
+        return !std::ranges::all_of(choices, &VlanTags::empty);
+    });
+}
+
 std::uint16_t StreamSpec::longest_frame() const {
     if (replayed) return static_cast<std::uint16_t>(replayed->list->longest() + kFcsSize);
     if (!described) return std::max(foreground.size, background ? background->size : std::uint16_t{0});

@@ -31,6 +31,7 @@
 #include "trial/departures.hpp"
 #include "trial/icmp_errors.hpp"
 #include "trial/nic_stamps.hpp"
+#include "trial/other_tags.hpp"
 #include "trial/transmit_count.hpp"
 
 namespace dutperf {
@@ -123,7 +124,11 @@ struct StreamSpec {
     std::optional<AddressField> source_address, destination_address;
     std::vector<AdditionalFrames> additional;
     AddressRanges answered_from, answered_to;  // for which the sending and the receiving port answer
+    std::vector<VlanTags> arrives_with{{}};    // VLAN tags with which foreground and background may arrive
 
+    // With which VLAN tags each kind of frames may arrive; empty: they are not compared.
+    [[nodiscard]] std::vector<std::vector<VlanTags>> vlan_tags() const;
+    [[nodiscard]] bool may_arrive_tagged() const;
     [[nodiscard]] bool is_mixed() const { return m < n; }
     [[nodiscard]] bool is_foreground(std::uint64_t k) const { return k % n < m; }
     [[nodiscard]] std::uint64_t highest_rate_fps() const {
@@ -375,6 +380,8 @@ struct DirectionResult {
     std::map<std::string, std::uint64_t> misdelivered;  // frames that arrived at another port than the path's
     IcmpErrors icmp_errors;                             // that arrived at the sending port
     std::vector<std::string> switched_on;               // by others, at the receiving port: clauses
+    OtherTags other_tags;
+    bool tags_are_hidden = false;  // frames are to arrive with VLAN tags, which the receiving port does not see
 };
 
 // Of one port.

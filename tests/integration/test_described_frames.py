@@ -20,7 +20,7 @@ from scapy.layers.l2 import GRE, Ether
 from scapy.packet import Raw
 from scapy.utils import wrpcap, wrpcapng
 
-from dutperf.model import Direction, DirectionCounts, TrialResult
+from dutperf.model import ArrivedTags, Direction, DirectionCounts, OtherTags, TrialResult
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester import Tester, TesterError
@@ -95,7 +95,10 @@ def test_a_bridge_passes_every_frame(frame: str) -> None:
         for side, opposite in (("left", "eth2"), ("right", "eth1")):
             sides[side]["gateway_mac"] = mac(name, opposite)
         result = trial_of({"engine": {"netns": name}, **sides}, frame=frame)
-        assert all(all_arrived(counts) for counts in result.directions().values())
+        hidden = ArrivedTags(hidden=True) if frame.startswith("vlan") else None  # AF_XDP on a veth
+        for counts in result.directions().values():
+            assert all_arrived(counts)
+            assert counts.vlan_tags == hidden
 
 
 @pytest.mark.parametrize(
@@ -210,6 +213,24 @@ def test_a_dut_that_has_its_addresses_in_a_vlan(tmp_path: Path) -> None:
         assert all(all_arrived(counts) for counts in result.directions().values())
         with pytest.raises(TesterError, match="did not answer ARP"):
             trial_of({"engine": {"netns": name}, **SIDES["router"]}, frame=frame)
+
+
+def test_a_dut_that_takes_tags_away(tmp_path: Path) -> None:
+    """It is no pass where the tags should stay."""
+    tagged = "vlan(id=10)/ip/udp"
+    sides = {side: members | {"port": f"af_packet:{members['port']}"} for side, members in SIDES["router"].items()}
+    with by_hand("router") as name:
+        vlan_programs.attach(f"{name}-dut", ("west", "east"), tmp_path, ways=("ingress",))
+        config = {"engine": {"netns": name}, **sides}
+        with engine_on(configuration.Setup.model_validate(config), 1518) as tester:
+            result = run_of(config, tester, frame=tagged)
+            assert "vlan_tags" in {cause.code for cause in result.causes}
+            for counts in result.directions().values():
+                came = counts.received + counts.duplicates
+                assert counts.vlan_tags == ArrivedTags(other=came, seen=(OtherTags(tags="", frames=came),))
+            taken_away = config | {"left": sides["left"] | {"frame": tagged}}
+            result = valid(lambda: run_of(taken_away, tester, directions="forward"))
+            assert all_arrived(result.directions()[Direction.FORWARD])
 
 
 @pytest.mark.long

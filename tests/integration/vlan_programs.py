@@ -80,9 +80,19 @@ def _load(program: bytes, pinned: Path) -> None:
     os.close(descriptor)
 
 
-def attach(namespace: str, ports: tuple[str, ...], folder: Path, only: int | None = None) -> None:
+BOTH_WAYS = ("ingress", "egress")
+
+
+def attach(
+    namespace: str,
+    ports: tuple[str, ...],
+    folder: Path,
+    only: int | None = None,
+    ways: tuple[str, ...] = BOTH_WAYS,
+) -> None:
     """Gives the ports of a namespace VLANs; ``only``: the one in which its addresses are, otherwise they are in
-    those without a tag too. ``folder``: empty, a file system is mounted there for a moment.
+    those without a tag too. With the ingress alone frames come out without the tag that they had. ``folder``: empty,
+    a file system is mounted there for a moment.
 
     Raises:
         OSError: the kernel has no such programs.
@@ -94,7 +104,7 @@ def attach(namespace: str, ports: tuple[str, ...], folder: Path, only: int | Non
         for port in ports:
             tc = ["tc", "-n", namespace]
             subprocess.run([*tc, "qdisc", "add", "dev", port, "clsact"], check=True, timeout=10)
-            for way in ("ingress", "egress"):
+            for way in ways:
                 added = [*tc, "filter", "add", "dev", port, way, "bpf", "direct-action", "pinned", str(folder / way)]
                 subprocess.run(added, check=True, timeout=10)
     finally:

@@ -117,6 +117,62 @@ def test_each_side_may_send_frames_of_its_own() -> None:
         streams(setup, frame="ip/udp")
 
 
+def with_sides(left: dict[str, Any], right: dict[str, Any]) -> Setup:
+    return parse({"left": LEFT | left, "right": RIGHT | right}, "test")
+
+
+def one_way(frame: str | None, *, back: str | None = "none") -> Setup:
+    streams = [{"name": "there", "directions": "forward", "frame": frame}]
+    streams += [] if back == "none" else [{"name": "back", "directions": "reverse", "frame": back}]
+    return with_streams(*streams)
+
+
+NINE, TEN, SERVICE = "81000009", "8100000a", "88a80064"
+ARRIVING = [
+    ("the tags stay", IPV4, "vlan(id=9)/ip/udp", (NINE,)),
+    ("two tags", IPV4, "vlan(id=100,type=0x88a8)/vlan(id=10,pcp=7)/ip/udp", (SERVICE + TEN,)),
+    ("the DUT takes the tag away", with_sides({"frame": "vlan(id=9)/ip/udp"}, {}), None, ("",)),
+    ("the DUT gives a tag", with_sides({}, {"frame": "vlan(id=9)/ip/udp"}), None, (NINE,)),
+    (
+        "the DUT routes between VLANs",
+        with_sides({"frame": "vlan(id=9,pcp=3)/ip/udp"}, {"frame": "vlan(id=10)/ip/udp"}),
+        None,
+        (TEN,),
+    ),
+    ("the DUT has its addresses in VLANs", with_sides({}, {"vlans": [9, 10]}), "ip/udp", ("", NINE, TEN)),
+    ("... and frames have tags", with_sides({}, {"vlans": [9, 10]}), "vlan(id=9)/ip/udp", (NINE,)),
+    ("tags vary", IPV4, "vlan(id=increment(9,10))/ip/udp", None),
+    ("priorities vary", IPV4, "vlan(id=9,pcp=increment(0,7))/ip/udp", (NINE,)),
+    ("tags of the other side vary", with_sides({}, {"frame": "vlan(id=random(1,9))/ip/udp"}), None, None),
+    ("a stream of both directions", with_streams({"name": "a", "frame": "vlan(id=9)/ip/udp"}), None, (NINE,)),
+    ("a stream of one direction", one_way("vlan(id=9)/ip/udp", back="vlan(id=10)/ip/udp"), None, (NINE, TEN)),
+    ("... whose tag the DUT takes away", one_way("vlan(id=9)/ip/udp", back=None), None, (NINE, "")),
+    ("... alone", one_way("vlan(id=9)/ip/udp"), None, (NINE,)),
+    ("a tag inside a tunnel", IPV4, "ip/udp/vxlan/eth/vlan(id=9)/ipv4/udp", ("",)),
+]
+
+
+@pytest.mark.parametrize(("setup", "frame", "tags"), [row[1:] for row in ARRIVING], ids=[row[0] for row in ARRIVING])
+def test_frames_arrive_with_the_tags_that_the_receiving_side_sends(
+    setup: Setup, frame: str | None, tags: tuple[str, ...] | None
+) -> None:
+    given = {} if frame is None else {"frame": frame}
+    forward = streams(setup, directions="forward", **given)[Direction.FORWARD]
+    assert {one.arrives_with for one in forward.frames} == {tags}
+
+
+def test_plain_frames_arrive_without_a_tag_or_in_the_vlans_of_the_dut() -> None:
+    assert {one.arrives_with for one in streams(IPV4).values()} == {None}
+    both = streams(with_sides({}, {"vlans": [10]}))
+    assert both[Direction.FORWARD].arrives_with == ("", TEN)
+    assert both[Direction.REVERSE].arrives_with is None
+
+
+def test_headers_of_the_other_side_that_are_not_possible_are_its_own() -> None:
+    with pytest.raises(ConfigError, match=r"right\.frame: header 2"):
+        streams(with_sides({"frame": "ip/udp"}, {"frame": "ip/up"}), directions="forward")
+
+
 @pytest.mark.parametrize(
     ("setup", "conditions", "message"),
     [

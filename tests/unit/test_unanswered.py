@@ -155,6 +155,8 @@ LASTING = [
     ("far fewer are lost, but the same is seen", "multiplied", 990, 0.0, ("multiplied",), True),
     ("the other station is still there", "address_conflict", 500, 0.0, ("address_conflict",), True),
     ("the other station is gone", "address_conflict", 500, 0.0, (), False),
+    ("tags are still other ones, and nothing is lost", "vlan_tags", 1000, 0.0, ("vlan_tags",), True),
+    ("tags are right of few frames", "vlan_tags", 1000, 0.0, (), False),
     ("the router has moved", "dut_moved", 500, 0.0, ("dut_moved",), False),
 ]
 

@@ -15,6 +15,7 @@ from dutperf.model import (
     LOSS_BINS,
     PUNCTUAL_US,
     Arrivals,
+    ArrivedTags,
     Connections,
     Delays,
     Direction,
@@ -26,6 +27,7 @@ from dutperf.model import (
     MediaLimit,
     NicArrivals,
     NicDepartures,
+    OtherTags,
     Quantiles,
     Question,
     ReceiveBacklog,
@@ -380,6 +382,25 @@ def test_a_dut_with_the_load_of_another_run_proves_nothing_by_its_loss(came: int
     _, causes = validity.judge(trial(), both)
     assert {cause.code for cause in causes} == codes
     assert validity.proven_failed(trial(), both, causes) is None
+
+
+def test_frames_with_other_vlan_tags_are_no_pass() -> None:
+    """Although all of them arrived; without other tags, and where none can be seen, they are one."""
+    seen = (OtherTags(tags="", frames=600), OtherTags(tags="88a800648100000a", frames=300))
+    other = {Direction.FORWARD: counts(vlan_tags=ArrivedTags(other=1000, seen=seen))}
+    verdict, causes = validity.judge(trial(), other)
+    assert verdict is Verdict.INVALID
+    [cause] = causes
+    assert cause.code == "vlan_tags"
+    assert cause.text == (
+        "forward: 1,000 frames arrived at the right port with other VLAN tags than they should have (600 with no VLAN"
+        " tag, 300 with VLAN 100 (type 0x88a8) / VLAN 10, 100 with others, instead of no VLAN tag); if the DUT should"
+        " deliver them so, say it in right.frame, or by streams of one direction"
+    )
+    assert validity.proven_failed(trial(), other, causes) is None
+    assert "vlan_tags" not in validity.BY_LOSS
+    for nothing in (None, ArrivedTags(hidden=True)):
+        assert validity.judge(trial(), {Direction.FORWARD: counts(vlan_tags=nothing)})[0] is Verdict.VALID
 
 
 @pytest.mark.parametrize(("down", "may_fall", "codes"), [row[1:] for row in LINKS], ids=[row[0] for row in LINKS])

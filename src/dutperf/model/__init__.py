@@ -113,6 +113,7 @@ from dutperf.model.value import (
     to_json,
     without_none,
 )
+from dutperf.model.vlan_tags import ArrivedTags, OtherTags, VlanTags, in_vlan, tags_in_words
 
 __all__ = [
     "ANY_LOSS",
@@ -138,6 +139,7 @@ __all__ = [
     "AdditionalFrames",
     "AddressConflict",
     "Arrivals",
+    "ArrivedTags",
     "Axis",
     "AxisValue",
     "Bursts",
@@ -188,6 +190,7 @@ __all__ = [
     "NicDepartures",
     "OfChanges",
     "Opening",
+    "OtherTags",
     "Pattern",
     "Phase",
     "PhaseResult",
@@ -220,14 +223,17 @@ __all__ = [
     "VaryingAddress",
     "VaryingField",
     "Verdict",
+    "VlanTags",
     "axes_as_json",
     "axes_of",
     "axes_of_json",
+    "in_vlan",
     "is_load",
     "members_of",
     "of_test_frames",
     "ports_of",
     "shown_directions",
+    "tags_in_words",
     "to_json",
     "without_none",
 ]

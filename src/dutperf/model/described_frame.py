@@ -15,6 +15,7 @@ from pydantic import Field, StringConstraints, model_serializer, model_validator
 
 from dutperf.model.frame_size import MAX_FRAME_SIZE, MIN_FRAME_SIZE
 from dutperf.model.value import Value
+from dutperf.model.vlan_tags import VlanTags
 
 FCS_SIZE = 4
 """Bytes of the frame check sequence."""
@@ -102,6 +103,8 @@ class DescribedFrame(Value):
     checked: bool | None = True
     """False: a checksum or a length is wrong on purpose, and the receiver does not check it. None: the
     engine finds out whether all are right."""
+    arrives_with: tuple[VlanTags, ...] | None = None
+    """VLAN tags with which it may arrive; None: those of arriving frames are not compared."""
 
     @model_validator(mode="after")
     def _within_the_frame(self) -> Self:

@@ -22,6 +22,7 @@ from dutperf.model.capture import CaptureWritten
 from dutperf.model.connections import ConnectionCounts
 from dutperf.model.icmp import IcmpError
 from dutperf.model.value import Count, Direction, Value, without_empty
+from dutperf.model.vlan_tags import ArrivedTags
 
 
 class Quantiles(Value):
@@ -403,6 +404,8 @@ class DirectionCounts(Value):
     unfinished_checksums: Count = 0
     """Arrivals whose checksums the DUT's kernel left to a card, which a virtual link does not have; they count as
     received."""
+    vlan_tags: ArrivedTags | None = None
+    """None: no test frame arrived with other VLAN tags than it should have, or none were compared."""
     media: MediaLimit | None = None
     """None if the media's rate is not the limit, or is unknown."""
     transmit_wait: TransmitWait | None = None

@@ -16,6 +16,7 @@ from dutperf.model.frame_size import MAX_FRAME_SIZE, MIN_FRAME_SIZE, MIN_FRAME_S
 from dutperf.model.pattern import BurstTimes, PoissonTimes, ProfileTimes, RecordedTimes, SteadyTimes, Times
 from dutperf.model.replay import Replay
 from dutperf.model.value import Fps, Port16, Value
+from dutperf.model.vlan_tags import VlanTags
 
 
 class FieldMode(StrEnum):
@@ -137,7 +138,10 @@ class Recorded(Value):
 Pattern = Poisson | Bursts | Profile | Recorded
 
 _ONLY_UDP = frozenset(
-    ("background", "n", "m", "source_port", "destination_port", "networks", "source_address", "destination_address")
+    (
+        *("background", "n", "m", "source_port", "destination_port", "networks"),
+        *("source_address", "destination_address", "arrives_with"),
+    )
 )
 _ONLY_DESCRIBED = frozenset(("frames", "order", "shares"))
 
@@ -174,6 +178,8 @@ class Stream(Value):
     networks: Annotated[int, Field(ge=1, le=256)] = 1
     source_address: VaryingAddress | None = None
     destination_address: VaryingAddress | None = None
+    arrives_with: tuple[VlanTags, ...] | None = None
+    """VLAN tags with which foreground and background may arrive; None: without a tag."""
     additional: Annotated[tuple[AdditionalFrames, ...], Field(max_length=8)] = ()
     """Frames beside the test frames."""
 

@@ -35,6 +35,7 @@ def of_counts(counts: Iterable[DirectionCounts]) -> str:
         "reordered": sum(one.out_of_order for one in each),
         "of an earlier trial": sum(one.stale for one in each),
         "in fragments": sum(one.other_received.get("fragment", 0) for one in each),
+        "with other VLAN tags": sum(one.vlan_tags.other for one in each if one.vlan_tags is not None),
     }
     elsewhere: Counter[str] = Counter()
     for one in each:
@@ -51,6 +52,8 @@ def of_trial(result: TrialResult) -> Iterator[str]:
             yield f"{direction}: {text}"
         if (began := began_s(counts)) is not None:
             yield f"{direction}: nothing arrived before {began:.2f} s; {_BEGAN}"
+        if hidden := _hidden(direction, [counts]):
+            yield hidden
 
 
 def of_run(results: Iterable[TrialResult], *, is_patient: bool = False) -> tuple[str, ...]:
@@ -58,7 +61,15 @@ def of_run(results: Iterable[TrialResult], *, is_patient: bool = False) -> tuple
     middle of it. ``is_patient``: the run waited for it."""
     ended = [result for result in results if result.verdict is not Verdict.ABORTED]
     directions = dict.fromkeys(direction for result in ended for direction in result.directions())
-    texts = (text for direction in directions for text in (_over_trials(direction, ended), _began(direction, ended)))
+    texts = (
+        text
+        for direction in directions
+        for text in (
+            _over_trials(direction, ended),
+            _began(direction, ended),
+            _hidden(direction, [one.directions()[direction] for one in ended if direction in one.directions()]),
+        )
+    )
     hint = "" if is_patient else " (--dut-patience waits for it, and repeats such trials)"
     return tuple(f"{text}{hint if text.endswith(_BEGAN) else ''}" for text in texts if text)
 
@@ -78,6 +89,16 @@ def _began(direction: Direction, results: list[TrialResult]) -> str:
     trials = f"the first {dead:,} of {len(counted):,} trials that count, " if dead else ""
     parts = f"the first part of {late:,} trials, " if late else ""
     return f"{direction}: nothing arrived in {trials}{parts}but later frames did; {_BEGAN}"
+
+
+def _hidden(direction: Direction, counts: list[DirectionCounts]) -> str:
+    """That a DUT's changes of VLAN tags are not seen, where frames are to arrive with some."""
+    if not any(one.vlan_tags is not None and one.vlan_tags.hidden for one in counts):
+        return ""
+    return (
+        f"{direction}: the VLAN tags of arriving frames were not compared: AF_XDP does not see the outer one at the"
+        f" {direction.receiving_port} port (af_packet: does)"
+    )
 
 
 _BEGAN = "the DUT may have begun to forward only then"

@@ -42,6 +42,10 @@ class Part:
     """Of the direction's frames, in relation to those of the other parts."""
     extension: str = ""
     """IPv6 extension headers behind the first IPv6 header; empty: none."""
+    keeps_tags: bool = True
+    """Whether its frames may arrive with the VLAN tags with which they are sent..."""
+    back: tuple[str | None, ...] = ()
+    """... and headers of frames of the other direction, with whose tags they may arrive too."""
 
 
 def is_described(conditions: Conditions, setup: Setup) -> bool:
@@ -58,13 +62,26 @@ def parts_of(setup: Setup, conditions: Conditions, direction: Direction, frame_s
         ConfigError: the configuration has streams, but none in this direction.
     """
     plain = SizeMix.single(frame_size) if conditions.size_mix is None else SizeMix.parse(conditions.size_mix)
-    sender, _ = setup.ends(direction)
+    sender, receiver = setup.ends(direction)
     if not setup.streams:
-        return _extended((Part("", sender.frame or conditions.frame, plain, conditions.flows),), sender, conditions)
+        text, back = (side.frame or conditions.frame for side in (sender, receiver))
+        part = Part("", text, plain, conditions.flows, keeps_tags=text == back, back=() if text == back else (back,))
+        return _extended((part,), sender, conditions)
     planned = [one for one in setup.streams if one.directions in ("both", direction.value)]
     if not planned:
         raise ConfigError(f"has none in the {direction} direction", "streams")
-    parts = tuple(Part(one.name, one.frame, _sizes_of(one, plain), one.flows, one.share) for one in planned)
+    back_again = tuple(one.frame for one in setup.streams if one.directions != direction.value)
+    parts = tuple(
+        Part(
+            one.name,
+            one.frame,
+            _sizes_of(one, plain),
+            one.flows,
+            one.share,
+            back=() if one.directions == "both" else back_again,
+        )
+        for one in planned
+    )
     return _extended(parts, sender, conditions)
 
 
@@ -113,11 +130,12 @@ def stack_of(part: Part, version: Literal[4, 6], ports: Ports) -> Stack | Templa
     Raises:
         FrameError: see :meth:`dutperf.frames.Stack.parse`.
     """
-    if part.text is not None and is_template(part.text):
+    headers = headers_of(part.text, version)
+    if isinstance(headers, Template):
         if part.extension:
             raise FrameError("extension headers do not go with a frame in bytes, which has its own")
-        return Template.parse(part.text)
-    stack = _with_extension(_parsed(part.text or PLAIN, version), part.extension)
+        return headers
+    stack = _with_extension(headers, part.extension)
     by_flow = part.flows > 1 and not stack.varies_by_flow
     first_udp = next((i for i, header in enumerate(stack.headers) if header.name == "udp"), None)
     if first_udp is None or len(stack.headers) > first_udp + 1:
@@ -125,6 +143,17 @@ def stack_of(part: Part, version: Literal[4, 6], ports: Ports) -> Stack | Templa
     udp = stack.headers[-1]
     [plain] = Stack.parse("/".join(("ipv4", _udp(ports, by_flow=by_flow)))).headers[-1:]
     return Stack((*stack.headers[:-1], replace(udp, fields=tuple({**plain.given, **udp.given}.items()))))
+
+
+def headers_of(text: str | None, version: Literal[4, 6]) -> Stack | Template:
+    """What the text alone says.
+
+    Raises:
+        FrameError: see :meth:`dutperf.frames.Stack.parse`.
+    """
+    if text is not None and is_template(text):
+        return Template.parse(text)
+    return _parsed(text or PLAIN, version)
 
 
 def _with_extension(stack: Stack, extension: str) -> Stack:

@@ -45,7 +45,7 @@ from dutperf.model import (
     of_test_frames,
     ports_of,
 )
-from dutperf.setup import additional_traffic, described_traffic, frame_addresses, stateful_traffic
+from dutperf.setup import additional_traffic, arriving_tags, described_traffic, frame_addresses, stateful_traffic
 from dutperf.setup.changing_rate import ChangingRate, is_changing
 from dutperf.setup.conditions import (
     FRAME_SIZE_SERIES,
@@ -373,7 +373,19 @@ def _described_stream(
         )
     except FrameError as error:
         raise _refused(setup, sender, error) from None
+    back = [_back(setup, part, receiver) for part in parts for _ in part.sizes.sizes]
+    members["frames"] = tuple(
+        frame.model_copy(update={"arrives_with": arriving_tags.of_described(frame, tags, receiver)})
+        for frame, tags in zip(members["frames"], back, strict=True)
+    )
     return Stream(**_rhythm(setup, conditions, direction, frame_size, rate_fps), **members)
+
+
+def _back(setup: Setup, part: described_traffic.Part, receiver: Side) -> arriving_tags.OfBack:
+    try:
+        return arriving_tags.of_back(part, receiver)
+    except FrameError as error:
+        raise _refused(setup, receiver, error) from None
 
 
 def _rhythm(
@@ -430,6 +442,7 @@ def _stream(setup: Setup, conditions: Conditions, direction: Direction, frame_si
         networks=_networks(receiver, conditions),
         source_address=sender.varying_address,
         destination_address=receiver.varying_address,
+        arrives_with=arriving_tags.of_plain(receiver),
     )
 
 
@@ -453,6 +466,7 @@ def _stateful_stream(
         foreground=foreground,
         source_address=sender.varying_address,
         destination_address=destination_address,
+        arrives_with=arriving_tags.of_plain(receiver),
         **stateful_traffic.fields(setup, conditions.connections),
     )
 

@@ -48,6 +48,7 @@ from dutperf.tester.answered import with_answers
 from dutperf.tester.core_choice import CoreChoice
 from dutperf.tester.dut_core import UNSEEN_SHARE, DutWatch, Sending, Starvation, keeping_off
 from dutperf.tester.process import EngineDied, EngineProcess, EngineTimeout
+from dutperf.tester.setup_faults import VLAN_TAGS
 from dutperf.tester.unanswered import Finding, Unrelated, asked_for, finding_of, lasting, probe_of
 from dutperf.tester.validity import (
     BURSTS,
@@ -648,11 +649,15 @@ def _with_others(result: TrialResult, others: str) -> TrialResult:
     return result.model_copy(update={"causes": tuple(causes)})
 
 
+def _also(cause: Cause) -> str:
+    return "frames have other tags" if cause.code == VLAN_TAGS else "frames are lost"
+
+
 def _lasting(result: TrialResult, probe: Trial, lasting: Sequence[Cause]) -> TrialResult:
     """The result of a trial with causes that remain if only the frames of ``probe`` are sent."""
     rates = ", ".join(f"{stream.rate_fps:,}" for stream in probe.streams().values())
     causes = tuple(
-        cause.model_copy(update={"lasts": True, "text": f"{cause.text} (at {rates} frames/s frames are lost too)"})
+        cause.model_copy(update={"lasts": True, "text": f"{cause.text} (at {rates} frames/s {_also(cause)} too)"})
         if cause in lasting
         else cause
         for cause in result.causes

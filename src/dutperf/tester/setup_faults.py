@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for losses that DUT and test setup explain together: addresses that nobody answers for, a drain that is too
-short, errors and fragments, frames that come back. Such a loss is no limit of the DUT. They are a part of the rules of
-:mod:`dutperf.tester.validity`."""
+short, errors and fragments, frames that come back; and for frames that arrive with other VLAN tags. None of that is a
+limit of the DUT. They are a part of the rules of :mod:`dutperf.tester.validity`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dutperf.model import Cause, Direction, DirectionCounts, NeighbourEvidence, Trial
+from dutperf.model import Cause, Direction, DirectionCounts, NeighbourEvidence, Trial, tags_in_words
 from dutperf.tester.own_loss import loss_matters
 
 EXPLAINED_SHARE = 0.1
@@ -25,7 +25,9 @@ UNANSWERED, MOVED, CONFLICT = "unanswered", "dut_moved", "address_conflict"
 """Codes of causes that ARP and Neighbour Discovery show."""
 OF_NEIGHBOURS = frozenset({UNANSWERED, MOVED, CONFLICT})
 HELD_BY_DUT = "own_address"
-OF_SETUP = frozenset({"drain", "icmp_errors", "fragments", "returned", "multiplied", HELD_BY_DUT})
+VLAN_TAGS = "vlan_tags"
+"""Code of the only cause here that needs no loss."""
+OF_SETUP = frozenset({"drain", "icmp_errors", "fragments", "returned", "multiplied", HELD_BY_DUT, VLAN_TAGS})
 """Codes of causes that no further trial removes: DUT and test setup do not fit."""
 
 
@@ -158,6 +160,21 @@ def _multiplied(trial: Trial, _direction: Direction, counts: DirectionCounts) ->
     )
 
 
+def _vlan_tags(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
+    """The DUT delivered the frames with the VLAN tags that the configuration says."""
+    if counts.vlan_tags is None or not counts.vlan_tags.other:
+        return None
+    stream, port = trial.streams()[direction], direction.receiving_port
+    each = [frame.arrives_with or () for frame in stream.frames] or [stream.arrives_with or ("",)]
+    right = " or ".join(dict.fromkeys(tags_in_words(tags) for choices in each for tags in choices))
+    by_kind = ", each kind of frames its own" if len(set(each)) > 1 else ""
+    return (
+        f"{counts.vlan_tags.other:,} frames arrived at the {port} port with other VLAN tags than they should have"
+        f" ({counts.vlan_tags.words()}, instead of {right}{by_kind}); if the DUT should deliver them so, say it in"
+        f" {_key(port)}.frame, or by streams of one direction"
+    )
+
+
 RULES = (
     ("drain", _drain),
     ("stale", _stale),
@@ -165,5 +182,6 @@ RULES = (
     ("fragments", _fragments),
     ("returned", _returned),
     ("multiplied", _multiplied),
+    (VLAN_TAGS, _vlan_tags),
 )
 """As in :data:`dutperf.tester.validity.RULES`."""

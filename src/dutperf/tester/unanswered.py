@@ -26,7 +26,7 @@ from dutperf.model import (
     Trial,
     Verdict,
 )
-from dutperf.tester.setup_faults import CONFLICT, OF_NEIGHBOURS, OF_SETUP, UNANSWERED
+from dutperf.tester.setup_faults import CONFLICT, OF_NEIGHBOURS, OF_SETUP, UNANSWERED, VLAN_TAGS
 
 PROBE_SHARE, PROBE_FPS, PROBE_NS = 0.1, 250, 1_000_000_000
 """Frames per second of a probe: that share of the trial's, at most so many; and how long they are sent."""
@@ -130,7 +130,7 @@ def finding_of(result: PhaseResult, probed: PhaseResult) -> Finding:
 
 def lasting(trial: Trial, result: PhaseResult, probed: PhaseResult) -> list[Cause]:
     """Those causes of ``result`` that ``probed``, the result of the probe, has shown to last at any rate: as few
-    frames are sent, more are lost than the trial tolerates."""
+    frames are sent, more are lost than the trial tolerates, or frames arrive with other VLAN tags."""
     if {cause.code for cause in probed.causes} - OF_SETUP - OF_NEIGHBOURS - {"stale"}:
         return []  # the tester may have lost the frames
     counts = probed.directions()
@@ -139,7 +139,7 @@ def lasting(trial: Trial, result: PhaseResult, probed: PhaseResult) -> list[Caus
         for cause in result.causes
         if _is_suspected(cause, result)
         and cause.direction in counts
-        and counts[cause.direction].loss_ratio > trial.question.tolerated_loss
+        and (cause.code == VLAN_TAGS or counts[cause.direction].loss_ratio > trial.question.tolerated_loss)
         and _lasts(cause, result, probed)
     ]
 
@@ -157,7 +157,7 @@ def _lasts(cause: Cause, result: PhaseResult, probed: PhaseResult) -> bool:
     if cause.code == UNANSWERED:
         return _finding_in(cause.direction, result, probed) is Finding.LASTING
     is_seen_again = any((one.code, one.direction) == (cause.code, cause.direction) for one in probed.causes)
-    if cause.code == CONFLICT:
+    if cause.code in (CONFLICT, VLAN_TAGS):
         return is_seen_again
     of_trial, of_probe = (one.directions()[cause.direction] for one in (result, probed))
     return is_seen_again or (bool(probed.causes) and of_probe.loss_ratio >= SAME_SHARE * of_trial.loss_ratio)

@@ -600,7 +600,7 @@ LINK_DOWN, OTHER_RUN = "link_down", "other_run"
 BURSTS, LATE, DROPS, NIC_CLOCK = "sender_bursts", "sender_late", "tester_drops", "nic_clock"
 OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""
-BY_LOSS = setup_faults.OF_SETUP | {
+BY_LOSS = (setup_faults.OF_SETUP - {setup_faults.VLAN_TAGS}) | {
     *(BURSTS, LATE, DUT_DISTURBED, OTHER_RUN, *setup_faults.OF_NEIGHBOURS),
     *("receiver_stall", "receive_queue", "late_in_tester", "matched", "stale"),
 }

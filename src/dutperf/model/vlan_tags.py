@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""VLAN tags of test frames (IEEE 802.1Q, 802.1ad): those that frames are sent with, and what arrived instead.
+
+Tags are written as the bytes that they have in the frame, outermost first, in hexadecimal digits and with priority 0:
+``8100000a`` is VLAN 10, and the empty text is a frame without a tag. The priority (PCP, DEI) is left out: routers and
+bridges set it by rules of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from dutperf.model.value import Count, Value
+
+VlanTags = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{4}0[0-9a-f]{3})*$")]
+
+_CUSTOMER = "8100"
+_TYPE, _TAG = 4, 8
+"""Digits of a type, and of a tag."""
+
+
+def in_vlan(vlan: int) -> VlanTags:
+    """One tag of IEEE 802.1Q."""
+    return f"{_CUSTOMER}{vlan:04x}"
+
+
+def tags_in_words(tags: VlanTags) -> str:
+    """``VLAN 10``, ``VLAN 5 (type 0x88a8) / VLAN 10``, or ``no VLAN tag``."""
+    each = [tags[at : at + _TAG] for at in range(0, len(tags), _TAG)]
+    return " / ".join(map(_word, each)) or "no VLAN tag"
+
+
+def _word(tag: str) -> str:
+    kind = "" if tag.startswith(_CUSTOMER) else f" (type 0x{tag[:_TYPE]})"
+    return f"VLAN {int(tag[_TYPE:], 16)}{kind}"
+
+
+class OtherTags(Value):
+    """Frames that arrived with the same tags, which are not among those that they should have."""
+
+    tags: VlanTags
+    frames: Annotated[int, Field(ge=1)]
+
+
+class ArrivedTags(Value):
+    """What was seen of the VLAN tags of a direction's test frames; other frames than these had the right ones."""
+
+    other: Count = 0
+    """Test frames that arrived with other tags than they should have. They count as received."""
+    seen: tuple[OtherTags, ...] = ()
+    """The first few of these tags."""
+    hidden: bool = False
+    """Whether the receiving port does not see the outer tag: nothing was compared."""
+
+    def words(self) -> str:
+        """``500 with no VLAN tag, 3 with VLAN 20``."""
+        named = [f"{one.frames:,} with {tags_in_words(one.tags)}" for one in self.seen]
+        others = self.other - sum(one.frames for one in self.seen)
+        return ", ".join(named + ([f"{others:,} with others"] if others else []))

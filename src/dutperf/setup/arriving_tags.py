@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""With which VLAN tags test frames may arrive, by the configuration: those of the frames that the receiving side sends
+itself. So ``--frame`` is for a DUT that keeps tags; ``left.frame`` and ``right.frame``, or streams of one direction,
+are for one that adds, removes or changes them (docs/frames.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+
+from dutperf.frames import Endpoints, build
+from dutperf.model import DescribedFrame, VlanTags, in_vlan
+from dutperf.setup.configuration import Side
+from dutperf.setup.described_traffic import Part, headers_of
+
+UNTAGGED: VlanTags = ""
+_TYPES = frozenset({"8100", "88a8", "9100"})
+_FIRST, _TYPE, _TAG = 12, 4, 8
+"""The first type is behind so many bytes; digits of a type, and of a tag."""
+_PRIORITY_BITS = 4
+_ANY_ADDRESS = Endpoints(ipv4=(IPv4Address(0), IPv4Address(0)), ipv6=(IPv6Address(0), IPv6Address(0)))
+
+
+@dataclass(frozen=True)
+class OfBack:
+    """Tags of frames of the other direction. None stands for tags that vary."""
+
+    tags: tuple[VlanTags | None, ...]
+    or_as_sent: bool
+    """Whether a frame may also arrive with its own."""
+
+
+def of_back(part: Part, receiver: Side) -> OfBack:
+    """The tags of other frames with which those of ``part`` may arrive at ``receiver``.
+
+    Raises:
+        FrameError: headers of the other direction that are not possible.
+    """
+    stacks = [headers_of(text, receiver.version) for text in part.back]
+    return OfBack(tuple(tags_of(build(one, one.min_size, _ANY_ADDRESS)) for one in stacks), part.keeps_tags)
+
+
+def of_described(frame: DescribedFrame, back: OfBack, receiver: Side) -> tuple[VlanTags, ...] | None:
+    """The tags with which ``frame`` may arrive at ``receiver``; None: they vary, and are not compared."""
+    each = ((tags_of(frame),) if back.or_as_sent else ()) + back.tags
+    known = [one for one in each if one is not None]
+    return _with_vlans(known, receiver) if len(known) == len(each) else None
+
+
+def of_plain(receiver: Side) -> tuple[VlanTags, ...] | None:
+    """The same of plain frames; None: they arrive without a tag."""
+    return _with_vlans((UNTAGGED,), receiver) if receiver.vlans else None
+
+
+def _with_vlans(tags: Iterable[VlanTags], receiver: Side) -> tuple[VlanTags, ...]:
+    """Where frames may arrive without a tag, they may arrive in the VLANs in which the DUT has its addresses."""
+    each = tuple(dict.fromkeys(tags))
+    return (*each, *map(in_vlan, receiver.vlans or ())) if UNTAGGED in each else each
+
+
+def tags_of(frame: DescribedFrame) -> VlanTags | None:
+    """The tags of a frame; None: they vary."""
+    found, digit = UNTAGGED, 2 * _FIRST
+    while frame.bytes[digit : digit + _TYPE] in _TYPES and len(frame.bytes) >= digit + _TAG:
+        found += f"{frame.bytes[digit : digit + _TYPE]}0{frame.bytes[digit + _TYPE + 1 : digit + _TAG]}"
+        digit += _TAG
+    fixed = set(range(4 * 2 * _FIRST, 4 * (digit + _TYPE)))
+    for tag in range(4 * 2 * _FIRST, 4 * digit, 4 * _TAG):
+        fixed -= set(range(tag + 4 * _TYPE, tag + 4 * _TYPE + _PRIORITY_BITS))
+    return None if any(fixed & set(range(one.bit, one.bit + one.bits)) for one in frame.fields) else found

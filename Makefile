@@ -162,6 +162,7 @@ check: setup-dev
 
 format: setup-dev
 	$(VENV)/python scripts/typed_parameters
+	$(VENV)/python scripts/command_index
 	$(VENV)/ruff check --fix
 	$(VENV)/ruff format
 	git ls-files -co --exclude-standard 'engine/*.cpp' 'engine/*.hpp' | xargs --no-run-if-empty clang-format -i

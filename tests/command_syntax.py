@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from dutperf import lab, procedures
-from dutperf.cli import app, options
+from dutperf.cli import app, condition_options, options
 from dutperf.lab import LabError
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import ConfigError
@@ -71,6 +71,6 @@ def _check(command: str | None, given: Mapping[str, Any]) -> None:
         lab._lab(given["lab"]).parse(options.lab_options(given.get("lab_option")))
     if command in _MODELS:
         own = {one.name for one in offered(_MODELS[command])} - {"throughput_from", "delays_to"}
-        options.chosen(_MODELS[command], {name: value for name, value in given.items() if name in own})
+        condition_options.chosen(_MODELS[command], {name: value for name, value in given.items() if name in own})
     if given.get("rate") is not None:
-        options.parse_rate("--rate", given["rate"])
+        condition_options.parse_rate("--rate", given["rate"])

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -45,6 +47,26 @@ def signals_interrupt() -> Iterator[None]:
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def signals_end() -> Iterator[None]:
+    """Within, SIGINT and SIGTERM end the program with the status of an interruption: for imports, where an exception
+    would come out of whichever module it meets, as anything. No lab, engine or journal may be open yet."""
+    if threading.current_thread() is not threading.main_thread():  # which alone gets signals
+        yield
+        return
+    former = {number: signal.signal(number, _end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    os.write(2, b"dutperf: interrupted\n")
+    os._exit(INTERRUPTED)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -4,14 +4,11 @@ with the status of an interruption: no lab, engine or journal is open yet."""
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from importlib import import_module
-from types import FrameType
 from typing import NoReturn
 
-from dutperf.exit_status import FAULT, INTERRUPTED
+from dutperf.exit_status import FAULT, signals_end
 
 
 def dutperf() -> NoReturn:
@@ -35,18 +32,12 @@ def siitperf_pdv() -> NoReturn:
 
 
 def _run(module: str, name: str) -> NoReturn:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _end)  # an exception would come out of whichever import it meets, as anything
     try:
-        main = getattr(import_module(module), name)
+        with signals_end():
+            main = getattr(import_module(module), name)
     except Exception as error:
         from dutperf.fault import sentence_of_fault
 
         print(f"dutperf: {sentence_of_fault(error)}", file=sys.stderr)
         sys.exit(FAULT)
     sys.exit(main())
-
-
-def _end(_number: int, _frame: FrameType | None) -> None:
-    os.write(2, b"dutperf: interrupted\n")
-    os._exit(INTERRUPTED)

@@ -14,7 +14,7 @@ import pytest
 
 from command_line import dutperf, throughput, trial, write
 from dutperf import __version__
-from dutperf.cli import options
+from dutperf.cli import condition_options
 from dutperf.cli.commands import doctor
 from dutperf.cli.commands.trial import show_and_write
 from dutperf.model import FieldMode
@@ -332,12 +332,12 @@ def test_the_doctor_s_findings_are_shown(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_without_options_the_conditions_are_those_of_the_rfcs() -> None:
-    assert options.chosen(ThroughputConditions, {}) == (ThroughputConditions(),)
+    assert condition_options.chosen(ThroughputConditions, {}) == (ThroughputConditions(),)
 
 
 def test_options_become_conditions() -> None:
     given = {"frame_sizes": ["84,128", "1518"], "foreground": "10:9", "max_rate": "10%", "min_rate": "1k", "seed": None}
-    [made] = options.chosen(ThroughputConditions, given | {"ports": FieldMode.FIXED})
+    [made] = condition_options.chosen(ThroughputConditions, given | {"ports": FieldMode.FIXED})
     rates = {"max_rate": Rate(value=10, unit="percent"), "min_rate": Rate(value=1000, unit="fps")}
     share = Foreground(n=10, m=9)
     assert made == ThroughputConditions(frame_sizes=(84, 128, 1518), foreground=share, ports=FieldMode.FIXED, **rates)
@@ -346,7 +346,7 @@ def test_options_become_conditions() -> None:
 @pytest.mark.parametrize("option", ["max_rate", "min_rate", "initial_rate", "resolution", "step", "rates"])
 def test_a_rate_that_is_none_names_its_option(option: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        options.chosen(Everything, {option: "x"})
+        condition_options.chosen(Everything, {option: "x"})
     assert caught.value.key == "--" + option.replace("_", "-")
 
 
@@ -360,7 +360,7 @@ def test_a_rate_that_is_none_names_its_option(option: str) -> None:
     ],
 )
 def test_messages_name_options_in_place_of_parameters(text: str, spelled: str) -> None:
-    assert options.spelled(text) == spelled
+    assert condition_options.spelled(text) == spelled
 
 
 def test_an_earlier_result_is_not_overwritten(config: Path, tmp_path: Path) -> None:

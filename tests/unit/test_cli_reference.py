@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,22 @@ COMMANDS = sorted(name.removeprefix("dutperf ") for name in PAGES if name != "du
 def test_every_command_has_an_example_and_every_example_a_command() -> None:
     assert sorted(examples.EXAMPLES) == COMMANDS
     assert {definition.name for definition in procedures.ALL} <= set(COMMANDS)
+
+
+def test_the_index_has_every_command_as_it_describes_itself() -> None:
+    made = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "command_index"))
+    assert made["FILE"].read_text() == made["text"](), "run make format"
+
+
+@pytest.mark.parametrize("command", [["--help"], ["lab", "list"]])
+def test_what_needs_no_procedure_imports_none(command: list[str]) -> None:
+    """A person waits for it, and for completion at every key."""
+    code = (
+        "import sys\nfrom dutperf.cli import main\ntry: main()\nexcept SystemExit: pass\n"
+        "print([name for name in sys.modules if name in ('numpy', 'dutperf.procedures', 'dutperf.setup.conditions')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

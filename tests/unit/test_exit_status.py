@@ -18,7 +18,8 @@ import pytest
 
 from command_line import dutperf, trial, write
 from dutperf import cli, exit_status, fleet
-from dutperf.cli.errors import reported, status_of
+from dutperf.cli.errors import reported
+from dutperf.cli.sentences import status_of
 from dutperf.errors import DutperfError, StoreBusy, StoreError
 from dutperf.exit_status import (
     ABORTED,
@@ -402,10 +403,12 @@ from importlib.abc import MetaPathFinder
 class Interrupts(MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if name == "dutperf.setup.traffic":
-            os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+            os.kill(os.getpid(), getattr(signal, number))
 
 sys.meta_path.insert(0, Interrupts())
-module, _, name = sys.argv[2].partition(":")
+_, number, entry = sys.argv
+module, _, name = entry.partition(":")
+sys.argv[1:] = ["trial"]
 getattr(importlib.import_module(module), name)()
 """
 

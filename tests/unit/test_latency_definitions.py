@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from dutperf.cli import options
+from dutperf.cli import condition_options
 from dutperf.journal import Finding
 from dutperf.model import Load, TrialResult
 from dutperf.procedures import latency
@@ -161,6 +161,6 @@ def test_more_than_one_tag_is_refused(tmp_path: Path) -> None:
     [({}, 50_000), ({"definition": "rfc2544"}, 1), ({"tags": 7}, 7), ({"definition": "rfc2544", "tags": 7}, 7)],
 )
 def test_how_many_frames_are_tagged_without_being_told(chosen: dict[str, Any], tags: int) -> None:
-    [made] = options.chosen(LatencyConditions, {"tags": None} | chosen)
+    [made] = condition_options.chosen(LatencyConditions, {"tags": None} | chosen)
     assert made.tags == tags
     assert LatencyConditions.model_validate(made.model_dump(mode="json")) == made

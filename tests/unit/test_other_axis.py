@@ -22,7 +22,7 @@ from rich.console import Console
 
 from dutperf import journal, procedures
 from dutperf.api import results
-from dutperf.cli.output import console, live, log, metrics
+from dutperf.cli.output import console, json_lines, live, metrics
 from dutperf.journal import JournalError, ResultEvent, ResumedJournal
 from dutperf.model import FRAME_SIZE, Axis, Case, LimitedBy, Load, Trial, Unit
 from dutperf.procedures import repeated_searches
@@ -220,7 +220,7 @@ def test_a_person_a_program_and_prometheus_are_told_its_load(
     seen = Log()
     run(tmp_path / "run", log=seen)
     shown = Console(file=io.StringIO(), width=200)
-    plain, structured = live.PlainObserver(shown), log.JsonObserver(MEASUREMENT)
+    plain, structured = live.PlainObserver(shown), json_lines.JsonObserver(MEASUREMENT)
     told, place = metrics.Metrics(1), metrics.Place(None, None, tmp_path / "dutperf.prom")
     observer = metrics._MetricsObserver(MEASUREMENT, told, place)
     for status in seen.statuses:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shell completion: labs and their options, directories with results, plots and frame size series."""
+"""Shell completion: labs and their options, directories with results, plots and frame size series.
+
+Functions import what they complete from: every command declares completion, few complete.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,6 @@ from pathlib import Path
 import typer
 
 from dutperf import lab
-from dutperf.api import results
-from dutperf.journal import JOURNAL, JournalError
-from dutperf.run.suite import SUITE
-from dutperf.setup.conditions import FRAME_SIZE_SERIES
 
 
 def labs(incomplete: str) -> list[tuple[str, str]]:
@@ -40,11 +39,16 @@ def results_directories(incomplete: str) -> list[str]:
 
 def frame_sizes(incomplete: str) -> list[str]:
     """The series of the RFCs."""
+    from dutperf.setup.conditions import FRAME_SIZE_SERIES
+
     return [name for name in FRAME_SIZE_SERIES if name.startswith(incomplete)]
 
 
 def figures(ctx: typer.Context, incomplete: str) -> list[str]:
     """The plots of the results in the directory on the command line."""
+    from dutperf.api import results
+    from dutperf.journal import JournalError
+
     directory = ctx.params.get("directory")
     with suppress(JournalError):
         if directory is not None:
@@ -66,4 +70,7 @@ def _with_results(path: Path) -> Iterator[Path]:
 
 
 def _has_results(path: Path) -> bool:
+    from dutperf.journal import JOURNAL
+    from dutperf.run.suite import SUITE
+
     return (path / JOURNAL).exists() or (path / SUITE).exists()

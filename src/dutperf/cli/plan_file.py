@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import procedures
-from dutperf.cli import options
+from dutperf.cli import condition_options
 from dutperf.cli.commands.measure import Wanted
 from dutperf.procedures.definition import Definition
 from dutperf.run.testbench import Source
@@ -138,7 +138,7 @@ def _conditions(
 ) -> Iterable[Any]:
     chosen = {allowed[key].name: _typed(allowed[key], values[key], places[key], directory) for key in values}
     try:
-        return options.chosen(definition.conditions, chosen)
+        return condition_options.chosen(definition.conditions, chosen)
     except ConfigError as error:
         raise _Invalid(places.get(error.key.removeprefix("--"), ("procedures",)), error.message) from None
 

@@ -3,7 +3,7 @@
 :mod:`dutperf.procedures.bench` the interface to the campaign that runs them.
 
 A new procedure is one file with a :class:`~dutperf.procedures.definition.Definition`, and its name
-in ``ALL``.
+in ``ALL``; ``make format`` adds it to the list of commands.
 """
 
 from __future__ import annotations

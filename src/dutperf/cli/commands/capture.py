@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from dutperf.cli import options
+from dutperf.cli import options, source_options
 from dutperf.cli.commands.measure import split_source
 from dutperf.cli.errors import reported, say
-from dutperf.cli.output import console, live
+from dutperf.cli.output import live, terminal
 from dutperf.exit_status import ABORTED
 from dutperf.model import MOST_CAPTURED, Capture, Trial, to_json
 from dutperf.run.testbench import bench
@@ -28,8 +28,8 @@ def capture(
     lab: options.LabName = None,
     lab_option: options.LabOptions = None,
     config_file: options.ConfigFile = None,
-    queues: options.Queues = None,
-    offloads: options.OffloadsText = None,
+    queues: source_options.Queues = None,
+    offloads: source_options.OffloadsText = None,
     to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The capture file (pcapng).")] = Path(
         "capture.pcapng"
     ),
@@ -62,4 +62,4 @@ def _listen(source: Any, wanted: Capture, seconds: float, *, as_json: bool) -> N
     if as_json:
         typer.echo(json.dumps(to_json(captured)))
     else:
-        console.line(f"{captured.written.first:,} frames are in {wanted.path}")
+        terminal.line(f"{captured.written.first:,} frames are in {wanted.path}")

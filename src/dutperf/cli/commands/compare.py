@@ -14,7 +14,7 @@ import typer
 from dutperf.api import results
 from dutperf.cli import completion
 from dutperf.cli.errors import reported
-from dutperf.cli.output import console
+from dutperf.cli.output import console, terminal
 from dutperf.exit_status import CONDITION_FAILED, INVALID
 from dutperf.report import export, junit
 from dutperf.results import comparison, gate
@@ -128,12 +128,12 @@ def _status(checked: Sequence[Checked]) -> int:
 def _text(found: Comparison, checked: Sequence[Checked]) -> None:
     for one in found.compared:
         for table in comparison.tables_of(one, found.alpha):
-            console.output().print(console.table(table))
+            terminal.output().print(console.table(table))
         for line in _remarks(one):
-            console.line(line)
-    console.line(_errors(found))
+            terminal.line(line)
+    terminal.line(_errors(found))
     for result in checked:
-        console.line(result.sentence())
+        terminal.line(result.sentence())
 
 
 def _markdown(found: Comparison, checked: Sequence[Checked]) -> None:

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dutperf.cli.errors import reported, say
-from dutperf.cli.output import console
+from dutperf.cli.output import terminal
 from dutperf.cli.output.steps import Yes, carry_out
 from dutperf.setup.configuration import ConfigError
 from dutperf.tester.doctor import Finding, Machine, examine, repairs
@@ -37,7 +37,7 @@ def doctor(
         if yes and not fix:
             raise ConfigError("has no effect without --fix", "--yes")
         machine = Machine()
-        console.output().print(as_table(examine(machine)))
+        terminal.output().print(as_table(examine(machine)))
         steps = repairs(machine) if fix else []
         if fix and not steps:
             say("nothing is missing that --fix could change")

@@ -13,7 +13,7 @@ import typer
 from dutperf.cli import plan_file
 from dutperf.cli.errors import reported, say
 from dutperf.cli.examples import epilog
-from dutperf.cli.output import console
+from dutperf.cli.output import terminal
 from dutperf.fleet import (
     CHANGES_PORT,
     Fleet,
@@ -57,9 +57,9 @@ def init(
             say(f"submit a job: sbatch --nodelist TESTBED {directory}/job.sbatch PLAN.yaml RESULTS")
             return
         write(directory, buildbot_files(fleet, fresh_passwords(testbed)))
-        console.line(f"buildbot create-master --relocatable {directory}/master && buildbot start {directory}/master")
+        terminal.line(f"buildbot create-master --relocatable {directory}/master && buildbot start {directory}/master")
         for name in testbed:
-            console.line(
+            terminal.line(
                 f"on testbed {name}, with a copy of {directory}/worker-{name}: buildbot-worker start worker-{name}"
             )
         say(f"submit jobs: dutperf fleet submit {directory} PLAN.yaml…")
@@ -89,7 +89,7 @@ def submit(
             keep_plan(directory, job)
         for job, name in divided(jobs, testbed or known):
             _send(buildbot, passwords["submit"], job, name)
-            console.line(f"{job.stem}: {name}")
+            terminal.line(f"{job.stem}: {name}")
 
 
 def _passwords(directory: Path) -> dict[str, str]:

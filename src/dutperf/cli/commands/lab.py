@@ -13,7 +13,7 @@ from dutperf import lab
 from dutperf.cli import completion, options
 from dutperf.cli.errors import reported, say
 from dutperf.cli.examples import epilog
-from dutperf.cli.output import console
+from dutperf.cli.output import terminal
 from dutperf.exit_status import NO_NUMBER
 
 app = typer.Typer(no_args_is_help=True, epilog=epilog("lab"), help="DUTs in network namespaces of this machine.")
@@ -32,7 +32,7 @@ def show_lab(name: Name) -> None:
     """Describe a lab and its options."""
     with reported():
         info = lab.describe(name)
-        console.line(f"{info.name}: {info.summary}")
+        terminal.line(f"{info.name}: {info.summary}")
         _print(("option (--lab-option KEY=VALUE)", "description"), list(info.options.items()))
 
 
@@ -40,7 +40,7 @@ def _print(columns: Sequence[str], rows: Sequence[tuple[str, str]]) -> None:
     table = Table(*columns, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*row)
-    console.output().print(table)
+    terminal.output().print(table)
 
 
 @app.command("up", epilog=epilog("lab up"))

@@ -5,7 +5,8 @@ definition."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,21 @@ import typer
 
 from dutperf.api import results
 from dutperf.api.results import fresh_directory
-from dutperf.cli import options
-from dutperf.cli.errors import resume_hint, say
-from dutperf.cli.output import console, watch
+from dutperf.cli import condition_options, options, source_options
+from dutperf.cli.errors import say
+from dutperf.cli.output import console, terminal, watch
 from dutperf.cli.output.watch import Watchers, watched
 from dutperf.exit_status import INVALID, NO_NUMBER
+from dutperf.journal import JOURNAL, WriteError
 from dutperf.procedures.definition import Definition
 from dutperf.report.html import REPORT
 from dutperf.run import suite
 from dutperf.run.campaign import Summary
-from dutperf.run.suite import SuiteSummary
+from dutperf.run.suite import SUITE, SuiteSummary
 from dutperf.run.testbench import Bench, Source, bench
 from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import ConfigError
+from dutperf.tester import TesterError
 
 Wanted = Sequence[tuple[Definition, Conditions]]
 
@@ -33,8 +37,8 @@ SOURCE = {
     "lab": options.LabName,
     "lab_option": options.LabOptions,
     "config_file": options.ConfigFile,
-    "queues": options.Queues,
-    "offloads": options.OffloadsText,
+    "queues": source_options.Queues,
+    "offloads": source_options.OffloadsText,
 }
 RESULT = {"out": (options.Out, None), "as_json": (options.Json, False)}
 
@@ -61,6 +65,20 @@ def measure_all(wanted: Wanted, ready: Bench, directory: Path, watchers: Watcher
         return suite.measure(measurements, ready, directory, watching)
 
 
+@contextmanager
+def resume_hint(directory: Path) -> Iterator[None]:
+    """If measuring stops early, say how to resume the run in ``directory``."""
+    try:
+        yield
+    except (KeyboardInterrupt, WriteError, TesterError, ConfigError):
+        if any(path.exists() and path.stat().st_size for path in (directory / JOURNAL, directory / SUITE)):
+            say(
+                f"the finished trials are in {directory} (dutperf show, dutperf report); resume with: dutperf resume"
+                f" {directory}"
+            )
+        raise
+
+
 def show_result(result: Summary | SuiteSummary, directory: Path, as_json: bool) -> int:
     """Show the result and write the report; returns the exit status. It is called before the test bench is taken
     down: what was measured is told also where that fails.
@@ -72,7 +90,7 @@ def show_result(result: Summary | SuiteSummary, directory: Path, as_json: bool) 
     has_report = _report(directory)
     if not as_json:
         what = "summaries" if isinstance(result, SuiteSummary) else "journal, summary"
-        console.line(f"{what} and {REPORT} are in {directory}" if has_report else f"the results are in {directory}")
+        terminal.line(f"{what} and {REPORT} are in {directory}" if has_report else f"the results are in {directory}")
     return exit_status(result)
 
 
@@ -106,7 +124,7 @@ def exit_status(result: Summary | SuiteSummary) -> int:
 
 def _command(definition: Definition, /, *, out: Path | None, as_json: bool, watchers: Watchers, **given: Any) -> None:
     source, chosen = split_source(given)
-    mixes = options.chosen(definition.conditions, chosen)
+    mixes = condition_options.chosen(definition.conditions, chosen)
     directory = out or fresh_directory(definition.name)
     with bench(source, *mixes, say=say) as ready:
         result = measure_all([(definition, conditions) for conditions in mixes], ready, directory, watchers)
@@ -121,7 +139,7 @@ def split_source(given: Mapping[str, Any]) -> tuple[Source, dict[str, Any]]:
         options.lab_options(given["lab_option"]),
         given["config_file"],
         given["queues"],
-        options.offloads(given["offloads"]),
+        source_options.offloads(given["offloads"]),
     )
     return source, {name: value for name, value in given.items() if name not in SOURCE}
 
@@ -133,7 +151,7 @@ def _signature(definition: Definition) -> Signature:
 
 def signature(first: Mapping[str, tuple[Any, Any]], model: type[Conditions], last: Mapping[str, Any]) -> Signature:
     """Signature of a command with the options ``first``, those of the conditions, and ``last``."""
-    every = {**first, **options.declared(model), **last}
+    every = {**first, **condition_options.declared(model), **last}
     return Signature(
         [
             Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)

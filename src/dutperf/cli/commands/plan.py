@@ -15,7 +15,7 @@ import yaml
 from dutperf.cli import options, plan_file
 from dutperf.cli.errors import reported
 from dutperf.cli.examples import epilog
-from dutperf.cli.output import console
+from dutperf.cli.output import terminal
 from dutperf.setup import yaml_text
 from dutperf.setup.configuration import ConfigError
 
@@ -37,7 +37,7 @@ def check(plan: PlanFile, as_json: options.Json = False) -> None:
             typer.echo(json.dumps([{"procedure": name, "frame_sizes": sizes} for name, sizes in names]))
             return
         for name, sizes in names:
-            console.line(f"{name}: {', '.join(map(str, sizes)) or 'frame sizes of the standard'}")
+            terminal.line(f"{name}: {', '.join(map(str, sizes)) or 'frame sizes of the standard'}")
 
 
 @app.command("split", epilog=epilog("plan split"))
@@ -58,7 +58,7 @@ def split(plan: PlanFile, into: Into) -> None:
             file = into / f"{name}.yaml"
             file.write_text(yaml.safe_dump(job, sort_keys=False), encoding="utf-8")
             plan_file.load(file)
-            console.line(str(file))
+            terminal.line(str(file))
 
 
 def jobs_of(plan: Mapping[str, Any], directory: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -15,7 +15,7 @@ from rich.table import Table
 from dutperf.cli import options
 from dutperf.cli.errors import reported, say
 from dutperf.cli.examples import epilog
-from dutperf.cli.output import console
+from dutperf.cli.output import terminal
 from dutperf.cli.output.steps import Yes, carry_out
 from dutperf.machine import binding
 from dutperf.machine.access import Machine
@@ -51,9 +51,9 @@ def list_ports(context: typer.Context, as_json: options.Json = False) -> None:
         if as_json:
             typer.echo(json.dumps({"ports": [asdict(port) for port in found]}))
         else:
-            console.output().print(as_table(found))
+            terminal.output().print(as_table(found))
             for text in remarks(found):
-                console.line(text)
+                terminal.line(text)
 
 
 @app.command("bind", epilog=epilog("ports bind"))

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from dutperf.captures import CaptureError
-from dutperf.cli import options
+from dutperf.cli import condition_options, options, source_options
 from dutperf.cli.commands.measure import split_source
 from dutperf.cli.commands.trial import NUMBER, claim_trial, show_and_write, status_of
 from dutperf.cli.errors import reported, say
@@ -43,7 +43,7 @@ def replay(
     lab: options.LabName = None,
     lab_option: options.LabOptions = None,
     config_file: options.ConfigFile = None,
-    offloads: options.OffloadsText = None,
+    offloads: source_options.OffloadsText = None,
     speed: Annotated[
         str | None,
         typer.Option("--speed", metavar="FACTOR", help="Send faster or slower than captured: 2, 0.5, 1/3. Default: 1."),
@@ -144,7 +144,7 @@ def replay(
         )
         if rate is not None and speed is not None:
             raise ConfigError("goes without --rate, which replaces the capture's times", "--speed")
-        given_rate = None if rate is None else options.parse_rate("--rate", rate)
+        given_rate = None if rate is None else condition_options.parse_rate("--rate", rate)
         wanted = replaying.Source(
             capture_file,
             speed=None if given_rate is not None else replaying.speed_of(speed or "1"),

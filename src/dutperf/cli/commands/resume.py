@@ -10,8 +10,8 @@ from typing import NoReturn
 import typer
 
 from dutperf.cli import options
-from dutperf.cli.commands.measure import show_result
-from dutperf.cli.errors import resume_hint, say
+from dutperf.cli.commands.measure import resume_hint, show_result
+from dutperf.cli.errors import say
 from dutperf.cli.output import watch
 from dutperf.cli.output.watch import Watchers, watched
 from dutperf.run import resume as resumption

@@ -20,9 +20,9 @@ import typer
 from rich.markup import escape
 
 from dutperf.api.results import fresh_directory
-from dutperf.cli import options
+from dutperf.cli import options, source_options
 from dutperf.cli.errors import reported, say
-from dutperf.cli.output import console, live
+from dutperf.cli.output import console, live, terminal
 from dutperf.exit_status import INVALID
 from dutperf.journal import claim, write_whole
 from dutperf.lab.refdut import RefDut
@@ -74,8 +74,8 @@ Markdown = Annotated[
 
 def selftest(
     config_file: ConfigFile = None,
-    queues: options.Queues = None,
-    offloads: options.OffloadsText = None,
+    queues: source_options.Queues = None,
+    offloads: source_options.OffloadsText = None,
     quick: Quick = False,
     only: Only = None,
     out: options.Out = None,
@@ -89,7 +89,7 @@ def selftest(
     """
     with reported():
         parts = _parts(only)
-        source = _ports_to_calibrate(config_file, queues, options.offloads(offloads), parts)
+        source = _ports_to_calibrate(config_file, queues, source_options.offloads(offloads), parts)
         directory = out or fresh_directory("selftest")
         claim(directory, (OUTCOME,), "the results of another self-test")
         start = {
@@ -178,7 +178,7 @@ def _tell(outcome: Outcome, directory: Path, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(outcome.model_dump(mode="json")))
         return
-    out = console.output()
+    out = terminal.output()
     if outcome.calibration is not None:
         out.print(
             console.table(Table("this tester without a DUT", FLOOR_COLUMNS, tuple(floor_rows(outcome.calibration))))

@@ -16,7 +16,7 @@ from dutperf import store as stores
 from dutperf.cli import completion
 from dutperf.cli.commands.store import StoreFile
 from dutperf.cli.errors import reported, say
-from dutperf.cli.output import console
+from dutperf.cli.output import terminal
 from dutperf.errors import require
 from dutperf.setup.configuration import ConfigError
 
@@ -83,7 +83,7 @@ def serve(
         server = uvicorn.Server(uvicorn.Config(app.make(made), log_level="warning", lifespan="off"))
         made.is_ending = lambda: bool(server.should_exit)
         shown = f"[{address}]" if ":" in address else address
-        console.line(f"http://{shown}:{listening.getsockname()[1]}/?token={rules.token}")
+        terminal.line(f"http://{shown}:{listening.getsockname()[1]}/?token={rules.token}")
         say("Ctrl-C ends the server; runs go on")
         _give_way()
         with listening:

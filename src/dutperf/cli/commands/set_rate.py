@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dutperf.cli import options
+from dutperf.cli import condition_options, options
 from dutperf.cli.errors import reported, say
 from dutperf.procedures.request import Request
 from dutperf.run import requests
@@ -26,6 +26,6 @@ def set_rate(
     with reported():
         if end == (rate is not None):
             raise ConfigError("give either a rate or --end", "RATE")
-        asked = Request(end=True) if rate is None else Request(rate=options.parse_rate("RATE", rate))
+        asked = Request(end=True) if rate is None else Request(rate=condition_options.parse_rate("RATE", rate))
         requests.ask(directory, asked)
         say("the traffic ends" if asked.rate is None else f"the traffic goes on at {asked.rate}")

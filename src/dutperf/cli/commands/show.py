@@ -12,7 +12,7 @@ from dutperf.api import results
 from dutperf.cli import options
 from dutperf.cli.errors import reported
 from dutperf.cli.options import Directory
-from dutperf.cli.output import console as shown
+from dutperf.cli.output import console, terminal
 
 
 def show(directory: Directory, as_json: options.Json = False) -> None:
@@ -22,9 +22,9 @@ def show(directory: Directory, as_json: options.Json = False) -> None:
         if as_json:
             typer.echo(json.dumps(found.summary.model_dump(mode="json")))
             return
-        shown.result(found.summary)
+        console.result(found.summary)
         for one in found.measured:
             if (state := one.state()) is not None:
-                shown.line(f"{one.name} is {state}")
+                terminal.line(f"{one.name} is {state}")
         if not (found.is_complete or found.is_under_way):
-            shown.line(f"resume with: dutperf resume {directory}")
+            terminal.line(f"resume with: dutperf resume {directory}")

@@ -14,7 +14,7 @@ from dutperf import store as stores
 from dutperf.cli import completion, options
 from dutperf.cli.errors import reported, say
 from dutperf.cli.examples import epilog
-from dutperf.cli.output import console
+from dutperf.cli.output import console, terminal
 from dutperf.exit_status import WRONG_USAGE
 from dutperf.results.measured import moment
 from dutperf.results.tables import Table
@@ -66,7 +66,7 @@ def add(
     with reported(), opened(store, create=True) as kept:
         for directory in directories:
             added, unreadable = kept.add(directory)
-            console.line(f"{directory}: {len(added)} measurement{'' if len(added) == 1 else 's'}")
+            terminal.line(f"{directory}: {len(added)} measurement{'' if len(added) == 1 else 's'}")
             missed += unreadable
     _end_with(missed)
 
@@ -86,7 +86,7 @@ def list_(
         if as_json:
             typer.echo(json.dumps([asdict(one) for one in found]))
             return
-        console.output().print(console.table(_table(found)))
+        terminal.output().print(console.table(_table(found)))
 
 
 @app.command("rebuild", epilog=epilog("store rebuild"))
@@ -96,8 +96,8 @@ def rebuild(store: StoreFile = None) -> None:
     with reported(), opened(store) as kept:
         number, gone, unreadable = kept.rebuild()
         for directory in gone:
-            console.line(f"{directory} has no results any more: removed")
-        console.line(f"{number} measurements")
+            terminal.line(f"{directory} has no results any more: removed")
+        terminal.line(f"{number} measurements")
     _end_with(unreadable)
 
 

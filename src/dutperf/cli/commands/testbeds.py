@@ -9,12 +9,12 @@ import typer
 
 from dutperf.cli import options
 from dutperf.cli.errors import reported
-from dutperf.cli.output import console
+from dutperf.cli.output import console, terminal
 from dutperf.results.tables import Table
 from dutperf.run import lease
 
 
-def show(as_json: options.Json = False) -> None:
+def testbeds(as_json: options.Json = False) -> None:  # noqa: PT028
     """List the testbeds that were leased on this host since it booted (--testbed), and who has them."""
     with reported():
         found = lease.all_leases()
@@ -22,7 +22,7 @@ def show(as_json: options.Json = False) -> None:
             typer.echo(json.dumps(found))
             return
         heads = ("testbed", "user", "process", "since", "last heartbeat", "command")
-        console.output().print(console.table(Table("testbeds of this host", heads, tuple(map(_row, found.items())))))
+        terminal.output().print(console.table(Table("testbeds of this host", heads, tuple(map(_row, found.items())))))
 
 
 def _row(one: tuple[str, dict[str, object] | None]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from dutperf.cli import options
 from dutperf.cli.commands.compare import JUnit
 from dutperf.cli.commands.store import Dut, Procedure, Series, Since, StoreFile, opened
 from dutperf.cli.errors import reported
-from dutperf.cli.output import console
+from dutperf.cli.output import console, terminal
 from dutperf.exit_status import CONDITION_FAILED, INVALID
 from dutperf.report import junit
 from dutperf.results.comparison import ALPHA, digits
@@ -23,7 +23,8 @@ from dutperf.results.gate import Condition, GateError
 from dutperf.results.measured import moment
 from dutperf.results.tables import Table
 from dutperf.setup.configuration import ConfigError
-from dutperf.store import Entry, Store, trend
+from dutperf.store import Entry, Store
+from dutperf.store import trend as trends
 from dutperf.store.trend import Group, Judged, Trend
 
 Figure = Annotated[
@@ -57,7 +58,7 @@ Alpha = Annotated[
 ]
 
 
-def show(
+def trend(
     store: StoreFile = None,
     dut: Dut = None,
     procedure: Procedure = None,
@@ -78,7 +79,7 @@ def show(
     with reported(), opened(store) as kept:
         found = _found(kept, kept.find(dut, procedure, since, series), figure)
         judged = [
-            trend.judge(one, condition, newest, alpha)
+            trends.judge(one, condition, newest, alpha)
             for condition in _conditions(fail_if, found)
             for one in found
             if one.key[3] == condition.figure
@@ -90,14 +91,14 @@ def show(
             members = [{"where": one.trend.where(), **asdict(one)} for one in judged]
             for member in members:
                 del member["trend"]
-            typer.echo(json.dumps({"trends": [trend.as_json(one) for one in found], "conditions": members}))
+            typer.echo(json.dumps({"trends": [trends.as_json(one) for one in found], "conditions": members}))
         else:
             _print(found, judged)
         raise typer.Exit(_status(judged))
 
 
 def _found(store: Store, entries: Sequence[Entry], figure: str | None) -> list[Trend]:
-    found = trend.trends(store, entries, figure)
+    found = trends.trends(store, entries, figure)
     if not found:
         what = "there are no such measurements" if not entries else f"none of these measurements has a figure {figure}"
         raise ConfigError(f"{what} in {store.file}", "--figure" if entries else "")
@@ -119,13 +120,13 @@ def _conditions(texts: Sequence[str] | None, found: Sequence[Trend]) -> list[Con
 def _print(found: Sequence[Trend], judged: Sequence[Judged]) -> None:
     for one in found:
         if one.groups:
-            console.output().print(console.table(_table(one)))
+            terminal.output().print(console.table(_table(one)))
         else:
-            console.line(f"{one.where()}: no measurement has a usable value")
+            terminal.line(f"{one.where()}: no measurement has a usable value")
         if one.left_out:
-            console.line(f"left out: {one.left_out} that are not complete, or have no usable value")
+            terminal.line(f"left out: {one.left_out} that are not complete, or have no usable value")
     for each in judged:
-        console.line(each.sentence())
+        terminal.line(each.sentence())
 
 
 def _table(one: Trend) -> Table:

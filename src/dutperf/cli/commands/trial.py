@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from dutperf.cli import options
+from dutperf.cli import condition_options, options
 from dutperf.cli.commands.measure import RESULT, SOURCE, signature, split_source
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import console, live
@@ -55,9 +55,9 @@ trial.__signature__ = signature(  # type: ignore[attr-defined]
 
 def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -> None:
     source, chosen = split_source(given)
-    [conditions] = options.chosen(SingleTrial, chosen)
+    [conditions] = condition_options.chosen(SingleTrial, chosen)
     check_one_size(conditions)
-    intended = None if rate is None else options.parse_rate("--rate", rate)
+    intended = None if rate is None else condition_options.parse_rate("--rate", rate)
     check_one_rate(conditions, intended)
     claim_trial(out)
     with bench(source, conditions) as on, on.modified(conditions) as ready:

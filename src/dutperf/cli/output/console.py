@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rich.console import Console, JustifyMethod
+from rich.console import JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
+from dutperf.cli.output.terminal import line, output
 from dutperf.model import (
     CaptureWritten,
     Delays,
@@ -103,20 +102,6 @@ _WHERE_ANY: tuple[Row, ...] = (
         lambda counts: "" if counts.rate_limit_mbps is None else f"{counts.rate_limit_mbps:,}",
     ),
 )
-
-
-class Output(Console):
-    """Rich's console ends the program with status 1 when its reader is gone, which would say that the DUT forwards
-    nothing."""
-
-    def on_broken_pipe(self) -> None:
-        """See Rich."""
-        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-
-
-def output() -> Console:
-    """The present standard output."""
-    return Output()
 
 
 def trial(report: dict[str, Any], result: TrialResult) -> None:
@@ -366,11 +351,6 @@ def result(of: Summary | SuiteSummary) -> None:
             line(part.note)
         if part.summary is not None:
             _summary(part.summary)
-
-
-def line(text: str) -> None:
-    """Print a sentence; paths in it are not wrapped."""
-    output().print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _summary(of: Summary) -> None:

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from dutperf.cli.output.console import Output
 from dutperf.cli.output.news import News
+from dutperf.cli.output.terminal import Output
 from dutperf.model import DirectionCounts, Trial, TrialResult, Verdict
 from dutperf.results import beside
 from dutperf.run.campaign import Observer, Status

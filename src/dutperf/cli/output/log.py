@@ -16,10 +16,6 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from dutperf.cli.output.news import News
-from dutperf.model import TrialResult
-from dutperf.run.campaign import Status
-
 Format = Literal["text", "json"]
 _form: ContextVar[Format] = ContextVar("log_format", default="text")
 
@@ -46,35 +42,3 @@ def event(name: str, **fields: Any) -> None:
     """Write one line. ``fields`` are JSON types."""
     line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": name, **fields}
     print(json.dumps(line), file=sys.stderr, flush=True)
-
-
-class JsonObserver:
-    """A line for each trial and each note."""
-
-    def __init__(self, measurement: str) -> None:
-        self._measurement = measurement
-        self._news = News()
-
-    def update(self, status: Status) -> None:
-        """See :class:`dutperf.run.campaign.Observer`."""
-        if note := self._news.note(status):
-            event("note", text=note, **self._where(status))
-        if ended := self._news.trial(status):
-            event("trial", **self._where(status), **_outcome(ended))
-
-    def _where(self, status: Status) -> dict[str, Any]:
-        names = ("procedure", "repetition", "repetitions", "trials_done", "trials_left", "remaining_s")
-        return {
-            "measurement": self._measurement,
-            "case": status.case.key(),
-            "load": None if status.trying is None else status.trying.as_json(),
-            **{name: getattr(status, name) for name in names},
-        }
-
-
-def _outcome(result: TrialResult) -> dict[str, Any]:
-    counts = {
-        direction.value: {name: getattr(one, name) for name in ("intended", "sent", "received", "lost")}
-        for direction, one in result.directions().items()
-    }
-    return {"verdict": result.verdict.value, "causes": [cause.text for cause in result.causes], **counts}

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dutperf.cli.errors import say
-from dutperf.cli.output import console
+from dutperf.cli.output import terminal
 from dutperf.exit_status import NO_NUMBER
 from dutperf.machine.access import Machine, MachineError
 from dutperf.machine.steps import Step, check_root
@@ -34,7 +34,7 @@ def carry_out(machine: Machine, steps: Sequence[Step], *, yes: bool) -> None:
         _ask()
     for step in steps:
         step.do(machine)
-        console.line(f"done: {step.what}\nundo: {step.undo}")
+        terminal.line(f"done: {step.what}\nundo: {step.undo}")
     say("these changes last until the next reboot")
 
 

@@ -16,8 +16,8 @@ from rich.live import Live
 
 from dutperf.cli import options
 from dutperf.cli.errors import reported, say
-from dutperf.cli.output import live, log, webhook
-from dutperf.cli.output.console import Output
+from dutperf.cli.output import json_lines, live, log, webhook
+from dutperf.cli.output.terminal import Output
 from dutperf.run import lease, progress
 from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement, Watch
@@ -140,7 +140,7 @@ def _shown(measurements: Sequence[Measurement], log_format: log.Format) -> Itera
 @contextmanager
 def _logged(measurement: Measurement, number: int, count: int) -> Iterator[Observer]:
     log.event("measurement", measurement=measurement.name, number=number, count=count)
-    yield log.JsonObserver(measurement.name)
+    yield json_lines.JsonObserver(measurement.name)
     log.event("measured", measurement=measurement.name, number=number, count=count)
 
 

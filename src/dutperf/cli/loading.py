@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that are imported when they are called: help and completion need their names and sentences alone, and each
+command only what it needs itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from dutperf.cli.examples import epilog
+from dutperf.cli.index import COMMANDS
+from dutperf.exit_status import signals_end
+
+
+class Commands(MutableMapping[str, Any]):
+    """The commands by their names, each imported when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            module, _ = COMMANDS[name]
+            self._loaded[name] = load(name, module)
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in COMMANDS
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("commands stay")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class Group(TyperGroup):
+    """The group of all commands."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = Commands()
+
+    def list_commands(self, _ctx: Any) -> list[str]:
+        """All names."""
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
+        """The name and the sentence: what lists show."""
+        if cmd_name not in COMMANDS:
+            return None
+        _, text = COMMANDS[cmd_name]
+        return TyperCommand(cmd_name, help=text)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command itself, to be called."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, None if found is None or name is None else self.commands[name], rest
+
+
+def load(name: str, module: str) -> Any:
+    """The command of a module: a group ``app``, a function of the command's name, or made of a ``PROCEDURE``."""
+    with signals_end():
+        members = vars(import_module(module))
+    command: Any
+    if "app" in members:
+        command = typer.main.get_group(members["app"])
+    else:
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        procedure = members.get("PROCEDURE")
+        function = members[name.replace("-", "_")] if procedure is None else _of_procedure(procedure)
+        alone.command(name, epilog=epilog(name))(function)
+        command = typer.main.get_command(alone)
+    command.name = name
+    return command
+
+
+def summary(command: Any) -> str:
+    """What a command does, in a sentence: the first paragraph of its help."""
+    return " ".join((command.help or "").strip().split("\n\n")[0].split())
+
+
+def _of_procedure(definition: Any) -> Any:
+    return import_module("dutperf.cli.commands.measure").command(definition)

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Standard output for a person."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from rich.console import Console
+
+
+class Output(Console):
+    """Rich's console ends the program with status 1 when its reader is gone, which would say that the DUT forwards
+    nothing."""
+
+    def on_broken_pipe(self) -> None:
+        """See Rich."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+def output() -> Console:
+    """The present standard output."""
+    return Output()
+
+
+def line(text: str) -> None:
+    """Print a sentence; paths in it are not wrapped."""
+    output().print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a command says of an error that a user can correct, and its exit status."""
+
+from __future__ import annotations
+
+from dutperf.cli import condition_options
+from dutperf.errors import DutperfError
+from dutperf.exit_status import ABORTED, FAULT, NOT_NOW, WRONG_USAGE
+from dutperf.journal import JournalError, WriteError
+from dutperf.run.campaign import PlanError
+from dutperf.setup.configuration import ConfigError, ParameterError
+from dutperf.tester import TesterError
+
+
+def status_of(error: DutperfError) -> int:
+    """The exit status of a command that ``error`` ends."""
+    if isinstance(error, WriteError):
+        return ABORTED
+    if error.is_temporary:
+        return NOT_NOW
+    return FAULT if isinstance(error, TesterError) and error.code == "internal" else WRONG_USAGE
+
+
+def sentence(error: DutperfError) -> str:
+    """With options in place of the parameters of the Python interface."""
+    if isinstance(error, ParameterError | PlanError):
+        return str(condition_options.as_typed(error))
+    if isinstance(error, ConfigError | JournalError) and not isinstance(error, WriteError):
+        return condition_options.spelled(str(error))
+    if isinstance(error, TesterError) and error.field:
+        return f"{error.field}: {error}"
+    return str(error)

@@ -10,7 +10,7 @@ CORES := 1
 RELEASE := bookworm
 PYTEST := scripts/own_session $(VENV)/python -m pytest
 # Tests that compare values and bytes, not times: they may run beside each other.
-BESIDE := tests/unit $(addprefix tests/engine/test_,frames.py queues.py reference_dut.py siitperf.py)
+BESIDE := tests/unit $(addprefix tests/engine/test_,$(addsuffix .py,additional described frames length_match queues reference_dut siitperf))
 
 # Tests start the command some hundred times. Where this is set, as in many containers, each start compiles the package.
 unexport PYTHONDONTWRITEBYTECODE

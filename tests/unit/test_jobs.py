@@ -20,7 +20,7 @@ from command_line import dutperf, write
 from dutperf.cli import plan_file
 from dutperf.cli.commands.plan import jobs_of
 from dutperf.exit_status import NOT_NOW
-from dutperf.fleet import divided
+from dutperf.fleet import SHORT_PAUSE_S, divided
 from dutperf.journal import EndEvent, JournalError, JournalWriter, held, new_and_held
 from dutperf.journal.files import BeingWritten
 from dutperf.run import lease
@@ -259,12 +259,20 @@ def test_the_batch_script_of_slurm_starts_a_job_again_until_it_ends(tmp_path: Pa
     command = tmp_path / "dutperf"
     command.write_text(f'#!/bin/sh\necho "$@" >> {calls}\n[ $(wc -l < {calls}) -ge 3 ] || exit 137\nexit 1\n')
     command.chmod(0o755)
+    pauses = tmp_path / "pauses"
+    sleep = tmp_path / "bin" / "sleep"  # notes how long, instead of a pause of seconds
+    sleep.parent.mkdir()
+    sleep.write_text(f'#!/bin/sh\necho "$@" >> {pauses}\n')
+    sleep.chmod(0o755)
     done = dutperf("fleet", "init", tmp_path / "s", "--scheduler", "slurm", "--testbed", "a", "--command", command)
     assert done.exit_code == 0, done.stderr
-    ended = subprocess.run(["sh", tmp_path / "s" / "job.sbatch", "p.yaml", "out"], check=False, timeout=60)
+    job = ["sh", tmp_path / "s" / "job.sbatch", "p.yaml", "out"]
+    path = f"{sleep.parent}:{os.environ['PATH']}"
+    ended = subprocess.run(job, env=os.environ | {"PATH": path}, check=False, timeout=60)
     assert ended.returncode == 0, "no result of the DUT is a result"
     lines = calls.read_text().splitlines()
     assert len(lines) == 3
+    assert pauses.read_text().split() == [str(SHORT_PAUSE_S)] * 2
     assert all(line.startswith("run p.yaml --out out --or-resume --testbed ") for line in lines)
 
 

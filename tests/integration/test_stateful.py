@@ -21,8 +21,7 @@ NATS = ["nft-nat44", "refdut-nat44", "refdut-nat64", "tayga-nat64"]
 
 def traffic(name: str, connections: int, **members: Any) -> TrialResult:
     """Stateful traffic through a lab."""
-    options = members.pop("lab_options", {})
-    with dutperf.bench(lab=name, lab_options=options) as bench:
+    with dutperf.bench(lab=name) as bench:
         return valid(
             lambda: bench.trial("4k", connections=connections, preliminary_rate="10k", **{**TIMES, **members}),
             LOSS_IS_CERTAIN,
@@ -43,9 +42,15 @@ def test_every_connection_of_a_nat_carries_frames_in_both_directions(name: str) 
 
 
 def test_a_dut_that_maps_connections_anew_is_found_out() -> None:
-    result = traffic("refdut-nat44", 200, lab_options={"remap_every": "5"})
+    """Whether the trial is valid does not matter here: frames that are lost as well change little."""
+    with dutperf.bench(lab="refdut-nat44", lab_options={"remap_every": "5"}) as bench:
+        result = until(
+            lambda: bench.trial("4k", connections=200, preliminary_rate="10k", **TIMES),
+            lambda result: result.connections is not None and result.connections.remapped > 100,
+            lambda result: str([cause.text for cause in result.causes]),
+        )
     assert result.connections is not None
-    assert 100 < result.connections.remapped <= 200
+    assert result.connections.remapped <= 200
 
 
 def test_a_table_that_is_too_small_is_no_loss() -> None:

@@ -17,7 +17,7 @@ from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import ConfigError
 from dutperf.setup.option import offered
 
-_MODELS = {definition.name: definition.conditions for definition in procedures.ALL} | {"trial": SingleTrial}
+_MODELS = {definition.name: definition.conditions for definition in procedures.every()} | {"trial": SingleTrial}
 
 _AT_ONCE = ("--help", "--version", "--install-completion", "--show-completion")
 """Options that act while they are parsed: completion would be installed into the shell of whoever

@@ -236,7 +236,7 @@ def measure(tester: Tester, what: Plan[Any], out: Path, name: str = "throughput"
 def resume(tester: Tester, what: Plan[Any], recorded: ResumedJournal, log: Observer) -> Summary:
     """Go on with the procedure of the journal."""
     name = recorded.plan.procedure
-    known = any(name == definition.name for definition in procedures.ALL)
+    known = name in procedures.NAMES
     return campaign.resume(tester, narrowed(what, name) if known else what, recorded, log)
 
 

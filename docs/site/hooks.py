@@ -74,7 +74,7 @@ def commands() -> str:
 
 def procedure_pages() -> str:
     """Every procedure with its options and their defaults."""
-    return "\n\n".join("\n".join(_procedure(definition.name)) for definition in procedures.ALL)
+    return "\n\n".join("\n".join(_procedure(definition.name)) for definition in procedures.every())
 
 
 def conditions() -> str:
@@ -82,7 +82,7 @@ def conditions() -> str:
     procedure's own."""
     lines = ["| name | default | what it is |", "| --- | --- | --- |"]
     lines += [f"| `{one.name}` | {_default(one)} | {one.option.described()} |" for one in offered(Conditions)]
-    for definition in procedures.ALL:
+    for definition in procedures.every():
         lines += [f"| **{definition.name}** | | |"]
         lines += [f"| `{one.name}` | {_default(one)} | {one.option.described()} |" for one in _own(definition)]
     return "\n".join(lines)

@@ -240,7 +240,7 @@ def test_the_typed_parameters_are_those_of_the_conditions() -> None:
     """And no others: an editor completes what measure takes."""
     made = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "typed_parameters"))
     assert made["FILE"].read_text() == made["text"]()
-    for definition in procedures.ALL:
+    for definition in procedures.every():
         typed = getattr(parameters, "Of" + definition.name.title().replace("-", ""))
         known = set(typed.__annotations__) - {"lab", "lab_options", "config"}
         assert known == {one.name for one in offered(definition.conditions)}
@@ -272,7 +272,7 @@ def test_frames_have_the_rows_that_exports_have(several: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("definition", procedures.ALL, ids=lambda definition: definition.name)
+@pytest.mark.parametrize("definition", procedures.every(), ids=lambda definition: definition.name)
 @pytest.mark.usefixtures("labs")
 def test_every_procedure_has_typed_rows(definition: Any, tmp_path: Path) -> None:
     more: dict[str, Any] = {

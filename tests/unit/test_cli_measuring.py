@@ -137,7 +137,7 @@ def test_frame_loss_without_a_figure_says_whose_fault_it_is(
     assert text in " ".join(result.stdout.split())
 
 
-@pytest.mark.parametrize("definition", procedures.ALL, ids=lambda definition: definition.name)
+@pytest.mark.parametrize("definition", procedures.every(), ids=lambda definition: definition.name)
 def test_every_procedure_is_a_command_with_the_options_that_it_names(definition: Definition) -> None:
     made = measure.command(definition)
     options_of = set(inspect.signature(made).parameters)

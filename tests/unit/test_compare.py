@@ -535,7 +535,7 @@ def test_a_share_of_nothing_is_still_nothing() -> None:
 # --- every procedure, suites, forms ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [definition.name for definition in procedures.ALL])
+@pytest.mark.parametrize("name", procedures.NAMES)
 def test_every_procedure_has_figures_that_its_exports_have(name: str, tmp_path: Path) -> None:
     dut = SimulatedDut(
         capacity_fps=54_321, addresses=simulated_run.TABLE, outage_s=(1.2, 1.6) if name == "reset" else None

@@ -206,14 +206,14 @@ def test_what_a_procedure_does_not_offer_is_not_stated() -> None:
     assert {"max_burst_s", "networks", "foreground"} <= stated.keys()
 
 
-@pytest.mark.parametrize("definition", procedures.ALL, ids=lambda definition: definition.name)
+@pytest.mark.parametrize("definition", procedures.every(), ids=lambda definition: definition.name)
 def test_every_member_that_a_procedure_offers_says_what_it_is(definition: Any) -> None:
     members = list(offered(definition.conditions))
     assert all(one.option.help[-1] not in ". " and one.option.label for one in members)
     assert len({one.flag for one in members}) == len(members)
 
 
-@pytest.mark.parametrize("definition", procedures.ALL, ids=lambda definition: definition.name)
+@pytest.mark.parametrize("definition", procedures.every(), ids=lambda definition: definition.name)
 def test_what_a_procedure_fixes_is_no_option_of_it(definition: Any) -> None:
     fields = definition.conditions.model_fields
     assert not [one.name for one in offered(definition.conditions) if is_fixed(fields[one.name])]

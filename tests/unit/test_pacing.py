@@ -92,7 +92,7 @@ def test_the_request_has_it_also_of_the_warm_up() -> None:
 
 
 def test_where_delays_links_or_connections_count_there_is_no_choice() -> None:
-    fixed = {one.name for one in procedures.ALL if is_fixed(one.conditions.model_fields["pacing"])}
+    fixed = {one.name for one in procedures.every() if is_fixed(one.conditions.model_fields["pacing"])}
     assert fixed == {
         *("latency", "pdv", "ipdv", "ramp", "load-latency"),
         "reset",

@@ -75,7 +75,7 @@ def test_the_example_is_a_command(example: ModuleType) -> None:
     assert (shown.exit_code, "--max-rate" in shown.stdout, "--min-rate" in shown.stdout) == (0, True, False)
 
 
-@pytest.mark.parametrize("definition", procedures.ALL, ids=lambda definition: definition.name)
+@pytest.mark.parametrize("definition", procedures.every(), ids=lambda definition: definition.name)
 def test_definitions(definition: Definition) -> None:
     assert procedures.find(definition.name) is definition
     assert definition.conditions.recorded(definition.conditions().stated()) == definition.conditions()
@@ -85,7 +85,7 @@ def test_definitions(definition: Definition) -> None:
 def test_a_journal_states_only_conditions_that_its_procedure_uses() -> None:
     chosen = Everything(max_rate="10k", min_rate="1k", step="5%")
     stated = {name: value for name, value in dict(chosen).items() if value is not None}
-    own = {definition.name: definition.conditions.recorded(stated).stated() for definition in procedures.ALL}
+    own = {definition.name: definition.conditions.recorded(stated).stated() for definition in procedures.every()}
     assert {"min_rate", "resolution"} <= own["throughput"].keys()
     assert {"min_rate", "resolution"}.isdisjoint(own["frame-loss"])
     assert ("step" in own["frame-loss"], "step" in own["throughput"]) == (True, False)

@@ -110,7 +110,7 @@ def test_plots_of_results_have_the_summary_s_numbers(name: str, measured: dict[s
         assert medians <= drawn
 
 
-@pytest.mark.parametrize("name", [definition.name for definition in procedures.ALL])
+@pytest.mark.parametrize("name", procedures.NAMES)
 def test_every_procedure_says_the_same_everywhere(name: str, tmp_path: Path) -> None:
     """Page, tables, terminal, exports, JSON and objects of one directory; also where it stands
     alone."""

@@ -282,7 +282,7 @@ def test_metrics_have_the_unit_of_the_figure(procedure: str, figure: str, unit: 
     assert metrics._unit(figure, procedure) == (unit, factor)
 
 
-@pytest.mark.parametrize("name", [definition.name for definition in procedures.ALL])
+@pytest.mark.parametrize("name", procedures.NAMES)
 def test_every_figure_has_a_name_of_its_own(name: str, tmp_path: Path) -> None:
     outage_s = (1.2, 1.6) if name == "reset" else None
     dut = SimulatedDut(capacity_fps=54_321, addresses=simulated_run.TABLE, outage_s=outage_s)

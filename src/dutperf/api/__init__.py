@@ -562,7 +562,7 @@ def resume(directory: StrPath, progress: Callback | None = None, *, config: Conf
 
 def procedure_names() -> tuple[str, ...]:
     """The procedures of :func:`measure`."""
-    return tuple(definition.name for definition in procedures.ALL)
+    return procedures.NAMES
 
 
 def _split_source(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -66,7 +66,7 @@ class _Invalid(Exception):
 
 def _parse(plan: object, directory: Path) -> PlanFile:
     top = _mapping(plan, (), KEYS)
-    named = _mapping(top.get("procedures"), ("procedures",), [definition.name for definition in procedures.ALL])
+    named = _mapping(top.get("procedures"), ("procedures",), procedures.NAMES)
     if not named:
         raise _Invalid(("procedures",), "is missing: name the procedures to run")
     definitions = {name: procedures.find(name) for name in named}

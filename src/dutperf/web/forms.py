@@ -59,7 +59,7 @@ def procedures_offered() -> list[dict[str, Any]]:
     """Every procedure with its options, as JSON types."""
     return [
         {"name": one.name, "summary": one.summary, "options": [_field(each) for each in offered(one.conditions)]}
-        for one in procedures.ALL
+        for one in procedures.every()
     ]
 
 
@@ -102,7 +102,7 @@ def plan_of(asked: Mapping[str, Any], places: Places) -> dict[str, Any]:
     if unknown:
         raise Refused(f"unknown: {', '.join(sorted(map(str, unknown)))}")
     procedure, options = asked.get("procedure"), asked.get("options") or {}
-    if not isinstance(procedure, str) or procedure not in {one.name for one in procedures.ALL}:
+    if not isinstance(procedure, str) or procedure not in procedures.NAMES:
         raise Refused(f"procedure: there is no {procedure}")
     if not isinstance(options, Mapping) or len(options) > MOST_OPTIONS:
         raise Refused("options: is not a mapping of names to values")
@@ -157,7 +157,7 @@ def _sections(plan: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
 def _options_with_files() -> set[str]:
     return {
         key
-        for definition in procedures.ALL
+        for definition in procedures.every()
         for one in offered(definition.conditions)
         if _FILES.search(one.metavar or "")
         for key in one.keys

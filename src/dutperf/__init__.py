@@ -6,12 +6,15 @@ The public interface is ``__all__`` (docs/api.md). Names are imported at first u
 single trial does not wait for the libraries that draw reports.
 """
 
-import sys
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+import os.path
+import sys
+
+TYPE_CHECKING = False  # a command imports this before it can heed a signal: nothing that takes time
 if TYPE_CHECKING:
+    from typing import Any
+
     from dutperf.api import Bench, bench, measure, open_result, procedure_names, resume, trial
     from dutperf.api.results import Results
     from dutperf.errors import DutperfError
@@ -52,9 +55,9 @@ __all__ = [
 ]
 
 # A package for a system that has no or too old a version of some libraries brings them along.
-_BUNDLED = Path(__file__).with_name("bundled")
-if _BUNDLED.is_dir():
-    sys.path.insert(0, str(_BUNDLED))
+_BUNDLED = os.path.join(os.path.dirname(__file__), "bundled")  # noqa: PTH118, PTH120 (pathlib takes time)
+if os.path.isdir(_BUNDLED):  # noqa: PTH112
+    sys.path.insert(0, _BUNDLED)
 
 _MODULES = {
     "dutperf.errors": ("DutperfError",),
@@ -72,6 +75,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(module), name)

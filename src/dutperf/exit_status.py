@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 VALID = 0
@@ -38,6 +39,9 @@ def signals_interrupt() -> Iterator[None]:
     A shell starts the background processes of a script with SIGINT ignored, and they pass that on; whoever stops a run
     sends it all the same. SIGHUP stays ignored where it is: that is what nohup is for.
     """
+    if threading.current_thread() is not threading.main_thread():  # which alone gets signals
+        yield
+        return
     wanted = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         wanted.append(signal.SIGHUP)
@@ -49,23 +53,19 @@ def signals_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-@contextmanager
-def signals_end() -> Iterator[None]:
-    """Within, SIGINT and SIGTERM end the program with the status of an interruption: for imports, where an exception
-    would come out of whichever module it meets, as anything. No lab, engine or journal may be open yet."""
-    if threading.current_thread() is not threading.main_thread():  # which alone gets signals
-        yield
-        return
-    former = {number: signal.signal(number, _end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
+def end_at_signals() -> None:
+    """From now on SIGINT and SIGTERM end the program with the status of an interruption, wherever
+    :func:`signals_interrupt` does not hold: an exception would come out of whichever module is being imported or
+    closed, as anything. No lab, engine or journal may be open."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
-    os.write(2, b"dutperf: interrupted\n")
+    with suppress(Exception):  # closed, or just being written
+        sys.stdout.flush()
+    with suppress(OSError):
+        os.write(2, b"dutperf: interrupted\n")
     os._exit(INTERRUPTED)
 
 

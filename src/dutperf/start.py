@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entry points of the commands. A signal while their modules are imported, which takes a part of a second, ends them
-with the status of an interruption: no lab, engine or journal is open yet."""
+"""Entry points of the commands. From here on, whatever signal comes and whatever alphabet the terminal has, a command
+ends with a status of its own and no traceback."""
 
 from __future__ import annotations
 
 import sys
-from importlib import import_module
-from typing import NoReturn
 
-from dutperf.exit_status import FAULT, signals_end
+from dutperf.exit_status import FAULT, end_at_signals
+
+TYPE_CHECKING = False  # importing typing takes longer than what may be interrupted here
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 def dutperf() -> NoReturn:
@@ -32,12 +34,22 @@ def siitperf_pdv() -> NoReturn:
 
 
 def _run(module: str, name: str) -> NoReturn:
+    end_at_signals()
+    _print_whatever_the_alphabet()
     try:
-        with signals_end():
-            main = getattr(import_module(module), name)
+        from importlib import import_module
+
+        main = getattr(import_module(module), name)
     except Exception as error:
         from dutperf.fault import sentence_of_fault
 
         print(f"dutperf: {sentence_of_fault(error)}", file=sys.stderr)
         sys.exit(FAULT)
     sys.exit(main())
+
+
+def _print_whatever_the_alphabet() -> None:
+    """A character that the terminal's encoding lacks is shown as ``?``: no result may be lost for a µ in a heading."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # closed by whoever started the command
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # those of a process can

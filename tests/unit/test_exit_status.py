@@ -126,6 +126,17 @@ def test_a_reader_that_has_gone_says_nothing_about_the_dut(stream: str, more: tu
     assert done.returncode == READER_GONE
 
 
+@pytest.mark.parametrize("more", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}], ids=str)
+def test_a_terminal_without_a_character_loses_no_result(more: dict[str, str], tmp_path: Path) -> None:
+    words = ["trial", "--config", write(tmp_path, "Engine"), "--rate", "1000", "--duration", "0.01", "--drain", "0"]
+    environment = os.environ | {"PYTHONUTF8": "0"} | more
+    command = [sys.executable, "-m", "dutperf", *words, "--out", "r\u00e9sultat"]
+    done = subprocess.run(command, capture_output=True, env=environment, check=False, timeout=60, cwd=tmp_path)
+    assert done.returncode == VALID, done.stderr
+    assert b"lateness, ?s: median" in done.stdout
+    assert (tmp_path / "r\u00e9sultat" / "trial.json").exists()
+
+
 WITHOUT_HOME = """
 import os, pwd, sys
 os.environ = {"PATH": os.environ["PATH"]}
@@ -419,6 +430,30 @@ def test_an_interruption_while_a_command_starts_is_no_traceback(number: str, ent
     command = [sys.executable, "-c", INTERRUPTED_WHILE_IT_STARTS, number, entry]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stderr) == (130, "dutperf: interrupted\n")
+
+
+INTERRUPTED_AT_ITS_END = """
+import atexit, os, signal, sys
+from dutperf.start import dutperf
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+sys.argv[1:] = ["lab", "list"]
+dutperf()
+"""
+
+
+def test_an_interruption_at_the_end_is_no_traceback_and_loses_no_output() -> None:
+    command = [sys.executable, "-c", INTERRUPTED_AT_ITS_END]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (INTERRUPTED, "dutperf: interrupted")
+    assert "tayga-siit" in ended.stdout
+
+
+def test_little_is_imported_before_signals_are_heeded() -> None:
+    """An interpreter without site, which imports what it likes."""
+    source = Path(exit_status.__file__).parents[1]
+    code = f"import sys; sys.path.insert(0, {str(source)!r}); import dutperf.start; print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-ISc", code], capture_output=True, text=True, timeout=60, check=True)
+    assert not {"pathlib", "typing", "typer", "importlib.metadata"} & set(told.stdout.split())
 
 
 def test_a_module_that_cannot_be_imported_says_nothing_about_the_dut() -> None:

@@ -17,7 +17,7 @@ import typer
 
 from dutperf import __version__
 from dutperf.cli.loading import Group
-from dutperf.exit_status import signals_interrupt
+from dutperf.exit_status import end_at_signals
 
 EXIT_STATUS = (
     "Exit status: 0 valid, 1 no number (the DUT forwards nothing), 2 wrong usage or configuration, 3 invalid, 4 aborted"
@@ -56,10 +56,10 @@ def _dutperf(
 def main() -> None:
     """Entry point of the command. A defect has an exit status of its own: that of an uncaught exception, 1, would say
     that the DUT forwards nothing."""
-    with signals_interrupt():
-        try:
-            app(prog_name="dutperf")
-        except Exception as error:
-            from dutperf.cli.errors import fault
+    end_at_signals()  # commands are interrupted where they are reported
+    try:
+        app(prog_name="dutperf")
+    except Exception as error:
+        from dutperf.cli.errors import fault
 
-            sys.exit(fault(error))
+        sys.exit(fault(error))

@@ -13,7 +13,7 @@ import typer
 
 from dutperf.cli.output import log
 from dutperf.errors import DutperfError
-from dutperf.exit_status import ABORTED, FAULT, INTERRUPTED, NOT_NOW, READER_GONE, WRONG_USAGE
+from dutperf.exit_status import ABORTED, FAULT, INTERRUPTED, NOT_NOW, READER_GONE, WRONG_USAGE, signals_interrupt
 from dutperf.fault import sentence_of_fault
 
 DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
@@ -24,9 +24,11 @@ SCARCE = frozenset({errno.EAGAIN, errno.EBUSY, errno.EMFILE, errno.ENFILE, errno
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Errors that a user can correct, and interruptions, end the command with one sentence."""
+    """Errors that a user can correct, and interruptions, end the command with one sentence. Within, whatever is open
+    is closed first."""
     try:
-        yield
+        with signals_interrupt():
+            yield
     except DutperfError as error:
         from dutperf.cli.sentences import sentence, status_of  # they know every kind of error, so most of the package
 

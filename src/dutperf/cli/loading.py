@@ -13,7 +13,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from dutperf.cli.examples import epilog
 from dutperf.cli.index import COMMANDS
-from dutperf.exit_status import signals_end
 
 
 class Commands(MutableMapping[str, Any]):
@@ -70,8 +69,7 @@ class Group(TyperGroup):
 
 def load(name: str, module: str) -> Any:
     """The command of a module: a group ``app``, a function of the command's name, or made of a ``PROCEDURE``."""
-    with signals_end():
-        members = vars(import_module(module))
+    members = vars(import_module(module))
     command: Any
     if "app" in members:
         command = typer.main.get_group(members["app"])

@@ -11,6 +11,8 @@ from __future__ import annotations
 import os.path
 import sys
 
+from dutperf.version import __version__
+
 TYPE_CHECKING = False  # a command imports this before it can heed a signal: nothing that takes time
 if TYPE_CHECKING:
     from typing import Any
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from dutperf.setup.configuration import ConfigError
     from dutperf.tester import TesterError
 
-__version__ = "0.2.0"
 __all__ = [
     "Bench",
     "Conditions",

@@ -15,9 +15,9 @@ from typing import Annotated
 
 import typer
 
-from dutperf import __version__
 from dutperf.cli.loading import Group
 from dutperf.exit_status import end_at_signals
+from dutperf.version import __version__
 
 EXIT_STATUS = (
     "Exit status: 0 valid, 1 no number (the DUT forwards nothing), 2 wrong usage or configuration, 3 invalid, 4 aborted"

@@ -14,8 +14,8 @@ from typing import Any
 
 import typer
 
-from dutperf import __version__
 from dutperf.cli import EXIT_STATUS, app, examples
+from dutperf.version import __version__
 
 SECTION = 1
 """Section of the manual: commands."""

@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from dutperf import __version__
 from dutperf.lab.addresses import (
     LEFT,
     NAT64_PREFIX,
@@ -38,6 +37,7 @@ from dutperf.lab.netns import DUT_PORTS, TESTER_PORTS
 from dutperf.lab.refdut import PROGRAM, VARIABLE, Milliseconds, NatProperties, Properties, RefDut, RefDutError
 from dutperf.lab.site import Site, await_start
 from dutperf.machine.programs import INSTALL, find_program
+from dutperf.version import __version__
 
 Kind = Literal["siit", "ipv4", "ipv6", "nat44", "nat64"]
 Seconds = Annotated[float, Field(ge=0, le=3600)]

@@ -16,7 +16,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from dutperf import __version__
 from dutperf.errors import MissingLibrary
 from dutperf.journal import PlanEvent
 from dutperf.model import Axis, Unit, axes_of, shown_directions
@@ -27,6 +26,7 @@ from dutperf.results.charts import Chart
 from dutperf.results.measured import Measured, moment
 from dutperf.results.tables import Table
 from dutperf.results.trials import INVALID, FinishedTrial
+from dutperf.version import __version__
 
 REPORT = "report.html"
 _ARROWS = {"both": "⇄", "forward": "→", "reverse": "←"}

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from dutperf import __version__, procedures
+from dutperf import procedures
 from dutperf.errors import first
 from dutperf.journal import (
     DutStateEvent,
@@ -72,6 +72,7 @@ from dutperf.tester import EndTrial, Progress, ProgressCallback, Tester, TesterE
 from dutperf.tester.continued import ContinuedTester
 from dutperf.tester.replayed import ReplayedTester
 from dutperf.tester.setup_faults import OF_NEIGHBOURS
+from dutperf.version import __version__
 
 __all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "TrialFactory", "definition_of", "measure", "resume"]
 

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from pydantic import SerializeAsAny, ValidationError
 
-from dutperf import __version__, journal, procedures
+from dutperf import journal, procedures
 from dutperf.journal import JOURNAL, JournalError, ResumedJournal
 from dutperf.model import FRAME_SIZE, Case, Value
 from dutperf.procedures import throughput
@@ -34,6 +34,7 @@ from dutperf.run.campaign import Observer, Plan, PlanError, Summary
 from dutperf.setup.conditions import Conditions
 from dutperf.statistics.stopping import Rule
 from dutperf.tester import Tester
+from dutperf.version import __version__
 
 SUITE = "suite.json"
 PLAN = "plan.yaml"

@@ -10,10 +10,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from dutperf import __version__
 from dutperf.machine import cpu_quota
 from dutperf.machine.access import Machine
 from dutperf.machine.processor import cpu_model
+from dutperf.version import __version__
 
 TUNING = (
     "isolcpus",

@@ -21,9 +21,9 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from dutperf import __version__
 from dutperf.report.templating import environment
 from dutperf.results.measured import moment
+from dutperf.version import __version__
 from dutperf.web import forms, stored
 from dutperf.web.access import Access, Rules
 from dutperf.web.errors import Refused

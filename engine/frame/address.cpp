@@ -56,6 +56,10 @@ Ipv6 link_local(const Mac& mac) {
             mac[1], mac[2], 0xFF, 0xFE, mac[3], mac[4], mac[5]};
 }
 
+std::string to_string(const IpAddress& address) {
+    return address.is_ipv6 ? to_string(address.bytes) : to_string(address.ipv4());
+}
+
 Ipv6 solicited_node(const Ipv6& address) {
     Ipv6 group{0xFF, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xFF, 0, 0, 0};
     for (std::size_t i = 13; i < 16; ++i) group[i] = address[i];

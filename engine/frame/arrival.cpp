@@ -88,6 +88,19 @@ std::uint32_t mtu_in(std::span<const std::uint8_t> message, bool ipv6) {
     return message[0] == 3 && message[1] == 4 ? load_be16(message.data() + 6) : 0;  // RFC 1191
 }
 
+IpAddress address_at(const std::uint8_t* ip, bool ipv6, bool destination) {
+    if (ipv6) return ip_of(read_address<Ipv6>(ip + (destination ? ipv6::kDestination : ipv6::kSource)));
+    return ip_of(read_address<Ipv4>(ip + (destination ? ipv4::kDestination : ipv4::kSource)));
+}
+
+// The packet that an error is about follows its header.
+std::optional<IpAddress> holder_in(const std::uint8_t* ip, std::span<const std::uint8_t> message, bool ipv6) {
+    const std::span quoted = message.subspan(icmp::kSize);
+    if (quoted.size() < (ipv6 ? ipv6::kSize : ipv4::kSize)) return std::nullopt;
+    const IpAddress sender = address_at(ip, ipv6, false);
+    return sender == address_at(quoted.data(), ipv6, true) ? std::optional(sender) : std::nullopt;
+}
+
 }  // namespace
 
 OtherKind kind_of(const std::uint8_t* frame, std::size_t length) {
@@ -112,8 +125,11 @@ std::optional<IcmpError> icmp_error_of(const std::uint8_t* frame, std::size_t le
     if (!carried || carried->fragment || carried->protocol != (ipv6 ? kProtocolIcmpv6 : kProtocolIcmp) ||
         carried->bytes.size() < icmp::kSize || !is_error(carried->bytes[0], ipv6))
         return std::nullopt;
-    return IcmpError{
-        .ipv6 = ipv6, .type = carried->bytes[0], .code = carried->bytes[1], .mtu = mtu_in(carried->bytes, ipv6)};
+    return IcmpError{.ipv6 = ipv6,
+                     .type = carried->bytes[0],
+                     .code = carried->bytes[1],
+                     .mtu = mtu_in(carried->bytes, ipv6),
+                     .holder = holder_in(packet.data(), carried->bytes, ipv6)};
 }
 
 }  // namespace dutperf

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "frame/address.hpp"
 #include "frame/layout.hpp"
 
 namespace dutperf {
@@ -113,6 +114,9 @@ struct IcmpError {
     bool ipv6;
     std::uint8_t type, code;
     std::uint32_t mtu;  // that the packet did not fit; 0: the message does not name any
+    // Of the packet that it is about, if it was sent from there: by the station that has the address (RFC 1122 3.2.2,
+    // RFC 4443 2.2). A router that refuses a packet names itself.
+    std::optional<IpAddress> holder{};
 
     bool operator==(const IcmpError&) const = default;
 };

@@ -59,13 +59,6 @@ bool stands_at(const Address& address, const std::uint8_t* at) {
     return std::memcmp(address.data(), at, address.size()) == 0;
 }
 
-template <class Address>
-Address read(const std::uint8_t* at) {
-    Address address{};
-    std::memcpy(address.data(), at, address.size());
-    return address;
-}
-
 struct ArpMessage {
     std::uint16_t operation;
     Ipv4 sender;
@@ -165,14 +158,14 @@ std::optional<Mac> arp_sender(std::uint16_t operation, const Ipv4& sender, const
     const std::uint8_t* arp = message.data() + arp::kAt;
     if (!is_arp(message.data(), message.size(), operation) || !stands_at(sender, arp + arp::kSenderIp))
         return std::nullopt;
-    return read<Mac>(arp + arp::kSenderMac);
+    return read_address<Mac>(arp + arp::kSenderMac);
 }
 
 // From the option of that type if the message has it, otherwise the frame's source address.
 Mac link_layer_address(std::uint8_t type, const Untagged& message) {
     const std::uint8_t* option = message.data() + ndp::kAt + ndp::kOptions;
     const bool has_option = message.size() >= ndp::kAt + ndp::kSize && option[0] == type && option[1] == 1;
-    return has_option ? read<Mac>(option + 2) : read<Mac>(message.data() + ethernet::kSource);
+    return has_option ? read_address<Mac>(option + 2) : read_address<Mac>(message.data() + ethernet::kSource);
 }
 
 std::optional<NeighbourMessage> read_message(const Untagged& message) {
@@ -180,19 +173,19 @@ std::optional<NeighbourMessage> read_message(const Untagged& message) {
     const auto is_request = is_arp(message.data(), message.size(), arp::kRequest);
     if (is_request || is_arp(message.data(), message.size(), arp::kReply)) {
         return NeighbourMessage{.is_request = is_request,
-                                .sender = ip_of(read<Ipv4>(arp + arp::kSenderIp)),
-                                .target = ip_of(read<Ipv4>(arp + arp::kTargetIp)),
-                                .mac = read<Mac>(arp + arp::kSenderMac)};
+                                .sender = ip_of(read_address<Ipv4>(arp + arp::kSenderIp)),
+                                .target = ip_of(read_address<Ipv4>(arp + arp::kTargetIp)),
+                                .mac = read_address<Mac>(arp + arp::kSenderMac)};
     }
     if (is_ndp(message.data(), message.size(), ndp::kSolicitation)) {
         return NeighbourMessage{.is_request = true,
-                                .sender = ip_of(read<Ipv6>(message.data() + ndp::kIpAt + ipv6::kSource)),
-                                .target = ip_of(read<Ipv6>(icmp + ndp::kTarget)),
+                                .sender = ip_of(read_address<Ipv6>(message.data() + ndp::kIpAt + ipv6::kSource)),
+                                .target = ip_of(read_address<Ipv6>(icmp + ndp::kTarget)),
                                 .mac = link_layer_address(ndp::kSourceOption, message)};
     }
     if (is_ndp(message.data(), message.size(), ndp::kAdvertisement)) {
         return NeighbourMessage{.is_request = false,
-                                .sender = ip_of(read<Ipv6>(icmp + ndp::kTarget)),
+                                .sender = ip_of(read_address<Ipv6>(icmp + ndp::kTarget)),
                                 .target = {},
                                 .mac = link_layer_address(ndp::kTargetOption, message)};
     }
@@ -280,7 +273,7 @@ std::optional<FrameBytes> answer(const Host& host, const Untagged& frame) {
     if (!is_own(host, message->target) && (message->wants_no_answer() || !answers_for(host, message->target)))
         return std::nullopt;
     if (!message->target.is_ipv6) return arp_reply(host, *message);
-    return advertisement(host, *message, read<Mac>(frame.data() + ethernet::kSource));
+    return advertisement(host, *message, read_address<Mac>(frame.data() + ethernet::kSource));
 }
 
 }  // namespace
@@ -296,10 +289,6 @@ FrameBytes in_vlan(FrameBytes frame, std::uint16_t vlan) {
     store_be16(tag.data(), ethernet::kTypeVlan);
     store_be16(&tag[2], vlan);
     return with_tags(std::move(frame), tag);
-}
-
-std::string to_string(const IpAddress& address) {
-    return address.is_ipv6 ? to_string(address.bytes) : to_string(address.ipv4());
 }
 
 std::optional<NeighbourMessage> read_neighbour_message(const std::uint8_t* frame, std::size_t length) {

@@ -35,22 +35,6 @@ struct Host {
     std::vector<Mac> other_ports{};  // of the tester: a bridge passes on what they say
 };
 
-// An IPv4 address, in the first four bytes, or an IPv6 address.
-struct IpAddress {
-    bool is_ipv6 = false;
-    Ipv6 bytes{};
-
-    bool operator==(const IpAddress&) const = default;
-    [[nodiscard]] Ipv4 ipv4() const { return {bytes[0], bytes[1], bytes[2], bytes[3]}; }
-    // Whether it stands for no address, as in a probe whether an address is free (RFC 5227, RFC 4862 5.4).
-    [[nodiscard]] bool is_unspecified() const { return bytes == Ipv6{}; }
-};
-inline IpAddress ip_of(const Ipv4& address) {
-    return {.is_ipv6 = false, .bytes = {address[0], address[1], address[2], address[3]}};
-}
-inline IpAddress ip_of(const Ipv6& address) { return {.is_ipv6 = true, .bytes = address}; }
-std::string to_string(const IpAddress& address);
-
 // An ARP packet, a Neighbour Solicitation or a Neighbour Advertisement.
 struct NeighbourMessage {
     bool is_request;

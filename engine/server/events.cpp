@@ -114,6 +114,7 @@ json icmp_errors_json(const IcmpErrors& errors) {
                  {"code", error.code},
                  {"frames", frames}};
         if (error.mtu != 0) one["mtu"] = error.mtu;
+        if (error.holder) one["holder"] = to_string(*error.holder);
         out.push_back(std::move(one));
     }
     return out;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -155,6 +156,40 @@ Bytes with_code(Bytes error, std::uint8_t code) {
     const bool ipv6 = type_of(error.data()) == ethernet::kTypeIpv6;
     error[ethernet::kSize + (ipv6 ? ipv6::kSize : ipv4::kSize) + 1] = code;
     return error;
+}
+
+// "port unreachable" of 198.19.0.200 or 2001:2::c8, about a packet to this destination.
+Bytes port_unreachable(bool ipv6, const std::string& destination) {
+    const std::size_t ip = ethernet::kSize, size = ipv6 ? ipv6::kSize : ipv4::kSize;
+    Bytes error = with_code(ipv6 ? ipv6_of(58, 1) : ipv4_of(1, 3), ipv6 ? 4 : 3);
+    Bytes quoted(size);
+    if (ipv6) {
+        std::ranges::copy(*parse_ipv6("2001:2::c8"), &error[ip + ipv6::kSource]);
+        std::ranges::copy(*parse_ipv6(destination), &quoted[ipv6::kDestination]);
+    } else {
+        std::ranges::copy(*parse_ipv4("198.19.0.200"), &error[ip + ipv4::kSource]);
+        std::ranges::copy(*parse_ipv4(destination), &quoted[ipv4::kDestination]);
+    }
+    error.resize(ip + size + icmp::kSize);  // without padding
+    error.insert(error.end(), quoted.begin(), quoted.end());
+    return error;
+}
+
+TEST(Arrival, AnErrorFromItsPacketsDestinationIsOfTheStationThatHasIt) {
+    for (const std::string address : {"198.19.0.200", "2001:2::c8"}) {
+        const bool ipv6 = address.find(':') != std::string::npos;
+        const Bytes own = port_unreachable(ipv6, address);
+        const auto error = icmp_error_of(own.data(), own.size());
+        ASSERT_TRUE(error && error->holder);
+        EXPECT_EQ(to_string(*error->holder), address);
+        for (std::size_t length = 0; length < own.size(); ++length) {
+            const Bytes cut(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(length));
+            const auto of_cut = icmp_error_of(cut.data(), cut.size());  // reads nothing outside
+            EXPECT_FALSE(of_cut && of_cut->holder);
+        }
+        const Bytes of_router = port_unreachable(ipv6, ipv6 ? "2001:2::2" : "198.19.0.2");
+        EXPECT_FALSE(icmp_error_of(of_router.data(), of_router.size())->holder);
+    }
 }
 
 TEST(Arrival, IcmpErrorsSayWhy) {

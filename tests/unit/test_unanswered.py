@@ -239,3 +239,17 @@ def test_a_dut_that_asks_for_something_else_loses_its_own_frames(behaviour: str)
         assert (found.verdict, found.causes) == (Verdict.VALID, ())
         assert found.forward is not None
         assert found.forward.lost == 500
+
+
+def test_what_is_certain_to_last_needs_no_probe_and_is_no_figure() -> None:
+    """Where another cause only may be why no frame arrives, the DUT forwards nothing."""
+    for received in (0, 500):
+        known = result(received, {}, causes=("taken_address",))
+        certain = known.model_copy(
+            update={"causes": tuple(one.model_copy(update={"lasts": True}) for one in known.causes)}
+        )
+        assert probe_of(trial(), certain) is None
+        assert of_trials.does_not_fit(certain)
+        assert not of_trials.forwards_nothing(certain)
+        assert of_trials.invalidity(certain).startswith("no trial can be valid with this test setup")
+    assert of_trials.forwards_nothing(result(0, {}, causes=("icmp_errors",)))

@@ -19,6 +19,7 @@ from dutperf.model import (
     Connections,
     Delays,
     Direction,
+    FieldMode,
     IcmpError,
     LateBursts,
     LinkState,
@@ -32,12 +33,13 @@ from dutperf.model import (
     Question,
     ReceiveBacklog,
     TransmitWait,
+    VaryingAddress,
     Verdict,
 )
 from dutperf.tester import validity
 from dutperf.tester.dut_core import Starvation
 from dutperf.tester.validity import NO_LINK_DOWN
-from plans import counts, trial
+from plans import counts, stream, trial
 
 LATE_US = validity.LATENESS_LIMIT_US
 LATE_WITH_LOSS_US = validity.LATENESS_LIMIT_WITH_LOSS_US
@@ -458,8 +460,9 @@ def arrived(first_s: float, last_s: float) -> Arrivals:
     return Arrivals(first_s=first_s, last_s=last_s, longest_gap_from_s=first_s, longest_gap_to_s=last_s)
 
 
-def error(protocol: str, kind: int, code: int, frames: int, mtu: int | None = None) -> IcmpError:
-    return IcmpError.model_validate({"protocol": protocol, "type": kind, "code": code, "frames": frames, "mtu": mtu})
+def error(protocol: str, kind: int, code: int, frames: int, mtu: int | None = None, **more: Any) -> IcmpError:
+    members = {"protocol": protocol, "type": kind, "code": code, "frames": frames, "mtu": mtu}
+    return IcmpError.model_validate(members | more)
 
 
 NO_ROUTE, ADDRESS_UNREACHABLE, PORT_UNREACHABLE = ("icmpv6", 1, 0), ("icmpv6", 1, 3), ("icmpv6", 1, 4)
@@ -481,6 +484,11 @@ EVIDENCE: list[tuple[str, dict[str, Any], set[str]]] = [
         {"received": 400, "icmp_errors": (error(*ADDRESS_UNREACHABLE, 59),)},
         set(),
     ),
+    (
+        "neighbours that load cannot have lost, as no frame arrived",
+        {"received": 0, "icmp_errors": (error(*ADDRESS_UNREACHABLE, 1),)},
+        {"icmp_errors"},
+    ),
     ("an unreachable neighbour", {"received": 400, "icmp_errors": (error(*ADDRESS_UNREACHABLE, 60),)}, {"icmp_errors"}),
     ("fragments", {"received": 0, "other_received": {"fragment": 2000}}, {"fragments"}),
     ("a few fragments", {"received": 0, "other_received": {"fragment": 99}}, set()),
@@ -498,6 +506,35 @@ def test_what_arrived_instead_explains_a_loss(members: dict[str, Any], codes: se
     assert verdict is (Verdict.INVALID if codes else Verdict.VALID)
     tolerant = trial(question=Question(tolerated_loss=1.0))
     assert validity.judge(tolerant, {Direction.FORWARD: counts(**members)})[1] == ()
+
+
+RANGE = VaryingAddress(mode=FieldMode.RANDOM, min=2, max=254, offset4=2, offset6=14)
+
+
+@pytest.mark.parametrize(
+    ("received", "errors", "holder", "range_", "codes"),
+    [
+        (993, 6, "198.19.0.200", RANGE, {"taken_address"}),
+        (0, 1, "198.19.0.200", RANGE, {"taken_address"}),
+        (900, 2, "198.19.0.200", RANGE, set()),  # too few, they may be about something else
+        (993, 6, "198.19.1.200", RANGE, set()),  # of no frame of ours
+        (993, 6, None, RANGE, set()),  # of a policer
+        (993, 6, "198.19.0.2", None, set()),  # whose station forwards frames to it, as a translator
+        (0, 6, "198.19.0.2", None, {"taken_address"}),
+        (1000, 6, "198.19.0.200", RANGE, set()),
+    ],
+)
+def test_frames_that_a_station_takes_for_its_own_are_not_the_duts_loss(
+    received: int, errors: int, holder: str | None, range_: VaryingAddress | None, codes: set[str]
+) -> None:
+    """By an error whose sender is the destination of the frame that it is about."""
+    one = error("icmp", 3, 3, errors, **({} if holder is None else {"holder": holder}))
+    asked = trial(forward=stream(4, 64, 1000, destination_address=range_))
+    judged = validity.judge(asked, {Direction.FORWARD: counts(received=received, icmp_errors=(one,))})
+    assert {cause.code for cause in judged[1]} == codes
+    for cause in judged[1]:
+        assert cause.lasts, "no further trial is needed to know"
+        assert f"takes them for its own: {holder}" in cause.text
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from ipaddress import IPv4Address, IPv6Address
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from dutperf.model.value import Count, Value
+from dutperf.model.value import Count, Value, without_empty
 
 _UNREACHABLE, _TIME_EXCEEDED, _PARAMETER_PROBLEM = 3, 11, 12
 _UNREACHABLE6, _TOO_BIG6, _TIME_EXCEEDED6, _PARAMETER_PROBLEM6 = 1, 2, 3, 4
@@ -55,6 +56,7 @@ _OF_FILTERS = frozenset(
     {("icmp", _UNREACHABLE, code) for code in (2, 3, 9, 10, 13)}
     | {("icmpv6", _UNREACHABLE6, code) for code in (1, 4, 5, 6)}
 )
+_OF_HOSTS = frozenset({("icmp", _UNREACHABLE, 2), ("icmp", _UNREACHABLE, 3), ("icmpv6", _UNREACHABLE6, 4)})
 
 
 class IcmpError(Value):
@@ -65,8 +67,15 @@ class IcmpError(Value):
     code: Annotated[int, Field(ge=0, le=255)]
     mtu: Annotated[int, Field(ge=1)] | None = None
     """That the packet did not fit; None: the message does not name any."""
+    holder: IPv4Address | IPv6Address | None = None
+    """Destination of the packet that the error is about, if it was sent from there: by the station that has the address
+    (RFC 1122 section 3.2.2, RFC 4443 section 2.2). A router that refuses a packet names itself."""
     frames: Count
     """Messages."""
+
+    @model_serializer(mode="wrap")
+    def _without_absent(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_empty(members(self), "holder")
 
     @property
     def may_be_overload(self) -> bool:
@@ -78,6 +87,12 @@ class IcmpError(Value):
     def may_be_policer(self) -> bool:
         """Whether a filter may send it: one that refuses what exceeds a rate, or that refuses all."""
         return (self.protocol, self.type, self.code) in _OF_FILTERS
+
+    @property
+    def taken_by(self) -> IPv4Address | IPv6Address | None:
+        """The address whose station took the packet for its own, and had no use for it; None: it was refused on its
+        way."""
+        return self.holder if (self.protocol, self.type, self.code) in _OF_HOSTS else None
 
     def words(self) -> str:
         """``600 ICMPv6 packet too big (MTU 1280)``."""

@@ -44,8 +44,9 @@ def does_not_fit(result: TrialResult) -> bool:
 
 
 def forwards_nothing(result: TrialResult) -> bool:
-    """Whether it is shown that the DUT forwards nothing in some direction."""
-    return bool(dead_directions(result)) and (result.verdict is Verdict.VALID or is_refused(result))
+    """Whether it is shown that the DUT forwards nothing in some direction, and not why it cannot."""
+    is_shown = result.verdict is Verdict.VALID or (is_refused(result) and not does_not_fit(result))
+    return is_shown and bool(dead_directions(result))
 
 
 def losses(result: TrialResult, frame_timeout_ms: float | None = None) -> str:

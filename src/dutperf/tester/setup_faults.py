@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dutperf.model import Cause, Direction, DirectionCounts, NeighbourEvidence, Trial, tags_in_words
+from dutperf.model.address_range import destinations
 from dutperf.tester.own_loss import loss_matters
 
 EXPLAINED_SHARE = 0.1
@@ -27,7 +28,10 @@ OF_NEIGHBOURS = frozenset({UNANSWERED, MOVED, CONFLICT})
 HELD_BY_DUT = "own_address"
 VLAN_TAGS = "vlan_tags"
 """Code of the only cause here that needs no loss."""
-OF_SETUP = frozenset({"drain", "icmp_errors", "fragments", "returned", "multiplied", HELD_BY_DUT, VLAN_TAGS})
+TAKEN = "taken_address"
+CERTAIN = frozenset({TAKEN})
+"""Codes of causes whose evidence needs no further trial: they last until somebody changes the test setup."""
+OF_SETUP = CERTAIN | {"drain", "icmp_errors", "fragments", "returned", "multiplied", HELD_BY_DUT, VLAN_TAGS}
 """Codes of causes that no further trial removes: DUT and test setup do not fit."""
 
 
@@ -118,14 +122,43 @@ def _icmp_errors(trial: Trial, _direction: Direction, counts: DirectionCounts) -
     may_refuse = trial.question.links_may_fall or trial.connections is not None  # as it restarts, or its table is full
     if may_refuse or not loss_matters(trial, counts) or _never_came(counts) <= 0:
         return None
-    # a policer that rejects forwards what is within its rate
-    errors = [one for one in counts.icmp_errors or () if not (counts.received and one.may_be_policer)]
-    of_setup = sum(one.frames for one in errors if not one.may_be_overload)
-    few = FEW_ERRORS if counts.received else 0
-    if of_setup <= few and not _explain(sum(one.frames for one in errors), counts):
+    # a policer that rejects forwards what is within its rate, and no load costs all frames their next hop
+    errors = [
+        one for one in counts.icmp_errors or () if one.taken_by is None and not (counts.received and one.may_be_policer)
+    ]
+    of_setup = sum(one.frames for one in errors if not (counts.received and one.may_be_overload))
+    if not _are_many(of_setup, counts) and not _explain(sum(one.frames for one in errors), counts):
         return None
     said = ", ".join(one.words() for one in errors)
     return f"the DUT sent {said}: it refuses frames, whatever their rate; {counts.lost:,} were lost"
+
+
+def _are_many(errors: int, counts: DirectionCounts) -> bool:
+    """Whether so many errors may stand for any number of frames."""
+    return errors > (FEW_ERRORS if counts.received else 0)
+
+
+def _taken(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and no station took frames for its own, as it has an address to which they go. Where frames to a single
+    address arrive, as a translator's, its station forwards them."""
+    if trial.connections is not None or not loss_matters(trial, counts) or _never_came(counts) <= 0:
+        return None
+    to = tuple(destinations(trial.streams()[direction]))
+    is_single = len({address for one in to for address in (one.first, one.last)}) == 1
+    taken = [
+        error
+        for error in counts.icmp_errors or ()
+        if error.taken_by is not None and any(one.has(error.taken_by) for one in to)
+    ]
+    errors = sum(one.frames for one in taken)
+    if (is_single and counts.received) or not (_are_many(errors, counts) or _explain(errors, counts)):
+        return None
+    addresses = ", ".join(dict.fromkeys(str(one.taken_by) for one in taken))
+    return (
+        f"{counts.lost:,} frames were lost, and a station, maybe the DUT itself, has an address to which they go, and"
+        f" takes them for its own: {addresses} ({errors:,} ICMP errors from there); give frames or the station another"
+        " address"
+    )
 
 
 def _fragments(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
@@ -179,6 +212,7 @@ RULES = (
     ("drain", _drain),
     ("stale", _stale),
     ("icmp_errors", _icmp_errors),
+    (TAKEN, _taken),
     ("fragments", _fragments),
     ("returned", _returned),
     ("multiplied", _multiplied),

@@ -146,7 +146,7 @@ def lasting(trial: Trial, result: PhaseResult, probed: PhaseResult) -> list[Caus
 
 def _is_suspected(cause: Cause, result: PhaseResult) -> bool:
     """Whether a probe may show that the cause lasts. Where no frame arrives a search tries few frames itself."""
-    if cause.direction is None:
+    if cause.direction is None or cause.lasts:
         return False
     forwards = result.directions()[cause.direction].received
     return cause.code in (UNANSWERED, CONFLICT) or (cause.code in OF_SETUP and bool(forwards))

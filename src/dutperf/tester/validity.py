@@ -275,7 +275,8 @@ def _causes(trial: Trial, direction: Direction, counts: DirectionCounts) -> Iter
     for code, rule in RULES:
         text = rule(trial, direction, counts)
         if text is not None:
-            yield Cause(code=code, text=f"{direction}: {text}", direction=direction)
+            lasts = code in setup_faults.CERTAIN
+            yield Cause(code=code, text=f"{direction}: {text}", direction=direction, lasts=lasts)
 
 
 def _miscounted(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:

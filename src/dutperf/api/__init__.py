@@ -653,7 +653,6 @@ class _Observer:
         self._progress = progress
 
     def update(self, status: Status) -> None:
-        """See :class:`dutperf.run.campaign.Observer`."""
         self._progress(status)
 
 

@@ -78,7 +78,6 @@ class Environment(Event):
     """The tester's own delay and rate, if they were measured on such ports."""
 
     def as_json(self) -> dict[str, Any]:
-        """See :class:`Event`."""
         return {name: one for name, one in super().as_json().items() if name != "calibration" or one is not None}
 
 

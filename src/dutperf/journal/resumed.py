@@ -76,18 +76,15 @@ class ResumedJournal(JournalWriter):
 
     @property
     def repeats(self) -> bool:
-        """See :meth:`JournalWriter.repeats`."""
         return bool(self._recorded)
 
     def recall(self, kind: type[EventT]) -> EventT | None:
-        """See :meth:`JournalWriter.recall`."""
         if not self._recorded or not isinstance(event := self._recorded[0], kind):
             return None
         self._recorded.popleft()
         return event
 
     def upcoming(self) -> Event | None:
-        """See :meth:`JournalWriter.upcoming`."""
         return self._recorded[0] if self._recorded else None
 
     def write(self, event: Event) -> None:

@@ -45,14 +45,12 @@ class SteadyTimes:
     """A second rate, and after how many ns it begins."""
 
     def frames_before(self, after_ns: int) -> int:
-        """See :class:`Times`."""
         if self.then is None or after_ns <= self.then[1]:
             return _frames_in(after_ns, self.rate_fps)
         then_fps, change_ns = self.then
         return _frames_in(change_ns, self.rate_fps) + _frames_in(after_ns - change_ns, then_fps)
 
     def due_ns(self, frame: int) -> int:
-        """See :class:`Times`."""
         before = frame + 1 if self.then is None else _frames_in(self.then[1], self.rate_fps)
         if self.then is None or frame < before:
             return frame * NS_PER_S // self.rate_fps
@@ -72,7 +70,6 @@ class BurstTimes:
     """Number of all frames."""
 
     def frames_before(self, after_ns: int) -> int:
-        """See :class:`Times`."""
         steady = _frames_in(after_ns, self.rate_fps)
         if steady == 0:
             return 0
@@ -85,7 +82,6 @@ class BurstTimes:
         return min(first + within, self.frames)
 
     def due_ns(self, frame: int) -> int:
-        """See :class:`Times`."""
         after = frame % self.burst
         return (frame - after) * NS_PER_S // self.rate_fps + (
             0 if self.within_fps is None else after * NS_PER_S // self.within_fps
@@ -116,7 +112,6 @@ class ProfileTimes:
         return list(accumulate(((first + last) * duration_ns for duration_ns, first, last in self.segments), initial=0))
 
     def frames_before(self, after_ns: int) -> int:
-        """See :class:`Times`."""
         rounds, rest_ns = divmod(after_ns, self._begins_ns[-1])
         at = bisect_right(self._begins_ns, rest_ns) - 1
         duration_ns, first, last = self.segments[at]
@@ -125,7 +120,6 @@ class ProfileTimes:
         return -(-(rounds * self._begins[-1] + self._begins[at] + within) // self.ONE_FRAME)
 
     def due_ns(self, frame: int) -> int:
-        """See :class:`Times`."""
         rounds, rest = divmod(frame * self.ONE_FRAME, self._begins[-1])
         at = bisect_right(self._begins, rest) - 1
         return rounds * self._begins_ns[-1] + self._begins_ns[at] + _last_ns(self.segments[at], rest - self._begins[at])
@@ -151,12 +145,10 @@ class RecordedTimes:
     period_ns: int
 
     def frames_before(self, after_ns: int) -> int:
-        """See :class:`Times`."""
         rounds, rest_ns = divmod(after_ns, self.period_ns)
         return rounds * len(self.times_ns) + bisect_left(self.times_ns, rest_ns)
 
     def due_ns(self, frame: int) -> int:
-        """See :class:`Times`."""
         rounds, place = divmod(frame, len(self.times_ns))
         return rounds * self.period_ns + self.times_ns[place]
 
@@ -192,7 +184,6 @@ class PoissonTimes:
     seed: int
 
     def frames_before(self, after_ns: int) -> int:
-        """See :class:`Times`."""
         if after_ns >= self.duration_ns:
             return self.frames
         time = -(-(after_ns << 64) // self.duration_ns)
@@ -203,7 +194,6 @@ class PoissonTimes:
         return part.first + bisect_left(_drawn(part, self.seed), time)
 
     def due_ns(self, frame: int) -> int:
-        """See :class:`Times`."""
         part = _Part(1, 0, 0, self.frames)
         while part.count > FEW:
             earlier, later = _halves(part, self.seed)

@@ -58,12 +58,10 @@ class Ageing(Procedure[AgeingConditions]):
         self._test_fps = frames_per_second("test_rate", plan.conditions.test_rate)
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del case
         return Load.fps(self._test_fps)
 
     def limits(self, case: Case) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del case
         return {
             "learning_port": self._roles.learning,
@@ -73,12 +71,10 @@ class Ageing(Procedure[AgeingConditions]):
         }
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         made = Aged(self._roles, load.value, duration_s or self.conditions.duration_s)
         return maker_of(self.plan).ageing(self.conditions, case, made, number)
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> AgeingFinding:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del prior
         result = self.measure(bench, self.first_load(place.case), place)
         if result.verdict is not Verdict.VALID:
@@ -114,11 +110,9 @@ class AgeingPoint(points.RepeatedPoint):
     trials: Trials
 
     def rows(self) -> list[Row]:
-        """See :class:`dutperf.results.points.Point`."""
         return [(*self.ageing_s.cells(".3f"), cell(self.interval_s, ".4f"), self.limited_by or "-")]
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        """See :class:`dutperf.results.points.Point`."""
         del conditions
         return self.interval_s
 

@@ -98,26 +98,22 @@ class AddressCapacity(AddressSearch[AddressCapacityConditions]):
         return max(self.conditions.first_addresses, int((self.conditions.ageing_s - self.conditions.drain_s) / each_s))
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del case
         return Load(self.conditions.first_addresses, self.unit)
 
     def algorithm(self) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return {"algorithm": "binary", "start": "none", "most_addresses": self._most}
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`; addresses and rates set the duration."""
+        """Addresses and rates set the duration."""
         del duration_s
         return self.of_addresses(case, load.value, self._learning_fps, number)
 
     def trials_of(self, *, first: bool) -> float:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del first
         return TYPICAL_TRIALS
 
     def new_search(self, place: Place, prior: Prior) -> Search:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         del place, prior
         conditions = self.conditions
         return BinarySearch(
@@ -131,7 +127,6 @@ class AddressCapacity(AddressSearch[AddressCapacityConditions]):
         )
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         del case, limited_by
         if self._most < self.conditions.most_addresses:
             return (
@@ -160,17 +155,14 @@ class AddressCapacityPoint(points.Point):
     trials: Trials
 
     def rows(self) -> list[Row]:
-        """See :class:`dutperf.results.points.Point`."""
         return [(*self.addresses.cells(",.0f"), cell(self.table_entries, ",.0f"), self.limited_by or "-")]
 
     def remarks(self) -> Iterator[str]:
-        """See :class:`dutperf.results.points.Point`."""
         yield f": the table also held the addresses of the tester's {self.own_addresses} ports"
         if certainty := self.repetitions.certainty(self.addresses):
             yield f": {certainty}"
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        """See :class:`dutperf.results.points.Point`."""
         return float(conditions["address_error"])
 
     @classmethod

@@ -74,15 +74,12 @@ class LearningRate(AddressSearch[LearningRateConditions]):
                 )
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return Load(self._bounds[case].first, self.unit)
 
     def algorithm(self) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return searches.description(self.conditions) | {"start": "none"}
 
     def limits(self, case: Case) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         limits = self._bounds[case]
         return super().limits(case) | {
             "minimum_aps": limits.lowest,
@@ -93,22 +90,19 @@ class LearningRate(AddressSearch[LearningRateConditions]):
         }
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`; addresses and rates set the duration."""
+        """Addresses and rates set the duration."""
         del duration_s
         return self.of_addresses(case, self.conditions.addresses, load.value, number)
 
     def trials_of(self, *, first: bool) -> float:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del first
         return TYPICAL_TRIALS
 
     def new_search(self, place: Place, prior: Prior) -> Search:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         del prior
         return searches.make(self.conditions, self._bounds[place.case])
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         del limited_by
         return f"the maximum rate of the search, {Load(self._bounds[case].highest, self.unit)}, passed"
 
@@ -129,18 +123,15 @@ class LearningRatePoint(points.Point):
     trials: Trials
 
     def rows(self) -> list[Row]:
-        """See :class:`dutperf.results.points.Point`."""
         figures = self.learning_aps
         dispersion = "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %"
         return [(f"{self.addresses:,}", *figures.cells(",.0f"), dispersion, self.limited_by or "-")]
 
     def remarks(self) -> Iterator[str]:
-        """See :class:`dutperf.results.points.Point`."""
         if certainty := self.repetitions.certainty(self.learning_aps):
             yield f": {certainty}"
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        """See :class:`dutperf.results.points.Point`."""
         limits = points.limits_of(self, conditions)
         upper = (self.learning_aps.p99 or 0.0) if self.upper_bound is None else self.upper_bound.load.value
         return max(1.0, float(limits.get("resolution_aps") or (limits["resolution_percent"] or 0) / 100 * upper))

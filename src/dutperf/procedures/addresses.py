@@ -131,7 +131,6 @@ class AddressSearch(RepeatedSearches[ConditionsT]):
         self._test_fps = frames_per_second("test_rate", conditions.test_rate)
 
     def limits(self, case: Case) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del case
         return {
             "learning_port": self._roles.learning,
@@ -154,14 +153,12 @@ class AddressSearch(RepeatedSearches[ConditionsT]):
         return bool(addresses / learning_fps + addresses / self._test_fps + conditions.drain_s < conditions.ageing_s)
 
     def outcome(self, result: TrialResult) -> Outcome:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         found = evidence.outcome_of(result, self.conditions)
         if found is Outcome.PASSED and (flooded(result, self._roles) or forgotten(result, self._roles)):
             return Outcome.FAILED
         return found
 
     def shortcoming(self, result: TrialResult) -> str:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         count, tested = flooded(result, self._roles), result.directions().get(self._roles.tested)
         sent = 0 if tested is None else tested.sent
         lost = f"; {super().shortcoming(result)}" if result.worst_loss_ratio else ""

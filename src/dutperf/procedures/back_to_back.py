@@ -153,15 +153,12 @@ class BackToBack(RepeatedSearches[BackToBackConditions]):
         self._limits = {case: _limits(plan, case) for case in self.cases}
 
     def is_needed(self, case: Case) -> bool:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return self._limits[case].measured
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return Load(min(FIRST_FRAMES, self._limits[case].longest_frames), self.unit)
 
     def algorithm(self) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return {
             "algorithm": "binary with loss verification (ETSI GS NFV-TST 009, 12.3)",
             "start": "none",
@@ -169,7 +166,6 @@ class BackToBack(RepeatedSearches[BackToBackConditions]):
         }
 
     def limits(self, case: Case) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         limits = self._limits[case]
         return {
             "rate_fps": limits.rate_fps,
@@ -180,18 +176,16 @@ class BackToBack(RepeatedSearches[BackToBackConditions]):
         }
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`; the burst sets the duration."""
+        """The burst sets the duration."""
         del duration_s
         limits = self._limits[case]
         return limits.burst(super().trial(case, Load.fps(limits.rate_fps), number), load.value)
 
     def trials_of(self, *, first: bool) -> float:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del first
         return fmean([*self._lengths[True], *self._lengths[False]] or [TYPICAL_TRIALS])
 
     def new_search(self, place: Place, prior: Prior) -> Search:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         del prior
         longest = self._limits[place.case].longest_frames
         return BurstSearch(longest, self.conditions.burst_resolution, self.conditions.verifications)
@@ -208,13 +202,11 @@ class BackToBack(RepeatedSearches[BackToBackConditions]):
         return result, outcome
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         del limited_by
         longest = self._limits[case].longest_frames
         return f"the longest burst of the search, {longest:,} frames, passed: allow longer ones"
 
     def why_unmeasurable(self, case: Case, result: TrialResult) -> str:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         if result.verdict is not Verdict.VALID:
             return evidence.invalidity(result)
         shift = shift_frames(result, self._limits[case].throughput_fps)
@@ -223,7 +215,6 @@ class BackToBack(RepeatedSearches[BackToBackConditions]):
     def finding(
         self, members: dict[str, Any], case: Case, result: SearchResult, offered: Sequence[Offered]
     ) -> BurstFinding:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         decisive = {result.lower_bound, result.upper_bound if result.limited_by is LimitedBy.DUT else None}
         last = {one.value: one.result for one in offered if one.value in decisive}
         shifts = (shift_frames(one, self._limits[case].throughput_fps) for one in last.values())
@@ -278,16 +269,15 @@ class BackToBackPoint(points.Point):
 
     @property
     def finished(self) -> int:
-        """See :class:`dutperf.results.points.Point`. A case that is not measured needs none."""
+        """A case that is not measured needs none."""
         return super().finished if self.measured else sys.maxsize
 
     @property
     def has_number(self) -> bool:
-        """See :class:`dutperf.results.points.Point`. "No burst is too long" is a result too."""
+        """ "No burst is too long" is a result too."""
         return self.average_frames is not None or not self.measured
 
     def rows(self) -> list[Row]:
-        """See :class:`dutperf.results.points.Point`."""
         frames = (self.minimum_frames, self.maximum_frames)
         buffer_ms = None if self.corrected_buffer_s is None else self.corrected_buffer_s * 1000
         figures = (
@@ -298,7 +288,7 @@ class BackToBackPoint(points.Point):
         return [(*figures, cell(buffer_ms, ".4f"), self.limited_by or "-")]
 
     def loads_by_stream(self) -> set[Load]:
-        """See :class:`dutperf.results.points.Point`: those of the lower bounds and the upper bound."""
+        """Those of the lower bounds and the upper bound."""
         return repeated_searches.bounds(self.burst_frames, self.upper_bound, Unit.FRAMES)
 
     def remarks(self) -> Iterator[str]:
@@ -315,7 +305,7 @@ class BackToBackPoint(points.Point):
             yield f": {certainty}"
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        """See :class:`dutperf.results.points.Point`; plus the timing error."""
+        """Plus the timing error."""
         upper = self.maximum_frames or 0 if self.upper_bound is None else self.upper_bound.load.value
         return max(1.0, float(conditions["burst_resolution"] * upper)) + self.timing_frames
 

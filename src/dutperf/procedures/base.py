@@ -132,7 +132,6 @@ class Procedure(ABC, Generic[ConditionsT]):
         return last[-1].message if last and all(one.not_forwarding for one in last) else None
 
     def measure(self, bench: Bench, load: Load, place: Place) -> TrialResult:
-        """See :meth:`dutperf.procedures.bench.Bench.measure`."""
         make = partial(self.trial, place.case, load, duration_s=place.duration_s)
         result = bench.measure(load, place, make, self.action())
         if result.verdict is Verdict.VALID:

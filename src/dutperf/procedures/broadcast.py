@@ -80,15 +80,12 @@ class Broadcast(RepeatedSearches[BroadcastConditions]):
         self._bounds = {case: searches.bounds(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return Load.fps(self._bounds[case].first)
 
     def algorithm(self) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return searches.description(self.conditions) | {"start": "none"}
 
     def limits(self, case: Case) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         limits = self._bounds[case]
         return {
             "sending_port": self._audience.sender,
@@ -101,31 +98,26 @@ class Broadcast(RepeatedSearches[BroadcastConditions]):
         }
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         made = maker_of(self.plan).broadcast(self.conditions, case, self._now_timed, load.value, number)
         question = searches.question(self.conditions, self._bounds[case], load.value)
         made = made.model_copy(update={"question": question})
         return made if duration_s is None else made.lasting(duration_s)
 
     def trials_of(self, *, first: bool) -> float:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del first
         return TYPICAL_TRIALS
 
     def new_search(self, place: Place, prior: Prior) -> Search:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         del prior
         self._now_timed = self._audience.turned(place.repetition - 1)
         return searches.make(self.conditions, self._bounds[place.case])
 
     def outcome(self, result: TrialResult) -> Outcome:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         found = evidence.outcome_of(result, self.conditions)
         lost = any(ratio > self.conditions.loss_tolerance for ratio in self._copies_lost(result).values())
         return Outcome.FAILED if found is Outcome.PASSED and lost else found
 
     def shortcoming(self, result: TrialResult) -> str:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         copies = [
             f"{port} lacks {ratio:.2%} of the copies" for port, ratio in self._copies_lost(result).items() if ratio
         ]
@@ -143,7 +135,6 @@ class Broadcast(RepeatedSearches[BroadcastConditions]):
     def finding(
         self, members: dict[str, Any], case: Case, result: SearchResult, offered: Sequence[Offered]
     ) -> BroadcastFinding:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         del case
         passed = [one for one in offered if one.value == result.lower_bound and one.outcome is Outcome.PASSED]
         counts = passed[-1].result.directions()[self._now_timed.path] if passed else None
@@ -152,7 +143,6 @@ class Broadcast(RepeatedSearches[BroadcastConditions]):
         return BroadcastFinding(**members, timed_port=self._now_timed.timed, delay_us=figures)
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         highest = Load.fps(self._bounds[case].highest)
         return (
             f"the media's maximum of {highest} passed"
@@ -180,7 +170,6 @@ class BroadcastPoint(points.Point):
     trials: Trials
 
     def rows(self) -> list[Row]:
-        """See :class:`dutperf.results.points.Point`."""
         rate = (*self.broadcast_fps.cells(",.0f"), cell(self.copies_fps, ",.0f"))
         limit = self.limited_by or "-"
         return [
@@ -189,12 +178,10 @@ class BroadcastPoint(points.Point):
         ] or [("-", *rate, "-", "-", "-", limit)]
 
     def remarks(self) -> Iterator[str]:
-        """See :class:`dutperf.results.points.Point`."""
         if certainty := self.repetitions.certainty(self.broadcast_fps):
             yield f": {certainty}"
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        """See :class:`dutperf.results.points.Point`."""
         limits = points.limits_of(self, conditions)
         upper = (self.broadcast_fps.p99 or 0.0) if self.upper_bound is None else self.upper_bound.load.value
         return max(1.0, float(limits.get("resolution_fps") or (limits["resolution_percent"] or 0) / 100 * upper))

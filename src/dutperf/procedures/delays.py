@@ -117,15 +117,12 @@ class Delays(Procedure[DelayFiles]):
             self._subtracted(case)
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return Load.fps(self._rates[case])
 
     def limits(self, case: Case) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return {"rate_fps": self._rates[case]} | self._subtracted(case)
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         stamped = self._kind.stamp(super().trial(case, load, number, duration_s), self.conditions)
         if self.conditions.delays_to is None:
             return stamped
@@ -134,11 +131,10 @@ class Delays(Procedure[DelayFiles]):
         return stamped.model_copy(update={"delays_files": DelaysFiles(**files)})
 
     def stopped(self, prior: Prior) -> Stopped | None:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return _stopped(self.conditions, self._kind, prior)
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> DelaysFinding:
-        """See :class:`~dutperf.procedures.base.Procedure`; without figures where no trial was valid,
+        """Without figures where no trial was valid,
         or nothing came through."""
         del prior
         result = self.measure(bench, self.first_load(place.case), place)
@@ -243,7 +239,6 @@ class Figures(Value):
         return self.median if self.mean is None else self.mean
 
     def cells(self) -> Row:
-        """See :class:`dutperf.results.points.Figures`."""
         means = () if self.mean is None else (self.mean,)
         values = map(points.measured, (*means, self.median, self.p1, self.p99))
         return (*values, "-" if self.dispersion_percent is None else f"{self.dispersion_percent:.2f} %")
@@ -291,15 +286,13 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
         return without_none(members(self), "paths", "in_sum")
 
     def of_paths(self) -> dict[Direction, dict[str, Figures]] | None:
-        """See :class:`dutperf.results.points.DirectionsPoint`."""
         return self.paths
 
     def of_all_paths(self) -> dict[str, Figures] | None:
-        """See :class:`dutperf.results.points.DirectionsPoint`."""
         return self.in_sum
 
     def remarks(self) -> Iterator[str]:
-        """See :class:`dutperf.results.points.Point`: the number of repetitions, why they ended, the
+        """The number of repetitions, why they ended, the
         headline's interval, and losses."""
         if self.repetitions.finished:
             within = [

@@ -50,16 +50,13 @@ class EstablishmentRate(RepeatedSearches[Validated]):
         self._bounds = stateful.bounds(plan, plan.conditions, plan.conditions.reply_share)
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del case
         return Load(self._bounds.first, self.unit)
 
     def algorithm(self) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return searches.description(self.conditions)
 
     def limits(self, case: Case) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del case
         limits = self._bounds
         return {
@@ -71,25 +68,22 @@ class EstablishmentRate(RepeatedSearches[Validated]):
         }
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`; the connections and the rate set the duration."""
+        """The connections and the rate set the duration."""
         del duration_s
         return stateful.trial(
             self.plan, self.conditions, case, load.value, number, reply_share=self.conditions.reply_share
         )
 
     def trials_of(self, *, first: bool) -> float:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return TYPICAL_TRIALS if first else searches.typical_later_trials(self.conditions)
 
     def new_search(self, place: Place, prior: Prior) -> Search:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         expected = next((one.lower_bound or one.upper_bound for one in prior[-1:]), None)
         earlier = None if expected is None else PriorResults(expected, self.series(prior)[0])
         seed = f"{self.conditions.seed} {place.case.slug} {place.repetition}"
         return searches.make(self.conditions, self._bounds, earlier, seed)
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         del case, limited_by
         return f"the maximum rate of the search, {Load(self._bounds.highest, self.unit)}, passed"
 
@@ -117,14 +111,12 @@ class EstablishmentPoint(points.Point):
     trials: Trials
 
     def rows(self) -> list[Row]:
-        """See :class:`dutperf.results.points.Point`."""
         figures = self.establishment_cps
         dispersion = "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %"
         validated = "yes" if self.validated else "no"
         return [(f"{self.connections:,}", validated, *figures.cells(",.0f"), dispersion, self.limited_by or "-")]
 
     def remarks(self) -> Iterator[str]:
-        """See :class:`dutperf.results.points.Point`."""
         if self.upper_bound is not None and self.upper_bound.sentence():
             yield f": {self.upper_bound.sentence()}"
         if self.after_loss:
@@ -135,7 +127,6 @@ class EstablishmentPoint(points.Point):
             yield f": {certainty}"
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        """See :class:`dutperf.results.points.Point`."""
         limits = points.limits_of(self, conditions)
         upper = (self.establishment_cps.p99 or 0.0) if self.upper_bound is None else self.upper_bound.load.value
         return max(1.0, float(limits.get("resolution_cps") or (limits["resolution_percent"] or 0) / 100 * upper))

@@ -110,11 +110,9 @@ class FrameLoss(Procedure[FrameLossConditions]):
         self._series = Series((), to_the_end=True)
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return Load.fps(self._rates[case][0])
 
     def algorithm(self) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         ends = (
             "with the last rate of the list"
             if self.conditions.rates
@@ -123,17 +121,15 @@ class FrameLoss(Procedure[FrameLossConditions]):
         return {"algorithm": "series", "order": "descending", "ends": ends}
 
     def limits(self, case: Case) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         rates_fps = self._rates[case]
         return {"maximum_fps": rates_fps[0], "rates_fps": list(rates_fps)}
 
     def trials_of(self, *, first: bool) -> float:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del first
         return fmean(self._lengths or map(len, self._rates.values()))
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> SeriesFinding:
-        """See :class:`~dutperf.procedures.base.Procedure`: one series."""
+        """One series."""
         del prior
         self._series = series = Series(self._rates[place.case], to_the_end=self.conditions.rates is not None)
         offered, message = 0, None
@@ -154,7 +150,6 @@ class FrameLoss(Procedure[FrameLossConditions]):
         return SeriesFinding(not_forwarding=series.not_forwarding, message=message)
 
     def announce(self, bench: Bench, place: Place, done: Prior) -> None:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         text = done[-1].message or _result(self._series, self.conditions)
         bench.say(f"repetition {place.repetition}: {text}", self._now(place))
 
@@ -281,25 +276,21 @@ class FrameLossPoint(points.Point):
 
     @property
     def has_number(self) -> bool:
-        """See :class:`dutperf.results.points.Point`."""
         return not self.not_forwarding and any(rate.limited_by is None for rate in self.rates)
 
     @property
     def limited_by_tester(self) -> bool:
-        """See :class:`dutperf.results.points.Point`."""
         return bool(self.rates) and all(rate.limited_by is LimitedBy.TESTER for rate in self.rates)
 
     @property
     def without_connections(self) -> bool:
-        """See :class:`dutperf.results.points.Point`."""
         return bool(self.rates) and all(rate.limited_by is LimitedBy.CONNECTIONS for rate in self.rates)
 
     def rows(self) -> list[Row]:
-        """See :class:`dutperf.results.points.Point`."""
         return [_row(rate) for rate in self.rates]
 
     def remarks(self) -> Iterator[str]:
-        """See :class:`dutperf.results.points.Point`: at each rate the loss in sum and of the paths that
+        """At each rate the loss in sum and of the paths that
         lost any."""
         for rate in self.rates:
             if rate.loss_ratio.paths is not None:

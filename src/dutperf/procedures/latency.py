@@ -148,7 +148,7 @@ class MeanLatencyPoint(DelaysPoint):
     latency_is: str = STAMPS
 
     def remarks(self) -> Iterator[str]:
-        """See :class:`dutperf.results.points.Point`; plus the definition that was used."""
+        """Plus the definition that was used."""
         yield from super().remarks()
         yield f": latency is taken {self.latency_is}"
 

@@ -142,28 +142,24 @@ class LoadLatency(Procedure[LoadLatencyConditions]):
         }
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return Load.fps(self._rates[case][0])
 
     def algorithm(self) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return {"algorithm": "series", "order": "ascending", "ends": "with the highest load"}
 
     def limits(self, case: Case) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return {"throughput_fps": self._throughput[case], "rates_fps": list(self._rates[case])}
 
     def trials_of(self, *, first: bool) -> float:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del first
         return len(self.conditions.loads)
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`: every frame is stamped."""
+        """Every frame is stamped."""
         return super().trial(case, load, number, duration_s).model_copy(update={"stamping": Stamping.EVERY})
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> LoadsFinding:
-        """See :class:`~dutperf.procedures.base.Procedure`: one series. A DUT that forwards nothing at the first
+        """One series. A DUT that forwards nothing at the first
         load ends it."""
         del prior
         readings: list[Reading] = []
@@ -180,7 +176,6 @@ class LoadLatency(Procedure[LoadLatencyConditions]):
         return LoadsFinding(readings=tuple(readings), valid=valid, message=None if valid else readings[-1].message)
 
     def announce(self, bench: Bench, place: Place, done: Prior) -> None:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         slowest = [
             (reading.rate_fps, max(delays.p50 for delays in reading.delay_us.values()))
             for reading in done[-1].readings
@@ -247,11 +242,9 @@ class LoadLatencyPoint(points.Point):
 
     @property
     def has_number(self) -> bool:
-        """See :class:`dutperf.results.points.Point`."""
         return any(at.loss_ratio for at in self.loads)
 
     def rows(self) -> list[Row]:
-        """See :class:`dutperf.results.points.Point`."""
         return [_row(at) for at in self.loads]
 
     @classmethod

@@ -242,19 +242,16 @@ class Ramp(Procedure[RampConditions]):
         self._ends = {case: ends_of(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`: the mean rate of the ramp."""
+        """The mean rate of the ramp."""
         return Load.fps(self._ends[case].profile(1).mean_fps)
 
     def limits(self, case: Case) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return self._ends[case].model_dump()
 
     def algorithm(self) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return {"algorithm": "ramp", "order": "ascending", "ends": "with the highest rate"}
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         trial = super().trial(case, load, number, duration_s)
         profile = self._ends[case].profile(trial.duration_ns)
         changed = {"pattern": profile, "rate_fps": profile.mean_fps}
@@ -262,7 +259,7 @@ class Ramp(Procedure[RampConditions]):
         return trial.with_streams(streams).model_copy(update={"stamping": Stamping.EVERY, "delay_parts": PARTS})
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> RampFinding:
-        """See :class:`~dutperf.procedures.base.Procedure`: one trial."""
+        """One trial."""
         del prior
         load, ends = self.first_load(place.case), self._ends[place.case]
         result, trial = self.measure(bench, load, place), self.trial(place.case, load, 0, place.duration_s)
@@ -277,7 +274,6 @@ class Ramp(Procedure[RampConditions]):
         )
 
     def announce(self, bench: Bench, place: Place, done: Prior) -> None:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         bench.say(f"repetition {place.repetition}: {_first_loss(done[-1], self._ends[place.case])}", place)
 
 
@@ -347,11 +343,10 @@ class RampPoint(points.Point):
 
     @property
     def has_number(self) -> bool:
-        """See :class:`dutperf.results.points.Point`. A ramp without a loss has a result too."""
+        """A ramp without a loss has a result too."""
         return bool(self.parts)
 
     def rows(self) -> list[Row]:
-        """See :class:`dutperf.results.points.Point`."""
         return [_row(part) for part in self.parts]
 
     @classmethod

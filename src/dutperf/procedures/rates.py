@@ -60,7 +60,6 @@ def first(plan: Plan[WithMaximum], case: Case, what: str = "the rate") -> Load:
 
 
 def known_highest(conditions: WithMaximum, media_fps: int | None, what: str) -> int:
-    """See :func:`first`."""
     fps, _ = highest(conditions, media_fps)
     if fps is None:
         raise PlanError(

@@ -113,7 +113,6 @@ class RepeatedSearches(Procedure[ConditionsT]):
         return SearchFinding(**members)
 
     def stopped(self, prior: Prior) -> Stopped | None:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return stopping.stopped(self.conditions.repetitions, *self.series(prior))
 
     def series(self, prior: Prior) -> list[list[int | None]]:
@@ -121,7 +120,6 @@ class RepeatedSearches(Procedure[ConditionsT]):
         return [[search.lower_bound for search in prior]]
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> SearchFinding:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         self._search = search = self.new_search(place, prior)
         offered: list[Offered] = []
         while (value := search.next_load()) is not None:
@@ -162,7 +160,6 @@ class RepeatedSearches(Procedure[ConditionsT]):
         return last if last is not None and (last.result.not_opened or self.is_hopeless) else None
 
     def announce(self, bench: Bench, place: Place, done: Prior) -> None:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         assert self._search is not None, "a repetition has been searched"
         last, rule, passing = done[-1], self.conditions.repetitions, self.conditions.passing()
         value = "no lower bound" if last.lower_bound is None else str(Load(last.lower_bound, self.unit))

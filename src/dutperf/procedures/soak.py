@@ -146,11 +146,9 @@ class Soak(Procedure[SoakConditions]):
         return rate_fps
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return Load.fps(self._rates[case])
 
     def algorithm(self) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return {
             "algorithm": "trials at one rate until the probability of loss is known to be below or above the target",
             "interval": "confidence sequence, Beta mixture",
@@ -158,20 +156,18 @@ class Soak(Procedure[SoakConditions]):
         }
 
     def limits(self, case: Case) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return {"rate_fps": self._rates[case]}
 
     def at_least(self, done: int) -> int:
-        """See :class:`~dutperf.procedures.base.Procedure`: those for which there is time."""
+        """Those for which there is time."""
         del done
         return self._most
 
     def stopped(self, prior: Prior) -> Stopped | None:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return _stopped(prior, self.conditions)
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> SoakFinding:
-        """See :class:`~dutperf.procedures.base.Procedure`: one trial."""
+        """One trial."""
         del prior
         result = self.measure(bench, self.first_load(place.case), place)
         counts, dead = result.directions().values(), evidence.dead_directions(result)
@@ -191,12 +187,12 @@ class Soak(Procedure[SoakConditions]):
         )
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`: each counts as it is."""
+        """Each counts as it is."""
         question = Question(tolerated_loss=self.conditions.loss_tolerance, once=True)
         return super().trial(case, load, number, duration_s).model_copy(update={"question": question})
 
     def announce(self, bench: Bench, place: Place, done: Prior) -> None:
-        """See :class:`~dutperf.procedures.base.Procedure`: when frames were lost, and at each doubling."""
+        """When frames were lost, and at each doubling."""
         seen = Seen.of(done, self.conditions)
         if done[-1].lost or len(done) & (len(done) - 1) == 0 or self.stopped(done) is not None:
             bench.say(f"after {len(done):,} trials: {_sentence(seen, self.conditions)}", place)
@@ -286,11 +282,9 @@ class SoakPoint(points.Point):
 
     @property
     def has_number(self) -> bool:
-        """See :class:`dutperf.results.points.Point`."""
         return self.measured > 0
 
     def rows(self) -> list[Row]:
-        """See :class:`dutperf.results.points.Point`."""
         probability = f"{self.low:.3g} to {self.high:.3g}"
         lost = cell(self.lost / self.sent if self.sent else None, ".3g")
         counts = (f"{self.rate_fps:,}", f"{self.measured:,}", f"{self.lossy:,}", f"{self.perhaps:,}")

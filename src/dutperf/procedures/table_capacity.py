@@ -139,26 +139,22 @@ class TableCapacity(Procedure[CapacityConditions]):
             raise PlanError("leaves no room for a search: give more", option="most_connections")
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del case
         return Load(self._first_bounds.first, Unit.CONNECTIONS_PER_SECOND)
 
     def algorithm(self) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return {"algorithm": "exponential, then binary (RFC 9693 section 4.9)"}
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`: with the first connections."""
+        """With the first connections."""
         del duration_s
         return self._trial(case, load.value, self.conditions.first_connections, number)
 
     def trials_of(self, *, first: bool) -> float:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del first
         return 4 * TYPICAL_TRIALS
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> CapacityFinding:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del prior
         return _Capacity(self, bench, place).finding()
 
@@ -300,7 +296,6 @@ class CapacityPoint(points.RepeatedPoint):
     trials: Trials
 
     def rows(self) -> list[Row]:
-        """See :class:`dutperf.results.points.Point`."""
         return [(*self.capacity.cells(",.0f"), self.limited_by or "-")]
 
     def remarks(self) -> Iterator[str]:
@@ -312,7 +307,6 @@ class CapacityPoint(points.RepeatedPoint):
             yield f", {step.search} search: {step.connections:,} connections {verdict} ({rate}{collapsed})"
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        """See :class:`dutperf.results.points.Point`."""
         return float(conditions["capacity_error"])
 
     @classmethod

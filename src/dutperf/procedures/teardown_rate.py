@@ -73,19 +73,16 @@ class Teardown(Procedure[TeardownConditions]):
         self._rate_cps = stateful.preliminary_cps(plan, plan.conditions, plan.conditions.preliminary_rate)
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del case
         return Load(self._rate_cps, Unit.CONNECTIONS_PER_SECOND)
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del duration_s
         opening = stateful.phases_of(self.plan).opening(self.conditions, case, load.value, number)
         question = opening.question.model_copy(update={"delete_connections": True})
         return Trial(**{**dict(opening), "question": question})
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> TeardownFinding:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del prior
         result = self.measure(bench, self.first_load(place.case), place)
         if result.verdict is not Verdict.VALID:
@@ -115,12 +112,10 @@ class TeardownPoint(points.RepeatedPoint):
     trials: Trials
 
     def rows(self) -> list[Row]:
-        """See :class:`dutperf.results.points.Point`."""
         times = (cell(self.deletion_s.median, ".4f"), cell(self.empty_s.median, ".4f"))
         return [(f"{self.connections:,}", *self.teardown_cps.cells(",.0f"), *times, self.limited_by or "-")]
 
     def remarks(self) -> Iterator[str]:
-        """See :class:`dutperf.results.points.Point`."""
         if self.message not in ("measured", "not measured"):
             yield f": {self.message}"
 

@@ -80,15 +80,12 @@ class Throughput(RepeatedSearches[ThroughputConditions]):
             searches.make(self.conditions, limits)  # raises PlanError before anything is sent
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return Load.fps(self._bounds[case].first)
 
     def algorithm(self) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return searches.description(self.conditions)
 
     def limits(self, case: Case) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         limits = self._bounds[case]
         resolution = (
             {"resolution_fps": limits.resolution.step}
@@ -103,22 +100,18 @@ class Throughput(RepeatedSearches[ThroughputConditions]):
         }
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         question = searches.question(self.conditions, self._bounds[case], load.value)
         return super().trial(case, load, number, duration_s).model_copy(update={"question": question})
 
     def trials_of(self, *, first: bool) -> float:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         later = self._lengths[False] or [searches.typical_later_trials(self.conditions)]
         return TYPICAL_TRIALS if first else fmean(later)
 
     def new_search(self, place: Place, prior: Prior) -> Search:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         seed = f"{self.conditions.seed} {place.case.slug} {place.repetition}"
         return searches.make(self.conditions, self._bounds[place.case], self._prior_results(prior), seed)
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         highest = Load.fps(self._bounds[case].highest)
         return (
             f"the media's maximum of {highest} passed"
@@ -129,7 +122,6 @@ class Throughput(RepeatedSearches[ThroughputConditions]):
     def finding(
         self, members: dict[str, Any], case: Case, result: SearchResult, offered: Sequence[Offered]
     ) -> ThroughputFinding:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`."""
         goals = tuple(
             GoalFinding(
                 **{**members, **self.result_members(case, goal.result, offered)},
@@ -141,7 +133,7 @@ class Throughput(RepeatedSearches[ThroughputConditions]):
         return ThroughputFinding(**members, goals=goals)
 
     def series(self, prior: Prior) -> list[list[int | None]]:
-        """See :class:`~dutperf.procedures.repeated_searches.RepeatedSearches`: one for each loss
+        """One for each loss
         goal."""
         goals = len(self.conditions.loss_goals())
         return [[(search.goals or (search,))[number].lower_bound for search in prior] for number in range(goals)]
@@ -208,7 +200,6 @@ class ThroughputPoint(points.Point):
         return without_none(members(self), "paths", "in_sum_fps")
 
     def rows(self) -> list[Row]:
-        """See :class:`dutperf.results.points.Point`."""
         figures = self.throughput_fps
         dispersion = "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %"
         mbps = "-" if self.wire_mbps is None else f"{self.wire_mbps:,.2f}"
@@ -240,7 +231,7 @@ class ThroughputPoint(points.Point):
                 yield of + inconsistency.sentence(goal.inconsistent)
 
     def loads_by_stream(self) -> set[Load]:
-        """See :class:`dutperf.results.points.Point`: those of the lower bounds and the upper bound."""
+        """Those of the lower bounds and the upper bound."""
         bounds = (
             (self.throughput_fps, self.upper_bound),
             *((one.throughput_fps, one.upper_bound) for one in self.goals),
@@ -252,7 +243,6 @@ class ThroughputPoint(points.Point):
         }
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        """See :class:`dutperf.results.points.Point`."""
         limits = points.limits_of(self, conditions)
         upper_fps = (self.throughput_fps.p99 or 0.0) if self.upper_bound is None else self.upper_bound.load.value
         asked = float(limits.get("resolution_fps") or limits["resolution_percent"] / 100 * upper_fps)

@@ -93,27 +93,21 @@ class TimesProcedure(Procedure[AtThroughput]):
             self.first_trial(case)  # raises PlanError before anything is sent
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return Load.fps(self._rates[case]["rate_fps"])
 
     def limits(self, case: Case) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return dict(self._rates[case])
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return self._kind.amend(super().trial(case, load, number, duration_s), self.conditions, self._rates[case])
 
     def action(self) -> TrialAction | None:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return self._action
 
     def stopped(self, prior: Prior) -> Stopped | None:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return _stopped(prior, fixed_repetitions(self.conditions))
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> TimesFinding:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         del prior
         rates, conditions = self._rates[place.case], self.conditions
         result = self.measure(bench, self.first_load(place.case), place)
@@ -150,7 +144,6 @@ class Times(Value):
     values: tuple[float, ...]
 
     def cells(self) -> Row:
-        """See :class:`dutperf.results.points.Figures`."""
         return tuple(map(points.measured, (self.median, self.mean, self.p1, self.p99)))
 
 
@@ -177,7 +170,6 @@ class TimesPoint(points.DirectionsPoint[Times]):
         return without_none(members(self), "paths")
 
     def of_paths(self) -> dict[Direction, dict[str, Times]] | None:
-        """See :class:`dutperf.results.points.DirectionsPoint`."""
         return self.paths
 
     @classmethod

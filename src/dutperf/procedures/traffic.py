@@ -153,32 +153,28 @@ class Traffic(Procedure[TrafficConditions]):
         self._first = {case: _possible(plan, case, plan.conditions.rate) for case in self.cases}
 
     def first_load(self, case: Case) -> Load:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return Load.fps(self._first[case])
 
     def algorithm(self) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return {"algorithm": "by hand", "ends": "with a part that nobody ended, or by request"}
 
     def limits(self, case: Case) -> dict[str, Any]:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return {"rate_fps": self._first[case]}
 
     def at_least(self, done: int) -> int:
-        """See :class:`~dutperf.procedures.base.Procedure`: the present part."""
+        """The present part."""
         return done + 1
 
     def stopped(self, prior: Prior) -> Stopped | None:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         return Stopped.NUMBER if prior and prior[-1].next_fps is None else None
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """See :class:`~dutperf.procedures.base.Procedure`: every frame is stamped, and each part counts as it is."""
+        """Every frame is stamped, and each part counts as it is."""
         made = super().trial(case, load, number, duration_s)
         return made.model_copy(update={"stamping": Stamping.EVERY, "question": Question(once=True)})
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> PartFinding:
-        """See :class:`~dutperf.procedures.base.Procedure`: one part."""
+        """One part."""
         rate_fps = prior[-1].next_fps if prior else self._first[place.case]
         load, asked = Load.fps(rate_fps), _Asked(bench, place.case, self.plan)
         make = partial(self.trial, place.case, load)
@@ -198,7 +194,6 @@ class Traffic(Procedure[TrafficConditions]):
         )
 
     def announce(self, bench: Bench, place: Place, done: Prior) -> None:
-        """See :class:`~dutperf.procedures.base.Procedure`."""
         bench.say(f"part {len(done)}: {_part_in_words(done[-1])}", place)
 
     def _next_fps(self, asked: _Asked, rate_fps: int, result: TrialResult) -> int | None:
@@ -280,11 +275,9 @@ class TrafficPoint(points.Point):
 
     @property
     def has_number(self) -> bool:
-        """See :class:`dutperf.results.points.Point`."""
         return any(at.loss_ratio for at in self.rates)
 
     def rows(self) -> list[Row]:
-        """See :class:`dutperf.results.points.Point`."""
         return [_row(at) for at in self.rates]
 
     @classmethod

@@ -185,11 +185,9 @@ class DirectionsPoint(Point, Generic[FiguresT]):
 
     @property
     def has_number(self) -> bool:
-        """See :class:`Point`."""
         return bool(self.directions())
 
     def rows(self) -> list[Row]:
-        """See :class:`Point`."""
         return [(name, *figures.cells(), "") for name, figures in self.named().items()] or [
             (*("-" for _ in self.columns[1:]), self.limited_by or "-")
         ]

@@ -298,7 +298,6 @@ class Campaign:
         action: TrialAction | None = None,
         ended_by: Callable[[], bool] | None = None,
     ) -> TrialResult:
-        """See :meth:`dutperf.procedures.bench.Bench.measure`."""
         self._action, self._ended_by = action, ended_by
         self._enter(place)
         result = self._until_valid(load, place, make)
@@ -317,20 +316,16 @@ class Campaign:
         return is_dut_down(result) and bool(self._plan.conditions.dut_patience_s) and not self._given_up
 
     def requested(self, accept: Callable[[Request], T]) -> T | None:
-        """See :meth:`dutperf.procedures.bench.Bench.requested`."""
         return self._requests.take(accept)
 
     def recorded(self, kind: type[FindingT]) -> FindingT | None:
-        """See :meth:`dutperf.procedures.bench.Bench.recorded`."""
         event = self._journal.upcoming()
         return kind.of(event) if isinstance(event, Finding) and event.event == kind.name() else None
 
     def record(self, finding: Finding, place: Place) -> None:
-        """See :meth:`dutperf.procedures.bench.Bench.record`."""
         self._journal.write(finding.model_copy(update=_where(place)))
 
     def say(self, note: str, place: Place) -> None:
-        """See :meth:`dutperf.procedures.bench.Bench.say`."""
         trying = self._status.trying if self._status is not None else None
         self._show(self._status_of(trying, place, note))
 

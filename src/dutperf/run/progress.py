@@ -46,7 +46,6 @@ class _Writer:
         self._of_all = {**of_all, "pid": os.getpid()}
 
     def update(self, status: Status) -> None:
-        """See :class:`dutperf.run.campaign.Observer`."""
         text = json.dumps({"time": datetime.now(UTC).isoformat(), **self._of_all, **as_json(status)})
         with suppress(WriteError):
             write_whole(self._path, text, synced=False)

@@ -198,15 +198,12 @@ class StatefulPhases:
     setup: Setup
 
     def opening(self, conditions: Conditions, case: Case, rate_fps: int, number: int) -> Phase:
-        """See the protocol."""
         return traffic.opening(self.setup, conditions, case[FRAME_SIZE], rate_fps, number)
 
     def replies(self, conditions: Conditions, case: Case, rate_fps: int, number: int) -> Phase:
-        """See the protocol."""
         return traffic.replies(self.setup, conditions, case[FRAME_SIZE], rate_fps, number)
 
     def lowest_rate(self, conditions: Conditions, frames_each: float) -> int:
-        """See the protocol."""
         return stateful_traffic.lowest_rate(self.setup, conditions, frames_each)
 
 
@@ -217,23 +214,18 @@ class SwitchTrials:
     setup: Setup
 
     def roles(self, learning_port: str | None, test_port: str | None) -> Roles:
-        """See the protocol."""
         return switch_traffic.roles(self.setup, learning_port, test_port)
 
     def learned(self, conditions: Conditions, case: Case, made: Learned, number: int) -> Trial:
-        """See the protocol."""
         return switch_traffic.learned(self.setup, conditions, case[FRAME_SIZE], made, number)
 
     def ageing(self, conditions: Conditions, case: Case, made: Aged, number: int) -> Trial:
-        """See the protocol."""
         return switch_traffic.ageing(self.setup, conditions, case[FRAME_SIZE], made, number)
 
     def audience(self, sending_port: str | None) -> Audience:
-        """See the protocol."""
         return switch_traffic.audience(self.setup, sending_port)
 
     def broadcast(self, conditions: Conditions, case: Case, by: Audience, rate_fps: int, number: int) -> Trial:
-        """See the protocol."""
         return switch_traffic.broadcast(self.setup, conditions, case[FRAME_SIZE], by, rate_fps, number)
 
 
@@ -305,7 +297,6 @@ class Bench:
             )
 
     def sized(self, conditions: Conditions) -> Conditions:
-        """See :func:`dutperf.setup.traffic.sized`."""
         return traffic.sized(self.setup, conditions)
 
     def trial(self, conditions: Conditions, rate: Rate | None, number: int) -> Trial:

@@ -298,7 +298,6 @@ class _Replay(AbstractMeasurer):  # type: ignore[misc]  # the library has no typ
         self._measured = iter(measured)
 
     def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
-        """See the library's class."""
         trial = next(self._measured, None)
         if trial is None:
             raise _NextTrial(_Trial(intended_load, intended_duration))

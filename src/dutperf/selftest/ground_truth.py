@@ -123,11 +123,9 @@ class ObservedTester:
             self.inject_fault(self.dut)
 
     def wait_until_quiet(self, limit_s: float) -> float:
-        """See :meth:`dutperf.tester.Tester.wait_until_quiet`."""
         return self.tester.wait_until_quiet(limit_s)
 
     def environment(self) -> dict[str, Any]:
-        """See :meth:`dutperf.tester.Tester.environment`."""
         return self.tester.environment()
 
     def close(self) -> None:

@@ -533,7 +533,6 @@ def source_ports(mode: FieldMode) -> VaryingField:
 
 
 def destination_ports(mode: FieldMode) -> VaryingField:
-    """See :func:`source_ports`."""
     return _ports(mode, RFC4814_DESTINATION_PORTS, RFC2544_DESTINATION_PORT)
 
 

@@ -20,12 +20,10 @@ class ContinuedTester:
         self._live = live
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-        """See :meth:`dutperf.tester.Tester.run`."""
         tester = self._replayed if self._replayed.has(trial) else self._live
         return tester.run(trial, on_progress)
 
     def wait_until_quiet(self, limit_s: float) -> float:
-        """See :meth:`dutperf.tester.Tester.wait_until_quiet`."""
         return self._live.wait_until_quiet(limit_s)
 
     def environment(self) -> dict[str, Any]:
@@ -33,5 +31,4 @@ class ContinuedTester:
         return self._live.environment()
 
     def close(self) -> None:
-        """See :meth:`dutperf.tester.Tester.close`."""
         self._live.close()

@@ -279,7 +279,7 @@ class EngineTester:
         return dict(self._environment)
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-        """See :meth:`dutperf.tester.Tester.run`. On KeyboardInterrupt the trial is stopped, then
+        """On KeyboardInterrupt the trial is stopped, then
         the exception is raised again."""
         judged = self._run(trial, on_progress)
         result = self._explained(trial, judged)
@@ -344,7 +344,6 @@ class EngineTester:
             self._loaded = stream.replay.sha256
 
     def wait_until_quiet(self, limit_s: float) -> float:
-        """See :meth:`dutperf.tester.Tester.wait_until_quiet`."""
         self._running()
         if not self._own_cores():
             return 0.0
@@ -376,7 +375,6 @@ class EngineTester:
         return Starvation(unseen_s=UNSEEN_SHARE * watch.trial.duration_s) if is_here else Starvation()
 
     def close(self) -> None:
-        """See :meth:`dutperf.tester.Tester.close`."""
         process, self._process = self._process, None
         if process is not None:
             try:

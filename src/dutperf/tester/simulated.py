@@ -149,7 +149,6 @@ class SimulatedTester:
     _own_switch: SimulatedSwitch | None = field(default=None, repr=False)
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-        """See :meth:`dutperf.tester.Tester.run`."""
         random = np.random.default_rng([self.seed, len(self.trials)])
         stall_s = random.uniform(*DISTURBANCE_S) if random.random() < self.limits.disturbed_ratio else 0.0
         self._delays.clear()
@@ -182,7 +181,6 @@ class SimulatedTester:
         return 0.0
 
     def environment(self) -> dict[str, Any]:
-        """See :meth:`dutperf.tester.Tester.environment`."""
         return {"tester": "simulated", "seed": self.seed, "dut": repr(self.dut), "limits": repr(self.limits)}
 
     def close(self) -> None:

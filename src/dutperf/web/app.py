@@ -160,37 +160,30 @@ class Server:
     # --- the interface ---
 
     def list_runs(self, request: Request) -> Response:
-        """See :data:`INTERFACE`."""
         del request
         return JSONResponse([self._listed(run) for run in self.runs.all()[:MOST_SHOWN]])
 
     def show_run(self, request: Request) -> Response:
-        """See :data:`INTERFACE`."""
         run = self._run(request)
         return JSONResponse({**self._listed(run), "progress": progress(run.directory)})
 
     async def start(self, request: Request) -> Response:
-        """See :data:`INTERFACE`."""
         asked = await _body(request)
         return await _in_thread(self._start, asked)
 
     async def stop(self, request: Request) -> Response:
-        """See :data:`INTERFACE`."""
         await _body(request)
         return await _in_thread(self._stop, request)
 
     async def resume(self, request: Request) -> Response:
-        """See :data:`INTERFACE`."""
         await _body(request)
         return await _in_thread(self._resume, request)
 
     async def set_rate(self, request: Request) -> Response:
-        """See :data:`INTERFACE`."""
         asked = await _body(request)
         return await _in_thread(partial(self._set_rate, request), asked)
 
     async def follow(self, request: Request) -> Response:
-        """See :data:`INTERFACE`."""
         run = self._run(request)
         may_control = bool(request.state.may_control)
         if self.readers[may_control] >= MOST_READERS:
@@ -199,37 +192,30 @@ class Server:
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     def list_procedures(self, request: Request) -> Response:
-        """See :data:`INTERFACE`."""
         del request
         return JSONResponse(forms.procedures_offered())
 
     def list_labs(self, request: Request) -> Response:
-        """See :data:`INTERFACE`."""
         del request
         return JSONResponse(forms.labs_offered())
 
     def list_setups(self, request: Request) -> Response:
-        """See :data:`INTERFACE`."""
         del request
         return JSONResponse(self.places.configurations())
 
     def search(self, request: Request) -> Response:
-        """See :data:`INTERFACE`."""
         asked = dict(request.query_params)
         return JSONResponse(self.store.search(asked, _page_number(asked)))
 
     def measurement(self, request: Request) -> Response:
-        """See :data:`INTERFACE`."""
         entry, figures = self.store.measurement(request.path_params["measurement"])
         return JSONResponse({**as_json(entry), "figures": [vars(one) for one in figures]})
 
     def series(self, request: Request) -> Response:
-        """See :data:`INTERFACE`."""
         _, number, trends = self.store.history(request.path_params["series"])
         return JSONResponse({"number": number, "figures": trends})
 
     def openapi(self, request: Request) -> Response:
-        """See :data:`INTERFACE`."""
         del request
         return JSONResponse(document())
 

@@ -19,7 +19,6 @@ class JsonObserver:
         self._news = News()
 
     def update(self, status: Status) -> None:
-        """See :class:`dutperf.run.campaign.Observer`."""
         if note := self._news.note(status):
             event("note", text=note, **self._where(status))
         if ended := self._news.trial(status):

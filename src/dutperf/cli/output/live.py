@@ -65,7 +65,6 @@ class PlainObserver:
         self._started = False
 
     def update(self, status: Status) -> None:
-        """See :class:`dutperf.run.campaign.Observer`."""
         if not self._started:
             self._started = True
             self._print(_estimate(status))
@@ -129,7 +128,6 @@ class LiveObserver(PlainObserver):
         self._agenda = agenda
 
     def update(self, status: Status) -> None:
-        """See :class:`dutperf.run.campaign.Observer`."""
         super().update(status)
         self._live.update(Text("\n".join([*self._before(status), _running(status)])))
 

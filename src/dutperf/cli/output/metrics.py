@@ -157,7 +157,6 @@ class _Results(Collector):
         self._samples.setdefault(unit, []).append((labels, median))
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """See the library's class."""
         for unit, samples in list(self._samples.items()):
             name = f"dutperf_result_{unit}"
             family = GaugeMetricFamily(name, f"Median over the repetitions, {unit.replace('_', ' ')}.")
@@ -195,7 +194,6 @@ def _unit(figure: str, procedure: str) -> tuple[str, float]:
 
 @contextmanager
 def observers(measurements: Sequence[Measurement], directory: Path, place: Place) -> Iterator[Watch]:
-    """See :func:`dutperf.cli.output.watch.observers`."""
     metrics = Metrics(len(measurements), place.testbed)
     with _served(metrics, place):
         _write(metrics, place)
@@ -222,7 +220,6 @@ class _MetricsObserver:
         self._news = News()
 
     def update(self, status: Status) -> None:
-        """See :class:`dutperf.run.campaign.Observer`."""
         metrics, all_ = self._metrics, status.trials_done + status.trials_left
         for gauge, value in (
             (metrics.repetition, status.repetition),

@@ -14,7 +14,6 @@ class Output(Console):
     nothing."""
 
     def on_broken_pipe(self) -> None:
-        """See Rich."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 

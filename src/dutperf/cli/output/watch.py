@@ -110,7 +110,6 @@ class _All:
     observers: Sequence[Observer]
 
     def update(self, status: Status) -> None:
-        """See :class:`dutperf.run.campaign.Observer`."""
         for one in self.observers:
             one.update(status)
 

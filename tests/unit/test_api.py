@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,12 @@ MISTAKES = [
     ({}, dutperf.ConfigError, "give either `lab` or `config`"),
     ({"config": "nothing.yaml"}, dutperf.ConfigError, "config: cannot read nothing.yaml"),
     ({"config": {"left": {}}}, dutperf.ConfigError, "the configuration"),
+    ({"procedure": 5}, dutperf.ConfigError, "there is no procedure 5"),
+    ({"lab": ["refdut-siit"]}, dutperf.ConfigError, "lab: should be a name"),
+    ({"lab": "refdut-siit", "lab_options": "queue=1"}, dutperf.ConfigError, "lab_options: should be a mapping"),
+    ({"lab": "refdut-siit", "max_rate": 0.5}, dutperf.ConfigError, "max_rate: '0.5' is not a whole number"),
+    ({"lab": "refdut-siit", "max_rate": "10G"}, dutperf.ConfigError, "max_rate: '10G' is not a rate"),
+    ({"lab": "refdut-siit", "frame_timeout_ms": 1e-7}, dutperf.ConfigError, "frame_timeout_ms: should be greater"),
 ]
 
 
@@ -199,11 +206,21 @@ def test_mistakes_raise_one_sentence_and_leave_nothing(
 def test_mistakes_of_a_trial(labs: Labs) -> None:
     with pytest.raises(dutperf.ConfigError, match="rate: 'x' is not a rate"):
         dutperf.trial("x", lab="refdut-siit")
+    with pytest.raises(dutperf.ConfigError, match="rate: '99999999999' is above the limit of 1,000,000,000 frames/s"):
+        dutperf.trial(99_999_999_999, lab="refdut-siit")
+    with pytest.raises(dutperf.ConfigError, match="burst_rate: '2000M' is above the limit"):
+        dutperf.trial(10, lab="refdut-siit", pattern="bursts:32", burst_rate="2000M")
     with pytest.raises(dutperf.ConfigError, match="settle_s: a trial has no such condition"):
         dutperf.trial(10, lab="refdut-siit", settle_s=1)
     with pytest.raises(dutperf.PlanError, match="one frame size"):
         dutperf.trial(10, lab="refdut-siit", frame_sizes=(84, 128))
     assert not labs.asked
+
+
+@pytest.mark.parametrize("read", [dutperf.open_result, dutperf.resume])
+def test_what_is_no_path_is_a_mistake(read: Callable[[Any], object]) -> None:
+    with pytest.raises(dutperf.ConfigError, match=r"directory: should be a path \(it is 5\)"):
+        read(5)
 
 
 def test_conditions_as_a_program_gives_them() -> None:

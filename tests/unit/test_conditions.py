@@ -31,7 +31,9 @@ from plans import Everything
         ("60_000", None, 60_000),
         ("60k", None, 60_000),
         (" 1.5M ", None, 1_500_000),
-        ("0.2", None, 1),
+        ("60K", None, 60_000),
+        ("0.0011M", None, 1_100),
+        ("10.0", None, 10),
         ("12.5%", 1_488_095, 186_012),
         ("100 %", 1_488_095, 1_488_095),
         ("0.00001%", 1_000, 1),
@@ -41,10 +43,43 @@ def test_rates(text: str, maximum_fps: int | None, fps: int) -> None:
     assert Rate.parse(text).fps(maximum_fps) == fps
 
 
-@pytest.mark.parametrize("text", ["", "0", "0%", "-5", "_", "fast", "5 G", "1e6", "5kk", "1.2.3", "nan", "inf"])
+@pytest.mark.parametrize(
+    "text", ["", "0", "0%", "-5", "_", "fast", "5 G", "1e6", "5kk", "1.2.3", "nan", "inf", "1,000"]
+)
 def test_no_rates(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is not a rate: give frames per second \(60000, 60k, 1.5M\)"):
+    with pytest.raises(ValueError, match=r"is not a rate: give frames per second, at least 1 \(60000, 60k, 1.5M\)"):
         Rate.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("0.5", "'0.5' is not a whole number of frames per second"),
+        ("2.5", "not a whole number"),
+        ("0.0005k", "not a whole number"),
+        (0.5, "not a whole number"),
+        (float("nan"), "not a whole number"),
+        (float("inf"), "above the limit"),
+        ("10.000", "'10.000' may be 10 or 10000 frames/s: give it without a point"),
+        ("99999999999", "'99999999999' is above the limit of 1,000,000,000 frames/s"),
+        (10**400, "above the limit"),
+        (True, "True is not a rate"),
+        (None, "None is not a rate"),
+        ([5], "is not a rate"),
+    ],
+)
+def test_rates_that_no_trial_can_have(given: object, reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        Rate.model_validate(given)
+
+
+def test_a_share_of_a_very_fast_medium_has_the_limit_of_every_rate() -> None:
+    with pytest.raises(ValueError, match=r"above the limit of 1,000,000,000 frames/s"):
+        Rate.parse("100%").fps(10**10)
+
+
+def test_rates_of_earlier_versions_are_read() -> None:
+    assert Rate.model_validate({"value": 0.5, "unit": "fps"}).fps(None) == 1
 
 
 def test_a_percentage_needs_a_maximum() -> None:
@@ -57,7 +92,7 @@ def test_a_rate_in_frames_is_exact(fps: int) -> None:
     assert Rate.parse(str(fps)).fps(None) == fps
 
 
-@pytest.mark.parametrize("text", ["60k", "12.5%", "0.5%", "1.5M", "999999999", "0.2"])
+@pytest.mark.parametrize("text", ["60k", "12.5%", "0.5%", "1.5M", "999999999"])
 def test_a_rate_as_text_is_read_as_the_same_rate(text: str) -> None:
     assert Rate.parse(Rate.parse(text).text()) == Rate.parse(text)
 

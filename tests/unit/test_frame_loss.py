@@ -274,7 +274,7 @@ def test_without_the_medias_maximum(tmp_path: Path) -> None:
         ({"step": Rate.parse("10.1%")}, "step", "10.1 % is wider than 10 %"),
         ({"step": Rate.parse("10001")}, "step", "10,001 frames/s is wider than 10 %"),
         ({"step": Rate.parse("1")}, "step", "more than 10,000 rates"),
-        ({"max_rate": Rate.parse("2000M")}, "max_rate", "1,000,000,000"),
+        ({"max_rate": Rate(value=2e9, unit="fps")}, "max_rate", "1,000,000,000"),
         ({"rates": rates("1000", "1k")}, "rates", "the same rate twice"),
         ({"rates": rates("1000", "101%")}, "rates", "101,000 frames/s are above the media's maximum of 100,000"),
         ({"rates": rates("1000"), "step": Rate.parse("5%")}, "step", "no effect"),

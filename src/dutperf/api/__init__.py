@@ -223,7 +223,7 @@ class Bench:
         self, procedure: str, out: StrPath | None, progress: Callback | None, conditions: Mapping[str, Any]
     ) -> Results:
         definition, chosen = _definition(procedure), dict(conditions)
-        directory = results.fresh_directory(procedure) if out is None else Path(out)
+        directory = results.fresh_directory(procedure) if out is None else results.path_of(out, "out")
         measurements = suite.arrange([(definition, self._sized(_conditions_of(definition, chosen)))])
         ready = replace(self._ready, invocation=_invocation(procedure, chosen))
         suite.measure(measurements, ready, directory, _watch(progress))
@@ -542,7 +542,7 @@ def open_result(directory: StrPath) -> Results:
     Raises:
         JournalError: there are no results, or they cannot be read.
     """
-    return results.read(Path(directory))
+    return results.read(results.path_of(directory, "directory"))
 
 
 def resume(directory: StrPath, progress: Callback | None = None, *, config: Config | None = None) -> Results:
@@ -556,8 +556,9 @@ def resume(directory: StrPath, progress: Callback | None = None, *, config: Conf
         JournalError: there is nothing to resume, or the test setup or this version differs.
         ConfigError, LabError, PlanError, TesterError: see :func:`measure`.
     """
-    resumption.resume(Path(directory), lambda _measurements: nullcontext(_watch(progress)), _current(config))
-    return results.read(Path(directory))
+    begun = results.path_of(directory, "directory")
+    resumption.resume(begun, lambda _measurements: nullcontext(_watch(progress)), _current(config))
+    return results.read(begun)
 
 
 def procedure_names() -> tuple[str, ...]:
@@ -575,6 +576,10 @@ def _split_source(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, A
 def _source(
     lab: str | None = None, lab_options: Mapping[str, object] | None = None, config: Config | None = None
 ) -> Source:
+    if not isinstance(lab, str | None):
+        raise ParameterError(f"should be a name (it is {lab!r})", "lab")
+    if not isinstance(lab_options, Mapping | None):
+        raise ParameterError(f"should be a mapping of names to values (it is {lab_options!r})", "lab_options")
     texts = {name: str(value) for name, value in (lab_options or {}).items()}
     if config is None or isinstance(config, str | os.PathLike):
         return Source.of(lab, texts, None if config is None else Path(config))
@@ -600,10 +605,9 @@ def _with_streams(setup: Setup, streams: Sequence[Mapping[str, Any]]) -> Setup:
 
 
 def _definition(name: str) -> Definition:
-    try:
-        return procedures.find(name)
-    except KeyError:
-        raise ConfigError(f"there is no procedure {name!r}; {_hint(name, procedure_names())}", "") from None
+    if name not in procedure_names():
+        raise ConfigError(f"there is no procedure {name!r}; {_hint(str(name), procedure_names())}", "")
+    return procedures.find(name)
 
 
 def _conditions_of(definition: Definition, given: Mapping[str, Any]) -> Conditions:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -128,6 +129,17 @@ class Results:
         return path
 
 
+def path_of(given: object, parameter: str) -> Path:
+    """What a program gave as a path.
+
+    Raises:
+        ParameterError: it is none.
+    """
+    if not isinstance(given, str | os.PathLike):
+        raise ParameterError(f"should be a path (it is {given!r})", parameter)
+    return Path(given)
+
+
 def read(directory: Path) -> Results:
     """The results in ``directory``, from its journals; nothing is written.
 
@@ -183,11 +195,11 @@ def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
     prior = given.get("throughput_from")
     members = {name: value for name, value in given.items() if name != "throughput_from" or isinstance(value, Mapping)}
     if members.get("delays_to") is not None:
-        members["delays_to"] = _fresh(Path(members["delays_to"]))
+        members["delays_to"] = _fresh(path_of(members["delays_to"], "delays_to"))
     made = conditions.each(model, members)
     if prior is None or isinstance(prior, Mapping):
         return made
-    directory = prior.directory if isinstance(prior, Results) else Path(prior)
+    directory = prior.directory if isinstance(prior, Results) else path_of(prior, "throughput_from")
     return tuple(one.model_copy(update=earlier_throughput(directory, one)) for one in made)
 
 

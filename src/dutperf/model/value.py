@@ -12,7 +12,9 @@ from pydantic_core import CoreSchema, core_schema
 
 Count = Annotated[int, Field(ge=0)]
 Port16 = Annotated[int, Field(ge=0, le=65535)]
-Fps = Annotated[int, Field(ge=1, le=1_000_000_000)]
+HIGHEST_FPS = 1_000_000_000
+"""Highest rate of a trial."""
+Fps = Annotated[int, Field(ge=1, le=HIGHEST_FPS)]
 
 
 class Value(BaseModel):

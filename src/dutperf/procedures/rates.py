@@ -22,12 +22,9 @@ def given(option: str, rate: Rate | None, media_fps: int | None, *, is_bound: bo
     if rate is None:
         return None
     try:
-        fps = rate.fps(media_fps) if is_bound else rate.offered_fps(media_fps)
+        return rate.fps(media_fps) if is_bound else rate.offered_fps(media_fps)
     except ValueError as error:
         raise PlanError(str(error), option=option) from error
-    if fps > HIGHEST:
-        raise PlanError(f"{rate} is above the limit of {HIGHEST:,} frames/s", option=option)
-    return fps
 
 
 def highest(conditions: WithMaximum, media_fps: int | None) -> tuple[int | None, bool]:

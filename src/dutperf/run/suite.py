@@ -25,7 +25,7 @@ from pydantic import SerializeAsAny, ValidationError
 from dutperf import journal, procedures
 from dutperf.journal import JOURNAL, JournalError, ResumedJournal
 from dutperf.model import FRAME_SIZE, Case, Value
-from dutperf.procedures import throughput
+from dutperf.procedures import rates, throughput
 from dutperf.procedures.definition import Definition
 from dutperf.results.deviations import OF_A_SEARCH
 from dutperf.results.summary import SUMMARY, write_summary
@@ -278,7 +278,7 @@ def _with_some_throughput(one: Measurement, plan: Plan) -> Conditions:
         limits = (
             [media_fps]
             if within is None or (within.unit == "percent" and media_fps is None)
-            else [media_fps, within.fps(media_fps)]
+            else [media_fps, rates.given("burst_rate", within, media_fps, is_bound=True)]
         )
         return min([SOME_FPS, *(fps for fps in limits if fps is not None)])
 

@@ -25,7 +25,6 @@ SINE_SEGMENTS = 64
 """Straight segments of a sine's period: they are off by at most 0.12 % of its amplitude,
 1 - cos(pi / 64)."""
 MOST_STEPS = 1000
-HIGHEST_FPS = 1_000_000_000
 
 
 class ChangingRate(Value):
@@ -66,8 +65,6 @@ class ChangingRate(Value):
                 the wrong way, or a time that is too short.
         """
         rates = [0 if rate is None else rate.offered_fps(maximum_fps) for rate in self.rates]
-        if (highest_fps := max(rates)) > HIGHEST_FPS:
-            raise ValueError(f"{highest_fps:,} frames/s are above the limit of {HIGHEST_FPS:,}")
         if self.shape == "sine" and rates[0] > rates[1]:
             raise ValueError(f"a sine swings from a lower to a higher rate, not from {rates[0]:,} to {rates[1]:,}")
         parts = {"ramp": 1, "steps": len(rates), "sine": SINE_SEGMENTS}[self.shape]

@@ -4,11 +4,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from dutperf.model import Value
+from dutperf.model.value import HIGHEST_FPS
+
+_NO_RATE = "is not a rate: give frames per second, at least 1 (60000, 60k, 1.5M), or a share of the maximum (12.5%)"
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 class Rate(Value):
@@ -24,37 +30,40 @@ class Rate(Value):
         """A program may give a rate as text, or frames per second as a number."""
         if isinstance(given, str):
             return cls.parse(given).model_dump()
-        return (
-            {"value": given, "unit": "fps"} if isinstance(given, int | float) and not isinstance(given, bool) else given
-        )
+        if isinstance(given, int | float) and not isinstance(given, bool):
+            return {"value": _per_second(Decimal(given), str(given)), "unit": "fps"}
+        if not isinstance(given, Mapping | Rate):
+            raise ValueError(f"{given!r} {_NO_RATE}")
+        return given
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """``"60000"``, ``"60k"``, ``"1.5M"`` (frames/s) or ``"12.5%"`` (of the maximum).
 
         Raises:
-            ValueError: the text is not a rate.
+            ValueError: the text is not a rate, or one that no trial can have.
         """
-        match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kM%]?)\s*", text)
-        if not match or not (value := float(match[1].replace("_", ""))):
-            raise ValueError(
-                f"'{text}' is not a rate: give frames per second (60000, 60k, 1.5M) or a share of the maximum (12.5%)"
-            )
+        match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kKM%]?)\s*", text)
+        if not match or not (number := Decimal(match[1].replace("_", ""))):
+            raise ValueError(f"{text!r} {_NO_RATE}")
         if match[2] == "%":
-            return cls(value=value, unit="percent")
-        return cls(value=value * {"": 1, "k": 1_000, "M": 1_000_000}[match[2]], unit="fps")
+            return cls(value=float(number), unit="percent")
+        if not match[2] and re.search(r"\.[0-9]{3}$", match[1]):
+            raise ValueError(f"{text!r} may be {number:.0f} or {number * 1000:.0f} frames/s: give it without a point")
+        return cls(value=_per_second(number * _UNITS[match[2].lower()], text.strip()), unit="fps")
 
     def fps(self, maximum_fps: int | None) -> int:
         """In frames per second, at least 1.
 
         Raises:
-            ValueError: a percentage of an unknown maximum.
+            ValueError: a percentage of an unknown maximum, or above the limit of a trial.
         """
-        if self.unit == "fps":
-            return max(1, round(self.value))
-        if maximum_fps is None:
+        if self.unit == "percent" and maximum_fps is None:
             raise ValueError("a rate in % needs the media's speed: set media_mbps in the configuration")
-        return max(1, round(self.value / 100 * maximum_fps))
+        fps = self.value if self.unit == "fps" else self.value / 100 * (maximum_fps or 0)
+        if fps > HIGHEST_FPS:
+            raise ValueError(f"{fps:,.0f} frames/s are above the limit of {HIGHEST_FPS:,} frames/s")
+        return max(1, round(fps))
 
     def offered_fps(self, maximum_fps: int | None) -> int:
         """In frames per second, for frames to be sent; ``maximum_fps``: of the media (None: unknown).
@@ -73,3 +82,16 @@ class Rate(Value):
 
     def __str__(self) -> str:
         return f"{self.value:g} %" if self.unit == "percent" else f"{self.value:,.0f} frames/s"
+
+
+def _per_second(number: Decimal, text: str) -> float:
+    """A number of frames per second that a trial can have; ``text`` is how the user wrote it.
+
+    Raises:
+        ValueError: it is above the limit, or not whole.
+    """
+    if float(number) > HIGHEST_FPS:
+        raise ValueError(f"{text!r} is above the limit of {HIGHEST_FPS:,} frames/s")
+    if not number.is_finite() or number % 1:
+        raise ValueError(f"{text!r} is not a whole number of frames per second")
+    return float(number)

@@ -142,6 +142,18 @@ def test_a_trial_has_the_rates_of_its_pattern(config: Path) -> None:
     assert (report["trial"]["forward"]["rate_fps"], report["forward"]["sent"]) == (1000, 500)
 
 
+def test_a_trial_is_shown_again_from_its_directory(config: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    at_once = trial(config, "--out", out)
+    assert dutperf("show", out).stdout == at_once.stdout
+    assert json.loads(dutperf("show", out, "--json").stdout) == json.loads((out / "trial.json").read_text())
+    for command in ("report", "export", "plot"):
+        assert f"{out} holds a single trial, not a run: dutperf show {out}" in dutperf(command, out).stderr
+    (out / "trial.json").write_text('{"trial": 1}')
+    unreadable = dutperf("show", out)
+    assert (unreadable.exit_code, "this version cannot read it" in unreadable.stderr) == (2, True)
+
+
 def test_a_trial_states_its_frame_timeout(config: Path) -> None:
     report = json.loads(trial(config, "--json", "--drain", "0.02", "--frame-timeout-ms", "20").stdout)
     assert (report["frame_timeout_ms"], report["trial"]["frame_timeout_ns"], report["trial"]["stamping"]) == (
@@ -264,7 +276,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     (
         "frame timeout",
         ["--config", "CONFIG", "--rate", "1", "--frame-timeout-ms", "0"],
-        "--frame-timeout-ms: should be greater than 0",
+        "--frame-timeout-ms: should be greater than or equal to 0.001",
     ),
     (
         "late drain",

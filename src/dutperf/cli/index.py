@@ -108,7 +108,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "dutperf.cli.commands.resume",
         "Resume a run or a suite after its last finished trial; the result is that of an uninterrupted one.",
     ),
-    "show": ("dutperf.cli.commands.show", "Show the results of a run or a suite, and its state; changes nothing."),
+    "show": (
+        "dutperf.cli.commands.show",
+        "Show the results of a run, a suite or a trial, and their state; changes nothing.",
+    ),
     "report": (
         "dutperf.cli.commands.report",
         "Write DIR/report.html again: one file with tables, plots, conditions and every trial.",

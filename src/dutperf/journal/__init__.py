@@ -21,6 +21,7 @@ from dutperf.journal.events import (
 )
 from dutperf.journal.files import (
     JOURNAL,
+    TRIAL_FILE,
     JournalError,
     WriteError,
     check_free,
@@ -39,6 +40,7 @@ from dutperf.journal.writer import JournalWriter
 __all__ = [
     "FORMAT",
     "JOURNAL",
+    "TRIAL_FILE",
     "DutStateEvent",
     "EndEvent",
     "Environment",

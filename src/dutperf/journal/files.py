@@ -14,6 +14,8 @@ from dutperf import file_lock
 from dutperf.errors import DutperfError
 
 JOURNAL = "journal.jsonl"
+TRIAL_FILE = "trial.json"
+"""The result of ``dutperf trial``, which has no journal."""
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
 
 

@@ -21,7 +21,7 @@ from dutperf.journal.events import (
     event_of_json,
     line_of,
 )
-from dutperf.journal.files import JOURNAL, JournalError
+from dutperf.journal.files import JOURNAL, TRIAL_FILE, JournalError
 
 
 def read(directory: Path) -> list[Event]:
@@ -36,6 +36,8 @@ def read(directory: Path) -> list[Event]:
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
+        if (directory / TRIAL_FILE).is_file():
+            raise JournalError(f"{directory} holds a single trial, not a run: dutperf show {directory}") from None
         raise JournalError(f"cannot read {path}: {error.strerror}") from error
     # A line is complete only with its line feed: what follows the last one is empty or torn.
     return [_event(path, number, line) for number, line in enumerate(lines[:-1], start=1)]

@@ -528,7 +528,7 @@ class Conditions(Value):
 # --- groups of members for the procedures' models -------------------------------------------------
 
 TimeoutMs = Annotated[
-    Annotated[float, Field(ge=1e-6, le=60_000)] | None,  # from 1 ns on
+    Annotated[float, Field(ge=0.001, le=60_000)] | None,
     Option(
         "Frames with a longer delay count as lost; not part of any RFC. Every frame is then time-stamped",
         label="frame timeout, ms",

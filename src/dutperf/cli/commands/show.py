@@ -5,6 +5,7 @@ way."""
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import typer
 
@@ -13,11 +14,15 @@ from dutperf.cli import options
 from dutperf.cli.errors import reported
 from dutperf.cli.options import Directory
 from dutperf.cli.output import console, terminal
+from dutperf.journal import JOURNAL, TRIAL_FILE
 
 
 def show(directory: Directory, as_json: options.Json = False) -> None:
-    """Show the results of a run or a suite, and its state; changes nothing."""
+    """Show the results of a run, a suite or a trial, and their state; changes nothing."""
     with reported():
+        if (directory / TRIAL_FILE).exists() and not (directory / JOURNAL).exists():
+            _show_trial(directory, as_json)
+            return
         found = results.read(directory)
         if as_json:
             typer.echo(json.dumps(found.summary.model_dump(mode="json")))
@@ -28,3 +33,13 @@ def show(directory: Directory, as_json: options.Json = False) -> None:
                 terminal.line(f"{one.name} is {state}")
         if not (found.is_complete or found.is_under_way):
             terminal.line(f"resume with: dutperf resume {directory}")
+
+
+def _show_trial(directory: Path, as_json: bool) -> None:
+    from dutperf.cli.commands import trial  # and with it all that measures
+
+    report, result = trial.recorded(directory)
+    if as_json:
+        typer.echo(json.dumps(report))
+    else:
+        (console.replay if "replay" in report else console.trial)(report, result)

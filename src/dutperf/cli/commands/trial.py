@@ -16,7 +16,7 @@ from dutperf.cli.commands.measure import RESULT, SOURCE, signature, split_source
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import console, live
 from dutperf.exit_status import ABORTED, INVALID, NO_NUMBER
-from dutperf.journal import claim, write_new
+from dutperf.journal import TRIAL_FILE, JournalError, claim, write_new
 from dutperf.model import Trial, TrialResult, Verdict, to_json
 from dutperf.procedures import evidence
 from dutperf.run.testbench import Bench, bench, check_one_rate, check_one_size
@@ -25,7 +25,6 @@ from dutperf.setup.conditions import Conditions, SingleTrial
 from dutperf.setup.dut import Connections, CountLosses, losses_during, losses_of
 from dutperf.tester import Tester, phases
 
-TRIAL_FILE = "trial.json"
 NUMBER = 1
 """Number of the only trial."""
 MOST_FLOWS_TOLD = 10_000
@@ -120,6 +119,22 @@ def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: Tria
         "config": configuration.as_json(ready.setup),
         "environment": ready.tester.environment(),
     }
+
+
+def recorded(directory: Path) -> tuple[dict[str, Any], TrialResult]:
+    """The result that :func:`write_trial` wrote.
+
+    Raises:
+        JournalError: this version cannot read it.
+    """
+    path = directory / TRIAL_FILE
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+        members = {name: report[name] for name in TrialResult.model_fields if name in report}
+        result = TrialResult.model_validate(members | {"trial": Trial.model_validate(report["trial"]).trial})
+    except (ValueError, KeyError, TypeError) as error:
+        raise JournalError(f"{path}: this version cannot read it ({str(error).splitlines()[0]})") from None
+    return report, result
 
 
 def claim_trial(out: Path | None) -> None:

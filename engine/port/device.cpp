@@ -30,7 +30,8 @@ std::string af_packet_arguments(const PortOptions& options) {
     // The queue discipline of a NIC might delay or reorder frames, so it is bypassed. On a veth it is not: without a
     // queue discipline the kernel would keep a frame that the other end has no room for and send it later. With one it
     // drops the frame and counts it.
-    const bool virtual_link = kernel_interface(options.spec.argument)->kind == "veth";
+    const auto interface = kernel_interface(options.spec.argument);
+    const bool virtual_link = interface && interface->kind == "veth";
     return "iface=" + options.spec.argument + ",qpairs=" + std::to_string(options.queues) +
            ",qdisc_bypass=" + (virtual_link ? "0" : "1") + ",framesz=" + std::to_string(slot) +
            ",blocksz=" + std::to_string(block) + ",framecnt=" + std::to_string(count);

@@ -76,6 +76,7 @@ void read_xdp(const rtattr* xdp, KernelInterface& into) {
 
 void read_attribute(const rtattr* attribute, KernelInterface& into) {
     switch (attribute->rta_type & NLA_TYPE_MASK) {
+        case IFLA_IFNAME: into.name = static_cast<const char*>(RTA_DATA(attribute)); break;
         case IFLA_MTU: into.mtu = value_of<std::uint32_t>(attribute); break;
         case IFLA_CARRIER: into.carrier = value_of<std::uint8_t>(attribute) != 0; break;
         case IFLA_CARRIER_CHANGES: into.carrier_changes = value_of<std::uint32_t>(attribute); break;
@@ -104,10 +105,14 @@ InterfaceCounters counters_of(const rtnl_link_stats64& statistics) {
 }
 
 std::optional<KernelInterface> kernel_interface(const std::string& name) {
+    return kernel_interface(if_nametoindex(name.c_str()));
+}
+
+std::optional<KernelInterface> kernel_interface(unsigned index) {
     KernelInterface interface;
-    interface.index = if_nametoindex(name.c_str());
+    interface.index = index;
     Answer answer{};
-    auto length = interface.index != 0 ? static_cast<unsigned>(ask(interface.index, answer)) : 0U;
+    auto length = index != 0 ? static_cast<unsigned>(ask(index, answer)) : 0U;
     const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data());
     if (length == 0 || !NLMSG_OK(header, length) || header->nlmsg_type != RTM_NEWLINK) return std::nullopt;
     const auto* body = static_cast<const ifinfomsg*>(NLMSG_DATA(header));
@@ -116,6 +121,18 @@ std::optional<KernelInterface> kernel_interface(const std::string& name) {
     auto rest = static_cast<int>(IFLA_PAYLOAD(header));
     for (const auto* at = IFLA_RTA(body); RTA_OK(at, rest); at = RTA_NEXT(at, rest)) read_attribute(at, interface);
     return interface;
+}
+
+std::string change_since(const KernelInterface& opened, const std::optional<KernelInterface>& now,
+                         std::uint32_t needed_mtu) {
+    if (!now)
+        return opened.name + " is gone from the tester's network namespace: it was deleted, or moved to another one";
+    if (now->name != opened.name) return opened.name + " was renamed to " + now->name;
+    if (now->mtu < std::min<std::uint32_t>(needed_mtu, opened.mtu)) {
+        return "the MTU of " + opened.name + " was lowered from " + std::to_string(opened.mtu) + " to " +
+               std::to_string(now->mtu);
+    }
+    return {};
 }
 
 std::string interface_driver(const std::string& name) {
@@ -155,22 +172,27 @@ InterfaceWatch::~InterfaceWatch() {
     if (fd_ >= 0) close(fd_);
 }
 
-std::uint64_t InterfaceWatch::take_downs(unsigned interface_index) {
-    std::uint64_t downs = 0;
+InterfaceEvents InterfaceWatch::take(unsigned interface_index) {
+    InterfaceEvents events;
     Answer messages{};
     for (;;) {
         const ssize_t length = recv(fd_, messages.data(), messages.size(), 0);
-        if (length < 0 && errno == ENOBUFS) ++downs;
+        if (length < 0 && errno == ENOBUFS) ++events.downs;
         if (length < 0 && (errno == ENOBUFS || errno == EINTR)) continue;
-        if (length <= 0) return downs;
-        auto rest = static_cast<unsigned>(length);
-        for (const auto* header = reinterpret_cast<const nlmsghdr*>(messages.data()); NLMSG_OK(header, rest);
-             header = NLMSG_NEXT(header, rest)) {
-            const auto* body = static_cast<const ifinfomsg*>(NLMSG_DATA(header));
-            if (header->nlmsg_type == RTM_NEWLINK && body->ifi_index == static_cast<int>(interface_index) &&
-                (body->ifi_flags & IFF_UP) == 0)
-                ++downs;
-        }
+        if (length <= 0) return events;
+        events.add(messages.data(), static_cast<std::size_t>(length), interface_index);
+    }
+}
+
+// A bridge that an interface leaves says so by a message of another family.
+void InterfaceEvents::add(const void* messages, std::size_t length, unsigned interface_index) {
+    auto rest = static_cast<unsigned>(length);
+    for (const auto* header = static_cast<const nlmsghdr*>(messages); NLMSG_OK(header, rest);
+         header = NLMSG_NEXT(header, rest)) {
+        const auto* body = static_cast<const ifinfomsg*>(NLMSG_DATA(header));
+        if (body->ifi_index != static_cast<int>(interface_index) || body->ifi_family != AF_UNSPEC) continue;
+        if (header->nlmsg_type == RTM_NEWLINK && (body->ifi_flags & IFF_UP) == 0) ++downs;
+        if (header->nlmsg_type == RTM_DELLINK) removed = true;
     }
 }
 

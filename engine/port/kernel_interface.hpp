@@ -40,6 +40,7 @@ InterfaceCounters counters_of(const rtnl_link_stats64& statistics);
 struct KernelInterface {
     unsigned index = 0;
     unsigned mtu = 0;
+    std::string name;
     std::string kind;   // "veth", "tun", ...; empty: not a virtual device
     std::string qdisc;  // "noqueue": none
     bool has_ethernet_frames = false;
@@ -53,6 +54,12 @@ struct KernelInterface {
 // Queries the kernel by rtnetlink, which uses this process' network namespace whatever is mounted on /sys. Nothing if
 // there is no such interface.
 std::optional<KernelInterface> kernel_interface(const std::string& name);
+std::optional<KernelInterface> kernel_interface(unsigned index);
+
+// Why an interface is no longer the one that was opened: a clause. Empty: it still is. Nothing instead of its present
+// state: it is not there, or the kernel does not tell, which counts as well.
+std::string change_since(const KernelInterface& opened, const std::optional<KernelInterface>& now,
+                         std::uint32_t needed_mtu);
 
 // The name of the interface's driver (ethtool -i): "veth", "tun", "virtio_net", "igb", ...; empty where it has none.
 std::string interface_driver(const std::string& name);
@@ -67,8 +74,16 @@ std::uint16_t xdp_queues(const std::string& name);
 // All receive queues, whether they also transmit or not; 1 where the driver does not report them.
 std::uint16_t receive_queues(const std::string& name);
 
-// Notices when an interface of this network namespace is taken down (rtnetlink events). A loss of carrier alone does
-// not count: the other end may be down.
+// What rtnetlink events say of an interface. A loss of carrier alone does not count: the other end may be down.
+struct InterfaceEvents {
+    std::uint64_t downs = 0;  // how often it was taken down; events that the kernel had to drop count as one
+    bool removed = false;  // deleted, or moved to another network namespace: sockets on it are dead, even if it returns
+
+    // Adds those of netlink messages about an interface.
+    void add(const void* messages, std::size_t length, unsigned interface_index);
+};
+
+// Notices what happens to an interface of this network namespace.
 class InterfaceWatch {
 public:
     InterfaceWatch();
@@ -76,8 +91,8 @@ public:
     InterfaceWatch(const InterfaceWatch&) = delete;
     InterfaceWatch& operator=(const InterfaceWatch&) = delete;
 
-    // How often this interface was taken down since the last call. Events that the kernel had to drop count as one.
-    std::uint64_t take_downs(unsigned interface_index);
+    // Since the last call.
+    InterfaceEvents take(unsigned interface_index);
 
 private:
     int fd_;

@@ -13,24 +13,26 @@ namespace dutperf {
 
 namespace {
 
-std::uint16_t needed_mtu(const PortOptions& options) {
-    return static_cast<std::uint16_t>(kIpv4Layout.mtu_of(options.max_frame_size));
-}
-
 std::uint32_t frame_size_of(std::size_t mtu) { return static_cast<std::uint32_t>(kIpv4Layout.frame_size_of(mtu)); }
 
 std::string driver_of(const rte_eth_dev_info& info) {
     return info.driver_name != nullptr ? info.driver_name : "unknown";
 }
 
-[[noreturn]] void mtu_too_small(const PortOptions& options, const std::string& whose_mtu, std::uint32_t mtu) {
+[[noreturn]] void mtu_too_small(const PortOptions& options, const std::string& whose_mtu, std::uint32_t mtu,
+                                const std::string& remedy) {
     frames_too_long(options,
                     whose_mtu + std::to_string(mtu) + ", frames of " + std::to_string(options.max_frame_size) +
-                        " bytes need " + std::to_string(needed_mtu(options)),
+                        " bytes need " + std::to_string(needed_mtu(options)) + ": " + remedy + "use frames of up to " +
+                        std::to_string(frame_size_of(mtu)) + " bytes",
                     frame_size_of(mtu));
 }
 
 }  // namespace
+
+std::uint16_t needed_mtu(const PortOptions& options) {
+    return static_cast<std::uint16_t>(kIpv4Layout.mtu_of(options.max_frame_size));
+}
 
 std::uint32_t mtu_within(const PortOptions& options, const rte_eth_dev_info& info) {
     const std::uint32_t largest = std::min<std::uint32_t>(
@@ -53,12 +55,16 @@ void require_mtu(const PortOptions& options, std::uint16_t port, const rte_eth_d
     rte_eth_dev_get_mtu(port, &mtu);
     if (status < 0 && status != -ENOTSUP)
         unavailable(options, std::string("setting the MTU failed: ") + rte_strerror(-status));
-    if (mtu < needed_mtu(options)) mtu_too_small(options, "the driver " + driver_of(info) + " keeps an MTU of ", mtu);
+    if (mtu < needed_mtu(options))
+        mtu_too_small(options, "the driver " + driver_of(info) + " keeps an MTU of ", mtu, "");
 }
 
 void require_mtu(const PortOptions& options, const KernelInterface& interface) {
-    if (interface.mtu < needed_mtu(options))
-        mtu_too_small(options, "the MTU of " + options.spec.argument + " is ", interface.mtu);
+    if (interface.mtu < needed_mtu(options)) {
+        mtu_too_small(options, "the MTU of " + options.spec.argument + " is ", interface.mtu,
+                      "raise it (ip link set " + options.spec.argument + " mtu " + std::to_string(needed_mtu(options)) +
+                          "), or ");
+    }
 }
 
 }  // namespace dutperf

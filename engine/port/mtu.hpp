@@ -12,6 +12,9 @@
 
 namespace dutperf {
 
+// The MTU for the longest frame of the options.
+std::uint16_t needed_mtu(const PortOptions& options);
+
 // The MTU to configure the device with. Virtual drivers report limits that they do not enforce: they are configured
 // with their limit. A card would truncate or drop longer frames. Throws Error "port_unavailable".
 std::uint32_t mtu_within(const PortOptions& options, const rte_eth_dev_info& info);

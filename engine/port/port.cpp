@@ -53,6 +53,7 @@ void require_xdp_privilege(const PortOptions& options) {
 
 Port::Port(const PortOptions& options) : options_(options), queues_apart_(queues_apart(options)) {
     if (options_.spec.uses_kernel_interface()) {
+        watch_.emplace();
         check_interface();
         interface_driver_ = dutperf::interface_driver(options_.spec.argument);
         take_interface();
@@ -64,7 +65,7 @@ Port::Port(const PortOptions& options) : options_(options), queues_apart_(queues
         link_watch_.emplace(id(), options_.spec.kind == PortSpec::Kind::pci ? options_.spec.argument : "");
 }
 
-void Port::check_interface() const {
+void Port::check_interface() {
     const std::string& name = options_.spec.argument;
     const auto interface = kernel_interface(name);
     if (!interface) away(options_, "there is no interface '" + name + "' in this network namespace");
@@ -94,20 +95,19 @@ void Port::check_interface() const {
         attach_xdp_directly();
     }
     require_mtu(options_, *interface);
+    opened_ = last_ = *interface;
 }
 
 // Whatever would change frames on their way to the port, or make the kernel act on them, is switched off.
 void Port::take_interface() {
-    const auto interface = kernel_interface(options_.spec.argument);
     const bool packets = options_.spec.kind == PortSpec::Kind::af_packet;
-    if (packets && interface->kind == "veth") passing_program_.emplace(interface->index);
+    if (packets && opened_.kind == "veth") passing_program_.emplace(opened_.index);
     whole_frames_.emplace(options_);
-    hides_outer_tag_ = !packets && !interface->kind.empty() && interface->kind != "tun";  // a program made its frames
+    hides_outer_tag_ = !packets && !opened_.kind.empty() && opened_.kind != "tun";  // a program made its frames
     if (packets) {
         keep_from_stack();
         prepare_packet_sockets(options_.queues);
     }
-    watch_.emplace();
 }
 
 void Port::keep_from_stack() {
@@ -222,13 +222,12 @@ void Port::start() {
 // Completes what DPDK's drivers for kernel sockets leave undone: socket buffers and drop counters.
 void Port::adopt_kernel_sockets(const std::vector<int>& sockets_before) {
     if (options_.spec.kind == PortSpec::Kind::af_packet) {
-        packet_sockets_.emplace(kernel_interface(options_.spec.argument)->index);
+        packet_sockets_.emplace(opened_.index);
         if (packet_sockets_->joins_fragments())
             unavailable(options_, "the kernel joins IP fragments before " + options_.spec.argument +
                                       " receives them, and DPDK's driver does not let the tester change that");
     }
-    if (options_.spec.kind == PortSpec::Kind::af_xdp)
-        xdp_.emplace(kernel_interface(options_.spec.argument)->index, sockets_before);
+    if (options_.spec.kind == PortSpec::Kind::af_xdp) xdp_.emplace(opened_.index, sockets_before);
 }
 
 void Port::check(int status, const char* step) const {
@@ -309,8 +308,8 @@ bool Port::is_card() const { return options_.spec.kind == PortSpec::Kind::pci; }
 
 LinkStatus Port::link() const {
     if (options_.spec.uses_kernel_interface()) {
-        const auto interface = kernel_interface(options_.spec.argument);
-        return {.up = interface && interface->carrier, .mbps = 0};
+        const auto interface = kernel_interface(opened_.index);
+        return {.up = !removed_ && interface && interface->carrier, .mbps = 0};
     }
     return unplugged() ? LinkStatus{} : link_status(id(), is_card());
 }
@@ -344,26 +343,30 @@ PortCounters Port::counters() {
     if (link_watch_) {
         link_watch_->poll_now();
         now.carrier_changes = link_watch_->changes();
+        if (unplugged()) now.change = "the card of the " + side() + " port was unplugged";
     }
     return now;
 }
 
 void Port::read_kernel_counters(PortCounters& into) {
-    const auto interface = kernel_interface(options_.spec.argument);
-    if (!interface) return;
+    const InterfaceEvents events = watch_->take(opened_.index);
+    removed_ |= events.removed;
+    const auto interface = removed_ ? std::nullopt : kernel_interface(opened_.index);
+    if (interface) last_ = *interface;
+    into.change = change_since(opened_, interface, needed_mtu(options_));
     if (packet_sockets_) socket_drops_ += packet_sockets_->take_drops();
-    taken_down_ += watch_->take_downs(interface->index) + (interface->is_up ? 0 : 1);
+    taken_down_ += events.downs + (interface && interface->is_up ? 0 : 1);
     into.kernel_socket = socket_drops_ + (xdp_ ? xdp_->ring_full() : 0);
     into.taken_down = taken_down_;
-    into.kernel_backlog = interface->counters.not_received;
-    into.receive_errors += interface->counters.receive_errors;
+    into.kernel_backlog = last_.counters.not_received;
+    into.receive_errors += last_.counters.receive_errors;
     // a veth also counts the frames that an AF_XDP socket had no room for
-    if (xdp_ && interface->kind == "veth")
+    if (xdp_ && last_.kind == "veth")
         into.kernel_backlog -= std::min(into.kernel_backlog, into.nic_missed + into.kernel_socket);
-    into.interface_sent = interface->counters.sent;
-    into.carrier_changes = interface->carrier_changes;
+    into.interface_sent = last_.counters.sent;
+    into.carrier_changes = last_.carrier_changes;
     into.counts_transmitted = true;
-    (interface->kind == "veth" ? into.link_input_drops : into.interface_transmit_drops) = interface->counters.not_sent;
+    (last_.kind == "veth" ? into.link_input_drops : into.interface_transmit_drops) = last_.counters.not_sent;
 }
 
 }  // namespace dutperf

@@ -40,6 +40,7 @@ struct PortCounters {
     std::uint64_t carrier_changes = 0;           // of the link
     std::uint64_t taken_down = 0;     // grows when the tester's own interface was taken down or is down when read
     bool counts_transmitted = false;  // interface_sent is valid
+    std::string change;               // why the port is no longer the one that was opened: a clause; empty: it still is
 };
 
 class Port {
@@ -114,7 +115,7 @@ public:
     [[nodiscard]] bool is_card() const;
 
 private:
-    void check_interface() const;
+    void check_interface();
     void take_interface();
     void keep_from_stack();
     void bring_up();
@@ -144,6 +145,8 @@ private:
     std::string interface_driver_;
     bool hides_outer_tag_ = false;
     std::uint32_t transmit_ring_ = 0, receive_ring_ = 0;
+    KernelInterface opened_, last_;  // the kernel's interface, when the port was opened and when it was last there
+    bool removed_ = false;           // it was, and its sockets are dead
     std::uint64_t socket_drops_ = 0, taken_down_ = 0;
     struct {
         MonotonicCounter missed, no_buffer, receive_errors, sent, send_errors;

@@ -381,6 +381,10 @@ json& of_path(json& out, const TestBed& bed, Direction direction) {
     return is_short_form(bed.paths) ? out[name] : out["paths"][name];
 }
 
+void add_change(json& out, const Port& port, const std::string& change) {
+    if (!change.empty()) out["port_changes"][port.side()] = change;
+}
+
 }  // namespace
 
 json quantiles_us(const Histogram& histogram, std::uint64_t clock_hz) {
@@ -434,6 +438,8 @@ json progress_event(RunningTrial& trial, std::uint64_t clock_hz) {
     }
     const std::vector<bool> down = trial.links_down(counters);
     out["link_down"] = sides_json(bed, [&](std::size_t port) { return bool{down[port]}; });
+    for (std::size_t port = 0; port < bed.ports.size(); ++port)
+        add_change(out, *bed.ports[port], counters[port].change);
     return out;
 }
 
@@ -452,6 +458,7 @@ json result_event(const TrialResult& result, const TestBed& bed) {
     for (std::size_t port = 0; port < bed.ports.size(); ++port) {
         const NeighbourEvidence& evidence = result.ports[port].neighbours;
         if (!evidence.empty()) out["neighbours"][bed.ports[port]->side()] = neighbours_json(evidence);
+        add_change(out, *bed.ports[port], result.ports[port].change);
     }
     for (std::size_t path = 0; path < bed.paths.size(); ++path) {
         const auto& counted = result.directions[path];

@@ -223,12 +223,11 @@ bool Session::links_are_up() const {
     return std::ranges::all_of(ports_, [](const auto& port) { return !port->owns_link() || port->link().up; });
 }
 
-void Session::require_ports() const {
+void Session::require_ports() {
     for (const auto& port : ports_) {
-        if (!port->unplugged()) continue;
-        throw Error("port_away",
-                    "the card of the " + port->side() + " port was unplugged: open the ports again when it is back",
-                    port->side() + ".port");
+        const std::string change = port->counters().change;
+        if (change.empty()) continue;
+        throw Error("port_away", change + "; start again when it is as before", port->side() + ".port");
     }
 }
 

@@ -42,8 +42,8 @@ public:
     void watch_links();
     // Whether a trial can start without waiting for a link. The link of a kernel interface counts as up.
     [[nodiscard]] bool links_are_up() const;
-    // Throws Error "port_away" if a card was unplugged.
-    void require_ports() const;
+    // Throws Error "port_away" if one is no longer what was opened: a card was unplugged, an interface is gone.
+    void require_ports();
 
 private:
     void open_ports();

@@ -393,6 +393,7 @@ TrialResult RunningTrial::finish() {
         port.link_up = bed_.ports[side]->link().up;
         port.link_down = bed_.ports[side]->owns_link() && (port.link_changes != 0 || !port.link_up);
         port.dut_answered = answered_[side];
+        port.change = parts_.after[side].change;
         port.neighbours = conflicts_[side];
         for (const auto& receiver : parts_.receivers[side]) port.neighbours.add(receiver->neighbours());
     }

@@ -390,6 +390,7 @@ struct PortResult {
     bool link_up = false;       // at the end
     bool link_down = false;     // at any time, if the link is the port's own
     bool dut_answered = false;  // before the trial
+    std::string change;         // of the port since it was opened, at the end: a clause
     NeighbourEvidence neighbours;
 };
 

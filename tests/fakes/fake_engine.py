@@ -273,6 +273,7 @@ class Reporting(Engine):
 
     so_far: ClassVar[dict[str, Any]] = {}
     link_down = False
+    beside: ClassVar[dict[str, Any]] = {}
     lost_of_10 = 0
 
     def run(self, request: int, trial: dict[str, Any]) -> None:
@@ -287,7 +288,7 @@ class Reporting(Engine):
             }
             forward = calm | {"nic_clock_us": 0.0} | (self.so_far if tenth > 2 else {})
             link_down = {"left": self.link_down, "right": False}
-            say(request, "progress", elapsed_s=tenth / 10, link_down=link_down, forward=forward)
+            say(request, "progress", elapsed_s=tenth / 10, link_down=link_down, forward=forward, **self.beside)
             if select.select([sys.stdin], [], [], 0.1)[0]:
                 return
         self.running = None
@@ -313,6 +314,10 @@ class Late(Reporting):
 
 class LinkDown(Reporting):
     link_down = True
+
+
+class PortGone(Reporting):
+    beside: ClassVar[dict[str, Any]] = {"port_changes": {"right": "r0 is gone"}}
 
 
 class ClockSet(Reporting):
@@ -361,6 +366,18 @@ class NoAnswer(Engine):
 
     def open(self, request: int, _params: Any) -> None:
         say(request, "error", code="no_answer", message="198.18.0.1 does not answer ARP", field="left.gateway4")
+
+
+class ShortMtu(Engine):
+    """The MTU of a port is 1,000 bytes."""
+
+    def open(self, request: int, params: Any) -> None:
+        size = params["max_frame_size"]
+        why = f"the MTU of r0 is 1000, frames of {size} bytes need {size - 18}"
+        if size > 1018:
+            say(request, "error", code="port_unavailable", message=why, field="right.port", max_frame_size=1018)
+        else:
+            super().open(request, params)
 
 
 class Refuses(Engine):

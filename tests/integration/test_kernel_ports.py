@@ -18,7 +18,7 @@ import pytest
 from dutperf.model import Direction, DirectionCounts, TrialResult
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import SingleTrial
-from dutperf.tester import TesterError
+from dutperf.tester import Progress, ProgressCallback, TesterError
 from dutperf.tester.engine import EngineCommand
 from dutperf.tester.factory import engine_on
 from undisturbed import until, valid
@@ -55,9 +55,10 @@ def engine(name: str, kind: str) -> Iterator[Any]:
     with engine_on(setup, 1518) as tester:
         tester.environment()  # opens the ports
 
-        def run(size: int = 64, **conditions: Any) -> TrialResult:
+        def run(size: int = 64, meanwhile: ProgressCallback | None = None, **conditions: Any) -> TrialResult:
             chosen = SingleTrial(duration_s=0.5, drain_s=0.2, directions="forward", **conditions)
-            return tester.run(traffic.make_trial(setup, chosen, size, 400, 1))
+            trial = traffic.make_trial(setup, chosen, size, 400, 1)
+            return tester.run(trial.model_copy(update={"progress_ms": 200}), meanwhile)
 
         yield run
 
@@ -141,6 +142,40 @@ def test_what_the_testers_kernel_sends_is_not_the_duts() -> None:
             talking.kill()
             talking.wait()
         assert "not_ip" not in counts.other_received
+
+
+CHANGES = [
+    (
+        "af_packet",
+        "link set eth2 down; link set eth2 name away; link set away up",
+        "right: eth2 was renamed to away",
+    ),
+    (
+        "af_xdp",
+        "link set eth2 netns {name}-dut; -n {name}-dut link set eth2 netns {name}; link set eth2 up",
+        "right: eth2 is gone from the tester's network namespace: it was deleted, or moved to another one",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "commands", "text"), CHANGES, ids=["renamed", "moved, and back"])
+def test_a_port_that_is_taken_away_is_not_the_duts_loss(kind: str, commands: str, text: str) -> None:
+    """Nobody read the counters of an interface that was not found, and all that it lost was the DUT's."""
+    with made("router") as name, engine(name, kind) as run:
+
+        def take_away(_progress: Progress) -> None:
+            while waiting:
+                words = waiting.pop(0).split()
+                subprocess.run(["ip", *([] if "-n" in words else ["-n", name]), *words], check=True)
+
+        waiting = commands.format(name=name).split("; ")
+        result = run(meanwhile=take_away)
+        assert text in [cause.text for cause in result.causes if cause.code == "port_changed"]
+        for path in result.directions().values():
+            assert path.tester_drops.get("port_down", 0) >= path.lost
+        with pytest.raises(TesterError, match="start again when it is as before") as refused:
+            run()
+        assert (refused.value.code, refused.value.field) == ("port_away", "right.port")
 
 
 def test_a_tun_device_is_refused() -> None:

@@ -130,6 +130,7 @@ REASONS = [
     ("Dropping", {"resolution": 0.01}, "tester_drops"),
     ("Late", {"resolution": 0.01}, "sender_late"),
     ("LinkDown", {"resolution": 0.01}, "link_down"),
+    ("PortGone", {"links_may_fall": True}, "port_changed"),
     ("ClockSet", {"resolution": 0.01}, "nic_clock"),
     ("LateAndLossy", {}, "sender_late"),
 ]

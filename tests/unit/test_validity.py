@@ -414,6 +414,20 @@ def test_a_link_of_the_testers_own_must_stay_up(down: LinkState, may_fall: bool,
     assert len(causes) == (sum((down.left, down.right)) if codes else 0)
 
 
+@pytest.mark.parametrize("may_fall", [False, True])
+@pytest.mark.parametrize("received", [1000, 400])
+def test_a_port_must_stay_what_was_opened(received: int, may_fall: bool) -> None:
+    """Also where a DUT that is reset may take links down, and where nothing was lost. The loss proves nothing."""
+    asked = trial().model_copy(update={"question": Question(links_may_fall=may_fall, resolution=0.01)})
+    both = dict.fromkeys(LEFT_AND_RIGHT, counts(received=received))
+    verdict, causes = validity.judge(asked, both, port_changes={"right": "r0 was renamed to rr0"})
+    assert (verdict, [(cause.code, cause.text) for cause in causes]) == (
+        Verdict.INVALID,
+        [("port_changed", "right: r0 was renamed to rr0")],
+    )
+    assert validity.proven_failed(asked, both, causes) is None
+
+
 @pytest.mark.parametrize(
     ("wait_us", "late_frames", "codes"),
     [(1000, 5, set()), (1001, 5, {"late_in_tester"}), (None, 5, {"late_in_tester"}), (1001, 0, set())],

@@ -654,6 +654,8 @@ class PhaseResult(Value):
     the time is unknown because one of its processes ended."""
     dut_answered: LinkState = LinkState(left=True, right=True)
     """Whether the DUT answered ARP and NDP just before the trial."""
+    port_changes: dict[str, str] | None = None
+    """By port, why it was no longer the one that was opened: clauses. None: all ports were."""
     neighbours: dict[str, NeighbourEvidence] | None = None
     """By port; None: no port saw any."""
     proven_failed: str | None = None

@@ -23,6 +23,8 @@ class Progress:
     """The engine's counts of each."""
     link_down: LinkState = field(default_factory=lambda: LinkState(left=False, right=False))
     """The tester's own links that were down at any time so far."""
+    port_changes: Mapping[str, str] = field(default_factory=dict)
+    """By port, why it is no longer the one that was opened: clauses."""
 
 
 ProgressCallback = Callable[[Progress], None]

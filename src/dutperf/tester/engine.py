@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from dutperf.machine.programs import INSTALL, find_program
 from dutperf.model import (
@@ -71,6 +71,7 @@ CLOCKS_DRIFT = 500e-6
 """The kernel corrects its clock by no more than this, and the engine's is the processor's."""
 NETNS_DIRECTORY = Path("/run/netns")
 _CAP_SYS_ADMIN = 21
+_PORT_CHANGES = TypeAdapter(dict[str, str])
 LOOPS = ("dutperf-engine",)
 """Names of the threads that the tester's cores are for."""
 HELD_UP = frozenset({BURSTS, LATE, DUT_DISTURBED, "receiver_stall", "sending_time", "unsent"})
@@ -139,7 +140,9 @@ class _Watch:
         ):
             return False
         self.progress.append(progress)
-        self.causes = hopeless(self.trial, progress.directions, progress.link_down, self._lost(progress))
+        self.causes = hopeless(
+            self.trial, progress.directions, progress.link_down, self._lost(progress), progress.port_changes
+        )
         self.ended_s = progress.elapsed_s if self.causes else None
         return bool(self.causes)
 
@@ -529,10 +532,11 @@ def _progress(event: dict[str, Any]) -> Progress:
     try:
         directions = {direction: SoFar.model_validate(one) for direction, one in _by_path(event).items()}
         down = LinkState.model_validate(event.get("link_down", {"left": False, "right": False}))
+        port_changes = _PORT_CHANGES.validate_python(event.get("port_changes", {}))
     except ValidationError as error:
         raise TesterError(f"the engine's progress event violates the protocol: {error}") from None
     sent, received = (sum(getattr(one, name) for one in directions.values()) for name in ("sent", "received"))
-    return Progress(event["elapsed_s"], sent, received, directions, down)
+    return Progress(event["elapsed_s"], sent, received, directions, down, port_changes)
 
 
 def _by_path(event: dict[str, Any]) -> dict[Direction, Any]:
@@ -572,6 +576,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated:
         seen = {
             port: NeighbourEvidence.model_validate(one) for port, one in event.get("neighbours", {}).items()
         } or None
+        port_changes = _PORT_CHANGES.validate_python(event.get("port_changes", {})) or None
         in_sum = None if "in_sum" not in event else InSum.model_validate(event["in_sum"])
         capture = None if "capture" not in event else CaptureWritten.model_validate(event["capture"])
         connections = None if "connections" not in event else ConnectionCounts.model_validate(event["connections"])
@@ -579,7 +584,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated:
             raise ValueError("it is of another trial")
     except (KeyError, ValueError, ValidationError) as error:
         raise TesterError(f"the engine's result event violates the protocol: {error}") from None
-    verdict, causes = judge(trial, counts, missed, links["link_down"], unrelated.without(seen))
+    verdict, causes = judge(trial, counts, missed, links["link_down"], unrelated.without(seen), port_changes)
     ended_s = None if completed else watch.ended_s
     if ended_s is not None:
         verdict, causes = _ended_early(watch.causes, causes)
@@ -592,6 +597,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated:
         **members_of(counts),
         link_changes=changes,
         **links,
+        port_changes=port_changes,
         dut_core_taken=missed.share,
         neighbours=seen,
         proven_failed=proven_failed(trial, counts, causes, missed) if completed else None,

@@ -95,14 +95,16 @@ def judge(
     missed: Starvation = HAD_ITS_CORES,
     link_down: LinkState = NO_LINK_DOWN,
     neighbours: Mapping[str, NeighbourEvidence] | None = None,
+    port_changes: Mapping[str, str] | None = None,
 ) -> tuple[Verdict, tuple[Cause, ...]]:
     """The verdict on a completed trial, with every cause against its validity.
 
     ``missed``: what a DUT on this machine did not get of its cores. ``link_down``: the tester's own links that
     were down at any time of the trial. ``neighbours``: by port, what ARP and Neighbour Discovery say, without
     addresses of which it is known that they have nothing to do with the traffic (:mod:`dutperf.tester.unanswered`).
+    ``port_changes``: by port, why it was no longer the one that was opened.
     """
-    causes = () if trial.question.links_may_fall else tuple(_links(link_down))
+    causes = tuple(_ports(port_changes or {})) + (() if trial.question.links_may_fall else tuple(_links(link_down)))
     causes += tuple(_other_runs(trial, counts))
     causes += tuple(cause for direction, one in counts.items() for cause in _causes(trial, direction, one))
     causes += tuple(setup_faults.of_neighbours(trial, counts, neighbours or {}))
@@ -225,14 +227,18 @@ def proven_failed(
 
 
 def hopeless(
-    trial: Trial, so_far: Mapping[Direction, SoFar], down: LinkState, lost: Mapping[Direction, int]
+    trial: Trial,
+    so_far: Mapping[Direction, SoFar],
+    down: LinkState,
+    lost: Mapping[Direction, int],
+    port_changes: Mapping[str, str] | None = None,
 ) -> tuple[Cause, ...]:
     """Causes for which a running trial can no longer become valid nor prove anything.
 
     ``lost``: frames of each direction that were sent longer ago than the drain lasts and have not
     arrived.
     """
-    causes = () if trial.question.links_may_fall else tuple(_links(down))
+    causes = tuple(_ports(port_changes or {})) + (() if trial.question.links_may_fall else tuple(_links(down)))
     return causes + tuple(
         Cause(code=code, text=f"{direction}: {text}", direction=direction)
         for direction, one in so_far.items()
@@ -251,6 +257,12 @@ def _hopeless(trial: Trial, direction: Direction, so_far: SoFar, lost: int) -> I
     if so_far.nic_clock_us > NIC_CLOCK_LIMIT_US:
         uncertain = f"a NIC's clock was uncertain by {so_far.nic_clock_us:,.1f} us"
         yield NIC_CLOCK, f"{uncertain}, more than the {NIC_CLOCK_LIMIT_US:g} us allowed"
+
+
+def _ports(changes: Mapping[str, str]) -> Iterator[Cause]:
+    """Each port was the one that was opened: its interface was there, under its name, and took the frames."""
+    for port, change in changes.items():
+        yield Cause(code=PORT_CHANGED, text=f"{port}: {change}")
 
 
 def _links(down: LinkState) -> Iterator[Cause]:
@@ -596,8 +608,8 @@ def _matched(trial: Trial, _direction: Direction, counts: DirectionCounts) -> st
 
 DUT_DISTURBED = "dut_disturbed"
 """Code of a cause without a direction: other processes slowed the DUT down."""
-LINK_DOWN, OTHER_RUN = "link_down", "other_run"
-"""Other codes without a direction; the second is also the name of these frames in ``other_received``."""
+LINK_DOWN, PORT_CHANGED, OTHER_RUN = "link_down", "port_changed", "other_run"
+"""Other codes without a direction; the last is also the name of these frames in ``other_received``."""
 BURSTS, LATE, DROPS, NIC_CLOCK = "sender_bursts", "sender_late", "tester_drops", "nic_clock"
 OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""

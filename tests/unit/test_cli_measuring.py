@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import QUICK, dutperf, frame_loss, throughput, write
+from command_line import QUICK, dutperf, frame_loss, throughput, trial, write
 from dutperf import procedures
 from dutperf.api import results
 from dutperf.cli import options
@@ -234,3 +234,22 @@ def test_a_command_line_that_is_not_text_is_readable(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert results.read(Path(os.fsdecode(out))).is_complete
     assert (Path(os.fsdecode(out)) / "report.html").exists()
+
+
+@pytest.mark.parametrize(("sizes", "said"), [("1200,64", "frames of 1200 bytes need 1182"), ("1000,64", None)])
+def test_a_port_with_a_short_mtu_is_named_with_the_size_that_was_asked_for(
+    tmp_path: Path, sizes: str, said: str | None
+) -> None:
+    """Nobody asked for 1,518 bytes, the size for which ports are opened first."""
+    done = frame_loss(write(tmp_path, "ShortMtu"), tmp_path / "run", "--rates", "1000", "--frame-size", sizes, "--json")
+    too_long, short = json.loads(done.stdout)["points"]
+    assert bool(short["rates"])
+    assert bool(too_long["rates"]) is (said is None)
+    if said is not None:
+        assert f"(right.port: the MTU of r0 is 1000, {said})" in too_long["message"]
+
+
+def test_where_no_size_fits_the_port_the_refusal_names_one_that_was_asked_for(tmp_path: Path) -> None:
+    done = trial(write(tmp_path, "ShortMtu"), "--frame-size", "1200")
+    assert done.exit_code == 2
+    assert "right.port: the MTU of r0 is 1000, frames of 1200 bytes need 1182" in done.stderr

@@ -374,13 +374,13 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
     Raises:
         ConfigError, LabError, TesterError: it cannot be brought up; nothing is left behind.
     """
-    wanted = max(USUAL_FRAME_SIZE, longest, *map(traffic.longest_frame, conditions))
+    asked = max(0, longest, *map(traffic.longest_frame, conditions))
     needed = max(longest, min(map(traffic.shortest_case, conditions), default=0))
-    with source.setup(wanted) as setup, dut.in_place(setup.dut), yielding_to_the_dut():
+    with source.setup(max(USUAL_FRAME_SIZE, asked)) as setup, dut.in_place(setup.dut), yielding_to_the_dut():
         for one in conditions:
             traffic.check(setup, traffic.sized(setup, one))
         patience_s = max((one.dut_patience_s for one in conditions), default=0.0)
-        with _engine_for(setup, wanted, needed, lambda tester: opened(tester, patience_s, say)) as (
+        with _engine_for(setup, asked, needed, lambda tester: opened(tester, patience_s, say)) as (
             tester,
             size,
             limited,
@@ -392,19 +392,27 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
 
 @contextmanager
 def _engine_for(
-    setup: Setup, wanted: int, needed: int, open_ports: Callable[[EngineTester], Any]
+    setup: Setup, asked: int, needed: int, open_ports: Callable[[EngineTester], Any]
 ) -> Iterator[tuple[EngineTester, int, str]]:
-    """The engine with its ports open for frames of ``wanted`` bytes, or for the longest that they take, but at
-    least ``needed`` bytes; that length, and what limits it."""
-    limited = ""
+    """The engine with its ports open for usual frames and for those of ``asked`` bytes, or for the longest that they
+    take, but at least ``needed`` bytes; that length, and what limits it.
+
+    Ports that do not take the frames that were asked for are opened for just those once, so that the message names
+    them.
+    """
+    wanted, limited = max(USUAL_FRAME_SIZE, asked), ""
     while True:
         with engine_on(setup, wanted) as tester:
             try:
                 open_ports(tester)
             except TesterError as error:
-                if error.max_frame_size is None or not needed <= error.max_frame_size < wanted:
+                longest = error.max_frame_size
+                if longest is None or longest >= wanted or (wanted <= asked and longest < needed):
                     raise
-                wanted, limited = error.max_frame_size, f"{error.field}: {error}"
+                if longest < asked < wanted:
+                    wanted = asked
+                else:
+                    wanted, limited = longest, f"{error.field}: {error}"
                 continue
             yield tester, wanted, limited
             return

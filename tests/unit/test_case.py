@@ -85,9 +85,8 @@ def test_numbers_come_before_words() -> None:
 
 
 def test_values_are_asked_for_by_axis() -> None:
-    case = of(84, 64).with_value(NETWORKS, 16)
+    case = of(84, 64, networks=16)
     assert (case[NETWORKS], case.get(MIX), len(case), MIX in case) == (16, None, 3, False)
-    assert case.with_value(FRAME_SIZE, 128) == of(128, networks=16)
     assert case.but_for(FRAME_SIZE) == Case({NETWORKS: 16})
     with pytest.raises(KeyError):
         case[MIX]

@@ -99,10 +99,6 @@ class Case:
         """The case without ``axis`` and without derived axes."""
         return Case({one: value for one, value in self.own().items() if one != axis})
 
-    def with_value(self, axis: Axis[T], value: T) -> Case:
-        """The case with ``value`` on ``axis``; a new axis comes last."""
-        return Case({**self._values, axis: value})
-
     def key(self) -> dict[str, AxisValue]:
         """Key that distinguishes cases, as JSON: ``{"frame_size": 84}``."""
         return {axis.name: value for axis, value in self.own().items()}

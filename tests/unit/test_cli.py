@@ -310,7 +310,7 @@ def test_help_that_the_ports_do_not_offer_is_refused_not_ignored(tmp_path: Path)
     config = write(tmp_path, "Unhelpful")
     result = trial(config, "--offloads", "receive_timestamps")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "dutperf: offloads: the left port does not offer receive_timestamps\n"
+    assert result.stderr == "dutperf: engine.offloads: the left port does not offer receive_timestamps\n"
     assert trial(config).exit_code == 0
 
 

@@ -304,7 +304,7 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
         ROUTER,
         [("engine.offloads", ["receive_timestamps"] * 2)],
         "engine.offloads",
-        "names an offload twice",
+        "names receive_timestamps twice",
     ),
     ("memory", ROUTER, [("engine.memory", "swap")], "engine.memory", "huge_pages"),
     ("a namespace with a slash", ROUTER, [("engine.netns", "../x")], "engine.netns", "pattern"),
@@ -316,6 +316,11 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
         "min (2) is greater than max (1)",
     ),
     ("a side that is none", ROUTER, [("left", "eth0")], "left", "left"),
+    ("a core twice", ROUTER, [("engine.cores", [0, 1, 0])], "engine.cores", "names 0 twice"),
+    ("a core of the DUT twice", ROUTER, [("engine.dut_cores", [3, 3])], "engine.dut_cores", "names 3 twice"),
+    ("a VLAN without a list", ROUTER, [("left.vlans", 10)], "left.vlans", "should be a list, as in [10]"),
+    ("an address without a list", ROUTER, [("left.answers_for", "198.18.0.9")], "left.answers_for", "[198.18.0.9]"),
+    ("a range as a list", ROUTER, [("left.varying_address", [2, 100])], "left.varying_address", "mode, min, max"),
     ("no speed", ROUTER, [("media_mbps", 0)], "media_mbps", "greater than or equal to 1"),
 ]
 
@@ -334,7 +339,47 @@ def test_what_is_refused_is_named(
     assert "pydantic" not in str(caught.value)
 
 
+@pytest.mark.parametrize("word", ["no", "yes", "off", "true"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "engine.cores",
+        "engine.dut_cores",
+        "engine.queues",
+        "engine.link_timeout_s",
+        "left.vlans",
+        "left.version",
+        "left.networks",
+        "left.receive_ring",
+        "left.seen_as",
+        "left.gateway4",
+        "media_mbps",
+        "dut.name",
+        "dut.version",
+        "stateful.source_ports",
+        "stateful.timeout_s",
+        "dut.commands.time_limit_s",
+        "streams",
+    ],
+)
+def test_a_truth_value_is_neither_a_number_nor_a_text(path: str, word: str) -> None:
+    value: Any = yaml.safe_load(word)
+    if path.endswith(("cores", "vlans", "ports")):
+        value = [value]
+    if path == "streams":
+        value = [{"name": value}]
+    with pytest.raises(ConfigError, match="is true or false, as YAML reads yes, no, on and off") as caught:
+        parse(changed(ROUTER, (path, value)), "test")
+    assert caught.value.key.startswith(path)
+
+
+def test_where_a_truth_value_is_one() -> None:
+    setup = parse(changed(ROUTER, ("dut.hardened", True), ("engine.flow_control", False)), "test")
+    assert (setup.dut.identity()["hardened"], setup.engine.flow_control) == (True, "off")
+
+
 YAML_REFUSED = [
+    ("the line of a truth value", "engine:\n  cores: [1,\n no]\n", "f.yaml, line 2: engine.cores.1: is true or false"),
     (
         "the line is told",
         SIIT.replace("gateway6: 2001:2::1\n", "gatway6: 2001:2::1\n", 1),
@@ -359,7 +404,7 @@ YAML_REFUSED = [
         )
         for end in "\x85\u2028\u2029"
     ),
-    ("endless", "left: &a [*a]", "f.yaml: is nested too deeply"),
+    ("endless", "left: &a [*a]", "f.yaml, line 1: has an alias that stands for what it is in"),
     ("a key that is a list", "[1, 2]: 3\n", "f.yaml"),
 ]
 

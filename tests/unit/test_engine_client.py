@@ -438,3 +438,10 @@ def test_a_port_that_is_not_there_names_the_namespace() -> None:
     assert str(engine._tester_error(event, "router")).endswith("in this network namespace (engine.netns: router)")
     assert str(engine._tester_error(event, None)) == event["message"]
     assert str(engine._tester_error({**event, "code": "busy"}, "router")) == event["message"]
+
+
+@pytest.mark.parametrize(
+    ("told", "key"), [("params.cores", "engine.cores"), ("offloads", "engine.offloads"), ("left.port", "left.port")]
+)
+def test_an_error_names_the_key_of_the_configuration(told: str, key: str) -> None:
+    assert engine._tester_error({"message": "no", "code": "bad_request", "field": told}, None).field == key

@@ -145,16 +145,17 @@ Offload = Literal["receive_timestamps", "send_at", "checksums", "rate_limit"]
 """Hardware offloads that a port may have (protocol/README.md)."""
 
 
-def _each_once(names: tuple[Offload, ...]) -> tuple[Offload, ...]:
-    if len(set(names)) < len(names):
-        raise ValueError("names an offload twice")
-    return names
+def _each_once(named: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    if named is not None and (twice := [one for one in named if named.count(one) > 1]):
+        raise ValueError(f"names {twice[0]} twice")
+    return named
 
 
 Offloads = Annotated[tuple[Offload, ...], AfterValidator(_each_once)]
 PortSpec = Annotated[str, BeforeValidator(_port_spec)]
 Mac = Annotated[str, BeforeValidator(unicast_mac)]
 Core = Annotated[int, Field(ge=0)]
+Cores = Annotated[tuple[Core, ...], AfterValidator(_each_once)]
 Network = Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)]
 Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value)]
 
@@ -170,11 +171,11 @@ class EngineSettings(Value):
     ``[ssh, tester-host]``."""
 
     netns: Annotated[str, StringConstraints(pattern=r"^[^\s/]+$")] | None = None
-    cores: Annotated[tuple[Core, ...] | None, BeforeValidator(_list_or_auto)] = None
+    cores: Annotated[Cores | None, BeforeValidator(_list_or_auto)] = None
     """Cores for the hot loops, in order of preference; None: the engine chooses."""
     dut_netns: str | None = None
     """Network namespace of a DUT on this machine: its processes may use the DUT's cores."""
-    dut_cores: tuple[Core, ...] = ()
+    dut_cores: Cores = ()
     """Cores that a DUT on the same machine uses."""
     queues: Annotated[int, Field(ge=1, le=MAX_QUEUES)] = 1
     """Receive and transmit queues of each port. A direction has as many senders and receivers, on
@@ -477,6 +478,11 @@ def parse(mapping: object, origin: str, lines: Mapping[Location, int] | None = N
     try:
         if not isinstance(mapping, Mapping):
             raise _Invalid((), "a configuration is a mapping with the keys " + ", ".join(Setup.model_fields))
+        for location in _truth_values(mapping):
+            raise _Invalid(
+                location,
+                "is true or false, as YAML reads yes, no, on and off: give a number, or put a text in quotes",
+            )
         setup = Setup.model_validate(mapping)
         _check(setup)
     except ValidationError as error:
@@ -485,6 +491,21 @@ def parse(mapping: object, origin: str, lines: Mapping[Location, int] | None = N
     except _Invalid as error:
         raise _error(error.location, error.message, origin, lines) from None
     return setup
+
+
+def _truth_values(given: object, location: Location = ()) -> Iterator[Location]:
+    """Where a configuration has true or false, which no key takes: a number made of it would be 0 or 1, and a text
+    ``False``. The DUT may have further keys."""
+    if isinstance(given, bool):
+        if location[:1] != ("dut",) or location[1] in Dut.model_fields:
+            yield location
+    elif isinstance(given, Mapping):
+        for key, value in given.items():
+            if ((*location, key), value) != (("engine", "flow_control"), False):
+                yield from _truth_values(value, (*location, str(key)))
+    elif isinstance(given, list | tuple):
+        for number, value in enumerate(given):
+            yield from _truth_values(value, (*location, number))
 
 
 def offloads(names: Iterable[str], key: str) -> Offloads:
@@ -539,6 +560,11 @@ def _sentence(details: ErrorDetails) -> str:
         return _unknown_key(location)
     if kind == "missing":
         return "is missing"
+    if kind == "tuple_type":
+        given = details["input"]
+        return "should be a list" + (f", as in [{given}]" if isinstance(given, str | int | float) else "")
+    if kind == "model_type":
+        return f"should be a mapping, with keys of {', '.join(_keys_at(location))}"
     reason = (
         details["msg"]
         .replace("Input should be", "should be")

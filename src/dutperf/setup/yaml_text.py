@@ -72,16 +72,16 @@ def _size(node: yaml.Node | None, known: dict[int, int]) -> int:
     """The number of values below a node. An alias is its anchor's node again: a few lines can make billions of it.
 
     Raises:
-        RecursionError: the node is below itself.
+        YamlError: the node is below itself.
     """
     if not isinstance(node, yaml.CollectionNode):
         return 1
+    if known.get(id(node)) == 0:
+        raise YamlError("has an alias that stands for what it is in", line=node.start_mark.line + 1)
     if (size := known.get(id(node))) is None:
         known[id(node)] = 0  # under way
         below = (one for each in node.value for one in (each if isinstance(each, tuple) else (each,)))
         size = known[id(node)] = 1 + sum(_size(one, known) for one in below)
-    if size == 0:
-        raise RecursionError
     return size
 
 

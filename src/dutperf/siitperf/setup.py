@@ -131,7 +131,7 @@ def key_of(place: str) -> str:
     if side is None:
         others = {
             "engine.netns": "DUTPERF_NETNS",
-            "cores": "CPU-x-Send, CPU-x-Recv",
+            "engine.cores": "CPU-x-Send, CPU-x-Recv",
             "duration_s": "DURATION",
             "connections": "N",
         }

@@ -42,7 +42,7 @@ from dutperf.model import (
     Verdict,
     members_of,
 )
-from dutperf.setup.configuration import LINK_TIMEOUT_S
+from dutperf.setup.configuration import LINK_TIMEOUT_S, EngineSettings
 from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError, neighbours
 from dutperf.tester.answered import with_answers
 from dutperf.tester.core_choice import CoreChoice
@@ -505,10 +505,13 @@ def may_enter_namespaces(status: Path = Path("/proc/self/status")) -> bool:
 def _tester_error(event: dict[str, Any], netns: str | None) -> TesterError:
     """``netns``: the network namespace where the engine runs; None: that of whoever started it."""
     field, is_named = event.get("field"), netns is not None and event.get("code") == "port_away"
+    name = field and str(field).removeprefix("params.")
+    if name and name.partition(".")[0] in EngineSettings.model_fields:
+        name = f"engine.{name}"
     return TesterError(
         f"{event.get('message')}" + (f" (engine.netns: {netns})" if is_named else ""),
         code=str(event.get("code")),
-        field=field and str(field).removeprefix("params."),
+        field=name,
         max_frame_size=event.get("max_frame_size"),
     )
 

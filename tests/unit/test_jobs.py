@@ -95,6 +95,23 @@ def test_a_plan_is_checked_without_measuring(tmp_path: Path) -> None:
     assert "did you mean throughput?" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("lab: nosuch", "no lab is called nosuch"),
+        ("lab: kernel-ipv4\nlab-options: {nosuch: 1}", "unknown option nosuch"),
+        ("config: gone.yaml", "bad.yaml, line 1: config: there is no "),
+        ("config: broken.yaml", "broken.yaml, line 1: lef: unknown key; did you mean left?"),
+    ],
+)
+def test_the_check_of_a_plan_finds_a_setup_that_cannot_be_used(source: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.yaml").write_text("lef: {}\n")
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(f"{source}\nprocedures: {{throughput: {{}}}}\n")
+    done = dutperf("plan", "check", bad)
+    assert (done.exit_code, words in done.stderr) == (2, True), done.stderr
+
+
 # --- started any number of times ------------------------------------------------------------------
 
 

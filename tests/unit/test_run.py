@@ -154,6 +154,9 @@ WRONG = [
         "lab: a\nall: {duration: 9}\nprocedures:\n  latency:\n    duration: long",
         "line 5: procedures.latency.duration: 'long' is not a number",
     ),
+    ("lab: a\nall: {frame-sizes: [64.0]}\nprocedures:\n  latency:", "line 2: all.frame-sizes: '64.0' is neither"),
+    ("lab: a\nprocedures:\n  latency: {frame-size: 0x4g}", "line 3: procedures.latency.frame-size: '0x4g' is neither"),
+    ("all: {}\nconfig: nope.yaml\nprocedures: {throughput: }", "line 2: config: there is no "),
     ("lab: a\nprocedures:\n  latency: {rate: fast}", "line 3: procedures.latency.rate: 'fast' is not a rate"),
     ("lab: a\nprocedures:\n  latency: {rate: [1, 2]}", "line 3: procedures.latency.rate: takes one value, not a list"),
     (

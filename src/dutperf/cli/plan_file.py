@@ -104,6 +104,8 @@ def _source(top: Mapping[str, Any], directory: Path) -> Source:
     if queues is not None and (type(queues) is not int or not 1 <= queues <= MAX_QUEUES):
         raise _Invalid(("queues",), f"should be a number from 1 to {MAX_QUEUES}")
     file = directory / top["config"] if "config" in top else None
+    if file is not None and not file.exists():
+        raise _Invalid(("config",), f"there is no {file}")
     return Source.of(top.get("lab"), lab_options, file, queues, _offloads(top.get("offloads")))
 
 
@@ -140,7 +142,8 @@ def _conditions(
     try:
         return condition_options.chosen(definition.conditions, chosen)
     except ConfigError as error:
-        raise _Invalid(places.get(error.key.removeprefix("--"), ("procedures",)), error.message) from None
+        named = (places[key] for key, one in allowed.items() if one.flag == error.key and key in places)
+        raise _Invalid(next(named, ("procedures", definition.name)), error.message) from None
 
 
 def _typed(one: Offered, value: object, place: Location, directory: Path) -> Any:

@@ -35,7 +35,7 @@ from dutperf.lab.errors import LabError
 from dutperf.lab.signals import defer_signals, exit_on_signals
 from dutperf.lab.site import Site, exclusively, records, remove_leftovers
 
-__all__ = ["LabError", "LabInfo", "bring_up", "describe", "down", "list_labs", "up"]
+__all__ = ["LabError", "LabInfo", "bring_up", "check", "describe", "down", "list_labs", "up"]
 
 _ALL: tuple[Lab[Any], ...] = (
     tayga_siit.LAB,
@@ -71,6 +71,11 @@ def describe(name: str) -> LabInfo:
     """The lab ``name``. Raises LabError if there is no lab of that name."""
     lab = _lab(name)
     return LabInfo(lab.name, lab.summary, _described(lab.options))
+
+
+def check(name: str, options: Mapping[str, str]) -> None:
+    """Raises LabError if there is no lab of that name, or it does not have these options."""
+    _lab(name).parse(options)
 
 
 @contextlib.contextmanager

@@ -72,6 +72,13 @@ class Source:
             raise ParameterError("has no effect with `config`: leave it out, or give a lab", "lab_options")
         return cls(name, dict(lab_options), file, queues=queues, offloads=offloads)
 
+    def check(self) -> None:
+        """Raises ConfigError or LabError where the file or the lab cannot be used, as far as that is known before."""
+        if self.file is not None and self.recorded is None:
+            configuration.load(self.file)
+        if self.lab is not None:
+            lab.check(self.lab, self.lab_options)
+
     def with_lab_options(self, lab_options: Mapping[str, str]) -> Source:
         """The same lab with these options in place of, or beside, its own.
 

@@ -32,6 +32,7 @@ def check(plan: PlanFile, as_json: options.Json = False) -> None:
     """Check a plan, and list its measurements in their order. Nothing is measured."""
     with reported():
         planned = plan_file.load(plan)
+        planned.source.check()
         names = [(definition.name, conditions.frame_sizes) for definition, conditions in planned.wanted]
         if as_json:
             typer.echo(json.dumps([{"procedure": name, "frame_sizes": sizes} for name, sizes in names]))

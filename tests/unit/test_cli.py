@@ -154,6 +154,12 @@ def test_a_trial_is_shown_again_from_its_directory(config: Path, tmp_path: Path)
     assert (unreadable.exit_code, "this version cannot read it" in unreadable.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("command", ["throughput", "trial", "export", "plot"])
+def test_an_empty_directory_is_not_the_current_one(command: str, tmp_path: Path) -> None:
+    done = dutperf(command, *([tmp_path] if command in ("export", "plot") else ["--lab", "loopback"]), "--out", "")
+    assert (done.exit_code, "is empty: give a directory" in done.stderr) == (2, True)
+
+
 def test_a_trial_states_its_frame_timeout(config: Path) -> None:
     report = json.loads(trial(config, "--json", "--drain", "0.02", "--frame-timeout-ms", "20").stdout)
     assert (report["frame_timeout_ms"], report["trial"]["frame_timeout_ns"], report["trial"]["stamping"]) == (

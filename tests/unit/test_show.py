@@ -19,12 +19,32 @@ REPORT = {
     "frame_timeout_ms": None,
     "loss_tolerance": 0,
     "trial": to_json(trial(size=128)),
+    "config": {"left": {"version": 6}, "right": {"version": 6}},
 }
 
 
 def shown(capsys: pytest.CaptureFixture[str], **members: Any) -> str:
     console.trial(REPORT, TrialResult(trial=1, verdict=Verdict.VALID, forward=counts(**members)))
     return " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(("versions", "is_told"), [((6, 6), False), ((6, 4), True), ((4, 6), True)])
+def test_the_length_of_ipv4_frames_is_told_where_there_are_any(
+    versions: tuple[int, int], is_told: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = [{"version": version} for version in versions]
+    result = TrialResult(trial=1, verdict=Verdict.VALID, forward=counts())
+    for config in ({"left": sides[0], "right": sides[1]}, {"ports": {"a": sides[0], "b": sides[1]}}):
+        console.trial(REPORT | {"frame_size_ipv4": 108, "config": config}, result)
+        assert ("128 byte frames (108 IPv4)" in capsys.readouterr().out) == is_told
+
+
+def test_words_are_whole_in_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    told = shown(capsys, other_received={"router_solicitation": 1})
+    assert "…" not in told
 
 
 def test_the_effect_of_offloads_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,7 +57,18 @@ RateText = Annotated[
         ),
     ),
 ]
-Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Directory for the results.")]
+
+
+def directory_of(text: str) -> Path:
+    """An empty text, as of a shell variable that is not set, would be the current directory."""
+    if not text:
+        raise typer.BadParameter("is empty: give a directory, or . for the current one")
+    return Path(text)
+
+
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", parser=directory_of, help="Directory for the results.")
+]
 Directory = Annotated[
     Path,
     typer.Argument(

@@ -10,7 +10,7 @@ import typer
 
 from dutperf.api import results
 from dutperf.cli.errors import reported
-from dutperf.cli.options import Directory
+from dutperf.cli.options import Directory, directory_of
 from dutperf.report import export as files
 from dutperf.results import tables
 from dutperf.results.measured import Measured
@@ -31,7 +31,10 @@ Form = Annotated[
         help="csv and parquet have every figure of the summary; latex and markdown have the table as shown.",
     ),
 ]
-Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Directory for the files. Default: DIR/export.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", parser=directory_of, help="Directory for the files. Default: DIR/export."),
+]
 Trials = Annotated[bool, typer.Option("--trials", help="Export every trial instead of the results; csv or parquet.")]
 
 Streams = Annotated[

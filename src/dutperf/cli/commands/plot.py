@@ -12,7 +12,7 @@ import typer
 from dutperf.api import results
 from dutperf.cli import completion
 from dutperf.cli.errors import reported
-from dutperf.cli.options import Directory
+from dutperf.cli.options import Directory, directory_of
 from dutperf.report import drawing, export
 from dutperf.results.charts import Chart
 from dutperf.setup.configuration import ConfigError
@@ -26,7 +26,10 @@ Names = Annotated[
     ),
 ]
 Form = Annotated[drawing.Format, typer.Option("--format", help="svg and pdf for papers, png for slides.")]
-Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Directory for the files. Default: DIR/plots.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", parser=directory_of, help="Directory for the files. Default: DIR/plots."),
+]
 List = Annotated[bool, typer.Option("--list", help="List the plots, draw none.")]
 
 

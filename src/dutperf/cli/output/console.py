@@ -179,7 +179,14 @@ def _title(report: dict[str, Any]) -> str:
     size, size_ipv4 = report["frame_size"], report["frame_size_ipv4"]
     if report.get("size_mix") is not None:
         return f"frames of {report['size_mix']}, {size} bytes in the mean"
-    return f"{size} byte frames" + (f" ({size_ipv4} IPv4)" if size_ipv4 != size else "")
+    return f"{size} byte frames" + (f" ({size_ipv4} IPv4)" if size_ipv4 != size and _has_ipv4(report) else "")
+
+
+def _has_ipv4(report: dict[str, Any]) -> bool:
+    """Whether the foreground of any port is IPv4."""
+    config = report["config"]
+    sides = config["ports"].values() if "ports" in config else (config["left"], config["right"])
+    return any(side["version"] == 4 for side in sides)
 
 
 def _on_the_wire(trial: Trial) -> str:
@@ -225,9 +232,9 @@ def _counts(title: str, result: TrialResult) -> Table:
     if result.paths is not None:
         return _paths(title, result)
     table = Table(title=title, title_justify="left")
-    table.add_column("")
+    table.add_column("", overflow="fold")
     for direction in directions:
-        table.add_column(direction.value, justify="right")
+        table.add_column(direction.value, justify="right", overflow="fold")
     for name, cell in _ALWAYS:
         table.add_row(name, *(cell(counts) for counts in directions.values()))
     for name, cell in _WHERE_ANY:
@@ -266,7 +273,7 @@ def _paths(title: str, result: TrialResult) -> Table:
     shown = [row for number, row in enumerate(_OF_PATHS) if number < 4 or any(map(row[1], directions.values()))]
     table = Table(title=title, title_justify="left")
     for name in ("path", *(name for name, _ in shown)):
-        table.add_column(name, justify="left" if name == "path" else "right")
+        table.add_column(name, justify="left" if name == "path" else "right", overflow="fold")
     for direction, counts in directions.items():
         table.add_row(direction.value, *(cell(counts) for _, cell in shown))
     if len(directions) > 1:

@@ -37,18 +37,23 @@ private:
 
 using Answer = std::array<char, 32768>;
 
-// Requests one interface and returns the length of the answer, 0 if there is none.
-std::size_t ask(unsigned index, Answer& answer) {
+// Requests one interface and returns the length of the answer, 0 if there is none. `elsewhere`: the network namespace
+// where it is, by its number in this one.
+std::size_t ask(unsigned index, std::optional<int> elsewhere, Answer& answer) {
     const Socket netlink;
     struct {
         nlmsghdr header;
         ifinfomsg body;
+        rtattr attribute;
+        std::int32_t elsewhere;
     } request{};
-    request.header.nlmsg_len = sizeof request;
+    request.header.nlmsg_len = elsewhere ? sizeof request : static_cast<unsigned>(NLMSG_LENGTH(sizeof request.body));
+    request.attribute = {.rta_len = RTA_LENGTH(sizeof request.elsewhere), .rta_type = IFLA_TARGET_NETNSID};
+    request.elsewhere = elsewhere.value_or(0);
     request.header.nlmsg_type = RTM_GETLINK;
     request.header.nlmsg_flags = NLM_F_REQUEST;
     request.body.ifi_index = static_cast<int>(index);
-    if (send(netlink.fd(), &request, sizeof request, 0) < 0) return 0;
+    if (send(netlink.fd(), &request, request.header.nlmsg_len, 0) < 0) return 0;
     const ssize_t length = recv(netlink.fd(), answer.data(), answer.size(), 0);
     return length > 0 ? static_cast<std::size_t>(length) : 0;
 }
@@ -84,6 +89,8 @@ void read_attribute(const rtattr* attribute, KernelInterface& into) {
         case IFLA_QDISC: into.qdisc = static_cast<const char*>(RTA_DATA(attribute)); break;
         case IFLA_LINKINFO: read_kind(attribute, into); break;
         case IFLA_XDP: read_xdp(attribute, into); break;
+        case IFLA_LINK: into.other_end = value_of<std::uint32_t>(attribute); break;
+        case IFLA_LINK_NETNSID: into.other_namespace = value_of<std::int32_t>(attribute); break;
         default: break;
     }
 }
@@ -92,6 +99,21 @@ std::optional<ethtool_channels> channels_of(const std::string& name) {
     ethtool_channels channels{};
     channels.cmd = ETHTOOL_GCHANNELS;
     return ask_ethtool(name, &channels) ? std::optional(channels) : std::nullopt;
+}
+
+std::optional<KernelInterface> interface_at(unsigned index, std::optional<int> elsewhere) {
+    KernelInterface interface;
+    interface.index = index;
+    Answer answer{};
+    auto length = static_cast<unsigned>(ask(index, elsewhere, answer));
+    const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data());
+    if (length == 0 || !NLMSG_OK(header, length) || header->nlmsg_type != RTM_NEWLINK) return std::nullopt;
+    const auto* body = static_cast<const ifinfomsg*>(NLMSG_DATA(header));
+    interface.has_ethernet_frames = body->ifi_type == ARPHRD_ETHER || body->ifi_type == ARPHRD_LOOPBACK;
+    interface.is_up = (body->ifi_flags & IFF_UP) != 0;
+    auto rest = static_cast<int>(IFLA_PAYLOAD(header));
+    for (const auto* at = IFLA_RTA(body); RTA_OK(at, rest); at = RTA_NEXT(at, rest)) read_attribute(at, interface);
+    return interface;
 }
 
 }  // namespace
@@ -109,18 +131,13 @@ std::optional<KernelInterface> kernel_interface(const std::string& name) {
 }
 
 std::optional<KernelInterface> kernel_interface(unsigned index) {
-    KernelInterface interface;
-    interface.index = index;
-    Answer answer{};
-    auto length = index != 0 ? static_cast<unsigned>(ask(index, answer)) : 0U;
-    const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data());
-    if (length == 0 || !NLMSG_OK(header, length) || header->nlmsg_type != RTM_NEWLINK) return std::nullopt;
-    const auto* body = static_cast<const ifinfomsg*>(NLMSG_DATA(header));
-    interface.has_ethernet_frames = body->ifi_type == ARPHRD_ETHER || body->ifi_type == ARPHRD_LOOPBACK;
-    interface.is_up = (body->ifi_flags & IFF_UP) != 0;
-    auto rest = static_cast<int>(IFLA_PAYLOAD(header));
-    for (const auto* at = IFLA_RTA(body); RTA_OK(at, rest); at = RTA_NEXT(at, rest)) read_attribute(at, interface);
-    return interface;
+    return index != 0 ? interface_at(index, {}) : std::nullopt;
+}
+
+std::optional<unsigned> mtu_of_other_end(const KernelInterface& interface) {
+    if (interface.kind != "veth" || interface.other_end == 0) return std::nullopt;
+    const auto other = interface_at(interface.other_end, interface.other_namespace);
+    return other ? std::optional(other->mtu) : std::nullopt;
 }
 
 std::string change_since(const KernelInterface& opened, const std::optional<KernelInterface>& now,

@@ -41,8 +41,10 @@ struct KernelInterface {
     unsigned index = 0;
     unsigned mtu = 0;
     std::string name;
-    std::string kind;   // "veth", "tun", ...; empty: not a virtual device
-    std::string qdisc;  // "noqueue": none
+    std::string kind;                    // "veth", "tun", ...; empty: not a virtual device
+    std::string qdisc;                   // "noqueue": none
+    unsigned other_end = 0;              // of a veth, its index in the network namespace where it is; 0: unknown
+    std::optional<int> other_namespace;  // by its number in this one; nothing: the other end is here, too
     bool has_ethernet_frames = false;
     bool is_up = false;  // administratively up (IFF_UP), whatever the carrier
     bool carrier = false;
@@ -60,6 +62,9 @@ std::optional<KernelInterface> kernel_interface(unsigned index);
 // state: it is not there, or the kernel does not tell, which counts as well.
 std::string change_since(const KernelInterface& opened, const std::optional<KernelInterface>& now,
                          std::uint32_t needed_mtu);
+
+// The longest packet that the other end of a veth takes; nothing where the kernel does not say it.
+std::optional<unsigned> mtu_of_other_end(const KernelInterface& interface);
 
 // The name of the interface's driver (ethtool -i): "veth", "tun", "virtio_net", "igb", ...; empty where it has none.
 std::string interface_driver(const std::string& name);

@@ -328,6 +328,12 @@ std::uint32_t Port::limit_rate(std::uint32_t mbps) const {
     return limit;
 }
 
+std::optional<unsigned> Port::mtu_of_other_end() const {
+    if (!options_.spec.uses_kernel_interface()) return std::nullopt;
+    const auto interface = kernel_interface(options_.spec.argument);
+    return interface ? dutperf::mtu_of_other_end(*interface) : std::nullopt;
+}
+
 PortCounters Port::counters() {
     PortCounters now;
     rte_eth_stats driver{};

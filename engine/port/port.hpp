@@ -100,6 +100,9 @@ public:
     // Whether the port writes into the DUT's input queue itself: a frame that the driver does not accept found that
     // queue full.
     [[nodiscard]] bool sends_into_dut() const { return options_.spec.uses_socket(); }
+
+    // The MTU of the other end, where the kernel knows it: of a veth.
+    [[nodiscard]] std::optional<unsigned> mtu_of_other_end() const;
     [[nodiscard]] const Offloads& available_offloads() const { return offers_; }
     // To be called at least once in 2^31 frames.
     PortCounters counters();

@@ -215,6 +215,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
              {"tester_drops", result.tester_drops.empty() ? json::object() : json(result.tester_drops)},
              {"dut_input_drops", result.dut_input_drops},
              {"other_received", result.other_received.empty() ? json::object() : json(result.other_received)}};
+    if (result.dut_input_mtu) out["dut_input_mtu"] = *result.dut_input_mtu;
     if (const std::uint64_t frames = result.late_bursts.frames(); frames != 0) {
         out["late_bursts"] = {
             {"frames", frames}, {"longest", result.late_bursts.longest()}, {"bins", result.late_bursts.bins()}};

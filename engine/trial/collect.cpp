@@ -429,6 +429,7 @@ void Collection::collect_port_counters(Direction direction, DirectionResult& int
     const PortCounters &out0 = parts_.before[out], &out1 = parts_.after[out], &in0 = parts_.before[in],
                        &in1 = parts_.after[in];
     into.dut_input_drops = out1.link_input_drops - out0.link_input_drops + given_up(direction);
+    if (into.dut_input_drops != 0) into.dut_input_mtu = bed_.ports[out]->mtu_of_other_end();
     collect_backlog(direction, into);
     add(into.tester_drops, "interface_transmit", out1.interface_transmit_drops - out0.interface_transmit_drops);
     add(into.tester_drops, "nic_missed", in1.nic_missed - in0.nic_missed);

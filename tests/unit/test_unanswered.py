@@ -115,6 +115,14 @@ def test_the_cause_says_which_address_and_what_to_change() -> None:
     assert not cause.lasts
 
 
+def test_a_dut_that_looks_for_the_sender_where_frames_should_arrive_has_its_ports_exchanged() -> None:
+    counted = {FORWARD: counts(received=0)}
+    for target, is_exchanged in (("2001:2::2", True), ("2001:2::3", False)):
+        _, [cause] = validity.judge(trial(reverse=None), counted, neighbours={"right": asked(target)})
+        assert ("The left port has it: the two ports are exchanged" in cause.text) is is_exchanged
+        assert ("answers_for" in cause.text) is not is_exchanged
+
+
 def result(
     received: int, evidence: dict[str, NeighbourEvidence], sent: int = 1000, causes: tuple[str, ...] = ("unanswered",)
 ) -> TrialResult:

@@ -522,6 +522,29 @@ def test_what_arrived_instead_explains_a_loss(members: dict[str, Any], codes: se
     assert validity.judge(tolerant, {Direction.FORWARD: counts(**members)})[1] == ()
 
 
+@pytest.mark.parametrize(
+    ("size", "mtu", "members", "codes"),
+    [
+        (1000, 576, {"received": 0, "dut_input_drops": 1000}, {"dut_mtu"}),
+        (1000, 576, {"received": 999, "dut_input_drops": 1}, {"dut_mtu"}),  # the longest of several
+        (598, 576, {"received": 0, "dut_input_drops": 1000}, set()),  # the kernel takes a VLAN tag more
+        (599, 576, {"received": 0, "dut_input_drops": 1000}, {"dut_mtu"}),
+        (1000, 576, {"received": 0}, set()),
+        (1000, None, {"received": 0, "dut_input_drops": 1000}, set()),
+        (1000, 576, {"dut_input_drops": 0}, set()),
+    ],
+)
+def test_frames_too_long_for_the_other_end_of_the_link_are_not_the_duts_loss(
+    size: int, mtu: int | None, members: dict[str, Any], codes: set[str]
+) -> None:
+    counted = {Direction.FORWARD: counts(dut_input_mtu=mtu, **members)}
+    _, causes = validity.judge(trial(size=size), counted)
+    assert {cause.code for cause in causes} == codes
+    for cause in causes:
+        assert cause.lasts
+        assert f"the left port, is 576, and frames of {size:,} bytes need {size - 18}" in cause.text
+
+
 RANGE = VaryingAddress(mode=FieldMode.RANDOM, min=2, max=254, offset4=2, offset6=14)
 
 

@@ -396,6 +396,8 @@ class DirectionCounts(Value):
     dut_input_drops: Count
     """Of the lost frames, those that the link could not hand to the DUT, at most. The interface counts frames of
     anybody, so no more than were lost are taken from its count."""
+    dut_input_mtu: Count | None = None
+    """If there are such frames: the MTU of the other end; None: it is not known."""
     receive_backlog: ReceiveBacklog | None = None
     """None if a card's queues receive."""
     early: Count = 0

@@ -6,9 +6,10 @@ limit of the DUT. They are a part of the rules of :mod:`dutperf.tester.validity`
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
 
 from dutperf.model import Cause, Direction, DirectionCounts, NeighbourEvidence, Trial, tags_in_words
-from dutperf.model.address_range import destinations
+from dutperf.model.address_range import destinations, sources
 from dutperf.tester.own_loss import loss_matters
 
 EXPLAINED_SHARE = 0.1
@@ -22,14 +23,17 @@ NO_DELAY_S = 0.001
 """A shorter delay is short against any drain."""
 UNTIL_THE_END_SHARE = 0.9
 """Frames may still be on their way if one arrived after this share of the drain."""
+BESIDE_MTU, VLAN_TAG = 18, 4
+"""Bytes of a frame that an MTU does not count, its Ethernet header and FCS; and those of a VLAN tag, for which the
+kernel has room beside it."""
 UNANSWERED, MOVED, CONFLICT = "unanswered", "dut_moved", "address_conflict"
 """Codes of causes that ARP and Neighbour Discovery show."""
 OF_NEIGHBOURS = frozenset({UNANSWERED, MOVED, CONFLICT})
 HELD_BY_DUT = "own_address"
 VLAN_TAGS = "vlan_tags"
 """Code of the only cause here that needs no loss."""
-TAKEN = "taken_address"
-CERTAIN = frozenset({TAKEN})
+TAKEN, TOO_LONG = "taken_address", "dut_mtu"
+CERTAIN = frozenset({TAKEN, TOO_LONG})
 """Codes of causes whose evidence needs no further trial: they last until somebody changes the test setup."""
 OF_SETUP = CERTAIN | {"drain", "icmp_errors", "fragments", "returned", "multiplied", HELD_BY_DUT, VLAN_TAGS}
 """Codes of causes that no further trial removes: DUT and test setup do not fit."""
@@ -45,10 +49,15 @@ def of_neighbours(
         sender, receiver = direction.ports
         asked = evidence[receiver].asked_in_vain() if receiver in evidence else ""
         if asked:
+            advice = (
+                f"The {sender} port has it: the two ports are exchanged, by their cables or in the configuration"
+                if _are_exchanged(trial, direction, evidence[receiver])
+                else "Give the DUT a route by way of the tester's own address, or name the address in"
+                f" {_key(receiver)}.answers_for"
+            )
             text = (
                 f"{direction}: {one.lost:,} frames were lost, and {asked} at the {receiver} port, which does not answer"
-                " for that: frames that had to go there were dropped. Give the DUT a route by way of the tester's own"
-                f" address, or name the address in {_key(receiver)}.answers_for"
+                f" for that: frames that had to go there were dropped. {advice}"
             )
             yield Cause(code=UNANSWERED, text=text, direction=direction)
         moves = evidence[sender].moves() if sender in evidence else ""
@@ -73,6 +82,12 @@ def of_neighbours(
                 " that address for its own"
             )
             yield Cause(code=HELD_BY_DUT, text=text, direction=direction)
+
+
+def _are_exchanged(trial: Trial, direction: Direction, seen: NeighbourEvidence) -> bool:
+    """Whether the DUT looks for a sender of frames where these should arrive."""
+    of_sender = tuple(sources(trial.streams()[direction]))
+    return any(one.has(ip_address(asked.target)) for asked in seen.unanswered for one in of_sender)
 
 
 def _key(port: str) -> str:
@@ -161,6 +176,20 @@ def _taken(trial: Trial, direction: Direction, counts: DirectionCounts) -> str |
     )
 
 
+def _too_long(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and the other end of a virtual link takes frames of their length."""
+    mtu, longest = counts.dut_input_mtu, max(trial.streams()[direction].sizes)
+    if mtu is None or not counts.dut_input_drops or not loss_matters(trial, counts):
+        return None
+    if longest <= mtu + BESIDE_MTU + VLAN_TAG:
+        return None
+    return (
+        f"{counts.dut_input_drops:,} frames were not handed to the DUT: the MTU of its interface, the other end of the"
+        f" {direction.sending_port} port, is {mtu:,}, and frames of {longest:,} bytes need {longest - BESIDE_MTU:,};"
+        " raise it, or send shorter frames"
+    )
+
+
 def _fragments(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... nor forwarded them in fragments."""
     fragments = counts.other_received.get("fragment", 0)
@@ -180,6 +209,7 @@ def _returned(trial: Trial, direction: Direction, counts: DirectionCounts) -> st
     return (
         f"{returned:,} frames came back to the {direction.sending_port} port, which sent them, while {counts.lost:,}"
         " were lost: a route, a mirror or a loop leads back"
+        + ("" if counts.received else ", or the two ports are exchanged")
     )
 
 
@@ -213,6 +243,7 @@ RULES = (
     ("stale", _stale),
     ("icmp_errors", _icmp_errors),
     (TAKEN, _taken),
+    (TOO_LONG, _too_long),
     ("fragments", _fragments),
     ("returned", _returned),
     ("multiplied", _multiplied),

@@ -330,7 +330,7 @@ std::uint32_t Port::limit_rate(std::uint32_t mbps) const {
 
 std::optional<unsigned> Port::mtu_of_other_end() const {
     if (!options_.spec.uses_kernel_interface()) return std::nullopt;
-    const auto interface = kernel_interface(options_.spec.argument);
+    const auto interface = kernel_interface(opened_.index);
     return interface ? dutperf::mtu_of_other_end(*interface) : std::nullopt;
 }
 

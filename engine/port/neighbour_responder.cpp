@@ -29,9 +29,12 @@ rte_mbuf* make_frame(rte_mempool* pool, const FrameBytes& bytes) {
 
 bool NeighbourResponder::resolve(std::chrono::milliseconds timeout) {
     if (has_gateway()) send_in_vlans(address_probes(host_));
-    if (gateway_.mac) return true;
-    using Clock = std::chrono::steady_clock;
     wait_for_all();
+    if (gateway_.mac) {
+        ask();  // an answer from another MAC address is evidence, none is nothing
+        return true;
+    }
+    using Clock = std::chrono::steady_clock;
     const auto deadline = Clock::now() + timeout;
     std::size_t left = waiting();
     for (auto next = Clock::now(); left != 0 && Clock::now() < deadline; std::this_thread::sleep_for(kPause)) {
@@ -51,8 +54,8 @@ void NeighbourResponder::answer_for(const AddressRanges& of_trial) {
 }
 
 std::set<Mac> NeighbourResponder::gateway_macs() const {
+    if (gateway_.mac) return {*gateway_.mac};
     std::set<Mac> macs;
-    if (gateway_.mac) return macs;
     for (const Found* found : {&found4_, &found6_}) {
         for (const auto& [vlan, mac] : found->macs) macs.insert(mac);
     }
@@ -66,9 +69,8 @@ NeighbourEvidence NeighbourResponder::take_conflicts() {
     // of the first claims the gateway's MAC address was not known yet
     for (const NeighbourEvidence::Conflict& claim : std::exchange(claims_, {}).conflicts)
         add_claim(claim, host_, gateway_macs(), evidence);
-    if (gateway_.mac) return evidence;
-    if (gateway_.ipv4) found4_.add_conflicts(ip_of(*gateway_.ipv4), evidence);
-    if (gateway_.ipv6) found6_.add_conflicts(ip_of(*gateway_.ipv6), evidence);
+    if (gateway_.ipv4) found4_.add_others(ip_of(*gateway_.ipv4), gateway_.mac, evidence);
+    if (gateway_.ipv6) found6_.add_others(ip_of(*gateway_.ipv6), gateway_.mac, evidence);
     return evidence;
 }
 
@@ -91,8 +93,12 @@ void NeighbourResponder::Found::wait_for(const std::set<std::uint16_t>& vlans) {
 }
 
 // A gateway may have a MAC address of its own in each VLAN.
-void NeighbourResponder::Found::add_conflicts(const IpAddress& gateway, NeighbourEvidence& to) const {
+void NeighbourResponder::Found::add_others(const IpAddress& gateway, const std::optional<Mac>& given,
+                                           NeighbourEvidence& to) const {
     for (const auto& [mac, messages] : answers) {
+        if (given && mac != *given)
+            to.add(NeighbourEvidence::Moved{.gateway = gateway, .mac = mac, .messages = messages, .given = given});
+        if (given) continue;
         if (std::ranges::any_of(macs, [&mac = mac](const auto& used) { return used.second == mac; })) continue;
         to.add(NeighbourEvidence::Conflict{
             .address = gateway, .is_gateway = true, .holder = macs.begin()->second, .mac = mac, .messages = messages});

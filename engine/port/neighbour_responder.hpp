@@ -33,7 +33,9 @@ public:
         bool ask_next();  // whether there is any left; they are asked one after the other
         void take(std::uint16_t vlan, const Mac& mac);
         void wait_for(const std::set<std::uint16_t>& vlans);
-        void add_conflicts(const IpAddress& gateway, NeighbourEvidence& to) const;
+        // Those that answered with another MAC address than frames are sent to. `given`: the one that the request
+        // gives.
+        void add_others(const IpAddress& gateway, const std::optional<Mac>& given, NeighbourEvidence& to) const;
         // Of another VLAN if it was not asked in this one.
         [[nodiscard]] std::optional<Mac> in(std::uint16_t vlan) const;
     };
@@ -54,7 +56,8 @@ public:
     // What the receivers of a trial answer, and what they look for.
     [[nodiscard]] NeighbourWatch watch() const;
 
-    // Gateways that answered with two MAC addresses when they were asked last: two stations have the address. And what
+    // Gateways that answered with two MAC addresses when they were asked last: two stations have the address; or with
+    // another one than the request gives. And what
     // other stations have claimed since the last call, between trials, of the host's addresses.
     NeighbourEvidence take_conflicts();
 

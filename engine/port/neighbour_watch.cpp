@@ -73,7 +73,8 @@ std::vector<FrameBytes> NeighbourWatch::take(const std::uint8_t* frame, std::siz
 
 void NeighbourWatch::note(const NeighbourMessage& message) {
     if (!macs_.empty() && is_gateway(host_.dut, message.sender) && !macs_.contains(message.mac))
-        evidence_.add(NeighbourEvidence::Moved{.gateway = message.sender, .mac = message.mac, .messages = 1});
+        evidence_.add(NeighbourEvidence::Moved{
+            .gateway = message.sender, .mac = message.mac, .messages = 1, .given = host_.dut.mac});
     if (const auto claim = claim_in(message, host_)) add_claim(*claim, host_, macs_, evidence_);
     if (message.wants_no_answer() || is_gateway(host_.dut, message.target) || answers_for(host_, message.target))
         return;

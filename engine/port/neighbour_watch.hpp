@@ -26,6 +26,7 @@ struct NeighbourEvidence {
         IpAddress gateway;
         Mac mac{};
         std::uint64_t messages = 0;
+        std::optional<Mac> given{};  // that the request gives for the gateways, whatever they answer
     };
     // Messages in which another station says that it has an address of the tester's port, or of a gateway that answered
     // with two MAC addresses when it was asked.

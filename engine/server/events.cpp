@@ -304,8 +304,10 @@ json neighbours_json(const NeighbourEvidence& evidence) {
         unanswered.push_back(
             {{"target", to_string(one.target)}, {"asker", to_string(one.asker)}, {"requests", one.requests}});
     }
-    for (const auto& one : evidence.moved)
+    for (const auto& one : evidence.moved) {
         moved.push_back({{"gateway", to_string(one.gateway)}, {"mac", to_string(one.mac)}, {"messages", one.messages}});
+        if (one.given) moved.back()["given"] = to_string(*one.given);
+    }
     for (const auto& one : evidence.conflicts) {
         conflicts.push_back({{"address", to_string(one.address)},
                              {"of_gateway", one.is_gateway},

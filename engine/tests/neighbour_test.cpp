@@ -339,11 +339,26 @@ TEST(NeighbourWatch, ProbesForAnIpv6AddressFollowTheStandard) {
     EXPECT_EQ(checksum_finish(sum), 0);
 }
 
+TEST(NeighbourResponder, AGatewayWithAnotherMacAddressThanTheRequestGivesIsNamed) {
+    const Mac given = *parse_mac("02:12:34:56:78:9a");
+    NeighbourResponder::Found found;
+    found.wait_for({0});
+    found.take(0, kDut.mac);
+    NeighbourEvidence evidence;
+    found.add_others(ip_of(*kDut.ipv4), kDut.mac, evidence);
+    EXPECT_TRUE(evidence.empty());
+    found.add_others(ip_of(*kDut.ipv4), given, evidence);
+    ASSERT_EQ(evidence.moved.size(), 1U);
+    EXPECT_TRUE(evidence.conflicts.empty());
+    EXPECT_EQ(evidence.moved[0].mac, kDut.mac);
+    EXPECT_EQ(evidence.moved[0].given, given);
+}
+
 TEST(NeighbourResponder, TwoStationsThatAnswerForAGatewayAreAConflict) {
     const Mac rogue = *parse_mac("02:00:00:00:00:03");
     const auto conflicts = [](const NeighbourResponder::Found& found) {
         NeighbourEvidence evidence;
-        found.add_conflicts(ip_of(*kDut.ipv4), evidence);
+        found.add_others(ip_of(*kDut.ipv4), {}, evidence);
         return evidence.conflicts;
     };
     NeighbourResponder::Found found;

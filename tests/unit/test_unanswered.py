@@ -62,6 +62,21 @@ def test_a_loss_while_the_gateway_moves_is_not_proven_to_be_the_duts() -> None:
     assert codes(1000, {"left": MOVED}) == set()
 
 
+def test_a_gateway_mac_that_is_not_the_gateways_is_a_cause_where_nothing_arrives() -> None:
+    """A router may forward frames to another MAC address than the one by which it answers, as VRRP's."""
+    [one] = MOVED.moved
+    given = {"left": NeighbourEvidence(moved=(one.model_copy(update={"given": "02:12:34:56:78:9a"}),))}
+    assert codes(0, given) == {("gateway_mac", FORWARD)}
+    assert codes(1, given) == codes(1000, given) == set()
+    _, [cause] = validity.judge(trial(reverse=None), {FORWARD: counts(received=0)}, neighbours=given)
+    assert cause.lasts
+    for text in (
+        "frames go to 02:12:34:56:78:9a, but 198.18.0.1 has the MAC address 02:00:00:00:00:03",
+        "left.gateway_mac",
+    ):
+        assert text in cause.text
+
+
 def conflict(address: str, *, of_gateway: bool) -> NeighbourEvidence:
     one = AddressConflict(
         address=address, of_gateway=of_gateway, holder="02:00:00:00:00:02", mac="02:00:00:00:00:03", messages=1

@@ -567,6 +567,8 @@ class MovedGateway(Value):
 
     gateway: str
     mac: str
+    given: str | None = None
+    """That MAC address, if it is the configuration's ``gateway_mac``, which may be right all the same."""
     messages: Annotated[int, Field(ge=1)]
 
 
@@ -606,6 +608,16 @@ class NeighbourEvidence(Value):
         return ", ".join(
             f"{one.gateway} has the MAC address {one.mac} by {_count(one.messages, 'message')} of the DUT"
             for one in self.moved
+            if one.given is None
+        )
+
+    def given_macs(self) -> str:
+        """``frames go to 02:12:34:56:78:9a, but 198.18.0.1 has the MAC address 02:00:00:00:00:03``; empty if no
+        gateway has another one than the configuration gives."""
+        return ", ".join(
+            f"frames go to {one.given}, but {one.gateway} has the MAC address {one.mac}"
+            for one in self.moved
+            if one.given is not None
         )
 
     def claims(self, port: str, *, of_gateway: bool) -> str:

@@ -32,8 +32,8 @@ OF_NEIGHBOURS = frozenset({UNANSWERED, MOVED, CONFLICT})
 HELD_BY_DUT = "own_address"
 VLAN_TAGS = "vlan_tags"
 """Code of the only cause here that needs no loss."""
-TAKEN, TOO_LONG = "taken_address", "dut_mtu"
-CERTAIN = frozenset({TAKEN, TOO_LONG})
+TAKEN, TOO_LONG, GIVEN_MAC = "taken_address", "dut_mtu", "gateway_mac"
+CERTAIN = frozenset({TAKEN, TOO_LONG, GIVEN_MAC})
 """Codes of causes whose evidence needs no further trial: they last until somebody changes the test setup."""
 OF_SETUP = CERTAIN | {"drain", "icmp_errors", "fragments", "returned", "multiplied", HELD_BY_DUT, VLAN_TAGS}
 """Codes of causes that no further trial removes: DUT and test setup do not fit."""
@@ -67,6 +67,10 @@ def of_neighbours(
                 " frames were sent"
             )
             yield Cause(code=MOVED, text=text, direction=direction)
+        given = evidence[sender].given_macs() if sender in evidence else ""
+        if given and not one.received:
+            text = f"{direction}: no frame arrived, and {given}: remove {_key(sender)}.gateway_mac, or correct it"
+            yield Cause(code=GIVEN_MAC, text=text, direction=direction, lasts=True)
         claims = [
             evidence[port].claims(port, of_gateway=of_gateway)
             for port, of_gateway in ((sender, True), (receiver, False))

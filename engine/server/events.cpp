@@ -248,6 +248,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
                            {"last_s", arrivals.last_s},
                            {"longest_gap_from_s", arrivals.longest_gap_from_s},
                            {"longest_gap_to_s", arrivals.longest_gap_to_s}};
+        if (arrivals.in_long_gaps_s) out["arrivals"]["in_long_gaps_s"] = *arrivals.in_long_gaps_s;
     }
     if (result.delay) {
         out["delay_us"] = delays_json(*result.delay, result.delay_share, clock_hz);

@@ -36,7 +36,10 @@ Arrivals arrivals_since(Ticks start, const MergedArrivals& times, std::uint64_t 
     return {.first_s = seconds(times.first),
             .last_s = seconds(times.last),
             .longest_gap_from_s = seconds(times.longest.from),
-            .longest_gap_to_s = seconds(times.longest.to)};
+            .longest_gap_to_s = seconds(times.longest.to),
+            .in_long_gaps_s = times.in_long_gaps ? std::optional(static_cast<double>(*times.in_long_gaps) /
+                                                                 static_cast<double>(clock_hz))
+                                                 : std::nullopt};
 }
 
 FrameKinds kinds_of(const TrialSpec& spec, Direction direction) {

@@ -101,6 +101,7 @@ Expected RunningTrial::expected(Direction direction, std::uint16_t queue) const 
                       .frame_timeout = ticks_of(spec_.frame_timeout_ns.value_or(0), bed_.clock_hz),
                       .delays = nullptr,
                       .shared = bed_.queues > 1,
+                      .long_gap = ticks_of(kLongGapNs, bed_.clock_hz),
                       .tags_from_end = tags_from_end(spec_)};
     if (!bed_.offloads.contains(Offload::send_at)) expected.max_tsc_skew = ticks_of(kMaxTscSkewNs, bed_.clock_hz);
     if (direction == Direction::none) return expected;

@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -66,6 +67,7 @@ struct Expected {
     bool shared = false;  // with other receivers, whose statistics are merged
     // TSC difference between cores; a frame that arrives before its stamp by more than this is early
     Ticks max_tsc_skew = 0;
+    Ticks long_gap = std::numeric_limits<Ticks>::max();  // between two arrivals, above which its time is added up
     // Of the parts of the sending time with delays of their own, as sequence numbers; empty: none.
     std::vector<std::uint64_t> ends_of_parts = {};
     // nullptr: no statistics by group
@@ -91,7 +93,9 @@ public:
     RxStatistics(const RxStatistics&) = delete;
     RxStatistics& operator=(const RxStatistics&) = delete;
     explicit RxStatistics(const Expected& expected)
-        : expected_(expected), window_(make_window(expected)), arrival_gaps_(expected.shared ? kArrivalGaps : 1) {
+        : expected_(expected),
+          window_(make_window(expected)),
+          arrival_gaps_(expected.shared ? kArrivalGaps : 1, expected.long_gap) {
         // alone, the counts say how many are late, but not which
         if ((expected.shared || expected.groups != nullptr) && expected.frame_timeout != 0)
             in_time_.emplace(make_window(expected));

@@ -284,10 +284,14 @@ struct ReceiveBacklog {
     bool counted = false;
 };
 
+// As soft interrupts that wait for less lose nothing (docs/decisions/0003-validity.md).
+constexpr std::uint64_t kLongGapNs = 1'000'000;
+
 // Arrival times of intact frames of the trial, by the receiving loop's clock, in seconds from the start.
 struct Arrivals {
     double first_s = 0, last_s = 0;
     double longest_gap_from_s = 0, longest_gap_to_s = 0;  // the longest gap between two of them
+    std::optional<double> in_long_gaps_s;                 // of more than kLongGapNs; none: not known
 };
 
 // Sources of the arrival times of stamped frames, if the NIC was to stamp them.

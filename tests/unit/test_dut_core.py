@@ -302,6 +302,7 @@ def test_soft_interrupts_that_waited_for_others_lacked_their_core(
     missed = watch.starvation(Sending(began_s, began_s, 1.0))
     assert missed.waited_s == pytest.approx(missing_ms / 1000)
     assert len(missed.disturbances) == (1 if missing_ms else 0)
+    assert missed.arrivals_show_pauses is not bool(own_ran_ms)
 
 
 def test_a_short_episode_that_others_turn_explains_is_not_the_duts() -> None:

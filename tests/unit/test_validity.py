@@ -38,6 +38,7 @@ from dutperf.model import (
 )
 from dutperf.tester import validity
 from dutperf.tester.dut_core import Starvation
+from dutperf.tester.dut_waits import Disturbance
 from dutperf.tester.validity import NO_LINK_DOWN
 from plans import counts, stream, trial
 
@@ -468,6 +469,32 @@ def test_a_loss_at_a_steady_rate_is_not_what_a_dut_missed_now_and_then() -> None
     assert validity.judge(trial(4000), steady, Starvation(waited_s=0.05)) == (Verdict.VALID, ())
     assert validity.judge(trial(4000), at_once, Starvation(waited_s=0.05))[0] is Verdict.INVALID
     assert validity.judge(trial(4000), steady, Starvation(waited_s=0.051))[0] is Verdict.INVALID
+
+
+@pytest.mark.parametrize(
+    ("in_gaps_s", "last_s", "shown", "verdict"),
+    [
+        (0.0, 0.9995, True, Verdict.VALID),
+        (0.0019, 0.9995, True, Verdict.VALID),
+        (0.0021, 0.9995, True, Verdict.INVALID),
+        (0.0, 0.9995, False, Verdict.INVALID),
+        (None, 0.9995, True, Verdict.INVALID),
+        (0.0, 0.99, True, Verdict.INVALID),
+    ],
+    ids=["none", "too short", "long enough", "several cores or processes", "unknown", "at the end"],
+)
+def test_a_dut_that_forwarded_while_its_soft_interrupts_waited_did_not_pause(
+    in_gaps_s: float | None, last_s: float, shown: bool, verdict: Verdict
+) -> None:
+    """100 of 50,000 frames, in the last seventh of a second: a bucket is empty. Its core's thread waited for 5 ms."""
+    times = Arrivals(
+        first_s=1e-4, last_s=last_s, longest_gap_from_s=0.3, longest_gap_to_s=0.3009, in_long_gaps_s=in_gaps_s
+    )
+    bins = tuple(2 * (part % 7 < 5) if part >= LOSS_BINS - 70 else 0 for part in range(LOSS_BINS))
+    losses = {"first_s": 0.86, "last_s": 0.999, "longest_run": 1, "bins": bins}
+    counted = counts(sent=50_000, intended=50_000, received=49_900, losses=losses, arrivals=times)
+    missed = Starvation(waited_s=0.005, disturbances=(Disturbance(0.3, 0.35, 0.005),), arrivals_show_pauses=shown)
+    assert validity.judge(trial(50_000), {Direction.FORWARD: counted}, missed)[0] is verdict
 
 
 def arrived(first_s: float, last_s: float) -> Arrivals:

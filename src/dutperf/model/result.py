@@ -204,6 +204,8 @@ class Arrivals(Value):
     longest_gap_from_s: float
     """Start and end of the longest gap between two arrivals."""
     longest_gap_to_s: float
+    in_long_gaps_s: Annotated[float, Field(ge=0)] | None = None
+    """Time in all gaps of more than 1 ms; None: not known."""
 
     @property
     def longest_gap_s(self) -> float:

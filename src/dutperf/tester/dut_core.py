@@ -97,6 +97,9 @@ class Starvation:
     of a process that sleeps and wakes is less."""
     disturbances: tuple[Disturbance, ...] = ()
     """When it was without its core, as far as known, in seconds since sending began."""
+    arrivals_show_pauses: bool = False
+    """Whether it is all kernel, on one core: then it pauses only where nothing arrives. Its soft interrupts are done
+    with any interrupt as well while their thread waits (Linux 6.5)."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +203,7 @@ class DutWatch:
             waited_s=max(missed.waited_s, known_s),
             at_most_s=max(missed.at_most_s, known_s),
             unseen_s=UNSEEN_SHARE * min(time_s.duration_s, elapsed_s),
+            arrivals_show_pauses=not self._had_processes and len(self._cores.cores) == 1,
             disturbances=()
             if sending is None
             else tuple(one.since(time_s.earliest_s, time_s.latest_s) for one in known),

@@ -7,7 +7,7 @@ none itself. docs/decisions/0003-validity.md explains the rules and their limits
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
 
 from dutperf.model import (
@@ -27,6 +27,7 @@ from dutperf.model import (
 )
 from dutperf.tester import setup_faults
 from dutperf.tester.dut_core import Starvation
+from dutperf.tester.dut_waits import SHORT_SOFTIRQ_WAIT_NS, Disturbance
 from dutperf.tester.own_loss import clear_parts, late_frames, loses_steadily, loss_matters, own_loss, steady_loss
 
 SENDING_TIME_TOLERANCE = 1.00001
@@ -121,10 +122,10 @@ def judge(
                 ),
             ),
         )
-    elif _may_be_starvation_loss(trial, counts, missed):
+    elif _may_be_starvation_loss(trial, counts, paused_s := _paused_s(trial, counts, missed), missed.disturbances):
         text = (
-            f"the DUT, which runs on this machine, had to wait {missed.waited_s * 1000:.1f} ms for its core, and lost"
-            " no more frames than were sent meanwhile"
+            f"the DUT, which runs on this machine, had to wait {paused_s * 1000:.1f} ms for its core, and lost no more"
+            " frames than were sent meanwhile"
         )
         causes += (Cause(code=DUT_DISTURBED, text=text),)
     return (Verdict.INVALID if causes else Verdict.VALID), causes
@@ -172,14 +173,35 @@ def _bursts_before(phase: Trial, counts: DirectionCounts, flooded: int) -> str |
     )
 
 
-def _may_be_starvation_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts], missed: Starvation) -> bool:
-    """Whether at most the frames sent while the DUT had no core were lost, and not at a steady rate."""
-    if not missed.waited_s or not any(loss_matters(trial, one) for one in counts.values()):
+def _may_be_starvation_loss(
+    trial: Trial,
+    counts: Mapping[Direction, DirectionCounts],
+    paused_s: float,
+    disturbances: Sequence[Disturbance],
+) -> bool:
+    """Whether at most the frames sent while the DUT paused for want of a core were lost, and not at a steady rate."""
+    if not paused_s or not any(loss_matters(trial, one) for one in counts.values()):
         return False
-    meanwhile = sum(one.sent for one in counts.values()) * missed.waited_s / trial.duration_s
+    meanwhile = sum(one.sent for one in counts.values()) * paused_s / trial.duration_s
     tolerated = _tolerated(trial, counts)
     lost = sum(one.lost for one in counts.values())
-    return lost - tolerated <= meanwhile and steady_loss(trial, counts, missed.disturbances) <= tolerated
+    return lost - tolerated <= meanwhile and steady_loss(trial, counts, disturbances) <= tolerated
+
+
+def _paused_s(trial: Trial, counts: Mapping[Direction, DirectionCounts], missed: Starvation) -> float:
+    """How long the DUT did nothing while it waited for its core, at most."""
+    if not missed.arrivals_show_pauses:
+        return missed.waited_s
+    return min(missed.waited_s, max((_without_arrivals_s(trial, one) for one in counts.values()), default=0.0))
+
+
+def _without_arrivals_s(trial: Trial, counts: DirectionCounts) -> float:
+    """Time in all gaps between arrivals that are long enough to matter, and before the first and after the last."""
+    times = counts.arrivals
+    if times is None or times.in_long_gaps_s is None:
+        return trial.duration_s
+    ends_s = (times.first_s, trial.duration_s - times.last_s)
+    return times.in_long_gaps_s + sum(one for one in ends_s if one > SHORT_SOFTIRQ_WAIT_NS / 1e9)
 
 
 def _is_mostly_its_own(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> bool:

@@ -154,4 +154,4 @@ def test_a_driver_that_has_fewer_queues_says_how_many(open_engine: OpenEngine, t
         pytest.raises(TesterError, match=r"net_pcap of the left port offers 1 receive and 1 transmit") as caught,
     ):
         engine.environment()
-    assert (caught.value.code, caught.value.field) == ("port_unavailable", "queues")
+    assert (caught.value.code, caught.value.field) == ("port_unavailable", "engine.queues")

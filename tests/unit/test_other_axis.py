@@ -11,9 +11,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
 import pytest
@@ -111,7 +113,8 @@ MEASUREMENT = "queries"
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(procedures._BY_NAME, QUERIES.name, QUERIES)
+    monkeypatch.setattr(procedures, "NAMES", (*procedures.NAMES, QUERIES.name))
+    monkeypatch.setitem(sys.modules, f"dutperf.procedures.{QUERIES.name}", SimpleNamespace(PROCEDURE=QUERIES))
 
 
 def run(directory: Path, capacity: int = CAPACITY, log: Log | None = None) -> campaign.Summary:

@@ -192,11 +192,11 @@ def test_each_repetition_has_its_own_grid_by_the_seed(tmp_path: Path) -> None:
         ({"initial_rate": "50%"}, "initial_rate", "media_mbps"),
         ({"min_rate": "2000", "max_rate": "1000"}, "min_rate", "above the maximum"),
         ({"initial_rate": "2000", "max_rate": "1000"}, "initial_rate", "not within"),
-        ({"max_rate": "2000M"}, "max_rate", "1,000,000,000"),
+        ({"max_rate": Rate(value=2e9, unit="fps")}, "max_rate", "1,000,000,000"),
     ],
 )
-def test_rates_that_cannot_be(tmp_path: Path, conditions: dict[str, str], option: str, words: str) -> None:
-    rates: dict[str, Any] = {name: Rate.parse(text) for name, text in conditions.items()}
+def test_rates_that_cannot_be(tmp_path: Path, conditions: dict[str, str | Rate], option: str, words: str) -> None:
+    rates: dict[str, Any] = {name: Rate.parse(one) if isinstance(one, str) else one for name, one in conditions.items()}
     tester, out = SimulatedTester(), tmp_path / "run"
     with pytest.raises(PlanError, match=words) as caught:
         measure(tester, plan(**rates), out)

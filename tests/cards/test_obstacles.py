@@ -72,7 +72,7 @@ def test_a_card_that_another_program_has(card_machine: Guest) -> None:
 def test_a_machine_without_free_huge_pages(card_machine: Guest) -> None:
     card_machine.run(f"echo 10 > {HUGE_PAGES_FILE}")
     refused = refusal(card_machine)
-    assert (refused.code, refused.field) == ("no_memory", "memory")
+    assert (refused.code, refused.field) == ("no_memory", "engine.memory")
     assert "there are not enough free huge pages" in str(refused)
 
 

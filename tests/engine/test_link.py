@@ -111,4 +111,4 @@ def test_flow_control_that_cannot_be_had_is_refused(
         pytest.raises(TesterError, match=f"left port is {found}, not transmit") as caught,
     ):
         engine.environment()
-    assert (caught.value.code, caught.value.field) == ("port_unavailable", "flow_control")
+    assert (caught.value.code, caught.value.field) == ("port_unavailable", "engine.flow_control")

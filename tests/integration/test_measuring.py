@@ -85,7 +85,7 @@ def test_a_kernel_port_with_too_few_queues_is_refused() -> None:
     offer = "interface tl of the left port offers 1 receive and 1 transmit"
     with bench("kernel-ipv4") as ready, pytest.raises(TesterError, match=offer) as caught:
         run_on_ports(ready, {"left": "af_xdp:tl", "right": "af_xdp:tr"}, queues=2)
-    assert (caught.value.code, caught.value.field) == ("port_unavailable", "queues")
+    assert (caught.value.code, caught.value.field) == ("port_unavailable", "engine.queues")
 
 
 def test_delays_that_end_at_receive_time_stamps_are_without_the_wait_for_the_poll() -> None:

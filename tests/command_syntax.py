@@ -68,7 +68,7 @@ def parse(line: str) -> Mapping[str, Any]:
 def _check(command: str | None, given: Mapping[str, Any]) -> None:
     """What only a command itself checks: rates, sizes, mixes, and a lab's options."""
     if given.get("lab") is not None:
-        lab._lab(given["lab"]).parse(options.lab_options(given.get("lab_option")))
+        lab.check(given["lab"], options.lab_options(given.get("lab_option")))
     if command in _MODELS:
         own = {one.name for one in offered(_MODELS[command])} - {"throughput_from", "delays_to"}
         condition_options.chosen(_MODELS[command], {name: value for name, value in given.items() if name in own})

@@ -114,7 +114,7 @@ MEASUREMENT = "queries"
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(procedures, "NAMES", (*procedures.NAMES, QUERIES.name))
-    monkeypatch.setitem(sys.modules, f"dutperf.procedures.{QUERIES.name}", SimpleNamespace(PROCEDURE=QUERIES))
+    monkeypatch.setitem(sys.modules, procedures.module_of(QUERIES.name), SimpleNamespace(PROCEDURE=QUERIES))
 
 
 def run(directory: Path, capacity: int = CAPACITY, log: Log | None = None) -> campaign.Summary:

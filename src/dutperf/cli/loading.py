@@ -4,7 +4,8 @@ command only what it needs itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -15,26 +16,15 @@ from dutperf.cli.examples import epilog
 from dutperf.cli.index import COMMANDS
 
 
-class Commands(MutableMapping[str, Any]):
+class Commands(Mapping[str, Any]):
     """The commands by their names, each imported when it is first asked for."""
 
-    def __init__(self) -> None:
-        self._loaded: dict[str, Any] = {}
-
     def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            module, _ = COMMANDS[name]
-            self._loaded[name] = load(name, module)
-        return self._loaded[name]
+        module, _ = COMMANDS[name]
+        return load(name, module)
 
     def __contains__(self, name: object) -> bool:
         return name in COMMANDS
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError("commands stay")
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)
@@ -48,7 +38,8 @@ class Group(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = Commands()
+        commands: Any = Commands()  # nobody adds any
+        self.commands = commands
 
     def list_commands(self, _ctx: Any) -> list[str]:
         """All names."""
@@ -67,6 +58,7 @@ class Group(TyperGroup):
         return name, None if found is None or name is None else self.commands[name], rest
 
 
+@cache
 def load(name: str, module: str) -> Any:
     """The command of a module: a group ``app``, a function of the command's name, or made of a ``PROCEDURE``."""
     members = vars(import_module(module))

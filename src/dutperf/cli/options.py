@@ -6,14 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
 from dutperf.cli import completion
 from dutperf.cli.output import log
-
-Parsed = TypeVar("Parsed")
 
 LabName = Annotated[
     str | None,

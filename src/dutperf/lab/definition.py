@@ -15,13 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dutperf import errors
 from dutperf.lab import netns
 from dutperf.lab.errors import LabError
+from dutperf.model.frame_size import ETHERNET_OVERHEAD
 
 if TYPE_CHECKING:
     from dutperf.lab.site import Site
-
-ETHERNET_OVERHEAD = 18
-"""Bytes of a frame outside the MTU: Ethernet header and frame check sequence."""
-
 
 PROGRAMS = {"ip": "iproute2", "ethtool": "ethtool", "nft": "nftables"}
 """Programs that every lab needs, each with its Debian package."""

@@ -7,6 +7,8 @@ of frame check sequence."""
 MIN_FRAME_SIZE_IPV6 = 84
 """Smallest test frame with an IPv6 header (RFC 8219 5.1.1): 20 bytes more."""
 MAX_FRAME_SIZE = 9216
+ETHERNET_OVERHEAD = 18
+"""Bytes of a frame outside the MTU: Ethernet header and frame check sequence."""
 PREAMBLE_AND_GAP = 20
 """Overhead of each frame on an Ethernet link, in bytes (RFC 8219 appendix A)."""
 IPV6_HEADER_EXCESS = 20

@@ -17,8 +17,18 @@ from dutperf.model.value import Count, Value
 VlanTags = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{4}0[0-9a-f]{3})*$")]
 
 _CUSTOMER = "8100"
+_TYPES = frozenset({_CUSTOMER, "88a8", "9100"})
 _TYPE, _TAG = 4, 8
 """Digits of a type, and of a tag."""
+
+
+def leading(digits: str) -> VlanTags:
+    """The tags at the beginning of a frame's bytes behind its MAC addresses, in hexadecimal digits."""
+    found, tag = "", digits[:_TAG]
+    while len(tag) == _TAG and tag[:_TYPE] in _TYPES:
+        found += f"{tag[:_TYPE]}0{tag[_TYPE + 1 :]}"
+        tag = digits[len(found) :][:_TAG]
+    return found
 
 
 def in_vlan(vlan: int) -> VlanTags:

@@ -35,6 +35,11 @@ NAMES = (
 )
 
 
+def module_of(name: str) -> str:
+    """The module of the procedure of that name."""
+    return f"{__name__}.{name.replace('-', '_')}"
+
+
 def find(name: str) -> Definition:
     """The procedure of that name.
 
@@ -43,7 +48,7 @@ def find(name: str) -> Definition:
     """
     if name not in NAMES:
         raise KeyError(name)
-    found: Definition = import_module(f"{__name__}.{name.replace('-', '_')}").PROCEDURE
+    found: Definition = import_module(module_of(name)).PROCEDURE
     return found
 
 

@@ -274,7 +274,7 @@ class BackToBackPoint(points.Point):
 
     @property
     def has_number(self) -> bool:
-        """ "No burst is too long" is a result too."""
+        """That no burst is too long is a result too."""
         return self.average_frames is not None or not self.measured
 
     def rows(self) -> list[Row]:

@@ -11,14 +11,14 @@ from ipaddress import IPv4Address, IPv6Address
 
 from dutperf.frames import Endpoints, build
 from dutperf.model import DescribedFrame, VlanTags, in_vlan
+from dutperf.model.vlan_tags import leading
 from dutperf.setup.configuration import Side
 from dutperf.setup.described_traffic import Part, headers_of
 
 UNTAGGED: VlanTags = ""
-_TYPES = frozenset({"8100", "88a8", "9100"})
-_FIRST, _TYPE, _TAG = 12, 4, 8
-"""The first type is behind so many bytes; digits of a type, and of a tag."""
-_PRIORITY_BITS = 4
+_FIRST, _TYPE, _TAG, _PRIORITY = 96, 16, 32, 4
+"""The first type is behind so many bits; bits of a type, of a tag, and of its priority, which follows the type."""
+_DIGIT = 4
 _ANY_ADDRESS = Endpoints(ipv4=(IPv4Address(0), IPv4Address(0)), ipv6=(IPv6Address(0), IPv6Address(0)))
 
 
@@ -61,11 +61,9 @@ def _with_vlans(tags: Iterable[VlanTags], receiver: Side) -> tuple[VlanTags, ...
 
 def tags_of(frame: DescribedFrame) -> VlanTags | None:
     """The tags of a frame; None: they vary."""
-    found, digit = UNTAGGED, 2 * _FIRST
-    while frame.bytes[digit : digit + _TYPE] in _TYPES and len(frame.bytes) >= digit + _TAG:
-        found += f"{frame.bytes[digit : digit + _TYPE]}0{frame.bytes[digit + _TYPE + 1 : digit + _TAG]}"
-        digit += _TAG
-    fixed = set(range(4 * 2 * _FIRST, 4 * (digit + _TYPE)))
-    for tag in range(4 * 2 * _FIRST, 4 * digit, 4 * _TAG):
-        fixed -= set(range(tag + 4 * _TYPE, tag + 4 * _TYPE + _PRIORITY_BITS))
+    found = leading(frame.bytes[_FIRST // _DIGIT :])
+    end = _FIRST + len(found) * _DIGIT
+    fixed = set(range(_FIRST, end + _TYPE))
+    for tag in range(_FIRST, end, _TAG):
+        fixed -= set(range(tag + _TYPE, tag + _TYPE + _PRIORITY))
     return None if any(fixed & set(range(one.bit, one.bit + one.bits)) for one in frame.fields) else found

@@ -373,7 +373,7 @@ def _described_stream(
         )
     except FrameError as error:
         raise _refused(setup, sender, error) from None
-    back = [_back(setup, part, receiver) for part in parts for _ in part.sizes.sizes]
+    back = [tags for part in parts for tags in [_back(setup, part, receiver)] * len(part.sizes.sizes)]
     members["frames"] = tuple(
         frame.model_copy(update={"arrives_with": arriving_tags.of_described(frame, tags, receiver)})
         for frame, tags in zip(members["frames"], back, strict=True)

@@ -10,6 +10,7 @@ from ipaddress import ip_address
 
 from dutperf.model import Cause, Direction, DirectionCounts, NeighbourEvidence, Trial, tags_in_words
 from dutperf.model.address_range import destinations, sources
+from dutperf.model.frame_size import ETHERNET_OVERHEAD
 from dutperf.tester.own_loss import loss_matters
 
 EXPLAINED_SHARE = 0.1
@@ -23,9 +24,8 @@ NO_DELAY_S = 0.001
 """A shorter delay is short against any drain."""
 UNTIL_THE_END_SHARE = 0.9
 """Frames may still be on their way if one arrived after this share of the drain."""
-BESIDE_MTU, VLAN_TAG = 18, 4
-"""Bytes of a frame that an MTU does not count, its Ethernet header and FCS; and those of a VLAN tag, for which the
-kernel has room beside it."""
+VLAN_TAG = 4
+"""Bytes of a VLAN tag, for which the kernel has room beside the MTU."""
 UNANSWERED, MOVED, CONFLICT = "unanswered", "dut_moved", "address_conflict"
 """Codes of causes that ARP and Neighbour Discovery show."""
 OF_NEIGHBOURS = frozenset({UNANSWERED, MOVED, CONFLICT})
@@ -185,12 +185,12 @@ def _too_long(trial: Trial, direction: Direction, counts: DirectionCounts) -> st
     mtu, longest = counts.dut_input_mtu, max(trial.streams()[direction].sizes)
     if mtu is None or not counts.dut_input_drops or not loss_matters(trial, counts):
         return None
-    if longest <= mtu + BESIDE_MTU + VLAN_TAG:
+    if longest <= mtu + ETHERNET_OVERHEAD + VLAN_TAG:
         return None
     return (
         f"{counts.dut_input_drops:,} frames were not handed to the DUT: the MTU of its interface, the other end of the"
-        f" {direction.sending_port} port, is {mtu:,}, and frames of {longest:,} bytes need {longest - BESIDE_MTU:,};"
-        " raise it, or send shorter frames"
+        f" {direction.sending_port} port, is {mtu:,}, and frames of {longest:,} bytes need"
+        f" {longest - ETHERNET_OVERHEAD:,}; raise it, or send shorter frames"
     )
 
 

@@ -105,7 +105,7 @@ def judge(
     addresses of which it is known that they have nothing to do with the traffic (:mod:`dutperf.tester.unanswered`).
     ``port_changes``: by port, why it was no longer the one that was opened.
     """
-    causes = tuple(_ports(port_changes or {})) + (() if trial.question.links_may_fall else tuple(_links(link_down)))
+    causes = tuple(_ports(trial, link_down, port_changes or {}))
     causes += tuple(_other_runs(trial, counts))
     causes += tuple(cause for direction, one in counts.items() for cause in _causes(trial, direction, one))
     causes += tuple(setup_faults.of_neighbours(trial, counts, neighbours or {}))
@@ -260,7 +260,7 @@ def hopeless(
     ``lost``: frames of each direction that were sent longer ago than the drain lasts and have not
     arrived.
     """
-    causes = tuple(_ports(port_changes or {})) + (() if trial.question.links_may_fall else tuple(_links(down)))
+    causes = tuple(_ports(trial, down, port_changes or {}))
     return causes + tuple(
         Cause(code=code, text=f"{direction}: {text}", direction=direction)
         for direction, one in so_far.items()
@@ -281,17 +281,13 @@ def _hopeless(trial: Trial, direction: Direction, so_far: SoFar, lost: int) -> I
         yield NIC_CLOCK, f"{uncertain}, more than the {NIC_CLOCK_LIMIT_US:g} us allowed"
 
 
-def _ports(changes: Mapping[str, str]) -> Iterator[Cause]:
-    """Each port was the one that was opened: its interface was there, under its name, and took the frames."""
+def _ports(trial: Trial, down: LinkState, changes: Mapping[str, str]) -> Iterator[Cause]:
+    """Each port was the one that was opened: its interface was there, under its name, and took the frames. And it had
+    a link throughout: the tester cannot tell an unplugged cable from a DUT that restarts."""
     for port, change in changes.items():
         yield Cause(code=PORT_CHANGED, text=f"{port}: {change}")
-
-
-def _links(down: LinkState) -> Iterator[Cause]:
-    """Both ports had a link throughout. The tester cannot tell an unplugged cable from a DUT that
-    restarts."""
     for side, is_down in down.ports().items():
-        if is_down:
+        if is_down and not trial.question.links_may_fall:
             yield Cause(code=LINK_DOWN, text=f"the link of the {side} port was down during the trial")
 
 

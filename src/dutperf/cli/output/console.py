@@ -50,6 +50,11 @@ _MEANING = {
 
 Row = tuple[str, Callable[[DirectionCounts], str]]
 
+_OTHER_TAGS: Row = (
+    "with other VLAN tags",
+    lambda counts: _number(0 if counts.vlan_tags is None else counts.vlan_tags.other),
+)
+
 _ALWAYS: tuple[Row, ...] = (
     ("intended frames", lambda counts: f"{counts.intended:,}"),
     ("sent", lambda counts: f"{counts.sent:,}"),
@@ -73,7 +78,7 @@ _WHERE_ANY: tuple[Row, ...] = (
     ("of another trial", lambda counts: _number(counts.stale)),
     ("corrupted", lambda counts: _number(counts.corrupted)),
     ("with unfinished checksums", lambda counts: _number(counts.unfinished_checksums)),
-    ("with other VLAN tags", lambda counts: _number(0 if counts.vlan_tags is None else counts.vlan_tags.other)),
+    _OTHER_TAGS,
     ("not accepted at first (TX full)", lambda counts: _number(counts.not_accepted)),
     ("dropped by the tester", lambda counts: _by_kind(counts.tester_drops)),
     (
@@ -258,7 +263,7 @@ _OF_PATHS: tuple[Row, ...] = (
     ("reordered", lambda counts: _number(counts.out_of_order)),
     ("corrupted", lambda counts: _number(counts.corrupted)),
     ("with unfinished checksums", lambda counts: _number(counts.unfinished_checksums)),
-    ("with other VLAN tags", lambda counts: _number(0 if counts.vlan_tags is None else counts.vlan_tags.other)),
+    _OTHER_TAGS,
     ("at another port", lambda counts: _by_kind(counts.misdelivered or {})),
     ("median delay, µs", lambda counts: "" if counts.delay_us is None else f"{counts.delay_us.p50:,.1f}"),
     ("largest delay, µs", lambda counts: "" if counts.delay_us is None else f"{counts.delay_us.max:,.1f}"),

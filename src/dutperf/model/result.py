@@ -536,7 +536,7 @@ class PortState(Value):
     """One figure for each port of the tester: ``left`` and ``right``, or ports by their names."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, int]
+    __pydantic_extra__: dict[str, int] = Field(init=False)
 
     left: int | None = None
     right: int | None = None
@@ -546,7 +546,7 @@ class LinkState(Value):
     """Whether something is so at each port: ``left`` and ``right``, or ports by their names."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, bool]
+    __pydantic_extra__: dict[str, bool] = Field(init=False)
 
     left: bool | None = None
     right: bool | None = None

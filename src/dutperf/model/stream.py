@@ -290,6 +290,10 @@ class Stream(Value):
             )
         return self
 
+    def with_rate(self, rate_fps: int) -> Self:
+        """The same frames with constant gaps at another rate."""
+        return self.model_copy(update={"rate_fps": rate_fps, "pattern": None})
+
     @property
     def highest_fps(self) -> int:
         """Its highest rate, outside of bursts."""

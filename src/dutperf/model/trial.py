@@ -51,7 +51,7 @@ class DelaysFiles(Value):
     NumPy's format (protocol/README.md)."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, str]
+    __pydantic_extra__: dict[str, str] = Field(init=False)
 
     forward: Annotated[str, Field(min_length=1)] | None = None
     reverse: Annotated[str, Field(min_length=1)] | None = None

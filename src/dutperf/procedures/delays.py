@@ -127,7 +127,9 @@ class Delays(Procedure[DelayFiles]):
         if self.conditions.delays_to is None:
             return stamped
         stem = f"{self.conditions.delays_to}/{self.name}{self.conditions.mix}/trial-{stamped.trial:05}"
-        files = {direction.value: f"{stem}-{direction.replace('->', '-to-')}.npy" for direction in stamped.streams()}
+        files: dict[str, Any] = {
+            direction.value: f"{stem}-{direction.replace('->', '-to-')}.npy" for direction in stamped.streams()
+        }
         return stamped.model_copy(update={"delays_files": DelaysFiles(**files)})
 
     def stopped(self, prior: Prior) -> Stopped | None:
@@ -457,7 +459,7 @@ def _valid_results(recorded: Recorded) -> list[TrialResult]:
     return [event.result for event in recorded.of(ResultEvent) if event.result.verdict is Verdict.VALID]
 
 
-def _disturbance(recorded: Recorded) -> dict[str, float | None]:
+def _disturbance(recorded: Recorded) -> dict[str, Any]:
     """Disturbances that the delays of the valid trials may include."""
     results = _valid_results(recorded)
     counted = [counts for result in results for counts in result.directions().values()]

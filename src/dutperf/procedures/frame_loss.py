@@ -397,7 +397,8 @@ def _loss_ratio(ratios: list[dict[str, float] | None], conditions: FrameLossCond
         paths = {Direction(name): figures(name) for name in known if name not in (IN_SUM, "worst")}
         return LossRatio(worst=figures("worst"), in_sum=figures(IN_SUM), paths=paths)
     names = ("worst", *(direction.value for direction in conditions.active()))
-    return LossRatio(**{name: figures(name) for name in names})
+    by_name: dict[str, Any] = {name: figures(name) for name in names}
+    return LossRatio(**by_name)
 
 
 def _figures(values: tuple[float | None, ...]) -> Figures:

@@ -121,7 +121,7 @@ class Seen(Value):
         _, high = sequential.interval(lossy + perhaps, trials, conditions.confidence)
         return cls(trials=trials, lossy=lossy, perhaps=perhaps, low=low, high=high)
 
-    def verdict(self, target: float) -> str:
+    def verdict(self, target: float) -> Literal["below", "above", "open"]:
         """``below`` or ``above`` the target, or ``open``."""
         return "below" if self.high < target else "above" if self.low > target else "open"
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from dutperf.errors import DutperfError
 from dutperf.model import FRAME_SIZE
@@ -37,7 +38,7 @@ def frame_sizes(*, quick: bool) -> tuple[int, ...]:
 def search_conditions(*, quick: bool) -> ThroughputConditions:
     """Conditions of the search for the tester's limit. The search is coarse, because it tries every rate
     above the limit several times."""
-    coarse = {
+    coarse: dict[str, Any] = {
         "initial_rate": Rate.parse("100k"),
         "resolution": Rate.parse("20%" if quick else "10%"),
         "drain_s": 0.1,
@@ -67,7 +68,7 @@ def _floor(bench: Bench, limit: ThroughputPoint, out: Path, watch: Watch, *, qui
     frame_size = limit.case[FRAME_SIZE]
     limit_fps = None if limit.throughput_fps.median is None else int(limit.throughput_fps.median)
     rate_fps = min(DELAYS_FPS, max(1, (limit_fps or 2 * DELAYS_FPS) // 2))
-    times = {"duration_s": 0.5 if quick else 2.0, "drain_s": 0.1, "repetitions": 3}
+    times: dict[str, Any] = {"duration_s": 0.5 if quick else 2.0, "drain_s": 0.1, "repetitions": 3}
     conditions = pdv.PdvConditions(frame_sizes=(frame_size,), rate=Rate(value=rate_fps, unit="fps"), **times)
     name = f"floor-{frame_size}"
     with watch(name) as observer:

@@ -300,7 +300,7 @@ class Dut(BaseModel):
     """What the results say about the DUT, and its commands; further keys are copied to the results."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
-    __pydantic_extra__: dict[str, JsonValue]
+    __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
 
     name: Text | None = None
     version: Text | None = None

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil
+from typing import Any
 
 from dutperf.model import Connections, ConnectionUse, Direction, FieldMode, Phase, Stream, VaryingField
 from dutperf.setup.conditions import Conditions
@@ -47,7 +48,7 @@ def ports(setup: Setup, connections: int) -> tuple[tuple[int, int], tuple[int, i
     return source, destination
 
 
-def fields(setup: Setup, connections: int) -> dict[str, VaryingField]:
+def fields(setup: Setup, connections: int) -> dict[str, Any]:
     """The varying ports of the Initiator's stream."""
     source, destination = ports(setup, connections)
     return {"source_port": _field(source), "destination_port": _field(destination)}
@@ -88,6 +89,7 @@ def opening(
 ) -> Phase:
     """The phase that opens the connections at ``rate_fps``, one by each frame of ``stream``."""
     assert conditions.connections is not None
+    sending: dict[str, Any] = {str(setup.stateful.direction): stream.with_rate(rate_fps)}
     return Phase(
         trial=number,
         seed=conditions.seed,
@@ -96,7 +98,7 @@ def opening(
         drain_ns=round(conditions.drain_s * _NS),
         burst=conditions.tx_burst,
         connections=of_phase(setup, conditions, ConnectionUse.OPEN),
-        **{str(setup.stateful.direction): stream.model_copy(update={"rate_fps": rate_fps, "pattern": None})},
+        **sending,
     )
 
 

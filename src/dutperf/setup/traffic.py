@@ -130,6 +130,7 @@ def replies(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int
     4.6)."""
     assert conditions.connections is not None
     direction = next(one for one in LEFT_AND_RIGHT if stateful_traffic.replies(one, setup))
+    sending: dict[str, Any] = {str(direction): _stream(setup, conditions, direction, frame_size, rate_fps)}
     return Phase(
         trial=number % TRIAL_NUMBERS,
         seed=conditions.seed,
@@ -138,7 +139,7 @@ def replies(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int
         drain_ns=round(conditions.drain_s * 1e9),
         burst=conditions.tx_burst,
         connections=stateful_traffic.of_phase(setup, conditions, ConnectionUse.EACH),
-        **{str(direction): _stream(setup, conditions, direction, frame_size, rate_fps)},
+        **sending,
     )
 
 

@@ -58,6 +58,7 @@ def conditions(settings: Settings, variables: Variables, arguments: Arguments) -
         from dutperf.procedures.latency import LatencyConditions
 
         model, tagging = LatencyConditions, {"tags": arguments["TIMESTAMPS"], "tag_after_s": arguments["DELAY"]}
+    seed: dict[str, Any] = {} if variables.seed is None else {"seed": variables.seed}
     return model(
         frame_sizes=(arguments["SIZE"] - (IPV6_HEADER_EXCESS if all_ipv4(arguments, settings) else 0),),
         duration_s=arguments["DURATION"],
@@ -65,8 +66,8 @@ def conditions(settings: Settings, variables: Variables, arguments: Arguments) -
         learning_rest_s=variables.learning_rest_s,
         directions=directions(settings),
         foreground=Foreground(n=arguments["n"], m=arguments["m"]),
-        **({} if variables.seed is None else {"seed": variables.seed}),
         **_preliminary(settings, arguments),
+        **seed,
         **tagging,
     )
 

@@ -572,7 +572,9 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated:
             for direction, stream in trial.streams().items()
         }
         changes = PortState.model_validate(event["link_changes"])
-        links = {name: LinkState.model_validate(event[name]) for name in ("link_up", "link_down", "dut_answered")}
+        links: dict[str, Any] = {
+            name: LinkState.model_validate(event[name]) for name in ("link_up", "link_down", "dut_answered")
+        }
         completed = {"completed": True, "stopped": False}[event["outcome"]]
         if watch.wanted_s is not None and not completed:
             trial, counts, completed = _until_its_end(trial, counts)

@@ -157,6 +157,7 @@ def _probe(tester: Tester, trial: Trial, measured: TrialResult) -> dict[str, int
         return {}
     [(direction, stream)] = replies.items()
     rate_fps, frames = max(1, round(stream.rate_fps * PROBE_SHARE)), min(counts.lost, PROBED)
+    sending: dict[str, Any] = {str(direction): stream.with_rate(rate_fps)}
     probe = Trial(
         trial=(trial.trial + 1) % TRIAL_NUMBERS,
         seed=trial.seed,
@@ -165,7 +166,7 @@ def _probe(tester: Tester, trial: Trial, measured: TrialResult) -> dict[str, int
         burst=trial.burst,
         question=Question(tolerated_loss=1.0),  # all of them may be gone
         connections=connections.model_copy(update={"use": ConnectionUse.LOST}),
-        **{str(direction): stream.model_copy(update={"rate_fps": rate_fps, "pattern": None})},
+        **sending,
     )
     result = tester.run(probe)
     if _is_bad(result) or result.connections is None or result.doubts:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -92,7 +92,7 @@ def selftest(
         source = _ports_to_calibrate(config_file, queues, source_options.offloads(offloads), parts)
         directory = out or fresh_directory("selftest")
         claim(directory, (OUTCOME,), "the results of another self-test")
-        start = {
+        start: dict[str, Any] = {
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "host": host.environment(),
             "load": os.getloadavg()[0],

@@ -161,7 +161,6 @@ check: setup-dev
 	@scripts/check
 
 format: setup-dev
-	$(VENV)/python scripts/typed_parameters
 	$(VENV)/python scripts/command_index
 	$(VENV)/ruff check --fix
 	$(VENV)/ruff format

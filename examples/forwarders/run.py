@@ -98,18 +98,10 @@ def measured(forwarder: Forwarder, out: Path, duration_s: float, loads: str) -> 
 
     def run(procedure: Any, what: str, **conditions: Any) -> Any:
         print(f"{forwarder.name}: {what}", file=sys.stderr, flush=True)
-        usual = {"duration_s": duration_s} if procedure != "back-to-back" else {}
-        results = dutperf.measure(
-            procedure,
-            out / what,
-            lab=forwarder.lab,
-            lab_options=forwarder.options,
-            frame_sizes=(forwarder.frame_size,),
-            repetitions=1,
-            drain_s=0.3,
-            **usual,
-            **conditions,
-        )
+        usual: dict[str, Any] = {"duration_s": duration_s} if procedure != "back-to-back" else {}
+        usual |= {"frame_sizes": (forwarder.frame_size,), "repetitions": 1, "drain_s": 0.3}
+        wanted = dutperf.conditions_of(procedure)(**usual, **conditions)
+        results = dutperf.measure(wanted, out / what, lab=forwarder.lab, lab_options=forwarder.options)
         summary = results[procedure].summary
         assert summary is not None
         return summary

@@ -30,7 +30,7 @@ from dutperf.lab.hosts import Hosts
 from dutperf.lab.refdut import Properties, RefDut
 from dutperf.model import FRAME_SIZE as FRAME_SIZE_AXIS
 from dutperf.model import Case, Load, Trial
-from dutperf.procedures.throughput import ThroughputConditions
+from dutperf.procedures import throughput
 from dutperf.run import campaign
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import Rate
@@ -149,7 +149,7 @@ class Bench:
             "repetitions": 1,
             "resolution": Rate.parse("5%"),
         }
-        conditions = ThroughputConditions(frame_sizes=(FRAME_SIZE,), **times, **rates, **WAYS[way])
+        conditions = throughput.Throughput(frame_sizes=(FRAME_SIZE,), **times, **rates, **WAYS[way])
 
         def make_trial(case: Case, load: Load, number: int) -> Trial:
             return traffic.make_trial(self.setup, conditions, case[FRAME_SIZE_AXIS], load.value, number)

@@ -6,6 +6,8 @@ dutperf script examples/scripts/load_latency.py --lab kernel-ipv4 -- 2k 32k
 
 import sys
 
+from dutperf import SingleTrial
+
 
 def number(text: str) -> int:
     return int(float(text.removesuffix("k")) * (1000 if text.endswith("k") else 1))
@@ -14,7 +16,7 @@ def number(text: str) -> int:
 def main(bench, lowest="2k", highest="32k"):
     print("frames/s    median, us    p99, us    lost")
     rate = number(lowest)
-    with bench.start(rate, directions="forward") as traffic:
+    with bench.start(rate, SingleTrial(directions="forward")) as traffic:
         while rate <= number(highest):
             traffic.wait(0.5)
             counts = traffic.change(rate=rate * 2).forward

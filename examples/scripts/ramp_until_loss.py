@@ -8,6 +8,7 @@ from scapy.layers.dns import DNS, DNSQR
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
+from dutperf import SingleTrial
 from dutperf.frames import Template
 
 
@@ -15,7 +16,7 @@ def main(bench):
     query = Ether() / IP(src="198.18.0.2", dst="198.19.0.2") / UDP() / DNS(qd=DNSQR(qname="a-name.of-a-host.example"))
     frame = str(Template.of(bytes(query)))
     rate = 2000
-    with bench.start(rate, frame=frame, directions="forward") as traffic:
+    with bench.start(rate, SingleTrial(frame=frame, directions="forward")) as traffic:
         while True:
             traffic.wait(0.5)
             result = traffic.stop()

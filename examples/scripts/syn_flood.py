@@ -5,6 +5,8 @@ stream stays. The DUT is a router with a limit of packets/s.
     dutperf script examples/scripts/syn_flood.py --lab kernel-ipv4 --lab-option limit_fps=4000 --lab-option burst=200
 """
 
+from dutperf import SingleTrial
+
 WEB_FPS = 1000
 WEB = {"name": "web", "frame": "ip/tcp(flags=PA,destination=80)", "sizes": 594}
 FLOOD = {"name": "flood", "frame": "ip/tcp(flags=S,source=random(1024,65535),destination=80,seq=random(0,4294967295))"}
@@ -12,7 +14,7 @@ FLOOD = {"name": "flood", "frame": "ip/tcp(flags=S,source=random(1024,65535),des
 
 def main(bench):
     print("flood, frames/s    web lost    flood lost")
-    with bench.start(WEB_FPS, streams=[WEB], directions="forward", pattern="poisson") as traffic:
+    with bench.start(WEB_FPS, SingleTrial(directions="forward", pattern="poisson"), streams=[WEB]) as traffic:
         traffic.wait(0.5)
         report(0, traffic)
         for times in (2, 6):

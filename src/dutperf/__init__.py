@@ -2,8 +2,9 @@
 """dutperf: measures network devices by RFC 8219, 2544, 5180, 4814 and 9004, and proves that each
 measurement is valid.
 
-The public interface is ``__all__`` (docs/api.md). Names are imported at first use: a command for a
-single trial does not wait for the libraries that draw reports.
+The public interface is ``__all__`` (docs/api.md), and the conditions of each procedure, as
+``dutperf.Throughput``. Names are imported at first use: a command for a single trial does not wait
+for the libraries that draw reports.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ TYPE_CHECKING = False  # a command imports this before it can heed a signal: not
 if TYPE_CHECKING:
     from typing import Any
 
-    from dutperf.api import Bench, bench, measure, open_result, procedure_names, resume, trial
+    from dutperf.api import Bench, bench, conditions_of, measure, open_result, procedure_names, resume, trial
+    from dutperf.api.models import *  # noqa: F403
     from dutperf.api.results import Results
     from dutperf.errors import DutperfError
     from dutperf.journal import JournalError, WriteError
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from dutperf.model import TrialResult, Verdict
     from dutperf.results.measured import Measured
     from dutperf.run.campaign import PlanError, Status
-    from dutperf.setup.conditions import Conditions, Rate
+    from dutperf.setup.conditions import Conditions, Rate, SingleTrial
     from dutperf.setup.configuration import ConfigError
     from dutperf.tester import TesterError
 
@@ -40,6 +42,7 @@ __all__ = [
     "PlanError",
     "Rate",
     "Results",
+    "SingleTrial",
     "Status",
     "TesterError",
     "TrialResult",
@@ -47,6 +50,7 @@ __all__ = [
     "WriteError",
     "__version__",
     "bench",
+    "conditions_of",
     "list_labs",
     "measure",
     "open_result",
@@ -62,9 +66,9 @@ if os.path.isdir(_BUNDLED):  # noqa: PTH112
 
 _MODULES = {
     "dutperf.errors": ("DutperfError",),
-    "dutperf.api": ("Bench", "bench", "measure", "open_result", "procedure_names", "resume", "trial"),
+    "dutperf.api": ("Bench", "bench", "conditions_of", "measure", "open_result", "procedure_names", "resume", "trial"),
     "dutperf.run.campaign": ("PlanError", "Status"),
-    "dutperf.setup.conditions": ("Conditions", "Rate"),
+    "dutperf.setup.conditions": ("Conditions", "Rate", "SingleTrial"),
     "dutperf.setup.configuration": ("ConfigError",),
     "dutperf.journal": ("JournalError", "WriteError"),
     "dutperf.lab": ("LabError", "list_labs"),
@@ -81,4 +85,15 @@ def __getattr__(name: str) -> Any:
     for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(module), name)
+    if name[:1].isupper():
+        from dutperf import procedures
+
+        if (procedure := procedures.named_by(name)) is not None:
+            return procedures.find(procedure).conditions
     raise AttributeError(f"module 'dutperf' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    from dutperf import procedures
+
+    return sorted([*globals(), *__all__, *map(procedures.model_of, procedures.NAMES)])

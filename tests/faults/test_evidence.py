@@ -74,15 +74,10 @@ def test_a_dut_that_begins_to_forward_in_the_middle_of_a_run(patience_s: int, tm
     """Without patience the rate that is measured first is lost, and the run says why; with it none is."""
     with dutperf.bench(lab="refdut-ipv4") as ready:
         RefDut(Path(str(ready.setup.dut.control))).reset(2.0)
-        result = ready.measure(
-            "frame-loss",
-            tmp_path / "run",
-            rates=["1000", "500"],
-            duration_s=0.5,
-            drain_s=0.2,
-            repetitions=1,
-            dut_patience_s=patience_s,
+        loss = dutperf.FrameLoss(
+            rates=["1000", "500"], duration_s=0.5, drain_s=0.2, repetitions=1, dut_patience_s=patience_s
         )
+        result = ready.measure(loss, tmp_path / "run")
     losses = [row["rates.loss_ratio.worst.median"] for row in result.rows()]
     assert isinstance(result.summary, Summary)
     said = any("nothing arrived in the first" in text for text in result.summary.beside)

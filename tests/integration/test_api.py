@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,11 +17,11 @@ pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
 def test_a_program_measures_the_reference_dut(tmp_path: Path, lab_records: Path) -> None:
     niceness = os.getpriority(os.PRIO_PROCESS, 0)
-    short = {"duration_s": 0.3, "drain_s": 0.1}
+    short: dict[str, Any] = {"duration_s": 0.3, "drain_s": 0.1}
     with dutperf.bench(lab="refdut-ipv4", lab_options={"loss_every": 10}) as bench:
         assert os.getpriority(os.PRIO_PROCESS, 0) == 19
-        result = bench.measure("frame-loss", tmp_path / "loss", rates=["2k"], repetitions=1, **short)
-        assert bench.trial("1k", **short).directions().keys() == {"forward", "reverse"}
+        result = bench.measure(dutperf.FrameLoss(rates=["2k"], repetitions=1, **short), tmp_path / "loss")
+        assert bench.trial("1k", dutperf.SingleTrial(**short)).directions().keys() == {"forward", "reverse"}
     assert (os.getpriority(os.PRIO_PROCESS, 0), list(lab_records.glob("*.json"))) == (niceness, [])
     assert result.is_complete
     [row] = result.rows()

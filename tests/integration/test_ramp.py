@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dutperf import procedures
-from dutperf.procedures.ramp import PARTS, RampConditions, RampPoint
+from dutperf.procedures.ramp import PARTS, Ramp, RampPoint
 from dutperf.run import campaign
 from dutperf.run.testbench import Bench as CommandBench
 from dutperf.run.testbench import Source
@@ -34,7 +34,7 @@ class Silent:
 def measured(on: Bench, out: Path) -> RampPoint:
     """One ramp in the forward direction."""
     definition = procedures.find("ramp")
-    chosen = RampConditions.model_validate(
+    chosen = Ramp.model_validate(
         {"from_rate": FROM_FPS, "to_rate": TO_FPS, "duration_s": OVER_S, "drain_s": 0.5, "directions": "forward"}
     )
     plan = CommandBench(on.setup, on.tester, Source("none", {}, None)).plan(traffic.sized(on.setup, chosen))

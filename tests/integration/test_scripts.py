@@ -84,11 +84,11 @@ def test_traffic_that_changes() -> None:
     """Every frame of every part arrives, and is counted in its part."""
     with dutperf.bench(lab="kernel-ipv4") as bench:
 
-        def run() -> dutperf.api.Traffic:
-            with bench.start(2000, frame_sizes=128) as traffic:
+        def run() -> dutperf.api.RunningTraffic:
+            with bench.start(2000, dutperf.SingleTrial(frame_sizes=128)) as traffic:
                 early = traffic.wait(0.3)
                 assert 0 < early.sent <= 2 * 2000 * 0.6
-                traffic.change(rate=4000, directions="forward")
+                traffic.change(4000, dutperf.SingleTrial(frame_sizes=128, directions="forward"))
                 traffic.wait(0.3)
                 assert traffic.is_running
                 assert traffic.counters("reverse").sent == 0
@@ -116,7 +116,10 @@ def test_traffic_that_changes() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("def main(bench):\n    bench.start(100, frame='ip/tpc')\n", "unknown header 'tpc'"),
+        (
+            "import dutperf\ndef main(bench):\n    bench.start(100, dutperf.SingleTrial(frame='ip/tpc'))\n",
+            "unknown header 'tpc'",
+        ),
         ("def main(bench):\n    return 1 / 0\n", "ZeroDivisionError"),
         ("main = 5\n", "has no function main(bench, *arguments)"),
     ],

@@ -11,19 +11,25 @@ import pytest
 
 import dutperf
 from dutperf.model import TrialResult, Verdict
+from dutperf.setup.conditions import SingleTrial
 from undisturbed import LOSS_IS_CERTAIN, until, valid
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
-TIMES = {"duration_s": 0.5, "drain_s": 0.3}
 NATS = ["nft-nat44", "refdut-nat44", "refdut-nat64", "tayga-nat64"]
+
+
+def with_connections(connections: int, **members: Any) -> SingleTrial:
+    """Conditions of a short trial."""
+    times: dict[str, Any] = {"duration_s": 0.5, "drain_s": 0.3} | members
+    return SingleTrial(connections=connections, preliminary_rate="10k", **times)
 
 
 def traffic(name: str, connections: int, **members: Any) -> TrialResult:
     """Stateful traffic through a lab."""
     with dutperf.bench(lab=name) as bench:
         return valid(
-            lambda: bench.trial("4k", connections=connections, preliminary_rate="10k", **{**TIMES, **members}),
+            lambda: bench.trial("4k", with_connections(connections, **members)),
             LOSS_IS_CERTAIN,
         )
 
@@ -45,7 +51,7 @@ def test_a_dut_that_maps_connections_anew_is_found_out() -> None:
     """Whether the trial is valid does not matter here: frames that are lost as well change little."""
     with dutperf.bench(lab="refdut-nat44", lab_options={"remap_every": "5"}) as bench:
         result = until(
-            lambda: bench.trial("4k", connections=200, preliminary_rate="10k", **TIMES),
+            lambda: bench.trial("4k", with_connections(200)),
             lambda result: result.connections is not None and result.connections.remapped > 100,
             lambda result: str([cause.text for cause in result.causes]),
         )
@@ -56,7 +62,7 @@ def test_a_dut_that_maps_connections_anew_is_found_out() -> None:
 def test_a_table_that_is_too_small_is_no_loss() -> None:
     with dutperf.bench(lab="refdut-nat44", lab_options={"connections": "1500"}) as bench:
         result = until(
-            lambda: bench.trial("4k", connections=2_000, preliminary_rate="10k", **TIMES),
+            lambda: bench.trial("4k", with_connections(2_000)),
             lambda result: {cause.code for cause in result.causes} == {"not_opened"},
             lambda result: str(result.causes),
         )
@@ -67,7 +73,7 @@ def test_a_table_that_is_too_small_is_no_loss() -> None:
 def test_evicted_connections_are_told_apart_from_lost_frames() -> None:
     with dutperf.bench(lab="refdut-nat44", lab_options={"connections": "1500", "when_full": "evict"}) as bench:
         result = until(
-            lambda: bench.trial("4k", connections=2_000, preliminary_rate="10k", **TIMES, directions="reverse"),
+            lambda: bench.trial("4k", with_connections(2_000, directions="reverse")),
             lambda result: result.verdict is Verdict.VALID and result.connections_probed is not None,
             lambda result: str([cause.text for cause in result.causes]),
         )
@@ -86,9 +92,7 @@ def test_the_capacity_of_the_reference_dut_is_read_exactly(tmp_path: Path, capac
         options = {"connections": str(capacity), "when_full": when_full}
         with dutperf.bench(lab="refdut-nat44", lab_options=options) as bench:
             out = tmp_path / str(len(list(tmp_path.iterdir())))
-            results = bench.measure(
-                "table-capacity",
-                out,
+            search = dutperf.TableCapacity(
                 first_connections=500,
                 capacity_error=1,
                 max_rate="20k",
@@ -96,6 +100,7 @@ def test_the_capacity_of_the_reference_dut_is_read_exactly(tmp_path: Path, capac
                 repetitions=1,
                 drain_s=0.1,
             )
+            results = bench.measure(search, out)
             return results["table-capacity"].summary.points[0]
 
     point = until(measured, lambda point: point.limited_by == "dut", lambda point: point.message, fewest=2)

@@ -136,7 +136,8 @@ def test_twenty_of_twenty_repetitions_read_the_capacity(tmp_path: Path, lab: str
         for run in range(25):
             lowest = TRUE_FPS * places.uniform(0.85, 0.95)
             search = {**steady, "min_rate": f"{lowest:.0f}", "max_rate": f"{lowest + 0.2 * TRUE_FPS:.0f}"}
-            points.append(ready.measure("throughput", tmp_path / str(run), **search)["throughput"].summary.points[0])
+            result = ready.measure(dutperf.Throughput(**search), tmp_path / str(run))
+            points.append(result["throughput"].summary.points[0])
             read = [point for point in points if point.limited_by == "dut"]
             if len(read) == 20:
                 break
@@ -162,7 +163,7 @@ def readings(
             properties, procedure, conditions = of_setting(settings)
             dut.configure(properties)
             out = place / str(run)
-            results = ready.measure(procedure, out, repetitions=1, drain_s=0.2, **conditions)
+            results = ready.measure(dutperf.conditions_of(procedure)(repetitions=1, drain_s=0.2, **conditions), out)
             point = results[procedure].summary.points[0]
             print(run, properties.model_dump(exclude_defaults=True), point.message)
             if point.limited_by == "dut":

@@ -26,7 +26,7 @@ import dutperf
 from dutperf.cli import app
 from dutperf.frames import additional
 from dutperf.model import LEFT_AND_RIGHT, AdditionalCounts, AdditionalFrames, Direction, Stream, Trial
-from dutperf.procedures.recovery import RecoveryConditions, change_rate
+from dutperf.procedures.recovery import Recovery, change_rate
 from dutperf.results.comparability import Weight, mismatches
 from dutperf.setup import traffic
 from dutperf.setup.conditions import Conditions
@@ -172,7 +172,7 @@ def test_the_rate_within_a_pattern_and_after_a_change_has_room_for_broadcasts() 
     poisson = streams(IPV4, "broadcast", pattern="poisson")[Direction.FORWARD]
     assert (poisson.rate_fps, poisson.pattern is not None) == (990, True)
     changed = change_rate(
-        planned(IPV4, "broadcast"), RecoveryConditions(), {"rate_fps": 1000, "reduced_fps": 500, "throughput_fps": 900}
+        planned(IPV4, "broadcast"), Recovery(), {"rate_fps": 1000, "reduced_fps": 500, "throughput_fps": 900}
     )
     assert changed.forward is not None
     assert changed.forward.then is not None
@@ -257,7 +257,7 @@ SHORT: dict[str, Any] = {"duration_s": 0.5, "drain_s": 0, "repetitions": 1, "set
 @pytest.mark.usefixtures("labs")
 def test_a_result_says_what_the_modifiers_sent(tmp_path: Path) -> None:
     chosen = {"modifiers": ["management", "broadcast"], "rates": "10k", **SHORT}
-    found = dutperf.measure("frame-loss", tmp_path / "one", lab="kernel-ipv4", **chosen)
+    found = dutperf.measure(dutperf.FrameLoss(**chosen), tmp_path / "one", lab="kernel-ipv4")
     written = json.loads((tmp_path / "one" / "summary.json").read_text())
     assert written["conditions"]["modifiers"] == ["broadcast", "management"]
     trials = found.summary.points[0].finished
@@ -275,7 +275,9 @@ def test_a_result_says_what_the_modifiers_sent(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("labs")
 def test_results_under_different_modifiers_are_not_alike(tmp_path: Path) -> None:
     one, other = (
-        dutperf.measure("frame-loss", tmp_path / name, lab="kernel-ipv4", rates="10k", modifiers=modifiers, **SHORT)
+        dutperf.measure(
+            dutperf.FrameLoss(rates="10k", modifiers=modifiers, **SHORT), tmp_path / name, lab="kernel-ipv4"
+        )
         for name, modifiers in (("plain", []), ("filters", ["filters:25"]))
     )
     [found] = [each for each in mismatches(one.measured[0], other.measured[0]) if each.name == "modifiers"]
@@ -287,7 +289,9 @@ def test_results_under_different_modifiers_are_not_alike(tmp_path: Path) -> None
 @pytest.mark.usefixtures("labs")
 def test_a_lab_without_filters_says_so(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="lab tayga-siit has no filters"):
-        dutperf.measure("frame-loss", tmp_path / "one", lab="tayga-siit", rates="10k", modifiers=["filters:1"], **SHORT)
+        dutperf.measure(
+            dutperf.FrameLoss(rates="10k", modifiers=["filters:1"], **SHORT), tmp_path / "one", lab="tayga-siit"
+        )
 
 
 @pytest.mark.usefixtures("labs")

@@ -7,7 +7,8 @@ from __future__ import annotations
 import html
 import inspect
 import json
-import runpy
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,9 +27,8 @@ from typer.testing import CliRunner
 import documented
 import dutperf
 from dutperf import cli, procedures
-from dutperf.api import parameters
 from dutperf.model import FRAME_SIZE
-from dutperf.procedures.frame_loss import FrameLossConditions
+from dutperf.procedures.frame_loss import FrameLoss
 from dutperf.report import export
 from dutperf.results import tables
 from dutperf.run import suite
@@ -39,7 +39,7 @@ from plans import SWITCH
 from virtual import Labs
 
 QUICK: dict[str, Any] = {"duration_s": 0.5, "drain_s": 0, "repetitions": 2}
-SEARCH = {**QUICK, "resolution": "5%", "max_rate": "100k", "lab": "refdut-siit"}
+SEARCH = {**QUICK, "resolution": "5%", "max_rate": "100k"}
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +67,8 @@ def test_the_package_alone_imports_nothing_heavy() -> None:
 
 def test_a_measurement_gives_points_and_leaves_what_the_command_leaves(labs: Labs, tmp_path: Path) -> None:
     statuses: list[dutperf.Status] = []
-    result = dutperf.measure(
-        "throughput", tmp_path / "out", statuses.append, **SEARCH, lab_options={"queue": 10}, frame_sizes=[84, 1518]
-    )
+    search = dutperf.Throughput(**SEARCH, frame_sizes=[84, 1518])
+    result = dutperf.measure(search, tmp_path / "out", statuses.append, lab="refdut-siit", lab_options={"queue": 10})
     assert labs.asked == [("refdut-siit", {"queue": "10"})]
     assert (labs.up, result.is_complete, len(result.measured)) == (0, True, 1)
     points = result["throughput"].summary.points  # type: ignore[union-attr]
@@ -78,14 +77,14 @@ def test_a_measurement_gives_points_and_leaves_what_the_command_leaves(labs: Lab
     assert statuses[-1].trials_left == 0
     assert json.loads((tmp_path / "out" / "summary.json").read_text()) == result.summary.model_dump(mode="json")
     plan = json.loads((tmp_path / "out" / "journal.jsonl").read_text().splitlines()[0])
-    assert plan["invocation"][:3] == ["dutperf.measure", "throughput", "duration_s=0.5"]
+    assert plan["invocation"][:3] == ["dutperf.measure", "throughput", "frame_sizes=(84, 1518)"]
     assert CliRunner().invoke(cli.app, ["resume", str(tmp_path / "out")]).exit_code == 0
     assert result.write_report().read_text().lower().startswith("<!doctype html>")
 
 
 @pytest.mark.usefixtures("labs")
 def test_a_value_has_the_meaning_that_the_command_line_gives_it(tmp_path: Path) -> None:
-    by_program = dutperf.measure("throughput", tmp_path / "a", **SEARCH)
+    by_program = dutperf.measure(dutperf.Throughput(**SEARCH), tmp_path / "a", lab="refdut-siit")
     arguments = [
         "--lab",
         "refdut-siit",
@@ -107,29 +106,32 @@ def test_a_value_has_the_meaning_that_the_command_line_gives_it(tmp_path: Path) 
 
 @pytest.mark.usefixtures("labs")
 def test_what_needs_the_throughput_measures_it_first_or_takes_what_was_found(tmp_path: Path) -> None:
-    both = dutperf.measure("pdv", tmp_path / "both", lab="refdut-siit", **QUICK)
+    both = dutperf.measure(dutperf.Pdv(**QUICK), tmp_path / "both", lab="refdut-siit")
     assert [one.name for one in both.measured] == ["throughput", "pdv"]
-    for number, found in enumerate((both, tmp_path / "both", {84: 20_000})):
-        alone = dutperf.measure("pdv", tmp_path / f"alone{number}", lab="refdut-siit", **QUICK, throughput_from=found)
+    for number, found in enumerate((both, tmp_path / "both", None)):
+        given = dutperf.Pdv(**QUICK, throughput_from={84: 20_000} if found is None else None)
+        alone = dutperf.measure(given, tmp_path / f"alone{number}", lab="refdut-siit", throughput_from=found)
         assert [one.name for one in alone.measured] == ["pdv"]
     with pytest.raises(KeyError, match="no measurement is called ipdv; there are throughput, pdv"):
         both["ipdv"]
     with pytest.raises(dutperf.PlanError, match="no throughput of this traffic"):
         dutperf.measure(
-            "pdv", tmp_path / "other", lab="refdut-siit", **QUICK, directions="forward", throughput_from=both
+            dutperf.Pdv(**QUICK, directions="forward"), tmp_path / "other", lab="refdut-siit", throughput_from=both
         )
+    with pytest.raises(dutperf.ConfigError, match="throughput_from: only procedures at the throughput take one"):
+        dutperf.measure(dutperf.Throughput(**SEARCH), lab="refdut-siit", throughput_from=both)
 
 
 def test_several_measurements_and_trials_on_one_bench(labs: Labs, tmp_path: Path) -> None:
     setup = yaml.safe_load(yaml.safe_dump(documented.CONFIG))
     with dutperf.bench(config=setup) as bench:
         assert bench.setup.media_mbps == 100
-        trials = [bench.trial("10%", duration_s=0.5, drain_s=0) for _ in range(2)]
-        loss = bench.measure("frame-loss", tmp_path / "loss", rates=["20k", 60_000], **QUICK)
+        trials = [bench.trial("10%", dutperf.SingleTrial(duration_s=0.5, drain_s=0)) for _ in range(2)]
+        loss = bench.measure(dutperf.FrameLoss(rates=["20k", 60_000], **QUICK), tmp_path / "loss")
         with pytest.raises(
             dutperf.ConfigError, match="frame_sizes: 9000 bytes are longer than max_frame_size=1518 of this bench"
         ):
-            bench.trial(10, frame_sizes=(9000,))
+            bench.trial(10, dutperf.SingleTrial(frame_sizes=(9000,)))
     assert [(one.trial, one.verdict) for one in trials] == [(1, dutperf.Verdict.VALID), (2, dutperf.Verdict.VALID)]
     assert [row["rates.loss_ratio.worst.median"] > 0 for row in loss.rows()] == [True, False]
     assert not labs.asked
@@ -138,7 +140,7 @@ def test_several_measurements_and_trials_on_one_bench(labs: Labs, tmp_path: Path
 @pytest.mark.usefixtures("labs")
 def test_a_trial_by_itself(tmp_path: Path) -> None:
     (tmp_path / "gateway.yaml").write_text(yaml.safe_dump(documented.CONFIG))
-    result = dutperf.trial(60_000, config=tmp_path / "gateway.yaml", duration_s=0.5, drain_s=0)
+    result = dutperf.trial(60_000, dutperf.SingleTrial(duration_s=0.5, drain_s=0), config=tmp_path / "gateway.yaml")
     assert result.verdict is dutperf.Verdict.VALID
     assert {direction: counts.lost > 9_000 for direction, counts in result.directions().items()} == {
         "forward": True,
@@ -147,13 +149,13 @@ def test_a_trial_by_itself(tmp_path: Path) -> None:
 
 
 MISTAKES = [
-    ({"procedure": "thruput"}, dutperf.ConfigError, "there is no procedure 'thruput'; did you mean throughput?"),
+    ({"procedure": "thruput"}, dutperf.ConfigError, "procedure: there is no 'thruput'; did you mean throughput?"),
     (
         {"lab": "refdut-siit", "duration": 5},
         dutperf.ConfigError,
-        "duration: throughput has no such condition; did you mean duration_s?",
+        "duration: Throughput has no such condition; did you mean duration_s?",
     ),
-    ({"lab": "refdut-siit", "tags": 5}, dutperf.ConfigError, "tags: throughput has no such condition"),
+    ({"lab": "refdut-siit", "tags": 5}, dutperf.ConfigError, "tags: Throughput has no such condition"),
     (
         {"lab": "refdut-siit", "duration_s": 0},
         dutperf.ConfigError,
@@ -182,7 +184,7 @@ MISTAKES = [
     ({}, dutperf.ConfigError, "give either `lab` or `config`"),
     ({"config": "nothing.yaml"}, dutperf.ConfigError, "config: cannot read nothing.yaml"),
     ({"config": {"left": {}}}, dutperf.ConfigError, "the configuration"),
-    ({"procedure": 5}, dutperf.ConfigError, "there is no procedure 5"),
+    ({"procedure": 5}, dutperf.ConfigError, "there is no 5"),
     ({"lab": ["refdut-siit"]}, dutperf.ConfigError, "lab: should be a name"),
     ({"lab": "refdut-siit", "lab_options": "queue=1"}, dutperf.ConfigError, "lab_options: should be a mapping"),
     ({"lab": "refdut-siit", "max_rate": 0.5}, dutperf.ConfigError, "max_rate: '0.5' is not a whole number"),
@@ -195,8 +197,10 @@ MISTAKES = [
 def test_mistakes_raise_one_sentence_and_leave_nothing(
     given: dict[str, Any], error: type[Exception], words: str, labs: Labs, tmp_path: Path
 ) -> None:
+    procedure = given.pop("procedure", "throughput")
+    source = {name: given.pop(name) for name in ("lab", "lab_options", "config") if name in given}
     with pytest.raises(error) as caught:
-        dutperf.measure(given.pop("procedure", "throughput"), tmp_path / "out", **given)
+        dutperf.measure(dutperf.conditions_of(procedure)(**given), tmp_path / "out", **source)
     assert words in str(caught.value)
     assert "--" not in str(caught.value), "options are for the command line"
     assert not (tmp_path / "out").exists()
@@ -209,11 +213,11 @@ def test_mistakes_of_a_trial(labs: Labs) -> None:
     with pytest.raises(dutperf.ConfigError, match="rate: '99999999999' is above the limit of 1,000,000,000 frames/s"):
         dutperf.trial(99_999_999_999, lab="refdut-siit")
     with pytest.raises(dutperf.ConfigError, match="burst_rate: '2000M' is above the limit"):
-        dutperf.trial(10, lab="refdut-siit", pattern="bursts:32", burst_rate="2000M")
-    with pytest.raises(dutperf.ConfigError, match="settle_s: a trial has no such condition"):
-        dutperf.trial(10, lab="refdut-siit", settle_s=1)
+        dutperf.trial(10, dutperf.SingleTrial(pattern="bursts:32", burst_rate="2000M"), lab="refdut-siit")
+    with pytest.raises(dutperf.ConfigError, match="settle_s: SingleTrial has no such condition"):
+        dutperf.trial(10, dutperf.SingleTrial(settle_s=1), lab="refdut-siit")
     with pytest.raises(dutperf.PlanError, match="one frame size"):
-        dutperf.trial(10, lab="refdut-siit", frame_sizes=(84, 128))
+        dutperf.trial(10, dutperf.SingleTrial(frame_sizes=(84, 128)), lab="refdut-siit")
     assert not labs.asked
 
 
@@ -224,7 +228,7 @@ def test_what_is_no_path_is_a_mistake(read: Callable[[Any], object]) -> None:
 
 
 def test_conditions_as_a_program_gives_them() -> None:
-    given = FrameLossConditions(max_rate="10%", rates=[1000, "2k"], repetitions="auto:min=7")
+    given = FrameLoss(max_rate="10%", rates=[1000, "2k"], repetitions="auto:min=7")
     assert given.max_rate == dutperf.Rate.parse("10%")
     assert given.rates == (dutperf.Rate.parse("1000"), dutperf.Rate.parse("2k"))
     assert given.repetitions == Auto(minimum=7)
@@ -253,14 +257,61 @@ def test_a_name_in_html_is_escaped(tmp_path: Path) -> None:
     assert "<script>" not in shown
 
 
-def test_the_typed_parameters_are_those_of_the_conditions() -> None:
-    """And no others: an editor completes what measure takes."""
-    made = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "typed_parameters"))
-    assert made["FILE"].read_text() == made["text"]()
-    for definition in procedures.every():
-        typed = getattr(parameters, "Of" + definition.name.title().replace("-", ""))
-        known = set(typed.__annotations__) - {"lab", "lab_options", "config"}
-        assert known == {one.name for one in offered(definition.conditions)}
+@pytest.mark.parametrize("definition", procedures.every(), ids=lambda definition: definition.name)
+def test_the_conditions_of_every_procedure_are_public(definition: Any) -> None:
+    model = getattr(dutperf, procedures.model_of(definition.name))
+    assert model is definition.conditions is dutperf.conditions_of(definition.name)
+    assert procedures.of(model()) is definition
+    assert model.__name__ in dir(dutperf)
+    with pytest.raises(AttributeError):
+        dutperf.Thruput  # type: ignore[attr-defined]  # noqa: B018
+
+
+TYPED = """
+import dutperf
+
+made = dutperf.Throughput(max_rate="30k", frame_sizes=[64, 512], duration_s=5, foreground="2:1", repetitions="auto")
+reveal_type(made.max_rate)
+reveal_type(made.frame_sizes)
+dutperf.measure(dutperf.Pdv(rate=1000), "out", throughput_from="earlier", lab="kernel-ipv4")
+dutperf.Throughput(max_rate=[3])
+dutperf.FrameLoss(duraton_s=5)
+dutperf.measure("throughput")
+"""
+SAID = [
+    (5, 'Revealed type is "dutperf.setup.rate.Rate | None"'),
+    (6, 'Revealed type is "tuple[int, ...]"'),
+    (8, 'Argument "max_rate" to "Throughput" has incompatible type'),
+    (9, 'Unexpected keyword argument "duraton_s" for "FrameLoss"; did you mean "duration_s"?'),
+    (10, 'Argument 1 to "measure" has incompatible type "str"; expected "Conditions"'),
+]
+
+
+def test_a_type_checker_knows_what_conditions_take_and_what_they_are(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(TYPED)
+    command = [sys.executable, "-m", "mypy", "--config-file=", "--follow-imports=silent", "program.py"]
+    package = Path(dutperf.__file__).parents[1]
+    made = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "MYPYPATH": str(package)}, capture_output=True, text=True, check=False
+    )
+    said = [line for line in made.stdout.splitlines() if re.match(r"program.py:\d+: (error|note: Rev)", line)]
+    assert [int(line.split(":")[1]) for line in said] == [line for line, _ in SAID], made.stdout
+    assert all(words in line for line, (_, words) in zip(said, SAID, strict=True)), made.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("throughput", "did you mean dutperf.Throughput(…)?"),
+        (dutperf.Throughput, "did you mean dutperf.Throughput(…)?"),
+        (dutperf.SingleTrial(), "there are Throughput, FrameLoss"),
+        (None, "there are Throughput, FrameLoss"),
+    ],
+)
+def test_measure_takes_conditions_only(given: Any, words: str) -> None:
+    with pytest.raises(dutperf.ConfigError, match="conditions: should be the conditions of a procedure") as caught:
+        dutperf.measure(given, lab="refdut-siit")
+    assert words in str(caught.value)
 
 
 def test_one_base_class_for_all_that_goes_wrong() -> None:
@@ -312,7 +363,7 @@ def test_every_procedure_has_typed_rows(definition: Any, tmp_path: Path) -> None
     source: dict[str, Any] = {"config": stateful} if "preliminary_rate" in known or "reply_share" in known else {}
     if {"learning_port", "sending_port"} & known:
         source = {"config": {**SWITCH, "dut": {"commands": {"clear_addresses": "true"}}}}
-    result = dutperf.measure(definition.name, tmp_path / "out", **(source or {"lab": "refdut-siit"}), **given)
+    result = dutperf.measure(definition.conditions(**given), tmp_path / "out", **(source or {"lab": "refdut-siit"}))
     table = export.arrow(result.rows())
     assert table.num_rows == len(result.rows()) > 0
     assert {"measurement", "procedure", "dut", "frame_size"} <= set(table.column_names)
@@ -320,13 +371,13 @@ def test_every_procedure_has_typed_rows(definition: Any, tmp_path: Path) -> None
 
 @pytest.mark.usefixtures("labs")
 def test_a_killed_run_is_read_and_goes_on(tmp_path: Path) -> None:
-    whole = dutperf.measure("throughput", tmp_path / "out", **SEARCH).rows()
+    whole = dutperf.measure(dutperf.Throughput(**SEARCH), tmp_path / "out", lab="refdut-siit").rows()
     path = tmp_path / "out" / "journal.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:7]))
     cut = dutperf.open_result(tmp_path / "out")
     assert (cut.is_complete, len(cut.rows(trials=True))) == (False, 2)
     with pytest.raises(dutperf.JournalError, match="journal of another run"):
-        dutperf.measure("throughput", tmp_path / "out", **SEARCH)
+        dutperf.measure(dutperf.Throughput(**SEARCH), tmp_path / "out", lab="refdut-siit")
     statuses: list[dutperf.Status] = []
     assert dutperf.resume(tmp_path / "out", statuses.append).is_complete
     assert statuses
@@ -339,7 +390,11 @@ def test_a_killed_run_is_read_and_goes_on(tmp_path: Path) -> None:
 def test_it_measures_in_a_thread_and_says_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     made: list[dutperf.Results] = []
-    thread = threading.Thread(target=lambda: made.append(dutperf.measure("throughput", tmp_path / "out", **SEARCH)))
+
+    def measure() -> None:
+        made.append(dutperf.measure(dutperf.Throughput(**SEARCH), tmp_path / "out", lab="refdut-siit"))
+
+    thread = threading.Thread(target=measure)
     thread.start()
     thread.join()
     assert made[0].is_complete

@@ -13,7 +13,7 @@ import pytest
 
 from dutperf.model import Direction, DirectionCounts, LimitedBy, Quantiles, TrialResult, Verdict
 from dutperf.procedures import back_to_back
-from dutperf.procedures.back_to_back import PROCEDURE, BackToBack, BackToBackPoint
+from dutperf.procedures.back_to_back import PROCEDURE, BackToBackPoint, BackToBackProcedure
 from dutperf.results.summary import SUMMARY, write_summary
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.search import Outcome
@@ -207,7 +207,7 @@ def test_frames_that_left_late_are_another_burst(frames: int, lost: int, late_us
 def test_what_cannot_be_measured_names_its_option(conditions: dict[str, Any], option: str, words: str) -> None:
     media_fps = conditions.pop("media", RATE_FPS)
     with pytest.raises(PlanError, match=words) as caught:
-        BackToBack(plan(media_fps, **{"throughput_from": {84: THROUGHPUT_FPS}, **conditions}))
+        BackToBackProcedure(plan(media_fps, **{"throughput_from": {84: THROUGHPUT_FPS}, **conditions}))
     assert caught.value.option == option
 
 

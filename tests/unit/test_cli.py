@@ -18,7 +18,7 @@ from dutperf.cli import condition_options
 from dutperf.cli.commands import doctor
 from dutperf.cli.commands.trial import show_and_write
 from dutperf.model import FieldMode
-from dutperf.procedures.throughput import ThroughputConditions
+from dutperf.procedures.throughput import Throughput
 from dutperf.setup.conditions import Foreground, Rate
 from dutperf.setup.configuration import ConfigError
 from dutperf.tester.doctor import Finding
@@ -350,15 +350,15 @@ def test_the_doctor_s_findings_are_shown(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_without_options_the_conditions_are_those_of_the_rfcs() -> None:
-    assert condition_options.chosen(ThroughputConditions, {}) == (ThroughputConditions(),)
+    assert condition_options.chosen(Throughput, {}) == (Throughput(),)
 
 
 def test_options_become_conditions() -> None:
     given = {"frame_sizes": ["84,128", "1518"], "foreground": "10:9", "max_rate": "10%", "min_rate": "1k", "seed": None}
-    [made] = condition_options.chosen(ThroughputConditions, given | {"ports": FieldMode.FIXED})
+    [made] = condition_options.chosen(Throughput, given | {"ports": FieldMode.FIXED})
     rates = {"max_rate": Rate(value=10, unit="percent"), "min_rate": Rate(value=1000, unit="fps")}
     share = Foreground(n=10, m=9)
-    assert made == ThroughputConditions(frame_sizes=(84, 128, 1518), foreground=share, ports=FieldMode.FIXED, **rates)
+    assert made == Throughput(frame_sizes=(84, 128, 1518), foreground=share, ports=FieldMode.FIXED, **rates)
 
 
 @pytest.mark.parametrize("option", ["max_rate", "min_rate", "initial_rate", "resolution", "step", "rates"])

@@ -31,9 +31,10 @@ def test_every_command_has_an_example_and_every_example_a_command() -> None:
     assert set(procedures.NAMES) <= set(COMMANDS)
 
 
-def test_the_index_has_every_command_as_it_describes_itself() -> None:
+def test_the_generated_lists_have_every_command_and_procedure() -> None:
     made = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "command_index"))
-    assert made["FILE"].read_text() == made["text"](), "run make format"
+    assert made["INDEX"].read_text() == made["index"](), "run make format"
+    assert made["MODELS"].read_text() == made["models"](), "run make format"
 
 
 @pytest.mark.parametrize("command", [["--help"], ["lab", "list"]])

@@ -20,7 +20,7 @@ from dutperf.api.results import earlier_throughput
 from dutperf.cli import condition_options
 from dutperf.journal.events import event_of_json
 from dutperf.model import LimitedBy, Stamping
-from dutperf.procedures.pdv import PdvConditions
+from dutperf.procedures.pdv import Pdv
 from dutperf.results import points
 from dutperf.results.summary import summarise
 from dutperf.run import attempts, campaign
@@ -273,11 +273,11 @@ def test_a_run_that_goes_on_names_the_same_files(tmp_path: Path) -> None:
 
 
 def test_a_directory_with_the_delays_of_another_run_is_refused(tmp_path: Path) -> None:
-    assert condition_options.chosen(PdvConditions, {"delays_to": tmp_path})[0].delays_to == str(tmp_path)
+    assert condition_options.chosen(Pdv, {"delays_to": tmp_path})[0].delays_to == str(tmp_path)
     (tmp_path / "pdv").mkdir()
     (tmp_path / "pdv" / "trial-00001-forward.npy").touch()
     with pytest.raises(ConfigError, match="delays of another run") as caught:
-        condition_options.chosen(PdvConditions, {"delays_to": tmp_path})
+        condition_options.chosen(Pdv, {"delays_to": tmp_path})
     assert "--delays-to" in str(caught.value)
 
 

@@ -77,8 +77,14 @@ def place(tmp_path: Path, capture: None) -> Path:  # noqa: ARG001
     (tmp_path / "plan.yaml").write_text(
         "lab: tayga-siit\nall: {duration: 0.5, drain: 0, repetitions: 2}\nprocedures: {throughput: , pdv: }\n"
     )
-    conditions = {"frame_sizes": (84, 128, 1518), "duration_s": 0.5, "drain_s": 0, "repetitions": 2, "max_rate": "100k"}
-    dutperf.measure("throughput", "results/gateway", config="gateway.yaml", **conditions)
+    conditions: dict[str, Any] = {
+        "frame_sizes": (84, 128, 1518),
+        "duration_s": 0.5,
+        "drain_s": 0,
+        "repetitions": 2,
+        "max_rate": "100k",
+    }
+    dutperf.measure(dutperf.Throughput(**conditions), "results/gateway", config="gateway.yaml")
     return tmp_path
 
 

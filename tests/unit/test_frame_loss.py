@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dutperf import journal
 from dutperf.model import LEFT_AND_RIGHT, Cause, Direction, LimitedBy, Load, Trial, TrialResult, Verdict
-from dutperf.procedures.frame_loss import PROCEDURE, FrameLossConditions, rates_of
+from dutperf.procedures.frame_loss import PROCEDURE, FrameLoss, rates_of
 from dutperf.results.summary import SUMMARY, write_summary
 from dutperf.run.attempts import ATTEMPTS
 from dutperf.run.campaign import PlanError, Summary
@@ -283,7 +283,7 @@ def test_without_the_medias_maximum(tmp_path: Path) -> None:
 )
 def test_rates_that_cannot_be(conditions: dict[str, Any], option: str, words: str) -> None:
     with pytest.raises(PlanError, match=words) as caught:
-        rates_of(FrameLossConditions(**conditions), 100_000)
+        rates_of(FrameLoss(**conditions), 100_000)
     assert caught.value.option == option
 
 
@@ -298,7 +298,7 @@ def test_repetitions_cannot_decide_for_themselves(tmp_path: Path) -> None:
 
 def test_percentages_of_an_unknown_maximum() -> None:
     with pytest.raises(PlanError, match="media_mbps") as caught:
-        rates_of(FrameLossConditions(rates=rates("10k", "50%")), None)
+        rates_of(FrameLoss(rates=rates("10k", "50%")), None)
     assert caught.value.option == "rates"
 
 
@@ -313,12 +313,12 @@ def test_percentages_of_an_unknown_maximum() -> None:
     ],
 )
 def test_steps(maximum_fps: int, step: Rate | None, expected: list[int]) -> None:
-    assert list(rates_of(FrameLossConditions(step=step), maximum_fps)) == expected
+    assert list(rates_of(FrameLoss(step=step), maximum_fps)) == expected
 
 
 @given(maximum_fps=st.integers(1, 10**9), percent=st.floats(0.5, 10))
 def test_no_step_is_wider_than_the_rfc_allows(maximum_fps: int, percent: float) -> None:
-    descending = rates_of(FrameLossConditions(step=Rate(value=percent, unit="percent")), maximum_fps)
+    descending = rates_of(FrameLoss(step=Rate(value=percent, unit="percent")), maximum_fps)
     assert descending[0] == maximum_fps
     assert min(descending) >= 1
     gaps = [high - low for high, low in zip(descending, (*descending[1:], 0), strict=True)]

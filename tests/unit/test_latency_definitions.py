@@ -21,7 +21,7 @@ from dutperf.model import Load, TrialResult
 from dutperf.procedures import latency
 from dutperf.procedures.bench import MakeTrial, Place, Plan
 from dutperf.procedures.delays import DelaysPoint
-from dutperf.procedures.latency import LatencyConditions
+from dutperf.procedures.latency import Latency
 from dutperf.procedures.trial_action import TrialAction
 from dutperf.results.points import Recorded
 from dutperf.run.campaign import PlanError
@@ -161,6 +161,6 @@ def test_more_than_one_tag_is_refused(tmp_path: Path) -> None:
     [({}, 50_000), ({"definition": "rfc2544"}, 1), ({"tags": 7}, 7), ({"definition": "rfc2544", "tags": 7}, 7)],
 )
 def test_how_many_frames_are_tagged_without_being_told(chosen: dict[str, Any], tags: int) -> None:
-    [made] = condition_options.chosen(LatencyConditions, {"tags": None} | chosen)
+    [made] = condition_options.chosen(Latency, {"tags": None} | chosen)
     assert made.tags == tags
-    assert LatencyConditions.model_validate(made.model_dump(mode="json")) == made
+    assert Latency.model_validate(made.model_dump(mode="json")) == made

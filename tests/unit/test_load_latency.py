@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from dutperf.model import LEFT_AND_RIGHT, LimitedBy, Stamping
-from dutperf.procedures.load_latency import LONE_FPS, LoadLatencyConditions, rates_of
+from dutperf.procedures.load_latency import LONE_FPS, LoadLatency, rates_of
 from dutperf.results.summary import SUMMARY
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.setup.conditions import Rate
+from dutperf.setup.configuration import ParameterError
 from dutperf.tester import Tester
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import measure, plan
@@ -76,13 +76,13 @@ def test_a_dut_that_forwards_nothing_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_loads_are_sorted_and_may_be_written_with_their_unit() -> None:
-    assert LoadLatencyConditions(loads="100%, 0,50").loads == (0, 50, 100)  # type: ignore[arg-type]
+    assert LoadLatency(loads="100%, 0,50").loads == (0, 50, 100)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["", "10,10", "-1", "1001", "ten"])
 def test_loads_that_are_none(text: str) -> None:
-    with pytest.raises(ValidationError):
-        LoadLatencyConditions(loads=text)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError):
+        LoadLatency(loads=text)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 import dutperf
 from dutperf import procedures
@@ -58,7 +57,7 @@ def test_pacing_is_a_text(text: str, fill: Fill | None) -> None:
     ],
 )
 def test_other_texts_are_refused(text: str, why: str) -> None:
-    with pytest.raises(ValidationError, match=why):
+    with pytest.raises(ParameterError, match=why):
         Conditions(pacing=text)
 
 
@@ -70,7 +69,7 @@ def test_other_texts_are_refused(text: str, why: str) -> None:
     ],
 )
 def test_what_does_not_go_with_a_filled_line(members: dict[str, Any], why: str) -> None:
-    with pytest.raises(ValidationError, match=why):
+    with pytest.raises(ParameterError, match=why):
         SingleTrial(pacing="fill", **members)
 
 
@@ -154,7 +153,7 @@ def test_a_line_without_fill_is_not_mentioned() -> None:
 @pytest.mark.usefixtures("labs")
 def test_results_state_the_spacing_and_are_not_alike(tmp_path: Path) -> None:
     one, other = (
-        dutperf.measure("frame-loss", tmp_path / name, lab="kernel-ipv4", rates="10k", pacing=name, **SHORT)
+        dutperf.measure(dutperf.FrameLoss(rates="10k", pacing=name, **SHORT), tmp_path / name, lab="kernel-ipv4")
         for name in ("software", "fill")
     )
     written = json.loads((tmp_path / "fill" / "summary.json").read_text())

@@ -23,7 +23,7 @@ from dutperf.model import (
     Stamping,
     Trial,
 )
-from dutperf.procedures.ramp import PARTS, Ends, RampConditions, ends_of, read
+from dutperf.procedures.ramp import PARTS, Ends, Ramp, ends_of, read
 from dutperf.results.summary import SUMMARY
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.setup.conditions import Rate
@@ -162,11 +162,11 @@ def test_a_single_loss_is_told_from_a_lasting_one() -> None:
 
 
 def test_the_rates_of_a_ramp() -> None:
-    assert ends_of(RampConditions(to_rate=Rate.parse("50k")), None) == Ends(from_fps=500, to_fps=50_000)
-    assert ends_of(RampConditions(), 1_000_000) == Ends(from_fps=10_000, to_fps=1_000_000)
-    assert ends_of(RampConditions(from_rate=Rate.parse("50%")), 1_000_000) == Ends(from_fps=500_000, to_fps=1_000_000)
-    assert RampConditions(duration_s="1.5s").duration_s == 1.5  # type: ignore[arg-type]
-    assert RampConditions(duration_s="500ms").duration_s == 0.5  # type: ignore[arg-type]
+    assert ends_of(Ramp(to_rate=Rate.parse("50k")), None) == Ends(from_fps=500, to_fps=50_000)
+    assert ends_of(Ramp(), 1_000_000) == Ends(from_fps=10_000, to_fps=1_000_000)
+    assert ends_of(Ramp(from_rate=Rate.parse("50%")), 1_000_000) == Ends(from_fps=500_000, to_fps=1_000_000)
+    assert Ramp(duration_s="1.5s").duration_s == 1.5  # type: ignore[arg-type]
+    assert Ramp(duration_s="500ms").duration_s == 0.5  # type: ignore[arg-type]
 
 
 def test_a_wrong_option_is_named_as_it_was_typed() -> None:
@@ -186,4 +186,4 @@ def test_a_wrong_option_is_named_as_it_was_typed() -> None:
 )
 def test_rates_that_are_not_possible(from_rate: Any, to_rate: Any, media_fps: int | None, words: str) -> None:
     with pytest.raises(PlanError, match=words):
-        ends_of(RampConditions(from_rate=from_rate, to_rate=to_rate), media_fps)
+        ends_of(Ramp(from_rate=from_rate, to_rate=to_rate), media_fps)

@@ -13,8 +13,8 @@ import yaml
 
 from command_line import dutperf
 from dutperf.cli import plan_file
-from dutperf.procedures.latency import LatencyConditions
-from dutperf.procedures.pdv import PdvConditions
+from dutperf.procedures.latency import Latency
+from dutperf.procedures.pdv import Pdv
 from dutperf.setup.conditions import FRAME_SIZE_SERIES, Conditions, Rate
 from dutperf.setup.configuration import ConfigError
 from fakes import fake_engine
@@ -90,7 +90,7 @@ def test_a_plan_says_what_offloads_are_used(setup: Path) -> None:
 def test_a_boolean_needs_no_quotes(setup: Path) -> None:
     text = "lab: tayga-siit\nprocedures: {latency: {subtract-calibration: true}}"
     [(_, conditions)] = plan_file.load(plan(setup, text)).wanted
-    assert isinstance(conditions, LatencyConditions)
+    assert isinstance(conditions, Latency)
     assert conditions.subtract_calibration
     with pytest.raises(ConfigError, match=r"latency\.tags: should be a number, a text, or a list of them"):
         plan_file.load(plan(setup, text.replace("subtract-calibration", "tags")))
@@ -102,8 +102,8 @@ def test_a_procedure_without_options_has_those_of_its_clause(setup: Path) -> Non
     )
     assert (planned.source.lab, planned.source.lab_options) == ("tayga-siit", {"max_frame_size": "1600"})
     assert [conditions for _, conditions in planned.wanted] == [
-        LatencyConditions(duration_s=120.0),
-        PdvConditions(),
+        Latency(duration_s=120.0),
+        Pdv(),
     ]
 
 

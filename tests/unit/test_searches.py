@@ -13,11 +13,12 @@ import pytest
 
 from dutperf.journal.events import event_of_json
 from dutperf.model import LimitedBy, Load, Question, Trial, TrialResult, to_json
-from dutperf.procedures.throughput import PROCEDURE, ThroughputConditions
+from dutperf.procedures.throughput import PROCEDURE, Throughput
 from dutperf.results.inconsistency import contradictions
 from dutperf.results.summary import summarise
 from dutperf.run.campaign import PlanError
 from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.configuration import ParameterError
 from dutperf.statistics.stopping import Auto, Stopped
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
@@ -298,9 +299,9 @@ def test_contradictions(loads: list[tuple[int, str]], expected: list[tuple[int, 
 
 
 def test_conditions_with_goals_and_rules_go_through_json_unchanged() -> None:
-    conditions = ThroughputConditions(search="mlr", goals=(0.005, 0.0), repetitions=Auto(width_share=0.02))
+    conditions = Throughput(search="mlr", goals=(0.005, 0.0), repetitions=Auto(width_share=0.02))
     assert conditions.loss_goals() == (0.0, 0.005)
-    assert ThroughputConditions.model_validate(json.loads(json.dumps(to_json(conditions)))) == conditions
+    assert Throughput.model_validate(json.loads(json.dumps(to_json(conditions)))) == conditions
     assert Conditions(loss_tolerance=0.01).loss_goals() == (0.01,)
 
 
@@ -308,5 +309,5 @@ def test_conditions_with_goals_and_rules_go_through_json_unchanged() -> None:
     "members", [{"goals": (0.0, 0.0)}, {"goals": (1.0,)}, {"search": "guess"}, {"repetitions": {"minimum": 3}}]
 )
 def test_what_cannot_be(members: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="validation error"):
-        ThroughputConditions(**members)
+    with pytest.raises(ParameterError):
+        Throughput(**members)

@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from dutperf.setup.conditions import Conditions, make
 from dutperf.setup.configuration import ParameterError
@@ -66,7 +65,7 @@ def test_a_mix_is_a_frame_size_of_the_conditions() -> None:
     given_mix = Conditions(frame_sizes=["imix:64=7,594=4,1518=1"])
     assert given_mix.size_mix == "imix:64=7,594=4,1518=1"
     assert not given_mix.sizes_are_given
-    with pytest.raises(ValidationError, match="measured alone"):
+    with pytest.raises(ParameterError, match="measured alone"):
         Conditions(frame_sizes=["imix", "64"])
     with pytest.raises(ParameterError) as caught:
         make(Conditions, {"frame_sizes": "imix,64"})

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python interface: measure as the commands do, with results as objects, rows and data frames.
 
-Conditions have the names of :class:`~dutperf.setup.conditions.Conditions` (``duration_s=5``,
-``frame_sizes=(84, 1518)``, ``max_rate="10%"``) and the defaults of the command line. Nothing is
-printed. Signals are handled only by a lab in the main thread.
+Each procedure has a class of conditions (``dutperf.Throughput(duration_s=5, frame_sizes=(84, 1518),
+max_rate="10%")``), with the names and defaults of the command line. Nothing is printed. Signals are
+handled only by a lab in the main thread.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Unpack, overload
+from typing import Any
 
 from pydantic import ValidationError
 
 from dutperf import procedures
-from dutperf.api import parameters, results
+from dutperf.api import results
 from dutperf.api.results import Results
-from dutperf.api.running import Traffic
-from dutperf.model import TRIAL_NUMBERS, Stamping, Trial, TrialResult
+from dutperf.api.running import Part, RunningTraffic
+from dutperf.model import TRIAL_NUMBERS, Stamping, Trial, TrialResult, to_json
 from dutperf.procedures.definition import Definition
 from dutperf.run import resume as resumption
 from dutperf.run import suite, testbench
@@ -32,10 +31,10 @@ from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement
 from dutperf.run.testbench import USUAL_FRAME_SIZE, Source, check_one_size
 from dutperf.setup import configuration, traffic
-from dutperf.setup.conditions import Conditions, Rate, SingleTrial, invalid_member
-from dutperf.setup.configuration import ConfigError, ParameterError, Setup
+from dutperf.setup.conditions import Conditions, Rate, SingleTrial, check_names, invalid_member
+from dutperf.setup.configuration import ParameterError, Setup
 from dutperf.setup.dut import losses_during, losses_of
-from dutperf.setup.option import offered
+from dutperf.spelling import hint
 from dutperf.tester import TesterError, phases
 
 StrPath = str | os.PathLike[str]
@@ -43,7 +42,6 @@ Config = StrPath | Mapping[str, Any] | Setup
 """Path of a configuration file, or its content."""
 Callback = Callable[[Status], None]
 """Receives a measurement's progress: before, about once a second during, and after each trial."""
-SOURCE = ("lab", "lab_options", "config")
 LONGEST_TRAFFIC_S = 3600.0
 
 
@@ -54,186 +52,32 @@ class Bench:
     def __init__(self, ready: testbench.Bench) -> None:
         self._ready = ready
         self._numbers = itertools.count(1)
-        self._traffic: list[Traffic] = []
+        self._traffic: list[RunningTraffic] = []
 
     @property
     def setup(self) -> Setup:
         """The configuration, with the speed of the media if the links report it."""
         return self._ready.setup
 
-    @overload
     def measure(
         self,
-        procedure: Literal["throughput"],
+        conditions: Conditions,
         out: StrPath | None = None,
         progress: Callback | None = None,
-        **conditions: Unpack[parameters.ThroughputConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["frame-loss"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.FrameLossConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["back-to-back"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.BackToBackConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["latency"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.LatencyConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["pdv"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.PdvConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["ipdv"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.IpdvConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["recovery"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.RecoveryConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["reset"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.ResetConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["ramp"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.RampConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["load-latency"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.LoadLatencyConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["soak"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.SoakConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["traffic"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.TrafficConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["establishment-rate"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.EstablishmentRateConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["table-capacity"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.TableCapacityConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["teardown-rate"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.TeardownRateConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["address-capacity"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.AddressCapacityConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["address-learning-rate"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.AddressLearningRateConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["address-ageing"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.AddressAgeingConditions],
-    ) -> Results: ...
-    @overload
-    def measure(
-        self,
-        procedure: Literal["broadcast"],
-        out: StrPath | None = None,
-        progress: Callback | None = None,
-        **conditions: Unpack[parameters.BroadcastConditions],
-    ) -> Results: ...
-    def measure(
-        self, procedure: str, out: StrPath | None = None, progress: Callback | None = None, **conditions: Any
+        *,
+        throughput_from: Results | StrPath | None = None,
     ) -> Results:
         """Measure by a procedure; see :func:`measure`."""
-        return self._measure(procedure, out, progress, conditions)
-
-    def _measure(
-        self, procedure: str, out: StrPath | None, progress: Callback | None, conditions: Mapping[str, Any]
-    ) -> Results:
-        definition, chosen = _definition(procedure), dict(conditions)
-        directory = results.fresh_directory(procedure) if out is None else results.path_of(out, "out")
-        measurements = suite.arrange([(definition, self._sized(_conditions_of(definition, chosen)))])
-        ready = replace(self._ready, invocation=_invocation(procedure, chosen))
+        definition, wanted = _planned(conditions, throughput_from)
+        directory = results.fresh_directory(definition.name) if out is None else results.path_of(out, "out")
+        measurements = suite.arrange([(definition, self._sized(wanted))])
+        ready = replace(self._ready, invocation=_invocation(definition, conditions))
         suite.measure(measurements, ready, directory, _watch(progress))
         return results.read(directory)
 
-    def trial(
-        self, rate: Rate | str | float | None = None, **conditions: Unpack[parameters.TrialConditions]
-    ) -> TrialResult:
+    def trial(self, rate: Rate | str | float | None = None, conditions: SingleTrial | None = None) -> TrialResult:
         """Run one trial; see :func:`trial`."""
-        sized = self._sized(_conditions_of_trial(conditions))
+        sized = self._sized(_of_trial(conditions))
         planned = self._ready.trial(sized, _rate(rate), next(self._numbers) % TRIAL_NUMBERS)
         for _ in range(planned.numbers - 1):
             next(self._numbers)
@@ -244,40 +88,37 @@ class Bench:
     def start(
         self,
         rate: Rate | str | float,
+        conditions: SingleTrial | None = None,
         *,
         streams: Sequence[Mapping[str, Any]] = (),
         stamps: bool = True,
         progress_ms: int = 50,
-        **conditions: Unpack[parameters.TrialConditions],
-    ) -> Traffic:
-        """Start traffic that runs until it is stopped or changed, or for ``duration_s`` (default: an hour).
+    ) -> RunningTraffic:
+        """Start traffic that runs until it is stopped or changed, or for the conditions' ``duration_s``
+        (default: an hour).
 
         Args:
             rate: see :meth:`trial`.
+            conditions: of a trial. The receiving time after sending is 0.1 s by default.
             streams: streams of each direction, with the members of ``streams`` in a configuration
                 (docs/frames.md), instead of its own.
             stamps: every frame carries its send time, so that results have delays.
-            progress_ms: age of :meth:`Traffic.counters` at most, 20 to 1000.
-            conditions: of a trial. Those that change from part to part go to :meth:`Traffic.change`.
+            progress_ms: age of :meth:`RunningTraffic.counters` at most, 20 to 1000.
 
         Raises:
             ConfigError, PlanError, TesterError: see :func:`trial`.
         """
-        given: dict[str, Any] = {
-            "rate": rate,
-            "streams": streams,
-            "duration_s": LONGEST_TRAFFIC_S,
-            "drain_s": 0.1,
-            **conditions,
-        }
 
-        def plan(**changed: Any) -> Trial:
-            given.update(changed)
-            members = dict(given)
-            intended, chosen = _rate(members.pop("rate")), members.pop("streams")
-            with_streams = replace(self._ready, setup=_with_streams(self.setup, chosen)) if chosen else self._ready
-            sized = Bench(with_streams)._sized(_conditions_of_trial(members))
-            planned = with_streams.trial(sized, intended, next(self._numbers) % TRIAL_NUMBERS).alone()
+        def plan(part: Part) -> Trial:
+            longest = {"duration_s": LONGEST_TRAFFIC_S, "drain_s": 0.1}
+            wanted = _of_trial(part.conditions)
+            wanted = wanted.model_copy(
+                update={name: value for name, value in longest.items() if name not in wanted.model_fields_set}
+            )
+            setup = _with_streams(self.setup, part.streams) if part.streams else self.setup
+            with_streams = replace(self._ready, setup=setup)
+            number = next(self._numbers) % TRIAL_NUMBERS
+            planned = with_streams.trial(Bench(with_streams)._sized(wanted), _rate(part.rate), number).alone()
             described = any(stream.frames for stream in planned.streams().values())
             return planned.model_copy(
                 update={"progress_ms": progress_ms}
@@ -285,7 +126,7 @@ class Bench:
                 | ({"by_flow": True} if described else {})
             )
 
-        started = Traffic(self._ready.tester, plan)
+        started = RunningTraffic(self._ready.tester, plan, Part(rate, conditions, streams))
         self._traffic.append(started)
         started.begin()
         return started
@@ -340,187 +181,66 @@ def bench(
         yield made
 
 
-@overload
 def measure(
-    procedure: Literal["throughput"],
+    conditions: Conditions,
     out: StrPath | None = None,
     progress: Callback | None = None,
-    **given: Unpack[parameters.OfThroughput],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["frame-loss"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfFrameLoss],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["back-to-back"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfBackToBack],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["latency"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfLatency],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["pdv"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfPdv],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["ipdv"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfIpdv],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["recovery"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfRecovery],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["reset"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfReset],
-) -> Results: ...
-
-
-@overload
-def measure(
-    procedure: Literal["ramp"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfRamp],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["load-latency"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfLoadLatency],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["soak"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfSoak],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["traffic"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfTraffic],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["establishment-rate"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfEstablishmentRate],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["table-capacity"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfTableCapacity],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["teardown-rate"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfTeardownRate],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["address-capacity"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfAddressCapacity],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["address-learning-rate"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfAddressLearningRate],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["address-ageing"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfAddressAgeing],
-) -> Results: ...
-@overload
-def measure(
-    procedure: Literal["broadcast"],
-    out: StrPath | None = None,
-    progress: Callback | None = None,
-    **given: Unpack[parameters.OfBroadcast],
-) -> Results: ...
-def measure(procedure: str, out: StrPath | None = None, progress: Callback | None = None, **given: Any) -> Results:
+    *,
+    throughput_from: Results | StrPath | None = None,
+    lab: str | None = None,
+    lab_options: Mapping[str, object] | None = None,
+    config: Config | None = None,
+) -> Results:
     """Measure by a procedure, as ``dutperf PROCEDURE`` does: every trial goes to a journal, and only
     valid trials count.
 
-    A procedure at the throughput (latency, delay variation, …) without ``rate`` and
+    A procedure at the throughput (latency, delay variation, …) whose conditions have neither ``rate`` nor
     ``throughput_from`` measures the throughput first; the result then has both measurements.
 
     Args:
-        procedure: its name: ``throughput``, ``frame-loss``, ``back-to-back``, ``latency``, ``pdv``,
-            ``ipdv``, ``recovery``, ``reset``, ``ramp``, ``load-latency``, ``soak``, ``traffic``, those of
-            connections (``establishment-rate``, …) and of switches (``address-capacity``, …).
+        conditions: those of the procedure: ``dutperf.Throughput(duration_s=5)``, ``dutperf.FrameLoss()``, …
         out: directory for journal and summary, which must not hold another run; default:
             ``results/DATE-TIME-PROCEDURE``.
         progress: called with a :class:`~dutperf.run.campaign.Status` before, about once a second
             during, and after each trial.
-        given: ``lab``, ``lab_options`` and ``config`` as for :func:`bench`; the others are
-            :class:`~dutperf.setup.conditions.Conditions` of the procedure. Rates are frames/s per
-            direction, or texts as on the command line (``"10k"``, ``"12.5%"``); ``throughput_from`` may be
-            the directory or the :class:`Results` of an earlier throughput run.
+        throughput_from: measure at the median throughput of this earlier run: its results or their directory.
+        lab: as for :func:`bench`.
+        lab_options: as for :func:`bench`.
+        config: as for :func:`bench`.
 
     Returns:
         The results in ``out``. Points of a DUT that forwards nothing have no number; points that the
         tester could not measure are ``limited_by`` the tester.
 
     Raises:
-        ConfigError: unknown procedure or condition, invalid value, invalid configuration.
+        ConfigError: no conditions of a procedure, an invalid configuration, or traffic that it cannot have.
         PlanError: contradicting conditions, or a rate in % of an unknown maximum.
         LabError, TesterError: see :func:`bench`.
         JournalError: ``out`` holds another run, or cannot be written (WriteError). Finished trials
             are kept; :func:`resume` continues.
     """
-    source, conditions = _split_source(given)
-    definition = _definition(procedure)
-    wanted = _conditions_of(definition, conditions)
-    with testbench.bench(_source(**source), wanted) as ready, closing(Bench(ready)) as made:
-        return made._measure(procedure, out, progress, conditions)
+    _, wanted = _planned(conditions, throughput_from)
+    with testbench.bench(_source(lab, lab_options, config), wanted) as ready, closing(Bench(ready)) as made:
+        return made.measure(conditions, out, progress, throughput_from=throughput_from)
 
 
-def trial(rate: Rate | str | float | None = None, **given: Unpack[parameters.OfTrial]) -> TrialResult:
+def trial(
+    rate: Rate | str | float | None = None,
+    conditions: SingleTrial | None = None,
+    *,
+    lab: str | None = None,
+    lab_options: Mapping[str, object] | None = None,
+    config: Config | None = None,
+) -> TrialResult:
     """Run one trial (RFC 2544 section 23) and judge it.
 
     Args:
         rate: per direction: frames/s, or a text as on the command line (``"10k"``, ``"12.5%"``);
             None: ``pattern`` has rates of its own (``"ramp:1k-100k"``).
-        given: ``lab``, ``lab_options`` and ``config`` as for :func:`bench`; the others are
-            :class:`~dutperf.setup.conditions.Conditions` of a trial.
+        conditions: ``dutperf.SingleTrial(duration_s=5)``.
+        lab: as for :func:`bench`.
+        lab_options: as for :func:`bench`.
+        config: as for :func:`bench`.
 
     Returns:
         Verdict, causes, and the counts of each direction. If the verdict is not ``valid``, the trial
@@ -529,10 +249,9 @@ def trial(rate: Rate | str | float | None = None, **given: Unpack[parameters.OfT
     Raises:
         ConfigError, PlanError, LabError, TesterError: see :func:`measure`.
     """
-    source, conditions = _split_source(given)
-    intended, longest = _rate(rate), traffic.longest_frame(_conditions_of_trial(conditions))
-    with bench(**source, max_frame_size=longest) as ready:
-        return ready.trial(intended, **conditions)
+    intended, longest = _rate(rate), traffic.longest_frame(_of_trial(conditions))
+    with bench(lab=lab, lab_options=lab_options, config=config, max_frame_size=longest) as ready:
+        return ready.trial(intended, conditions)
 
 
 def open_result(directory: StrPath) -> Results:
@@ -562,15 +281,19 @@ def resume(directory: StrPath, progress: Callback | None = None, *, config: Conf
 
 
 def procedure_names() -> tuple[str, ...]:
-    """The procedures of :func:`measure`."""
+    """The names of the procedures, as on the command line."""
     return procedures.NAMES
 
 
-def _split_source(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The source of the test setup, and the conditions."""
-    return {name: value for name, value in given.items() if name in SOURCE}, {
-        name: value for name, value in given.items() if name not in SOURCE
-    }
+def conditions_of(procedure: str) -> type[Conditions]:
+    """The conditions of the procedure of that name: ``dutperf.FrameLoss`` of ``frame-loss``.
+
+    Raises:
+        ConfigError: there is no such procedure.
+    """
+    if procedure not in procedures.NAMES:
+        raise ParameterError(f"there is no {procedure!r}; {hint(str(procedure), procedures.NAMES)}", "procedure")
+    return procedures.find(procedure).conditions
 
 
 def _source(
@@ -604,31 +327,32 @@ def _with_streams(setup: Setup, streams: Sequence[Mapping[str, Any]]) -> Setup:
     return configuration.parse({**configuration.as_json(setup), "streams": list(streams)}, origin="the streams")
 
 
-def _definition(name: str) -> Definition:
-    if name not in procedure_names():
-        raise ConfigError(f"there is no procedure {name!r}; {_hint(str(name), procedure_names())}", "")
-    return procedures.find(name)
+def _planned(conditions: Conditions, throughput_from: Results | StrPath | None) -> tuple[Definition, Conditions]:
+    """The procedure, and its conditions with what is read for them."""
+    definition = _procedure(conditions)
+    if throughput_from is not None:
+        conditions = results.at_throughput_of(throughput_from, conditions)
+    return definition, results.with_fresh_files(conditions)
 
 
-def _conditions_of(definition: Definition, given: Mapping[str, Any]) -> Conditions:
-    return _one(definition.conditions, definition.name, given)
+def _procedure(conditions: object) -> Definition:
+    if isinstance(conditions, Conditions) and (definition := procedures.of(conditions)) is not None:
+        check_names(type(conditions), conditions.model_fields_set)
+        return definition
+    given = str(conditions) if isinstance(conditions, str) else getattr(conditions, "__name__", repr(conditions))
+    models = {procedures.model_of(name): name for name in procedures.NAMES}
+    name = next((model for model, name in models.items() if given in (model, name)), None)
+    hint = f"did you mean dutperf.{name}(…)?" if name else f"there are {', '.join(models)}"
+    raise ParameterError(f"should be the conditions of a procedure; {hint}", "conditions")
 
 
-def _conditions_of_trial(given: Mapping[str, Any]) -> Conditions:
-    made = _one(SingleTrial, "a trial", given)
+def _of_trial(conditions: SingleTrial | None) -> SingleTrial:
+    if not isinstance(conditions, SingleTrial | None):
+        raise ParameterError("should be those of a trial: dutperf.SingleTrial(…)", "conditions")
+    made = SingleTrial() if conditions is None else conditions
+    check_names(type(made), made.model_fields_set)
     check_one_size(made)
     return made
-
-
-def _one(model: type[Conditions], what: str, given: Mapping[str, Any]) -> Conditions:
-    known = sorted(one.name for one in offered(model))
-    for name in given:
-        if name not in known and not (name == "series" and "frame_sizes" in known):
-            raise ParameterError(f"{what} has no such condition; {_hint(name, known)}", name)
-    made = results.chosen(model, given)
-    if len(made) > 1:
-        raise ParameterError("several values: measure them one after the other", "foreground")
-    return made[0]
 
 
 def _rate(given: Rate | str | float | None) -> Rate | None:
@@ -638,18 +362,15 @@ def _rate(given: Rate | str | float | None) -> Rate | None:
         raise ParameterError(invalid_member(error)[1], "rate") from None
 
 
-def _hint(name: str, known: tuple[str, ...] | list[str]) -> str:
-    nearest = get_close_matches(name, known, n=1)
-    return f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(known)}"
+def _invocation(definition: Definition, conditions: Conditions) -> tuple[str, ...]:
+    """For the journal: the call."""
+    given = to_json(conditions)
+    chosen = [name for name in type(conditions).model_fields if name in conditions.model_fields_set and name in given]
+    return ("dutperf.measure", definition.name, *(f"{name}={_text(getattr(conditions, name))}" for name in chosen))
 
 
-def _invocation(procedure: str, chosen: Mapping[str, Any]) -> tuple[str, ...]:
-    """For the journal: the call, without results of earlier runs."""
-    return (
-        "dutperf.measure",
-        procedure,
-        *(f"{name}={value}" for name, value in chosen.items() if not isinstance(value, Results)),
-    )
+def _text(value: Any) -> str:
+    return value.text() if hasattr(value, "text") else str(value)
 
 
 class _Observer:

@@ -28,7 +28,7 @@ from dutperf.run import campaign, suite
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.run.suite import SUITE, Measurement, Part, SuiteSummary
 from dutperf.setup import conditions
-from dutperf.setup.conditions import Conditions, Foreground, Model, Rate
+from dutperf.setup.conditions import AtThroughput, Conditions, DelayFiles, Foreground, Model, Rate
 from dutperf.setup.configuration import ParameterError
 
 if TYPE_CHECKING:
@@ -185,8 +185,8 @@ def _remove_if_empty(directory: Path) -> None:
 
 
 def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
-    """As :func:`dutperf.setup.conditions.each`. ``throughput_from`` may be the directory or the
-    :class:`Results` of an earlier run; ``delays_to`` must not hold the delays of another run.
+    """As :func:`dutperf.setup.conditions.each`. ``throughput_from`` may be the directory of an earlier run;
+    ``delays_to`` must not hold the delays of another run.
 
     Raises:
         ParameterError: an invalid value.
@@ -194,13 +194,32 @@ def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
     """
     prior = given.get("throughput_from")
     members = {name: value for name, value in given.items() if name != "throughput_from" or isinstance(value, Mapping)}
-    if members.get("delays_to") is not None:
-        members["delays_to"] = _fresh(path_of(members["delays_to"], "delays_to"))
-    made = conditions.each(model, members)
-    if prior is None or isinstance(prior, Mapping):
-        return made
-    directory = prior.directory if isinstance(prior, Results) else path_of(prior, "throughput_from")
-    return tuple(one.model_copy(update=earlier_throughput(directory, one)) for one in made)
+    made = tuple(map(with_fresh_files, conditions.each(model, members)))
+    return made if prior is None or isinstance(prior, Mapping) else tuple(at_throughput_of(prior, one) for one in made)
+
+
+def at_throughput_of(earlier: Results | str | os.PathLike[str], wanted: Model) -> Model:
+    """``wanted``, to be measured at the throughput that an earlier run found.
+
+    Raises:
+        ParameterError: no path, or the procedure does not measure at a throughput.
+        PlanError: see :func:`earlier_throughput`.
+    """
+    if not isinstance(wanted, AtThroughput):
+        raise ParameterError("only procedures at the throughput take one", "throughput_from")
+    directory = earlier.directory if isinstance(earlier, Results) else path_of(earlier, "throughput_from")
+    return wanted.model_copy(update=earlier_throughput(directory, wanted))
+
+
+def with_fresh_files(wanted: Model) -> Model:
+    """``wanted``, whose files of delays are new ones.
+
+    Raises:
+        ParameterError: the directory holds the delays of another run.
+    """
+    if not isinstance(wanted, DelayFiles) or wanted.delays_to is None:
+        return wanted
+    return wanted.model_copy(update={"delays_to": _fresh(path_of(wanted.delays_to, "delays_to"))})
 
 
 def _fresh(directory: Path) -> str:

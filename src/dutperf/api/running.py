@@ -6,26 +6,36 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from dutperf.model import Direction, SoFar, Trial, TrialResult, Verdict
+from dutperf.setup.conditions import Rate, SingleTrial
 from dutperf.tester import EndTrial, Progress, Tester
 
-Plan = Callable[..., Trial]
-"""Makes the next part from what the program changes: ``rate`` and conditions."""
 LONGEST_START_S = 60.0
 """For the engine to send the first frame of a part: ARP and NDP, and the rest that was asked for."""
 
 
-class Traffic:
+@dataclass(frozen=True)
+class Part:
+    """What a program asks for between two changes."""
+
+    rate: Rate | str | float
+    conditions: SingleTrial | None
+    streams: Sequence[Mapping[str, Any]]
+    """Empty: those of the configuration."""
+
+
+class RunningTraffic:
     """Traffic that runs until :meth:`stop`. Made by :meth:`dutperf.Bench.start`; as a context manager it
     stops at the end of the block."""
 
-    def __init__(self, tester: Tester, plan: Plan) -> None:
-        self._tester, self._plan = tester, plan
-        self._part: _Part | None = None
+    def __init__(self, tester: Tester, plan: Callable[[Part], Trial], first: Part) -> None:
+        self._tester, self._plan, self._wanted = tester, plan, first
+        self._part: _RunningPart | None = None
         self._results: list[TrialResult] = []
         self._pauses_s: list[float] = []
 
@@ -37,14 +47,19 @@ class Traffic:
     ) -> None:
         self.end()
 
-    def begin(self, **changed: Any) -> None:
+    def begin(self) -> None:
         """Start the next part. Called by :meth:`dutperf.Bench.start` and :meth:`change`."""
-        self._part = _Part(self._tester, self._plan(**changed))
+        self._part = _RunningPart(self._tester, self._plan(self._wanted))
         self._part.wait_until_sending()
 
-    def change(self, **changed: Any) -> TrialResult:
-        """End the present part and start the next one with another ``rate`` or other conditions; all else
-        stays. Returns the result of the part that ended. Traffic that has been stopped starts again.
+    def change(
+        self,
+        rate: Rate | str | float | None = None,
+        conditions: SingleTrial | None = None,
+        streams: Sequence[Mapping[str, Any]] | None = None,
+    ) -> TrialResult:
+        """End the present part and start the next one with another rate, other conditions or other streams;
+        what is None stays. Returns the result of the part that ended. Traffic that has been stopped starts again.
 
         Sending pauses meanwhile (:attr:`pauses_s`): frames on the way still arrive (``drain_s``), and ARP
         and NDP ask again.
@@ -54,7 +69,12 @@ class Traffic:
         """
         ended_s = time.monotonic()
         self.end()
-        self.begin(**changed)
+        self._wanted = Part(
+            self._wanted.rate if rate is None else rate,
+            self._wanted.conditions if conditions is None else conditions,
+            self._wanted.streams if streams is None else streams,
+        )
+        self.begin()
         self._pauses_s.append(time.monotonic() - ended_s)
         return self._results[-1]
 
@@ -108,7 +128,7 @@ class Traffic:
         return self._results[-1]
 
 
-class _Part:
+class _RunningPart:
     """A trial in a thread of its own."""
 
     def __init__(self, tester: Tester, trial: Trial) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from dutperf.procedures.definition import Definition
+from dutperf.setup.conditions import Conditions
 
 NAMES = (
     "throughput",
@@ -50,6 +51,22 @@ def find(name: str) -> Definition:
         raise KeyError(name)
     found: Definition = import_module(module_of(name)).PROCEDURE
     return found
+
+
+def model_of(name: str) -> str:
+    """The class of the conditions of the procedure of that name: ``FrameLoss`` of ``frame-loss``."""
+    return "".join(map(str.capitalize, name.split("-")))
+
+
+def named_by(model: str) -> str | None:
+    """The name of the procedure whose conditions are of that class; None: there is none."""
+    return next((name for name in NAMES if model_of(name) == model), None)
+
+
+def of(conditions: Conditions) -> Definition | None:
+    """The procedure that these conditions are of; None: of none."""
+    modules = (import_module(one.__module__) for one in type(conditions).__mro__ if issubclass(one, Conditions))
+    return next((module.PROCEDURE for module in modules if hasattr(module, "PROCEDURE")), None)
 
 
 def every() -> tuple[Definition, ...]:

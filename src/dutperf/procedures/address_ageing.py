@@ -25,14 +25,15 @@ from dutperf.results.charts import Chart
 from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics
 from dutperf.setup.conditions import Duration, Repetitions
+from dutperf.setup.given import default
 from dutperf.setup.switch_traffic import FORGETTING_FROM_NS, Aged
 
 
-class AgeingConditions(AtPorts):
+class AddressAgeing(AtPorts):
     """Conditions of a measurement of the ageing time."""
 
     duration_s: Duration = 330.0
-    repetitions: Repetitions = 1
+    repetitions: Repetitions = default(1)
 
 
 class AgeingFinding(RepetitionFinding):
@@ -44,7 +45,7 @@ class AgeingFinding(RepetitionFinding):
     flooded: int
 
 
-class Ageing(Procedure[AgeingConditions]):
+class AddressAgeingProcedure(Procedure[AddressAgeing]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
@@ -52,7 +53,7 @@ class Ageing(Procedure[AgeingConditions]):
         ConfigError: the setup is no switch's.
     """
 
-    def __init__(self, plan: Plan[AgeingConditions]) -> None:
+    def __init__(self, plan: Plan[AddressAgeing]) -> None:
         super().__init__(plan)
         self._roles = roles_of(plan)
         self._test_fps = frames_per_second("test_rate", plan.conditions.test_rate)
@@ -141,8 +142,8 @@ def point(recorded: Recorded) -> AgeingPoint:
 PROCEDURE = Definition(
     name="address-ageing",
     summary="Measure how long a switch keeps a MAC address that sends nothing more (RFC 2889 5.7.2).",
-    conditions=AgeingConditions,
-    make=Ageing,
+    conditions=AddressAgeing,
+    make=AddressAgeingProcedure,
     point=point,
     rules=deviations.OF_ADDRESS_TABLES,
 )

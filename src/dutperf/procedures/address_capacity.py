@@ -28,13 +28,15 @@ from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch, Bounds, Resolution, Search
 from dutperf.setup.conditions import Rate
 from dutperf.setup.conditions import Repetitions as Asked
+from dutperf.setup.given import default
 from dutperf.setup.option import Option
+from dutperf.setup.rate import AnyRate
 
 
-class AddressCapacityConditions(OfAddresses):
+class AddressCapacity(OfAddresses):
     """Conditions of a measurement of the address caching capacity."""
 
-    repetitions: Asked = 1
+    repetitions: Asked = default(1)
     first_addresses: Annotated[
         AddressCount,
         Option(
@@ -57,16 +59,16 @@ class AddressCapacityConditions(OfAddresses):
         ),
     ] = 1
     learning_rate: Annotated[
-        Rate,
+        AnyRate,
         Option(
             "Rate of the learning frames, in frames/s: at most the address learning rate (RFC 2889 section 5.7.2)",
             label="rate of the learning frames",
             metavar="RATE",
         ),
-    ] = Rate(value=1_000, unit="fps")
+    ] = default(Rate(value=1_000, unit="fps"))
 
 
-class AddressCapacity(AddressSearch[AddressCapacityConditions]):
+class AddressCapacityProcedure(AddressSearch[AddressCapacity]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
@@ -77,7 +79,7 @@ class AddressCapacity(AddressSearch[AddressCapacityConditions]):
     unit = Unit.ADDRESSES
     failed_at = "with"
 
-    def __init__(self, plan: Plan[AddressCapacityConditions]) -> None:
+    def __init__(self, plan: Plan[AddressCapacity]) -> None:
         super().__init__(plan)
         conditions = plan.conditions
         self._learning_fps = frames_per_second("learning_rate", conditions.learning_rate)
@@ -188,8 +190,8 @@ def point(recorded: Recorded) -> AddressCapacityPoint:
 PROCEDURE = Definition(
     name="address-capacity",
     summary="Search for the number of MAC addresses that a switch learns and keeps (RFC 2889 5.7).",
-    conditions=AddressCapacityConditions,
-    make=AddressCapacity,
+    conditions=AddressCapacity,
+    make=AddressCapacityProcedure,
     point=point,
     rules=deviations.OF_ADDRESS_TABLES,
 )

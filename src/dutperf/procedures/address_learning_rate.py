@@ -28,15 +28,16 @@ from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import TYPICAL_TRIALS, Search
 from dutperf.setup.conditions import Repetitions as Asked
+from dutperf.setup.given import default
 from dutperf.setup.option import FIXED, Option
 
 
-class LearningRateConditions(OfAddresses, Searched):
+class AddressLearningRate(OfAddresses, Searched):
     """Conditions of a measurement of the address learning rate."""
 
     search: Annotated[Literal["binary", "mlr"], FIXED] = "binary"
     goals: Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], FIXED] = ()
-    repetitions: Asked = 10
+    repetitions: Asked = default(10)
     addresses: Annotated[
         AddressCount,
         Option(
@@ -47,7 +48,7 @@ class LearningRateConditions(OfAddresses, Searched):
     ] = 1_000
 
 
-class LearningRate(AddressSearch[LearningRateConditions]):
+class AddressLearningRateProcedure(AddressSearch[AddressLearningRate]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
@@ -58,7 +59,7 @@ class LearningRate(AddressSearch[LearningRateConditions]):
     unit = Unit.ADDRESSES_PER_SECOND
     nothing_passed = "nothing passed, down to the minimum rate"
 
-    def __init__(self, plan: Plan[LearningRateConditions]) -> None:
+    def __init__(self, plan: Plan[AddressLearningRate]) -> None:
         super().__init__(plan)
         self._bounds = {
             case: replace(searches.bounds(plan.conditions, plan.maximum_fps(case)), unit=self.unit)
@@ -153,8 +154,8 @@ def point(recorded: Recorded) -> LearningRatePoint:
 PROCEDURE = Definition(
     name="address-learning-rate",
     summary="Search for the highest rate at which a switch learns MAC addresses (RFC 2889 5.8).",
-    conditions=LearningRateConditions,
-    make=LearningRate,
+    conditions=AddressLearningRate,
+    make=AddressLearningRateProcedure,
     point=point,
     rules=deviations.OF_ADDRESS_TABLES,
 )

@@ -22,7 +22,9 @@ from dutperf.procedures.one_frame_each import OneFrameEach
 from dutperf.procedures.repeated_searches import RepeatedSearches
 from dutperf.search import Outcome
 from dutperf.setup.conditions import Rate
+from dutperf.setup.given import default
 from dutperf.setup.option import Option
+from dutperf.setup.rate import AnyRate
 from dutperf.setup.switch_traffic import MOST_ADDRESSES, Learned, Roles
 
 AddressCount = Annotated[int, Field(ge=1, le=MOST_ADDRESSES)]
@@ -49,9 +51,9 @@ class AtPorts(OneFrameEach):
         ),
     ] = None
     test_rate: Annotated[
-        Rate,
+        AnyRate,
         Option("Rate of the test frames, in frames/s", label="rate of the test frames", metavar="RATE"),
-    ] = TEST_RATE
+    ] = default(TEST_RATE)
 
 
 class OfAddresses(AtPorts):

@@ -44,8 +44,10 @@ from dutperf.results.statistics import Statistics, statistics, without_number
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
 from dutperf.search.burst import FIRST_FRAMES, BurstSearch
-from dutperf.setup.conditions import AtThroughput, Conditions, Rate, Repetitions, WithMaximum
+from dutperf.setup.conditions import AtThroughput, Conditions, Repetitions, WithMaximum
+from dutperf.setup.given import default
 from dutperf.setup.option import FIXED, Option
+from dutperf.setup.rate import OptionalRate
 from dutperf.statistics.stopping import Rule
 
 TIMING_FRAMES = 8
@@ -92,14 +94,14 @@ class _Limits:
         return Outcome.UNMEASURABLE if by_timing and shift > max(TIMING_FRAMES, TIMING_SHARE * frames) else outcome
 
 
-class BackToBackConditions(WithMaximum, AtThroughput):
+class BackToBack(WithMaximum, AtThroughput):
     """Conditions of a back-to-back measurement."""
 
     duration_s: Annotated[float, FIXED] = 60.0
     pattern: Annotated[str, FIXED] = "constant"
-    burst_rate: Annotated[Rate | None, FIXED] = None
+    burst_rate: Annotated[OptionalRate, FIXED] = default(None)
     warm_up_s: Annotated[float, FIXED] = 0.0
-    repetitions: Repetitions = 50
+    repetitions: Repetitions = default(50)
     max_burst_s: Annotated[
         float,
         Field(gt=0, le=3_600),
@@ -138,7 +140,7 @@ class BurstFinding(SearchFinding):
     measure is left out."""
 
 
-class BackToBack(RepeatedSearches[BackToBackConditions]):
+class BackToBackProcedure(RepeatedSearches[BackToBack]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
@@ -148,7 +150,7 @@ class BackToBack(RepeatedSearches[BackToBackConditions]):
     unit = Unit.FRAMES
     failed_at = "of"
 
-    def __init__(self, plan: Plan[BackToBackConditions]) -> None:
+    def __init__(self, plan: Plan[BackToBack]) -> None:
         super().__init__(plan)
         self._limits = {case: _limits(plan, case) for case in self.cases}
 
@@ -229,7 +231,7 @@ def shift_frames(result: TrialResult, throughput_fps: int) -> int:
     )
 
 
-def _limits(plan: Plan[BackToBackConditions], case: Case) -> _Limits:
+def _limits(plan: Plan[BackToBack], case: Case) -> _Limits:
     rate_fps = rates.first(plan, case, "the rate of the bursts").value
     _, is_media = rates.highest(plan.conditions, plan.maximum_fps(case))
     longest = max(1, int(plan.conditions.max_burst_s * rate_fps))
@@ -408,8 +410,8 @@ PROCEDURE = Definition(
     summary=(
         "Search for the longest burst at the maximum rate that the DUT forwards without loss (RFC 9004, RFC 2544 26.4)."
     ),
-    conditions=BackToBackConditions,
-    make=BackToBack,
+    conditions=BackToBack,
+    make=BackToBackProcedure,
     point=point,
     rules=RULES,
 )

@@ -29,22 +29,23 @@ from dutperf.results.statistics import Repetitions, Statistics, statistics
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
 from dutperf.setup.conditions import Directions, Foreground
+from dutperf.setup.given import Given, default
 from dutperf.setup.option import FIXED, Option
 from dutperf.setup.pacing import SOFTWARE
 
 
-class BroadcastConditions(Searched):
+class Broadcast(Searched):
     """Conditions of a broadcast measurement."""
 
     search: Annotated[Literal["binary", "mlr"], FIXED] = "binary"
     goals: Annotated[tuple[float, ...], FIXED] = ()
     directions: Annotated[Directions, FIXED] = "both"
-    foreground: Annotated[Foreground, FIXED] = Foreground()
+    foreground: Annotated[Given[Foreground, str], FIXED] = default(Foreground())
     networks: Annotated[int, FIXED] = 1
     frame: Annotated[str | None, FIXED] = None
     frame_from: Annotated[str | None, FIXED] = None
     flows: Annotated[int, FIXED] = 1
-    modifiers: Annotated[tuple[str, ...], FIXED] = ()
+    modifiers: Annotated[Given[tuple[str, ...], Sequence[str] | str], FIXED] = default(())
     pacing: Annotated[str, FIXED] = SOFTWARE
     sending_port: Annotated[
         str | None,
@@ -64,7 +65,7 @@ class BroadcastFinding(SearchFinding):
     """Of the trial at the lower bound, at that port; None: nothing passed."""
 
 
-class Broadcast(RepeatedSearches[BroadcastConditions]):
+class BroadcastProcedure(RepeatedSearches[Broadcast]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
@@ -74,7 +75,7 @@ class Broadcast(RepeatedSearches[BroadcastConditions]):
 
     nothing_passed = "nothing passed, down to the minimum rate"
 
-    def __init__(self, plan: Plan[BroadcastConditions]) -> None:
+    def __init__(self, plan: Plan[Broadcast]) -> None:
         super().__init__(plan)
         self._audience = self._now_timed = maker_of(plan).audience(plan.conditions.sending_port)
         self._bounds = {case: searches.bounds(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
@@ -227,8 +228,8 @@ RULES = deviations.rules(Clause("RFC 8219 section 12", deviations.single_iterati
 PROCEDURE = Definition(
     name="broadcast",
     summary="Search for the rate at which a switch forwards every broadcast to every port (RFC 2889 5.10).",
-    conditions=BroadcastConditions,
-    make=Broadcast,
+    conditions=Broadcast,
+    make=BroadcastProcedure,
     point=point,
     rules=tuple(rule for rule in RULES if rule not in (deviations.HEADERS_RULE, deviations.NETWORKS_RULE)),
 )

@@ -35,7 +35,11 @@ from dutperf.search.binary import TYPICAL_TRIALS, Search
 from dutperf.search.restart import PriorResults
 
 
-class EstablishmentRate(RepeatedSearches[Validated]):
+class EstablishmentRate(Validated):
+    """Conditions of a measurement of the maximum connection establishment rate."""
+
+
+class EstablishmentRateProcedure(RepeatedSearches[EstablishmentRate]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
@@ -45,7 +49,7 @@ class EstablishmentRate(RepeatedSearches[Validated]):
     unit = Unit.CONNECTIONS_PER_SECOND
     nothing_passed = "nothing passed, down to the minimum rate"
 
-    def __init__(self, plan: Plan[Validated]) -> None:
+    def __init__(self, plan: Plan[EstablishmentRate]) -> None:
         super().__init__(plan)
         self._bounds = stateful.bounds(plan, plan.conditions, plan.conditions.reply_share)
 
@@ -197,8 +201,8 @@ PROCEDURE = Definition(
     summary=(
         "Search for the highest rate at which a stateful DUT opens connections, and validate each (RFC 9693 4.5, 4.6)."
     ),
-    conditions=Validated,
-    make=EstablishmentRate,
+    conditions=EstablishmentRate,
+    make=EstablishmentRateProcedure,
     point=point,
     rules=RULES,
 )

@@ -41,7 +41,9 @@ from dutperf.results.statistics import percentiles
 from dutperf.search import Outcome
 from dutperf.search.series import PASSES_IN_A_ROW, Series
 from dutperf.setup.conditions import Rate, Repetitions, WithConnections, WithMaximum, WithTimeout
+from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
+from dutperf.setup.rate import OptionalRate
 
 WIDEST_STEP = Rate(value=10, unit="percent")
 """RFC 2544 26.3: the maximum granularity."""
@@ -72,23 +74,23 @@ class SeriesFinding(RepetitionFinding):
 AtRate = TypeVar("AtRate", RateFinding, ResultEvent)
 
 
-class FrameLossConditions(WithTimeout, WithConnections, WithMaximum):
+class FrameLoss(WithTimeout, WithConnections, WithMaximum):
     """Conditions of a frame loss measurement."""
 
-    repetitions: Repetitions = 1
+    repetitions: Repetitions = default(1)
     step: Annotated[
-        Rate | None,
+        OptionalRate,
         Option(
             "Step between the rates of the series, in % of its highest, or frames/s. At most and by default 10%",
             label="step between rates",
             metavar="RATE",
         ),
-    ] = None
+    ] = default(None)
     """None: 10 %, the widest that RFC 2544 26.3 allows."""
     rates: Annotated[
-        Annotated[tuple[Rate, ...], Field(min_length=1)] | None,
+        Given[Annotated[tuple[Rate, ...], Field(min_length=1)] | None, Sequence[Rate | str | float] | str],
         Option("Measure these rates instead of a series: 10k,20k,50%", label="rates per direction", metavar="RATE,…"),
-    ] = None
+    ] = default(None)
 
     @field_validator("rates", mode="before")
     @classmethod
@@ -96,14 +98,14 @@ class FrameLossConditions(WithTimeout, WithConnections, WithMaximum):
         return given.split(",") if isinstance(given, str) else given
 
 
-class FrameLoss(Procedure[FrameLossConditions]):
+class FrameLossProcedure(Procedure[FrameLoss]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
         PlanError: no rate to begin with, a step that is too wide, or rates that are not possible.
     """
 
-    def __init__(self, plan: Plan[FrameLossConditions]) -> None:
+    def __init__(self, plan: Plan[FrameLoss]) -> None:
         super().__init__(plan)
         self._rates = {case: rates_of(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
         self._lengths: list[int] = []
@@ -159,7 +161,7 @@ class FrameLoss(Procedure[FrameLossConditions]):
         return place.within(series.trials_left() + series.probing, lower=lower, upper=upper)
 
 
-def rates_of(conditions: FrameLossConditions, media_fps: int | None) -> tuple[int, ...]:
+def rates_of(conditions: FrameLoss, media_fps: int | None) -> tuple[int, ...]:
     """The rates to offer, from the highest down; ``media_fps`` is the media's maximum frame rate
     (None: unknown).
 
@@ -173,7 +175,7 @@ def rates_of(conditions: FrameLossConditions, media_fps: int | None) -> tuple[in
     )
 
 
-def _listed(conditions: FrameLossConditions, listed: Sequence[Rate], media_fps: int | None) -> tuple[int, ...]:
+def _listed(conditions: FrameLoss, listed: Sequence[Rate], media_fps: int | None) -> tuple[int, ...]:
     for option in ("max_rate", "step"):
         if getattr(conditions, option) is not None:
             raise PlanError("has no effect where the rates are listed", option=option)
@@ -206,13 +208,13 @@ def _measured(load: Load, outcome: Outcome, result: TrialResult) -> RateFinding:
     return RateFinding(load=load, outcome=outcome, loss_ratio=None if outcome is Outcome.UNMEASURABLE else ratios)
 
 
-def _result(series: Series, conditions: FrameLossConditions) -> str:
+def _result(series: Series, conditions: FrameLoss) -> str:
     """Result of one series, in a few words."""
     lossless = f"no loss{_tolerated(conditions)}"
     return f"no rate with {lossless}" if series.lower is None else f"{lossless} at {Load.fps(series.lower)}"
 
 
-def _tolerated(conditions: FrameLossConditions) -> str:
+def _tolerated(conditions: FrameLoss) -> str:
     """The pass criterion, to follow every "no loss"."""
     return f" ({conditions.passing()})" if conditions.passing() else ""
 
@@ -388,7 +390,7 @@ def _rate(
     )
 
 
-def _loss_ratio(ratios: list[dict[str, float] | None], conditions: FrameLossConditions) -> LossRatio:
+def _loss_ratio(ratios: list[dict[str, float] | None], conditions: FrameLoss) -> LossRatio:
     def figures(name: str) -> Figures:
         return _figures(tuple(None if ratio is None else ratio[name] for ratio in ratios))
 
@@ -408,7 +410,7 @@ def _figures(values: tuple[float | None, ...]) -> Figures:
 
 
 def _message(
-    rates: Sequence[RateLoss], lossless_fps: list[int], why_ended: str | None, conditions: FrameLossConditions
+    rates: Sequence[RateLoss], lossless_fps: list[int], why_ended: str | None, conditions: FrameLoss
 ) -> list[str]:
     """``why_ended``: the message of a series that ended early."""
     if not rates:
@@ -422,7 +424,7 @@ def _message(
     return [why_ended or _first_lossless(rates, lossless_fps, conditions), *tester, *(without if unopened else [])]
 
 
-def _first_lossless(rates: Sequence[RateLoss], lossless_fps: list[int], conditions: FrameLossConditions) -> str:
+def _first_lossless(rates: Sequence[RateLoss], lossless_fps: list[int], conditions: FrameLoss) -> str:
     lossless = f"no loss{_tolerated(conditions)}"
     if not lossless_fps:
         return f"no rate with {lossless}, down to {rates[-1].load}"
@@ -478,8 +480,8 @@ PROCEDURE = Definition(
         "Measure the share of frames that the DUT loses, from the highest rate down until nothing is lost (RFC 2544"
         " 26.3)."
     ),
-    conditions=FrameLossConditions,
-    make=FrameLoss,
+    conditions=FrameLoss,
+    make=FrameLossProcedure,
     point=point,
     rules=RULES,
 )

@@ -57,7 +57,7 @@ class IpdvPoint(DelaysPoint):
 IPDV = Kind(name="ipdv", headline="median", figures=figures, stamp=stamp)
 
 
-class IpdvConditions(WithConnections, AtThroughput, DelayFiles):
+class Ipdv(WithConnections, AtThroughput, DelayFiles):
     """Conditions of an inter-packet delay variation measurement."""
 
     pacing: Annotated[str, FIXED] = SOFTWARE
@@ -69,7 +69,7 @@ RULES = deviations.rules(*AT_THROUGHPUT)
 PROCEDURE = Definition(
     name=IPDV.name,
     summary="Measure how the delay changes from frame to frame at the throughput (RFC 8219 7.3.2).",
-    conditions=IpdvConditions,
+    conditions=Ipdv,
     make=make,
     point=point_builder(IPDV, IpdvPoint),
     rules=RULES,

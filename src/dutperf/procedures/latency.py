@@ -47,7 +47,7 @@ TAG_AFTER_S = 60.0
 LatencyDefinition = Literal["rfc8219", "rfc2544"]
 
 
-class LatencyConditions(WithConnections, AtThroughput, DelayFiles, Calibrated):
+class Latency(WithConnections, AtThroughput, DelayFiles, Calibrated):
     """Conditions of a latency measurement."""
 
     pacing: Annotated[str, FIXED] = SOFTWARE
@@ -105,7 +105,7 @@ def figure_of_one(counts: DirectionCounts) -> dict[str, float] | None:
     return None if delay is None else {"latency": delay.max / 1000}
 
 
-def stamp(trial: Trial, conditions: LatencyConditions) -> Trial:
+def stamp(trial: Trial, conditions: Latency) -> Trial:
     """Tag frames: as many as the conditions ask for, at most all.
 
     Raises:
@@ -163,7 +163,7 @@ DEFINITIONS: dict[LatencyDefinition, tuple[Kind, type[DelaysPoint]]] = {
 }
 
 
-def latency(plan: Plan[LatencyConditions]) -> Delays:
+def latency(plan: Plan[Latency]) -> Delays:
     """The procedure, by the chosen definition.
 
     Raises:
@@ -227,7 +227,7 @@ PROCEDURE = Definition(
         "Measure the latency of tagged frames at the throughput: typical and worst case (RFC 8219 7.2), or the mean"
         " (RFC 2544 26.2)."
     ),
-    conditions=LatencyConditions,
+    conditions=Latency,
     make=latency,
     point=point,
     delays=delays_of_stream,

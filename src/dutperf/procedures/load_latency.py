@@ -31,6 +31,7 @@ from dutperf.results.points import LossAndDelays, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics
 from dutperf.search.binary import HIGHEST
 from dutperf.setup.conditions import AtThroughput, Repetitions
+from dutperf.setup.given import Given, default
 from dutperf.setup.option import FIXED, Option
 from dutperf.setup.pacing import SOFTWARE
 
@@ -40,18 +41,18 @@ HIGHEST_LOAD = 1000
 """In % of the throughput."""
 
 
-class LoadLatencyConditions(AtThroughput):
+class LoadLatency(AtThroughput):
     """Conditions of a load-latency measurement."""
 
     loads: Annotated[
-        Annotated[tuple[float, ...], Field(min_length=1, max_length=100)],
+        Given[Annotated[tuple[float, ...], Field(min_length=1, max_length=100)], Sequence[float] | str],
         Option(
             "Loads to measure, in % of the throughput; 0: lone frames, 100 frames/s",
             label="loads, % of the throughput",
             metavar="PERCENT,…",
         ),
-    ] = (0.0, 10.0, 50.0, 90.0, 100.0)
-    repetitions: Repetitions = 1
+    ] = default((0.0, 10.0, 50.0, 90.0, 100.0))
+    repetitions: Repetitions = default(1)
     pacing: Annotated[str, FIXED] = SOFTWARE
 
     @field_validator("loads", mode="before")
@@ -127,14 +128,14 @@ class LoadsFinding(RepetitionFinding):
     readings: tuple[Reading, ...]
 
 
-class LoadLatency(Procedure[LoadLatencyConditions]):
+class LoadLatencyProcedure(Procedure[LoadLatency]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
         PlanError: no throughput is known, or loads that are not possible.
     """
 
-    def __init__(self, plan: Plan[LoadLatencyConditions]) -> None:
+    def __init__(self, plan: Plan[LoadLatency]) -> None:
         super().__init__(plan)
         self._throughput = {case: rate_of(plan, case) for case in self.cases}
         self._rates = {
@@ -381,8 +382,8 @@ RULES = deviations.rules(
 PROCEDURE = Definition(
     name="load-latency",
     summary="Measure delay, its variation and loss at shares of the throughput, from lone frames to 100 % and beyond.",
-    conditions=LoadLatencyConditions,
-    make=LoadLatency,
+    conditions=LoadLatency,
+    make=LoadLatencyProcedure,
     point=point,
     rules=RULES,
 )

@@ -52,7 +52,7 @@ PDV = Kind(
 )
 
 
-class PdvConditions(WithConnections, AtThroughput, DelayFiles, Calibrated):
+class Pdv(WithConnections, AtThroughput, DelayFiles, Calibrated):
     """Conditions of a packet delay variation measurement."""
 
     pacing: Annotated[str, FIXED] = SOFTWARE
@@ -64,7 +64,7 @@ RULES = deviations.rules(*AT_THROUGHPUT, SUBTRACTED)
 PROCEDURE = Definition(
     name=PDV.name,
     summary="Measure the packet delay variation of all frames at the throughput (RFC 8219 7.3.1).",
-    conditions=PdvConditions,
+    conditions=Pdv,
     make=partial(Delays, PDV),
     point=point_builder(PDV, PdvPoint),
     delays=of_stream(PDV),

@@ -46,9 +46,11 @@ from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics
 from dutperf.setup.changing_rate import seconds
-from dutperf.setup.conditions import Conditions, Rate, Repetitions
+from dutperf.setup.conditions import Conditions, Repetitions
+from dutperf.setup.given import Given, default
 from dutperf.setup.option import FIXED, Option
 from dutperf.setup.pacing import SOFTWARE
+from dutperf.setup.rate import OptionalRate
 from dutperf.tester.own_loss import clear_parts, late_frames
 from dutperf.tester.validity import is_testers
 
@@ -58,29 +60,29 @@ FROM_SHARE = 100
 """By default the ramp begins at one in so many parts of its highest rate."""
 
 
-class RampConditions(Conditions):
+class Ramp(Conditions):
     """Conditions of a ramp."""
 
     from_rate: Annotated[
-        Rate | None,
+        OptionalRate,
         Option(
             "Rate at which the ramp begins: frames/s or % of the media's maximum. Default: 1 % of `to_rate`",
             label="rate at the beginning of the ramp",
             flag="--from",
             metavar="RATE",
         ),
-    ] = None
+    ] = default(None)
     to_rate: Annotated[
-        Rate | None,
+        OptionalRate,
         Option(
             "Rate at which the ramp ends. Default: the media's maximum frame rate",
             label="rate at the end of the ramp",
             flag="--to",
             metavar="RATE",
         ),
-    ] = None
+    ] = default(None)
     duration_s: Annotated[
-        float,
+        Given[float, str],
         BeforeValidator(lambda text: seconds(text) if isinstance(text, str) else text),
         Field(ge=0.001, le=86_400),
         Option(
@@ -91,10 +93,10 @@ class RampConditions(Conditions):
             alias="--duration",
             text=True,
         ),
-    ] = 60.0
-    repetitions: Repetitions = 1
+    ] = default(60.0)
+    repetitions: Repetitions = default(1)
     pattern: Annotated[str, FIXED] = "constant"
-    burst_rate: Annotated[Rate | None, FIXED] = None
+    burst_rate: Annotated[OptionalRate, FIXED] = default(None)
     warm_up_s: Annotated[float, FIXED] = 0.0
     pacing: Annotated[str, FIXED] = SOFTWARE
     loss_tolerance: Annotated[float, FIXED] = 0.0
@@ -115,7 +117,7 @@ class Ends(Value):
         return Profile(segments=(Segment(duration_ns=duration_ns, from_fps=self.from_fps, to_fps=self.to_fps),))
 
 
-def ends_of(conditions: RampConditions, media_fps: int | None) -> Ends:
+def ends_of(conditions: Ramp, media_fps: int | None) -> Ends:
     """The rates of the ramp; ``media_fps`` is the media's maximum frame rate (None: unknown).
 
     Raises:
@@ -230,14 +232,14 @@ def _delays_of_parts(counts: DirectionCounts) -> Sequence[tuple[float, float, fl
     ]
 
 
-class Ramp(Procedure[RampConditions]):
+class RampProcedure(Procedure[Ramp]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
         PlanError: no rate to end with, or rates that are not possible.
     """
 
-    def __init__(self, plan: Plan[RampConditions]) -> None:
+    def __init__(self, plan: Plan[Ramp]) -> None:
         super().__init__(plan)
         self._ends = {case: ends_of(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
 
@@ -519,8 +521,8 @@ RULES = deviations.rules(
 PROCEDURE = Definition(
     name="ramp",
     summary="Show loss and delay over the offered load while the rate rises: where the DUT begins to lose frames.",
-    conditions=RampConditions,
-    make=Ramp,
+    conditions=Ramp,
+    make=RampProcedure,
     point=point,
     rules=RULES,
 )

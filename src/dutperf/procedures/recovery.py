@@ -27,8 +27,10 @@ from dutperf.procedures.times import Kind, Rates, Reading, TimesPoint, TimesProc
 from dutperf.results import deviations
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.setup.conditions import AtThroughput, Duration, Rate, within_the_trial
+from dutperf.setup.conditions import AtThroughput, Duration, within_the_trial
+from dutperf.setup.given import default
 from dutperf.setup.option import FIXED, Option
+from dutperf.setup.rate import OptionalRate
 
 OVERLOAD_PERCENT = 110
 REDUCED_PERCENT = 50
@@ -40,12 +42,12 @@ STILL_LOSING_SHARE = 0.1
 OVERLOAD_S = 60.0
 
 
-class RecoveryConditions(AtThroughput):
+class Recovery(AtThroughput):
     """Conditions of a recovery measurement."""
 
     duration_s: Duration = 120.0
     pattern: Annotated[str, FIXED] = "constant"
-    burst_rate: Annotated[Rate | None, FIXED] = None
+    burst_rate: Annotated[OptionalRate, FIXED] = default(None)
     warm_up_s: Annotated[float, FIXED] = 0.0
     overload_s: Annotated[
         float,
@@ -64,7 +66,7 @@ class RecoveryConditions(AtThroughput):
         return within_the_trial(cls, members, "overload_s", OVERLOAD_S)
 
 
-def rates(plan: Plan[RecoveryConditions], case: Case) -> dict[str, int]:
+def rates(plan: Plan[Recovery], case: Case) -> dict[str, int]:
     """The overload (``rate_fps``), the reduced rate, and the throughput behind both, in frames/s per
     direction."""
     media_fps = plan.maximum_fps(case)
@@ -79,7 +81,7 @@ def rates(plan: Plan[RecoveryConditions], case: Case) -> dict[str, int]:
     }
 
 
-def change_rate(trial: Trial, conditions: RecoveryConditions, rates: Rates) -> Trial:
+def change_rate(trial: Trial, conditions: Recovery, rates: Rates) -> Trial:
     """Change to the reduced rate after the overload.
 
     Raises:
@@ -101,7 +103,7 @@ def change_rate(trial: Trial, conditions: RecoveryConditions, rates: Rates) -> T
     return trial.with_streams(streams)
 
 
-def read(counts: DirectionCounts, conditions: RecoveryConditions, _rates: Rates) -> Reading:
+def read(counts: DirectionCounts, conditions: Recovery, _rates: Rates) -> Reading:
     """The recovery time of a direction."""
     change_s, end_s, losses = conditions.overload_s, conditions.duration_s, counts.losses
     if losses is None or losses.first_s >= change_s:
@@ -144,7 +146,7 @@ RULES = deviations.rules(
 PROCEDURE = Definition(
     name=RECOVERY.name,
     summary="Measure how long the DUT still loses frames after an overload (RFC 2544 26.5).",
-    conditions=RecoveryConditions,
+    conditions=Recovery,
     make=partial(TimesProcedure, RECOVERY),
     point=point_builder(RECOVERY, RecoveryPoint),
     rules=RULES,

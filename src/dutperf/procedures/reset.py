@@ -33,9 +33,11 @@ from dutperf.procedures.trial_action import TrialAction
 from dutperf.results import deviations
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.setup.conditions import AtThroughput, Rate, within_the_trial
+from dutperf.setup.conditions import AtThroughput, within_the_trial
+from dutperf.setup.given import default
 from dutperf.setup.option import FIXED, Option
 from dutperf.setup.pacing import SOFTWARE
+from dutperf.setup.rate import OptionalRate
 
 LEAST_OUTAGE_S = 0.01
 """Longest permitted stall of a receiving loop while frames are lost
@@ -50,11 +52,11 @@ ends."""
 RESET_AFTER_S = 10.0
 
 
-class ResetConditions(AtThroughput):
+class Reset(AtThroughput):
     """Conditions of a reset measurement."""
 
     pattern: Annotated[str, FIXED] = "constant"
-    burst_rate: Annotated[Rate | None, FIXED] = None
+    burst_rate: Annotated[OptionalRate, FIXED] = default(None)
     warm_up_s: Annotated[float, FIXED] = 0.0
     pacing: Annotated[str, FIXED] = SOFTWARE
     reset_after_s: Annotated[
@@ -74,12 +76,12 @@ class ResetConditions(AtThroughput):
         return within_the_trial(cls, members, "reset_after_s", RESET_AFTER_S)
 
 
-def rates(plan: Plan[ResetConditions], case: Case) -> dict[str, int]:
+def rates(plan: Plan[Reset], case: Case) -> dict[str, int]:
     """The throughput, in frames/s per direction."""
     return {"rate_fps": rate_of(plan, case)}
 
 
-def reset(plan: Plan[ResetConditions]) -> TrialAction:
+def reset(plan: Plan[Reset]) -> TrialAction:
     """The DUT's reset command, as the trial's action.
 
     Raises:
@@ -97,12 +99,12 @@ def reset(plan: Plan[ResetConditions]) -> TrialAction:
     return TrialAction(conditions.reset_after_s, plan.dut_reset)
 
 
-def allow_link_down(trial: Trial, _conditions: ResetConditions, _rates: Rates) -> Trial:
+def allow_link_down(trial: Trial, _conditions: Reset, _rates: Rates) -> Trial:
     """Allow link down: a DUT that restarts may take its links down."""
     return trial.model_copy(update={"question": trial.question.model_copy(update={"links_may_fall": True})})
 
 
-def read(counts: DirectionCounts, conditions: ResetConditions, rates: Rates) -> Reading:
+def read(counts: DirectionCounts, conditions: Reset, rates: Rates) -> Reading:
     """The reset time of a direction, by both methods."""
     after_s, end_s, arrivals = conditions.reset_after_s, conditions.duration_s, counts.arrivals
     least_s = max(LEAST_OUTAGE_S, LEAST_OUTAGE_FRAMES / rates["rate_fps"])
@@ -161,7 +163,7 @@ RULES = deviations.rules(
 PROCEDURE = Definition(
     name=RESET.name,
     summary="Measure how long a DUT forwards nothing when it is reset (RFC 2544 26.6, RFC 6201).",
-    conditions=ResetConditions,
+    conditions=Reset,
     make=partial(TimesProcedure, RESET),
     point=point_builder(RESET, ResetPoint),
     rules=RULES,

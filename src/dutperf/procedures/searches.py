@@ -4,6 +4,7 @@ loss that it takes from a trial."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import version
 from types import ModuleType
 from typing import Annotated, Any, Literal
@@ -18,7 +19,9 @@ from dutperf.search import NO_LOSS, Loss, restart
 from dutperf.search.binary import BinarySearch, Bounds, BoundsError, Resolution, Search
 from dutperf.search.restart import PriorResults
 from dutperf.setup.conditions import Rate, WithMaximum
+from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
+from dutperf.setup.rate import AnyRate, OptionalRate
 
 
 class Searched(WithMaximum):
@@ -28,7 +31,7 @@ class Searched(WithMaximum):
         Literal["binary", "mlr"], Option("How the rate is found: binary, or mlr (MLRsearch, RFC 9971)", label="search")
     ] = "binary"
     goals: Annotated[
-        tuple[Annotated[float, Field(ge=0, lt=1)], ...],
+        Given[tuple[Annotated[float, Field(ge=0, lt=1)], ...], Sequence[float]],
         Option(
             "With `search` mlr: share of a direction's frames that may be lost; repeatable: 0 and 0.005 in one search",
             label="loss ratios searched for",
@@ -36,17 +39,21 @@ class Searched(WithMaximum):
             metavar="RATIO",
             listed=True,
         ),
-    ] = ()
-    min_rate: Annotated[Rate | None, Option("Lowest rate of the search", label="lowest rate", metavar="RATE")] = None
-    initial_rate: Annotated[Rate | None, Option("Rate to try first", label="first rate", metavar="RATE")] = None
+    ] = default(())
+    min_rate: Annotated[OptionalRate, Option("Lowest rate of the search", label="lowest rate", metavar="RATE")] = (
+        default(None)
+    )
+    initial_rate: Annotated[OptionalRate, Option("Rate to try first", label="first rate", metavar="RATE")] = default(
+        None
+    )
     resolution: Annotated[
-        Rate,
+        AnyRate,
         Option(
             "Resolution at which the search ends: frames/s, or a share of the maximum rate",
             label="resolution of the search",
             metavar="RATE",
         ),
-    ] = Rate(value=0.5, unit="percent")
+    ] = default(Rate(value=0.5, unit="percent"))
 
     @field_validator("goals")
     @classmethod

@@ -36,6 +36,7 @@ from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics, without_number
 from dutperf.search.binary import HIGHEST
 from dutperf.setup.conditions import AtThroughput
+from dutperf.setup.given import Given, default
 from dutperf.setup.option import FIXED, Option
 from dutperf.statistics import sequential, stopping
 from dutperf.statistics.stopping import Stopped
@@ -45,10 +46,10 @@ HOPELESS = 8
 """After so many trials, none of which was measured, none will be."""
 
 
-class SoakConditions(AtThroughput):
+class Soak(AtThroughput):
     """Conditions of a soak."""
 
-    repetitions: Annotated[int, FIXED] = 1
+    repetitions: Annotated[Given[int, str], FIXED] = default(1)
     load_percent: Annotated[
         float,
         Field(gt=0, le=1000),
@@ -112,7 +113,7 @@ class Seen(Value):
     """Interval of the probability of a lossy trial."""
 
     @classmethod
-    def of(cls, found: Sequence[SoakFinding], conditions: SoakConditions) -> Seen:
+    def of(cls, found: Sequence[SoakFinding], conditions: Soak) -> Seen:
         """Of the findings."""
         count = Counter(one.outcome for one in found)
         lossy, perhaps = count["lossy"], count["perhaps"]
@@ -126,14 +127,14 @@ class Seen(Value):
         return "below" if self.high < target else "above" if self.low > target else "open"
 
 
-class Soak(Procedure[SoakConditions]):
+class SoakProcedure(Procedure[Soak]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
         PlanError: no throughput is known, or the load is not possible.
     """
 
-    def __init__(self, plan: Plan[SoakConditions]) -> None:
+    def __init__(self, plan: Plan[Soak]) -> None:
         super().__init__(plan)
         self._rates = {case: self._rate(case) for case in self.cases}
         self._most = most_trials(plan.conditions)
@@ -198,7 +199,7 @@ class Soak(Procedure[SoakConditions]):
             bench.say(f"after {len(done):,} trials: {_sentence(seen, self.conditions)}", place)
 
 
-def most_trials(conditions: SoakConditions) -> int:
+def most_trials(conditions: Soak) -> int:
     """Trials for which there is time, at least one."""
     each_s = (
         conditions.learning_rest_s
@@ -218,7 +219,7 @@ def _outcome(result: TrialResult, tolerated: float) -> Outcome:
     return "perhaps" if lost and by_loss and result.verdict is Verdict.INVALID else "unmeasured"
 
 
-def _stopped(found: Sequence[SoakFinding], conditions: SoakConditions) -> Stopped | None:
+def _stopped(found: Sequence[SoakFinding], conditions: Soak) -> Stopped | None:
     """Why no further trial is needed; None where one is."""
     if Seen.of(found, conditions).verdict(conditions.target) != "open":
         return Stopped.KNOWN
@@ -227,7 +228,7 @@ def _stopped(found: Sequence[SoakFinding], conditions: SoakConditions) -> Stoppe
     return Stopped.MAXIMUM if len(found) >= most_trials(conditions) else None
 
 
-def _sentence(seen: Seen, conditions: SoakConditions) -> str:
+def _sentence(seen: Seen, conditions: Soak) -> str:
     confidence, target = f"{conditions.confidence:.4g}", f"{conditions.target:.3g}"
     verdict = {
         "below": f"below the target of {target}",
@@ -335,8 +336,8 @@ def point(recorded: Recorded) -> SoakPoint:
 PROCEDURE = Definition(
     name="soak",
     summary="Find how probable it is that the DUT loses frames at a rate, by trials over hours.",
-    conditions=SoakConditions,
-    make=Soak,
+    conditions=Soak,
+    make=SoakProcedure,
     point=point,
     rules=deviations.rules(any_size=False),
 )

@@ -20,6 +20,7 @@ from dutperf.setup.conditions import (
     ConnectionCount,
     Rate,
 )
+from dutperf.setup.given import Given, default
 from dutperf.setup.option import FIXED, Option
 
 CONNECTIONS = 10_000
@@ -52,14 +53,14 @@ class Validated(OfConnections):
     """Conditions of a search whose connections are validated."""
 
     connections: Annotated[
-        ConnectionCount,
+        Given[ConnectionCount, str],
         Option(
             "Connections that each trial opens; each value of a list is measured (RFC 9693 section 5: tenfold steps)",
             label="connections",
             metavar="COUNT,…",
             several=True,
         ),
-    ] = CONNECTIONS
+    ] = default(CONNECTIONS)
     reply_share: ReplyShare = 0.8
 
 

@@ -36,25 +36,26 @@ from dutperf.results.statistics import Statistics
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch, Bounds
 from dutperf.setup.conditions import ConnectionCount
+from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
 
 
-class CapacityConditions(OfConnections):
+class TableCapacity(OfConnections):
     """Conditions of a table capacity measurement."""
 
     first_connections: Annotated[
-        ConnectionCount,
+        Given[ConnectionCount, str],
         Option(
             "Connections that surely fit into the DUT's table (RFC 9693 section 4.9: C0)",
             label="connections to begin with (C0)",
             metavar="COUNT",
             text=True,
         ),
-    ] = 1_000
+    ] = default(1_000)
     most_connections: Annotated[
-        ConnectionCount,
+        Given[ConnectionCount, str],
         Option("Connections up to which the search goes", label="connections at most", metavar="COUNT", text=True),
-    ] = 100_000_000
+    ] = default(100_000_000)
     capacity_error: Annotated[
         int,
         Field(ge=1),
@@ -119,7 +120,7 @@ class _OutlastsTimeout(Exception):
     """Trials at lower rates, which might pass, would take longer than the DUT keeps connections."""
 
 
-class TableCapacity(Procedure[CapacityConditions]):
+class TableCapacityProcedure(Procedure[TableCapacity]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
@@ -128,7 +129,7 @@ class TableCapacity(Procedure[CapacityConditions]):
 
     has_single_figure = False
 
-    def __init__(self, plan: Plan[CapacityConditions]) -> None:
+    def __init__(self, plan: Plan[TableCapacity]) -> None:
         super().__init__(plan)
         conditions = plan.conditions
         if not conditions.reply_share:
@@ -162,7 +163,7 @@ class TableCapacity(Procedure[CapacityConditions]):
         conditions = self._of(connections)
         return stateful.bounds(self.plan, conditions, conditions.reply_share, lowest, highest)
 
-    def _of(self, connections: int) -> CapacityConditions:
+    def _of(self, connections: int) -> TableCapacity:
         return self.conditions.model_copy(update={"connections": connections})
 
     def _trial(self, case: Case, rate_cps: int, connections: int, number: int) -> Trial:
@@ -200,7 +201,7 @@ class TableCapacity(Procedure[CapacityConditions]):
 class _Capacity:
     """One search for the capacity."""
 
-    def __init__(self, procedure: TableCapacity, bench: Bench, place: Place) -> None:
+    def __init__(self, procedure: TableCapacityProcedure, bench: Bench, place: Place) -> None:
         self._procedure, self._bench, self._place = procedure, bench, place
         self._conditions = procedure.conditions
         self._steps: list[Step] = []
@@ -338,8 +339,8 @@ RULES = deviations.rules(Clause("RFC 9693 section 6", deviations.single_iteratio
 PROCEDURE = Definition(
     name="table-capacity",
     summary="Search for the number of connections that a stateful DUT can hold (RFC 9693 4.9).",
-    conditions=CapacityConditions,
-    make=TableCapacity,
+    conditions=TableCapacity,
+    make=TableCapacityProcedure,
     point=point,
     rules=RULES,
 )

@@ -31,22 +31,23 @@ from dutperf.setup.conditions import (
     ConnectionCount,
     PreliminaryRate,
 )
+from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
 
 
-class TeardownConditions(OneFrameEach):
+class TeardownRate(OneFrameEach):
     """Conditions of a tear-down measurement."""
 
     connections: Annotated[
-        ConnectionCount,
+        Given[ConnectionCount, str],
         Option(
             "Connections that are opened and deleted; each value of a list is measured (RFC 9693 section 4.8: several)",
             label="connections",
             metavar="COUNT,…",
             several=True,
         ),
-    ] = CONNECTIONS
-    preliminary_rate: PreliminaryRate = PRELIMINARY_RATE
+    ] = default(CONNECTIONS)
+    preliminary_rate: PreliminaryRate = default(PRELIMINARY_RATE)
 
 
 class TeardownFinding(RepetitionFinding):
@@ -59,14 +60,14 @@ class TeardownFinding(RepetitionFinding):
     rate_cps: float | None
 
 
-class Teardown(Procedure[TeardownConditions]):
+class TeardownRateProcedure(Procedure[TeardownRate]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
         PlanError: there is no DUT whose connections could be deleted.
     """
 
-    def __init__(self, plan: Plan[TeardownConditions]) -> None:
+    def __init__(self, plan: Plan[TeardownRate]) -> None:
         super().__init__(plan)
         if plan.dut_connections is None:
             raise PlanError("a cable has no connections to delete", option="connections")
@@ -149,8 +150,8 @@ RULES = deviations.rules(Clause("RFC 9693 section 6", deviations.single_iteratio
 PROCEDURE = Definition(
     name="teardown-rate",
     summary="Measure how fast a stateful DUT deletes all its connections (RFC 9693 4.8).",
-    conditions=TeardownConditions,
-    make=Teardown,
+    conditions=TeardownRate,
+    make=TeardownRateProcedure,
     point=point,
     rules=RULES,
 )

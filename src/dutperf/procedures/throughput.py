@@ -46,7 +46,7 @@ from dutperf.setup.conditions import WithConnections, WithTimeout
 from dutperf.statistics.stopping import Rule
 
 
-class ThroughputConditions(WithTimeout, WithConnections, Searched):
+class Throughput(WithTimeout, WithConnections, Searched):
     """Conditions of a throughput measurement."""
 
 
@@ -64,7 +64,7 @@ class ThroughputFinding(SearchFinding):
     goals: tuple[GoalFinding, ...] = ()
 
 
-class Throughput(RepeatedSearches[ThroughputConditions]):
+class ThroughputProcedure(RepeatedSearches[Throughput]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
@@ -73,7 +73,7 @@ class Throughput(RepeatedSearches[ThroughputConditions]):
 
     nothing_passed = "nothing passed, down to the minimum rate"
 
-    def __init__(self, plan: Plan[ThroughputConditions]) -> None:
+    def __init__(self, plan: Plan[Throughput]) -> None:
         super().__init__(plan)
         self._bounds = {case: searches.bounds(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
         for limits in self._bounds.values():
@@ -399,8 +399,8 @@ PROCEDURE = Definition(
     summary=(
         "Search for the highest rate at which the DUT loses nothing (RFC 2544 26.1), and show the evidence for it."
     ),
-    conditions=ThroughputConditions,
-    make=Throughput,
+    conditions=Throughput,
+    make=ThroughputProcedure,
     point=point,
     rules=RULES,
 )

@@ -43,17 +43,19 @@ from dutperf.results.charts import Chart
 from dutperf.results.points import LossAndDelays, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics
 from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.given import Given, default
 from dutperf.setup.option import FIXED, Option
+from dutperf.setup.rate import OptionalRate
 from dutperf.statistics.stopping import Stopped
 
 WHOLE = 0.99
 """Share of its planned time after which a part counts as not ended by anyone."""
 
 
-class TrafficConditions(Conditions):
+class Traffic(Conditions):
     """Conditions of traffic whose rate is changed by hand."""
 
-    repetitions: Annotated[int, FIXED] = 1
+    repetitions: Annotated[Given[int, str], FIXED] = default(1)
     settle_s: Annotated[float, FIXED] = 0.0
     dut_patience_s: Annotated[float, FIXED] = 0.0
     loss_tolerance: Annotated[float, FIXED] = 0.0
@@ -75,13 +77,13 @@ class TrafficConditions(Conditions):
         ),
     ] = 0.5
     rate: Annotated[
-        Rate | None,
+        OptionalRate,
         Option(
             "Rate per direction to begin with: frames/s or % of the media's maximum",
             label="first rate per direction",
             metavar="RATE",
         ),
-    ] = None
+    ] = default(None)
 
 
 class PartOfDirection(Value):
@@ -123,7 +125,7 @@ class _Asked:
 
     bench: Bench
     case: Case
-    plan: Plan[TrafficConditions]
+    plan: Plan[Traffic]
     next_fps: int | None = None
 
     def is_there(self) -> bool:
@@ -139,14 +141,14 @@ class _Asked:
         return rate_fps
 
 
-class Traffic(Procedure[TrafficConditions]):
+class TrafficProcedure(Procedure[Traffic]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
         PlanError: no rate, or one that is not possible.
     """
 
-    def __init__(self, plan: Plan[TrafficConditions]) -> None:
+    def __init__(self, plan: Plan[Traffic]) -> None:
         super().__init__(plan)
         if plan.conditions.rate is None:
             raise PlanError("is missing: give the rate per direction to begin with", option="rate")
@@ -372,8 +374,8 @@ def _at(rate_fps: int, found: Sequence[PartFinding]) -> AtRate:
 PROCEDURE = Definition(
     name="traffic",
     summary="Send at a rate that is changed by hand while it is sent; show delay and loss at each rate.",
-    conditions=TrafficConditions,
-    make=Traffic,
+    conditions=Traffic,
+    make=TrafficProcedure,
     point=point,
     rules=deviations.rules(any_size=False),
 )

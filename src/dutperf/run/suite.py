@@ -244,7 +244,7 @@ def _of_mix(label: str, wanted: Sequence[tuple[Definition, Conditions]]) -> list
     return [Measurement(first.name + label, first, searching), *others]
 
 
-def _searching(needing: Sequence[Conditions]) -> throughput.ThroughputConditions:
+def _searching(needing: Sequence[Conditions]) -> throughput.Throughput:
     """Conditions of a throughput search for the measurements that need it."""
     sizes = tuple(dict.fromkeys(size for conditions in needing for size in conditions.frame_sizes))
     shortest_s = min(conditions.duration_s for conditions in needing)
@@ -253,12 +253,12 @@ def _searching(needing: Sequence[Conditions]) -> throughput.ThroughputConditions
         "duration_s": min(shortest_s, LONGEST_SEARCH_TRIAL_S),
         "repetitions": _search_repetitions(needing[0].repetitions),
     }
-    return throughput.ThroughputConditions.recorded(needing[0].stated() | own)
+    return throughput.Throughput.recorded(needing[0].stated() | own)
 
 
 def _search_repetitions(rule: Rule) -> Rule:
     """The repetitions of what needs the throughput, at most the usual number of a throughput."""
-    usual = throughput.ThroughputConditions().repetitions
+    usual = throughput.Throughput().repetitions
     return min(rule, usual) if isinstance(rule, int) and isinstance(usual, int) else rule
 
 

@@ -12,7 +12,7 @@ from dutperf.errors import DutperfError
 from dutperf.model import FRAME_SIZE
 from dutperf.procedures import pdv, throughput
 from dutperf.procedures.delays import DelaysPoint
-from dutperf.procedures.throughput import ThroughputConditions, ThroughputPoint
+from dutperf.procedures.throughput import Throughput, ThroughputPoint
 from dutperf.run import campaign
 from dutperf.run.suite import Bench
 from dutperf.selftest.progress import Watch
@@ -35,7 +35,7 @@ def frame_sizes(*, quick: bool) -> tuple[int, ...]:
     return FRAME_SIZES[:1] if quick else FRAME_SIZES
 
 
-def search_conditions(*, quick: bool) -> ThroughputConditions:
+def search_conditions(*, quick: bool) -> Throughput:
     """Conditions of the search for the tester's limit. The search is coarse, because it tries every rate
     above the limit several times."""
     coarse: dict[str, Any] = {
@@ -44,7 +44,7 @@ def search_conditions(*, quick: bool) -> ThroughputConditions:
         "drain_s": 0.1,
         "repetitions": 1,
     }
-    return ThroughputConditions(frame_sizes=frame_sizes(quick=quick), duration_s=0.2 if quick else 0.5, **coarse)
+    return Throughput(frame_sizes=frame_sizes(quick=quick), duration_s=0.2 if quick else 0.5, **coarse)
 
 
 def calibrate(bench: Bench, out: Path, watch: Watch, *, quick: bool) -> Calibration:
@@ -69,7 +69,7 @@ def _floor(bench: Bench, limit: ThroughputPoint, out: Path, watch: Watch, *, qui
     limit_fps = None if limit.throughput_fps.median is None else int(limit.throughput_fps.median)
     rate_fps = min(DELAYS_FPS, max(1, (limit_fps or 2 * DELAYS_FPS) // 2))
     times: dict[str, Any] = {"duration_s": 0.5 if quick else 2.0, "drain_s": 0.1, "repetitions": 3}
-    conditions = pdv.PdvConditions(frame_sizes=(frame_size,), rate=Rate(value=rate_fps, unit="fps"), **times)
+    conditions = pdv.Pdv(frame_sizes=(frame_size,), rate=Rate(value=rate_fps, unit="fps"), **times)
     name = f"floor-{frame_size}"
     with watch(name) as observer:
         [point] = campaign.measure(pdv.PROCEDURE, bench.tester, bench.plan(conditions), out / name, observer).points

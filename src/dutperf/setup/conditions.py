@@ -10,12 +10,13 @@ and documentation are generated from the members.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
     BeforeValidator,
@@ -42,11 +43,14 @@ from dutperf.model import (
 from dutperf.setup import frame_file, modifiers
 from dutperf.setup.changing_rate import FORMS, ChangingRate, is_changing
 from dutperf.setup.configuration import ParameterError
+from dutperf.setup.given import Given, default
 from dutperf.setup.modifiers import Modifiers
 from dutperf.setup.option import FIXED, Option, all_offered, is_fixed, offered
 from dutperf.setup.pacing import SOFTWARE, fill_of
+from dutperf.setup.rate import AnyRate, OptionalRate
 from dutperf.setup.rate import Rate as Rate
 from dutperf.setup.size_mix import SizeMix, is_mix
+from dutperf.spelling import hint
 from dutperf.statistics import stopping
 
 Directions = Literal["both", "forward", "reverse"]
@@ -142,7 +146,7 @@ Duration = Annotated[
     Option("Sending time of a trial", clause="RFC 2544 section 24: 60", label="sending time of a trial, s"),
 ]
 Repetitions = Annotated[
-    Annotated[int, Field(ge=1, le=10_000)] | stopping.Auto,
+    Given[Annotated[int, Field(ge=1, le=10_000)] | stopping.Auto, str],
     Option(
         "Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the confidence interval of the"
         " median is narrower than a share of it; not for frame loss, recovery and reset. Its settings with their"
@@ -162,7 +166,7 @@ class Conditions(Value):
     rates_may_change: ClassVar[bool] = False
     """Whether the pattern may have rates of its own (:mod:`dutperf.setup.changing_rate`)."""
     frame_sizes: Annotated[
-        tuple[Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)], ...],
+        Given[tuple[Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)], ...], Sequence[int] | int | str],
         Field(min_length=1),
         Option(
             "Frame size with FCS. With any IPv6 traffic it is the size of IPv6 frames; IPv4 frames are 20 bytes"
@@ -176,7 +180,7 @@ class Conditions(Value):
             listed=True,
             depends=True,
         ),
-    ] = (84,)
+    ] = default((84,))
     series: Series | None = None
     """Without frame sizes: the series to take (:data:`FRAME_SIZE_SERIES`); None: the smallest size of
     the traffic."""
@@ -258,7 +262,7 @@ class Conditions(Value):
         Directions, Option("Directions that send", clause="RFC 2544 section 14: both", label="directions that send")
     ] = "both"
     foreground: Annotated[
-        Foreground,
+        Given[Foreground, str],
         Option(
             "Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each value of a list is"
             " measured; rfc8219 is 2:2,10:9,2:1,10:1",
@@ -266,13 +270,13 @@ class Conditions(Value):
             metavar="N:M,…",
             several=True,
         ),
-    ] = Foreground()
+    ] = default(Foreground())
     ports: Annotated[
-        FieldMode,
+        Given[FieldMode, Literal["fixed", "increasing", "decreasing", "random"]],
         Option(
             "How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4", label="UDP ports"
         ),
-    ] = FieldMode.RANDOM
+    ] = default(FieldMode.RANDOM)
     networks: Annotated[
         int,
         Field(ge=1, le=256),
@@ -285,7 +289,7 @@ class Conditions(Value):
         ),
     ] = 1
     modifiers: Annotated[
-        tuple[str, ...],
+        Given[tuple[str, ...], Sequence[str] | str],
         Option(
             "Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management, routing-updates,"
             " filters:25, extension-header:hop-by-hop (routing, destination, fragment; routing+destination: a chain;"
@@ -295,7 +299,7 @@ class Conditions(Value):
             metavar="NAME",
             listed=True,
         ),
-    ] = ()
+    ] = default(())
     seed: Annotated[
         int,
         Field(ge=0, le=2**53 - 1),
@@ -320,13 +324,13 @@ class Conditions(Value):
         ),
     ] = "constant"
     burst_rate: Annotated[
-        Rate | None,
+        OptionalRate,
         Option(
             "With bursts: the rate within a burst (100%). Default: as fast as the tester can send",
             label="rate within a burst",
             metavar="RATE",
         ),
-    ] = None
+    ] = default(None)
     pacing: Annotated[
         str,
         Option(
@@ -347,15 +351,32 @@ class Conditions(Value):
             metavar="RATIO",
         ),
     ] = 0.0
-    repetitions: Repetitions = 20
+    repetitions: Repetitions = default(20)
     frame_timeout_ms: Annotated[float | None, FIXED] = None
     """See :class:`WithTimeout`."""
     goals: Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], FIXED] = ()
     """Loss ratio goals of one search; empty: the loss tolerance alone."""
-    connections: Annotated[int | None, FIXED] = None
+    connections: Annotated[Given[int | None, str], FIXED] = default(None)
     """See :class:`WithConnections`."""
-    preliminary_rate: Annotated[Rate, FIXED] = PRELIMINARY_RATE
+    preliminary_rate: Annotated[AnyRate, FIXED] = default(PRELIMINARY_RATE)
     phase_gap_s: Annotated[float, FIXED] = 0.0
+
+    if not TYPE_CHECKING:  # an editor shows the members instead
+
+        def __init__(self, **given: Any) -> None:
+            """Conditions as a program gives them.
+
+            Raises:
+                ParameterError: no member of these conditions, or an invalid value.
+            """
+            check_names(type(self), (name for name in given if name not in type(self).model_fields))
+            try:
+                super().__init__(**given)
+            except ValidationError as error:
+                member, reason = invalid_member(error)
+                raise ParameterError(reason, member) from None
+
+        __init__.__pydantic_base_init__ = True  # validation does not call it
 
     @classmethod
     def recorded(cls, members: Mapping[str, Any]) -> Self:
@@ -558,7 +579,7 @@ def _connections(given: Any) -> Any:
 
 ConnectionCount = Annotated[int, BeforeValidator(_connections), Field(ge=1, le=MOST_CONNECTIONS)]
 PreliminaryRate = Annotated[
-    Rate,
+    AnyRate,
     Option(
         "Rate of the preliminary phase, which opens the connections: safely below the DUT's maximum connection"
         " establishment rate (RFC 9693 section 4.2)",
@@ -578,7 +599,7 @@ class WithConnections(Value):
     to them. Comes first among the base classes: it overrides fixed members of :class:`Conditions`."""
 
     connections: Annotated[
-        ConnectionCount | None,
+        Given[ConnectionCount | None, str],
         Option(
             "Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the trial all frames"
             " belong to them, in both directions; each value of a list is measured. Default: a stateless DUT",
@@ -586,8 +607,8 @@ class WithConnections(Value):
             metavar="COUNT,…",
             several=True,
         ),
-    ] = None
-    preliminary_rate: PreliminaryRate = PRELIMINARY_RATE
+    ] = default(None)
+    preliminary_rate: PreliminaryRate = default(PRELIMINARY_RATE)
     phase_gap_s: PhaseGap = 0.0
 
 
@@ -595,36 +616,36 @@ class WithMaximum(Conditions):
     """A search range or series with a highest rate."""
 
     max_rate: Annotated[
-        Rate | None,
+        OptionalRate,
         Option(
             "Highest rate. Default: the media's maximum frame rate; if that is unknown, a search doubles its rate, and"
             " series and bursts need this option",
             label="highest rate",
             metavar="RATE",
         ),
-    ] = None
+    ] = default(None)
 
 
 class AtThroughput(Conditions):
     """Measured at an earlier throughput, or at a given rate."""
 
     rate: Annotated[
-        Rate | None,
+        OptionalRate,
         Option(
             "The throughput per direction, or another rate to measure at: frames/s or % of the media's maximum. Without"
             " it and `throughput_from` the throughput is measured first",
             label="rate per direction",
             metavar="RATE",
         ),
-    ] = None
+    ] = default(None)
     throughput_from: Annotated[
-        dict[int, int] | None,
+        Given[dict[int, int] | None, Mapping[int, int]],
         Option(
             "Use the median throughput of each frame size from this earlier run",
             label="rate measured at by frame size, frames/s per direction",
             metavar="DIR",
         ),
-    ] = None
+    ] = default(None)
     """Frame size (bytes) to frames/s per direction."""
     throughput_deviations: tuple[str, ...] = ()
     """How the search for that throughput deviated from its clauses."""
@@ -634,14 +655,15 @@ class DelayFiles(Conditions):
     """Every delay may be written to a file."""
 
     delays_to: Annotated[
-        str | None,
+        Given[str | None, os.PathLike[str]],
+        BeforeValidator(lambda path: os.fspath(path) if isinstance(path, os.PathLike) else path),
         Option(
             "Write every delay of each trial to .npy files in this directory (numpy.load; protocol/README.md). It is on"
             " the engine's machine, also if engine.command starts the engine on another one",
             label="files of all delays",
             metavar="DIR",
         ),
-    ] = None
+    ] = default(None)
 
 
 class Calibrated(Conditions):
@@ -685,23 +707,23 @@ class SingleTrial(WithTimeout, WithConnections, Conditions):
     ] = "constant"
     settle_s: Annotated[float, FIXED] = 0.0
     dut_patience_s: Annotated[float, FIXED] = 0.0
-    repetitions: Annotated[int, FIXED] = 1
+    repetitions: Annotated[Given[int, str], FIXED] = default(1)
     foreground: Annotated[
-        Foreground,
+        Given[Foreground, str],
         Option("Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground", metavar="N:M"),
-    ] = Foreground()
+    ] = default(Foreground())
     networks: Annotated[
         int, Field(ge=1, le=256), Option("Destination networks in each direction, 1-256", metavar="COUNT")
     ] = 1
     connections: Annotated[
-        ConnectionCount | None,
+        Given[ConnectionCount | None, str],
         Option(
             "Connections through a stateful DUT (RFC 9693): a preliminary phase opens them, then all frames belong to"
             " them, in both directions. Default: a stateless DUT",
             metavar="COUNT",
             text=True,
         ),
-    ] = None
+    ] = default(None)
 
     @field_validator("capture")
     @classmethod
@@ -713,6 +735,18 @@ class SingleTrial(WithTimeout, WithConnections, Conditions):
     def capture_wanted(self) -> Capture | None:
         """What goes to the capture file; its path is absolute."""
         return None if self.capture is None else Capture.parse(self.capture, str(Path(self.capture_to).absolute()))
+
+
+def check_names(model: type[Conditions], given: Iterable[str]) -> None:
+    """Check that these names are members that a user may choose.
+
+    Raises:
+        ParameterError: one of them is not.
+    """
+    for name in given:
+        if name not in model.model_fields or is_fixed(model.model_fields[name]):
+            known = sorted(one.name for one in offered(model))
+            raise ParameterError(f"{model.__name__} has no such condition; {hint(name, known)}", name)
 
 
 def within_the_trial(model: type[Conditions], members: Any, name: str, latest_s: float) -> Any:

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from dutperf.model import Value
 from dutperf.model.value import HIGHEST_FPS
+from dutperf.setup.given import Given
 
 _NO_RATE = "is not a rate: give frames per second, at least 1 (60000, 60k, 1.5M), or a share of the maximum (12.5%)"
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
@@ -95,3 +96,7 @@ def _per_second(number: Decimal, text: str) -> float:
     if not number.is_finite() or number % 1:
         raise ValueError(f"{text!r} is not a whole number of frames per second")
     return float(number)
+
+
+AnyRate = Given[Rate, str | float]
+OptionalRate = Given[Rate | None, str | float]

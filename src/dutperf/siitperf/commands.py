@@ -31,7 +31,7 @@ from dutperf.tester.dut_core import yield_to_the_dut
 from dutperf.tester.factory import engine_on
 
 if TYPE_CHECKING:
-    from dutperf.procedures.latency import LatencyConditions
+    from dutperf.procedures.latency import Latency
 
 SEEDED_TRIAL = 1
 """Number of a trial with a given seed: as in ``dutperf trial``, so that both send the same frames."""
@@ -47,7 +47,7 @@ class Program:
     figures: Callable[[DirectionCounts, Arguments], Figures | None]
 
 
-def _tagged(trial: Trial, conditions: LatencyConditions, _arguments: Arguments) -> Trial:
+def _tagged(trial: Trial, conditions: Latency, _arguments: Arguments) -> Trial:
     from dutperf.procedures import latency
 
     return latency.stamp(trial, conditions)

@@ -55,9 +55,9 @@ def conditions(settings: Settings, variables: Variables, arguments: Arguments) -
     if "DELAY" not in arguments:
         model, tagging = Conditions, dict[str, Any]()
     else:
-        from dutperf.procedures.latency import LatencyConditions
+        from dutperf.procedures.latency import Latency
 
-        model, tagging = LatencyConditions, {"tags": arguments["TIMESTAMPS"], "tag_after_s": arguments["DELAY"]}
+        model, tagging = Latency, {"tags": arguments["TIMESTAMPS"], "tag_after_s": arguments["DELAY"]}
     seed: dict[str, Any] = {} if variables.seed is None else {"seed": variables.seed}
     return model(
         frame_sizes=(arguments["SIZE"] - (IPV6_HEADER_EXCESS if all_ipv4(arguments, settings) else 0),),

@@ -13,7 +13,7 @@ from cards.bench import JOINED, SLOW_FPS, asked, bench, causes, refusal, set_up
 from cards.machine import Guest
 from dutperf.model import TrialResult, Verdict
 from dutperf.setup import traffic
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import Usual
 from dutperf.tester import TesterError
 
 pytestmark = pytest.mark.cards
@@ -57,7 +57,7 @@ def test_an_engine_opens_its_cards_again_after_it_could_not(guest: Guest) -> Non
         assert ask("open", **traffic.open_request(lonely, 1518), resolve_timeout_ms=300)["code"] == "no_answer"
         opened = ask("open", **traffic.open_request(joined, 1518))
         assert opened["event"] == "opened", opened
-        trial = traffic.make_trial(joined, Conditions(duration_s=1, drain_s=0.5), 64, SLOW_FPS, 1)
+        trial = traffic.make_trial(joined, Usual(duration_s=1, drain_s=0.5), 64, SLOW_FPS, 1)
         result = ask("run", **trial.request())
     for direction in ("forward", "reverse"):
         assert result[direction]["received"] == result[direction]["sent"] == SLOW_FPS, result

@@ -11,7 +11,7 @@ import pytest
 from dutperf.lab.refdut import Properties
 from dutperf.model import Direction, Question, TrialResult, Verdict
 from dutperf.setup import traffic
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import Usual
 from dutperf.tester.dut_core import UNSEEN_SHARE
 from integration.measuring import Bench, bench
 from undisturbed import until
@@ -46,7 +46,7 @@ def lab() -> Iterator[Bench]:
 
 def asked(ready: Bench, dut: Properties, what: Harm | None, duration_s: float, drain_s: float = 0.3) -> TrialResult:
     """What a search is told of a trial during which ``what`` is done."""
-    conditions = Conditions(duration_s=duration_s, drain_s=drain_s)
+    conditions = Usual(duration_s=duration_s, drain_s=drain_s)
     trial = traffic.make_trial(ready.setup, conditions, 64, FPS, 1).model_copy(update={"question": SEARCH})
     result = harm.result_of(ready, dut, trial, what)
     print(

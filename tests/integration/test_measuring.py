@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from dutperf.model import Stamping, TrialResult, Verdict
+from dutperf.setup.conditions import Usual
 from dutperf.tester import TesterError
 from undisturbed import LOSS_IS_CERTAIN, until, valid
 
@@ -115,7 +116,6 @@ def run_on_ports(
 ) -> TrialResult:
     """A slow trial on other ports of the same lab, opened with other parameters."""
     from dutperf.setup import traffic
-    from dutperf.setup.conditions import Conditions
     from dutperf.tester.engine import EngineCommand, EngineTester
 
     request = traffic.open_request(ready.setup, 1518) | parameters
@@ -123,7 +123,7 @@ def run_on_ports(
         request[side]["port"] = name
     ready.tester.close()
     with EngineTester(EngineCommand.find(netns=ready.setup.engine.netns), request) as tester:
-        trial = traffic.make_trial(ready.setup, Conditions(duration_s=0.5, drain_s=0.3), 84, SLOW_FPS, 1)
+        trial = traffic.make_trial(ready.setup, Usual(duration_s=0.5, drain_s=0.3), 84, SLOW_FPS, 1)
         return tester.run(trial.model_copy(update={"stamping": stamping}))
 
 

@@ -29,7 +29,7 @@ from dutperf.model import LEFT_AND_RIGHT, AdditionalCounts, AdditionalFrames, Di
 from dutperf.procedures.recovery import Recovery, change_rate
 from dutperf.results.comparability import Weight, mismatches
 from dutperf.setup import traffic
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import Usual
 from dutperf.setup.configuration import ParameterError, Setup, parse
 from dutperf.tester import validity
 from dutperf.tester.simulated import SimulatedTester
@@ -49,7 +49,7 @@ NO_MAC = "00:00:00:00:00:00"
 
 
 def planned(setup: Setup, *modifiers: str, rate_fps: int = 1000, **conditions: Any) -> Trial:
-    chosen = traffic.sized(setup, Conditions(modifiers=modifiers, **conditions))
+    chosen = traffic.sized(setup, Usual(modifiers=modifiers, **conditions))
     trial = traffic.make_trial(setup, chosen, chosen.frame_sizes[0], rate_fps, 3)
     request = {"id": 1, "method": "run", "params": trial.request()}
     assert [error.message for error in REQUESTS.iter_errors(request)] == []

@@ -17,7 +17,7 @@ from dutperf.model import Direction, Stream, Trial, VaryingAddress
 from dutperf.model import address_range as ranges
 from dutperf.model.address_range import AddressRange
 from dutperf.setup import traffic
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import Usual
 from dutperf.setup.configuration import ConfigError, Setup, parse
 from dutperf.setup.replay import Plan, Source, recording_of, trial_of
 from dutperf.tester.answered import with_answers
@@ -99,7 +99,7 @@ def answers(setup: Setup, trial: Trial) -> dict[str, Answers]:
 
 
 def made(setup: Setup, **conditions: Any) -> Trial:
-    return traffic.make_trial(setup, Conditions(**conditions), 84, 1, 0)
+    return traffic.make_trial(setup, Usual(**conditions), 84, 1, 0)
 
 
 def test_a_host_answers_for_itself_alone_if_its_frames_have_no_other_address() -> None:
@@ -250,7 +250,7 @@ def test_addresses_to_which_no_router_forwards_are_refused(
 ) -> None:
     setup = parse(ROUTED | {side: ROUTED[side] | changes}, "test")
     with pytest.raises(ConfigError) as caught:
-        traffic.check(setup, Conditions(frame_sizes=(128,), **conditions))
+        traffic.check(setup, Usual(frame_sizes=(128,), **conditions))
     assert caught.value.key == key
     for text in texts:
         assert text in str(caught.value)
@@ -271,7 +271,7 @@ def test_addresses_to_which_no_router_forwards_are_refused(
 def test_other_addresses_may_vary(changes: dict[str, Any], conditions: dict[str, Any]) -> None:
     ipv6 = [{"ipv6": f"2001:2:0:{net}::2/64", "gateway6": f"2001:2:0:{net}::1"} for net in ("0", "8000")]
     setup = parse({name: ROUTED[name] | own | changes for name, own in zip(ROUTED, ipv6, strict=True)}, "test")
-    traffic.check(setup, Conditions(frame_sizes=(128,), **conditions))
+    traffic.check(setup, Usual(frame_sizes=(128,), **conditions))
 
 
 def test_a_bridge_forwards_to_any_address() -> None:
@@ -279,4 +279,4 @@ def test_a_bridge_forwards_to_any_address() -> None:
     sides = {
         name: {key: value for key, value in side.items() if key != "gateway4"} | plain for name, side in ROUTED.items()
     }
-    traffic.check(parse(sides, "test"), Conditions(frame_sizes=(128,)))
+    traffic.check(parse(sides, "test"), Usual(frame_sizes=(128,)))

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from dutperf.model import Direction, Profile, Segment
 from dutperf.setup.changing_rate import SINE_SEGMENTS, ChangingRate
-from dutperf.setup.conditions import Conditions, SingleTrial
+from dutperf.setup.conditions import SingleTrial, Usual
 from dutperf.setup.configuration import ParameterError
 from plans import stream, trial
 
@@ -152,6 +152,6 @@ def test_rates_that_cannot_be_are_refused(text: str, words: str) -> None:
 def test_only_a_single_trial_has_rates_that_change() -> None:
     assert SingleTrial(pattern="ramp:1k-2k").pattern == "ramp:1k-2k"
     with pytest.raises(ParameterError, match="is for a single trial"):
-        Conditions(pattern="ramp:1k-2k")
+        Usual(pattern="ramp:1k-2k")
     with pytest.raises(ParameterError, match=r"bursts:FRAMES, ramp:FROM-TO, .* with /2s or without"):
         SingleTrial(pattern="ramps")

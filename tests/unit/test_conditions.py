@@ -18,9 +18,9 @@ from dutperf.procedures.latency import Latency
 from dutperf.procedures.recovery import Recovery
 from dutperf.procedures.reset import Reset
 from dutperf.procedures.throughput import Throughput
-from dutperf.setup.conditions import Conditions, Rate, WithMaximum, each
+from dutperf.setup.conditions import Rate, Usual, each
 from dutperf.setup.configuration import ParameterError
-from dutperf.setup.option import is_fixed, offered
+from dutperf.setup.option import offered
 from plans import Everything
 
 
@@ -128,13 +128,13 @@ def test_what_happens_within_a_trial_happens_halfway_where_the_trial_is_short(
 @pytest.mark.parametrize("duration_s", [0, -1, float("nan"), float("inf"), "long", None, []])
 def test_a_duration_that_is_not_possible_is_refused_as_the_duration(duration_s: Any) -> None:
     with pytest.raises(ParameterError) as caught:
-        Conditions(duration_s=duration_s)
+        Usual(duration_s=duration_s)
     assert caught.value.key == "duration_s"
 
 
 def test_the_defaults_conform() -> None:
     """RFC 2544 sections 23, 24 and 26.1; RFC 8219 section 12; RFC 4814 4.5."""
-    conditions = Conditions()
+    conditions = Usual()
     assert (conditions.duration_s, conditions.drain_s, conditions.loss_tolerance, conditions.repetitions) == (
         60,
         2,
@@ -180,7 +180,7 @@ def test_a_list_of_rates_is_not_empty() -> None:
     [("both", LEFT_AND_RIGHT), ("forward", (Direction.FORWARD,)), ("reverse", (Direction.REVERSE,))],
 )
 def test_active_directions(directions: Any, active: tuple[Direction, ...]) -> None:
-    assert Conditions(directions=directions).active() == active
+    assert Usual(directions=directions).active() == active
 
 
 @pytest.mark.parametrize(
@@ -201,12 +201,12 @@ def test_what_else_than_no_loss_passes_is_said(members: dict[str, Any], text: st
 
 
 def test_conditions_go_through_json_unchanged() -> None:
-    conditions = WithMaximum(
+    conditions = FrameLoss(
         frame_sizes=(84, 1518), max_rate=Rate.parse("12.5%"), loss_tolerance=0.0005, foreground="10:9"
     )
     assert conditions.stated()["foreground"] == "10:9"
-    assert WithMaximum.recorded(conditions.stated()) == conditions
-    assert Conditions.recorded(conditions.stated()).loss_tolerance == 0.0005
+    assert FrameLoss.recorded(conditions.stated()) == conditions
+    assert Usual.recorded(conditions.stated()).loss_tolerance == 0.0005
 
 
 @pytest.mark.parametrize(
@@ -221,17 +221,17 @@ def test_conditions_go_through_json_unchanged() -> None:
     ],
 )
 def test_frame_sizes_as_people_give_them(given: Any, sizes: tuple[int, ...], series: str | None) -> None:
-    chosen = Conditions(frame_sizes=given)
+    chosen = Usual(frame_sizes=given)
     assert (chosen.frame_sizes, chosen.series, chosen.sizes_are_given) == (sizes, series, series is None)
 
 
 def test_each_of_several_values_is_measured() -> None:
-    made = each(Conditions, {"foreground": "rfc8219", "networks": [1, 256], "duration_s": None})
+    made = each(Usual, {"foreground": "rfc8219", "networks": [1, 256], "duration_s": None})
     assert [(str(one.foreground.text()), one.networks) for one in made] == [
         (share, count) for count in (1, 256) for share in ("2:2", "10:9", "2:1", "10:1")
     ]
     with pytest.raises(ParameterError, match="the same value twice") as caught:
-        each(Conditions, {"foreground": "2:1,4:2"})
+        each(Usual, {"foreground": "2:1,4:2"})
     assert caught.value.key == "foreground"
 
 
@@ -249,8 +249,6 @@ def test_every_member_that_a_procedure_offers_says_what_it_is(definition: Any) -
 
 
 @pytest.mark.parametrize("definition", procedures.every(), ids=lambda definition: definition.name)
-def test_what_a_procedure_fixes_is_no_option_of_it(definition: Any) -> None:
-    fields = definition.conditions.model_fields
-    assert not [one.name for one in offered(definition.conditions) if is_fixed(fields[one.name])]
+def test_only_what_a_procedure_has_is_an_option_of_it(definition: Any) -> None:
     given = {key for one in offered(definition.conditions) for key in one.keys}
     assert ("repetitions" in given) == (definition.name not in ("soak", "traffic"))

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from dutperf.cli import app
 from dutperf.setup import configuration, traffic
-from dutperf.setup.conditions import Conditions, Foreground
+from dutperf.setup.conditions import Foreground, Usual
 from dutperf.siitperf import convert, setup
 from dutperf.siitperf.configuration import InputError, parse
 from siitperf_files import ENUMERATED, MACS, ROUTER, TRANSLATOR, with_lines
@@ -77,7 +77,7 @@ def test_a_converted_file_is_the_same_trial(text: str, words: str) -> None:
     planned = plan(words=words, settings=settings)
     ours = configuration.parse_yaml(convert.text(settings, VETHS), "converted")
     size, rate, duration, timeout, n, m = map(int, words.split())
-    chosen = Conditions(
+    chosen = Usual(
         duration_s=duration,
         drain_s=timeout / 1000,
         foreground=Foreground(n=n, m=m),

@@ -25,7 +25,7 @@ from dutperf.results import points
 from dutperf.results.summary import summarise
 from dutperf.run import attempts, campaign
 from dutperf.run.campaign import PlanError, Summary
-from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.conditions import Rate, Usual
 from dutperf.setup.configuration import ConfigError
 from dutperf.statistics.stopping import Auto, Stopped
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
@@ -118,7 +118,7 @@ def test_a_rate_beyond_the_tester_has_no_figures(tmp_path: Path, name: str) -> N
 
 def test_the_rate_of_each_frame_size_comes_from_an_earlier_run(tmp_path: Path) -> None:
     measure(SimulatedTester(SimulatedDut(capacity_fps=20_000)), plan(frame_sizes=(84, 128)), tmp_path / "found")
-    found = earlier_throughput(tmp_path / "found", Conditions())["throughput_from"]
+    found = earlier_throughput(tmp_path / "found", Usual())["throughput_from"]
     assert set(found) == {84, 128}
     tester, _ = delays("pdv", SimulatedDut(), tmp_path / "pdv", rate=None, throughput_from=found, frame_sizes=(84, 128))
     assert [trial.forward.rate_fps for trial in tester.trials if trial.forward] == [found[84]] * 2 + [found[128]] * 2
@@ -188,7 +188,7 @@ def test_a_directory_without_a_throughput_is_no_source_of_rates(tmp_path: Path, 
     if content is not None:
         (tmp_path / "summary.json").write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(PlanError, match=re.escape(words)) as caught:
-        earlier_throughput(tmp_path, Conditions())
+        earlier_throughput(tmp_path, Usual())
     assert caught.value.option == "throughput_from"
 
 

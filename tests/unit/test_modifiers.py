@@ -12,7 +12,7 @@ from dutperf.lab import filters
 from dutperf.model import Direction, Stream
 from dutperf.results import deviations
 from dutperf.setup import traffic
-from dutperf.setup.conditions import Conditions, make
+from dutperf.setup.conditions import Usual, make
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup, parse
 from dutperf.setup.modifiers import MOST_FILTERS, ExtensionHeaders, Modifiers
 
@@ -26,7 +26,7 @@ SIIT = parse({"left": LEFT6 | {"seen_as": "198.18.0.2"}, "right": RIGHT | {"seen
 
 
 def streams(setup: Setup, *modifiers: str, rate_fps: int = 1000, **conditions: Any) -> dict[Direction, Stream]:
-    chosen = traffic.sized(setup, Conditions(modifiers=modifiers, **conditions))
+    chosen = traffic.sized(setup, Usual(modifiers=modifiers, **conditions))
     return traffic.make_trial(setup, chosen, chosen.frame_sizes[0], rate_fps, 3).streams()
 
 
@@ -44,14 +44,14 @@ def headers(frame: bytes) -> list[int]:
 
 
 def test_texts_are_read_in_any_order_and_said_in_one() -> None:
-    chosen = make(Conditions, {"modifiers": ["filters:25", "extension-header:hop-by-hop:10%", "broadcast"]})
+    chosen = make(Usual, {"modifiers": ["filters:25", "extension-header:hop-by-hop:10%", "broadcast"]})
     assert chosen.modifiers == ("broadcast", "filters:25", "extension-header:hop-by-hop:10%")
     assert chosen.modified_by == Modifiers(
         broadcast=True, filters=25, extension_headers=ExtensionHeaders(("hop-by-hop",), 10)
     )
-    assert make(Conditions, {"modifiers": "management, routing-updates"}).modifiers == ("management", "routing-updates")
-    assert Conditions.recorded(chosen.stated()) == chosen
-    assert Conditions().modified_by == Modifiers()
+    assert make(Usual, {"modifiers": "management, routing-updates"}).modifiers == ("management", "routing-updates")
+    assert Usual.recorded(chosen.stated()) == chosen
+    assert Usual().modified_by == Modifiers()
 
 
 @pytest.mark.parametrize(
@@ -73,15 +73,13 @@ def test_texts_are_read_in_any_order_and_said_in_one() -> None:
 )
 def test_errors_name_what_is_wrong(text: str, reason: str) -> None:
     with pytest.raises(ParameterError, match=reason) as caught:
-        make(Conditions, {"modifiers": text})
+        make(Usual, {"modifiers": text})
     assert caught.value.key == "modifiers"
 
 
 def test_a_measurement_is_named_after_its_modifiers() -> None:
-    assert Conditions(modifiers=("filters:25", "broadcast")).mix == "-broadcast-filters25"
-    assert Conditions(modifiers=("extension-header:routing+fragment:50%",)).mix == (
-        "-extension-headerrouting-fragment50pc"
-    )
+    assert Usual(modifiers=("filters:25", "broadcast")).mix == "-broadcast-filters25"
+    assert Usual(modifiers=("extension-header:routing+fragment:50%",)).mix == ("-extension-headerrouting-fragment50pc")
 
 
 # --- extension headers ----------------------------------------------------------------------------
@@ -180,6 +178,6 @@ def test_the_most_filters_have_addresses() -> None:
 def test_several_at_once_are_a_deviation_but_not_extension_headers_at_filters(
     modifiers: tuple[str, ...], deviates: bool
 ) -> None:
-    chosen = Conditions(modifiers=modifiers)
+    chosen = Usual(modifiers=modifiers)
     found = deviations.deviations(deviations.GENERAL[-2:-1], chosen, frames=[], repetitions=1)
     assert [one.clause for one in found] == ["RFC 2544 section 11"] * deviates

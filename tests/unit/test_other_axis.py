@@ -38,7 +38,7 @@ from dutperf.results.charts import Chart
 from dutperf.results.statistics import Statistics
 from dutperf.run import campaign, suite
 from dutperf.search.binary import BinarySearch, Bounds, Resolution, Search
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import Usual
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import Log, journal_lines, plan
 
@@ -48,7 +48,7 @@ COSTS = {0: 4, 50: 2, 90: 1}
 """Frames of a query, so that a cached answer is the cheaper one."""
 
 
-class Queries(RepeatedSearches[Conditions]):
+class Queries(RepeatedSearches[Usual]):
     unit = Unit.QUERIES_PER_SECOND
 
     def cases_of(self) -> tuple[Case, ...]:
@@ -106,7 +106,7 @@ def point(recorded: points.Recorded) -> QueriesPoint:
 
 
 QUERIES = Definition(
-    name="queries", summary="Made up.", conditions=Conditions, make=Queries, point=point, rules=deviations.rules()
+    name="queries", summary="Made up.", conditions=Usual, make=Queries, point=point, rules=deviations.rules()
 )
 MEASUREMENT = "queries"
 

@@ -19,7 +19,7 @@ from dutperf.model import FRAME_SIZE, Case, Direction, Load, Trial, TrialResult,
 from dutperf.procedures import evidence
 from dutperf.procedures.bench import Plan
 from dutperf.setup import configuration, path_texts, traffic, yaml_text
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import SingleTrial, Usual
 from dutperf.setup.configuration import ConfigError, ParameterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import measure, plan
@@ -105,7 +105,7 @@ def test_two_ports_are_as_before() -> None:
     side = {"port": "ring", "version": 4, "ipv4": "198.18.0.2/24"}
     setup = configuration.parse({"left": side, "right": {**side, "ipv4": "198.19.0.2/24"}}, "f")
     assert not {"ports", "paths"} & configuration.as_json(setup).keys()
-    trial = traffic.make_trial(setup, Conditions(), 64, 1000, 1)
+    trial = traffic.make_trial(setup, Usual(), 64, 1000, 1)
     assert list(to_json(trial))[-2:] == ["forward", "reverse"]
 
 
@@ -150,7 +150,7 @@ def test_left_and_right_have_no_paths() -> None:
 
 
 def trial_of_four(rate_fps: int = 1000, **conditions: Any) -> Trial:
-    return traffic.make_trial(configuration.parse_yaml(FOUR, ""), Conditions(**conditions), 64, rate_fps, 1)
+    return traffic.make_trial(configuration.parse_yaml(FOUR, ""), SingleTrial(**conditions), 64, rate_fps, 1)
 
 
 def test_each_path_has_its_addresses_and_times() -> None:

@@ -17,8 +17,9 @@ from pydantic import ValidationError
 from dutperf.model import Bursts, Direction, LimitedBy, Poisson, Stream, Trial
 from dutperf.procedures import rates
 from dutperf.procedures.bench import PlanError
+from dutperf.procedures.frame_loss import FrameLoss
 from dutperf.procedures.throughput import ThroughputPoint
-from dutperf.setup.conditions import Conditions, Rate, WithMaximum
+from dutperf.setup.conditions import Rate, Usual
 from dutperf.tester import truth
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.tester.truth import Lost
@@ -152,20 +153,20 @@ def _with(make_trial: Any, pattern: Bursts | None) -> Any:
 
 
 def test_a_search_must_not_go_beyond_the_rate_of_bursts() -> None:
-    chosen = WithMaximum(pattern="bursts:32", burst_rate=Rate.parse("50%"), max_rate=Rate.parse("501"))
+    chosen = FrameLoss(pattern="bursts:32", burst_rate=Rate.parse("50%"), max_rate=Rate.parse("501"))
     with pytest.raises(PlanError, match="bursts at 500 frames/s have no higher mean rate") as caught:
         rates.highest(chosen, 1000)
     assert caught.value.option == "burst_rate"
     assert rates.highest(chosen.model_copy(update={"max_rate": Rate.parse("500")}), 1000) == (500, False)
     with pytest.raises(PlanError, match="give a highest rate"):
-        rates.highest(WithMaximum(pattern="bursts:32", burst_rate=Rate.parse("500")), None)
+        rates.highest(FrameLoss(pattern="bursts:32", burst_rate=Rate.parse("500")), None)
 
 
 def test_measurements_of_other_patterns_have_other_names() -> None:
     names = [
-        Conditions().mix,
-        Conditions(pattern="poisson").mix,
-        Conditions(pattern="bursts:32").mix,
-        Conditions(pattern="bursts:32", burst_rate=Rate.parse("50%"), networks=256).mix,
+        Usual().mix,
+        Usual(pattern="poisson").mix,
+        Usual(pattern="bursts:32").mix,
+        Usual(pattern="bursts:32", burst_rate=Rate.parse("50%"), networks=256).mix,
     ]
     assert names == ["", "-poisson", "-bursts32", "-networks256-bursts32-at50pc"]

@@ -15,7 +15,7 @@ from command_line import dutperf
 from dutperf.cli import plan_file
 from dutperf.procedures.latency import Latency
 from dutperf.procedures.pdv import Pdv
-from dutperf.setup.conditions import FRAME_SIZE_SERIES, Conditions, Rate
+from dutperf.setup.conditions import FRAME_SIZE_SERIES, Rate
 from dutperf.setup.configuration import ConfigError
 from fakes import fake_engine
 
@@ -119,7 +119,7 @@ def test_mixes_of_native_traffic(text: str, mixes: list[tuple[int, int]], setup:
 def test_what_stands_under_all_is_for_procedures_that_have_it(setup: Path) -> None:
     text = "lab: tayga-siit\nall: {duration: 2}\nprocedures: {back-to-back: {max-rate: 40k}, pdv: }"
     bursts, delays = plan_file.load(plan(setup, text)).wanted
-    assert (bursts[0].name, bursts[1].duration_s, delays[1].duration_s) == ("back-to-back", Conditions().duration_s, 2)
+    assert (bursts[0].name, "duration_s" in bursts[1].stated(), delays[1].duration_s) == ("back-to-back", False, 2)
 
 
 def test_the_frame_sizes_of_a_standard(setup: Path) -> None:

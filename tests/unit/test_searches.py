@@ -17,7 +17,7 @@ from dutperf.procedures.throughput import PROCEDURE, Throughput
 from dutperf.results.inconsistency import contradictions
 from dutperf.results.summary import summarise
 from dutperf.run.campaign import PlanError
-from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.conditions import Rate, Usual
 from dutperf.setup.configuration import ParameterError
 from dutperf.statistics.stopping import Auto, Stopped
 from dutperf.tester import ProgressCallback
@@ -302,7 +302,7 @@ def test_conditions_with_goals_and_rules_go_through_json_unchanged() -> None:
     conditions = Throughput(search="mlr", goals=(0.005, 0.0), repetitions=Auto(width_share=0.02))
     assert conditions.loss_goals() == (0.0, 0.005)
     assert Throughput.model_validate(json.loads(json.dumps(to_json(conditions)))) == conditions
-    assert Conditions(loss_tolerance=0.01).loss_goals() == (0.01,)
+    assert Usual(loss_tolerance=0.01).loss_goals() == (0.01,)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dutperf.setup.conditions import Conditions, make
+from dutperf.setup.conditions import Usual, make
 from dutperf.setup.configuration import ParameterError
 from dutperf.setup.size_mix import SizeMix, spread
 
@@ -62,11 +62,11 @@ def test_weights_are_kept_and_spread_evenly(weights: list[int]) -> None:
 
 
 def test_a_mix_is_a_frame_size_of_the_conditions() -> None:
-    given_mix = Conditions(frame_sizes=["imix:64=7,594=4,1518=1"])
+    given_mix = Usual(frame_sizes=["imix:64=7,594=4,1518=1"])
     assert given_mix.size_mix == "imix:64=7,594=4,1518=1"
     assert not given_mix.sizes_are_given
     with pytest.raises(ParameterError, match="measured alone"):
-        Conditions(frame_sizes=["imix", "64"])
+        Usual(frame_sizes=["imix", "64"])
     with pytest.raises(ParameterError) as caught:
-        make(Conditions, {"frame_sizes": "imix,64"})
+        make(Usual, {"frame_sizes": "imix,64"})
     assert caught.value.key == "frame_sizes"

@@ -19,7 +19,7 @@ from dutperf.results import tables
 from dutperf.results.deviations import Deviation, deviations
 from dutperf.results.summary import SUMMARY, Summary, write_summary
 from dutperf.setup import configuration, traffic
-from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.conditions import Conditions, Rate, Usual
 from dutperf.tester import host
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import Everything, counts, measure, plan
@@ -76,7 +76,7 @@ def result(repetition: int, rate_fps: int, verdict: Verdict = Verdict.VALID, los
 def events(*measured: Line, repetitions: int = 3) -> list[Line]:
     case = Case({FRAME_SIZE: 84, FRAME_SIZE_IPV4: 64})
     cases = [{"case": case.as_json(), "first_trial": to_json(trial_of())}]
-    conditions = to_json(Conditions(repetitions=repetitions))
+    conditions = to_json(Usual(repetitions=repetitions))
     begin = {
         "event": "plan",
         "time": "then",

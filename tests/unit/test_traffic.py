@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from dutperf.model import FRAME_SIZE, FRAME_SIZE_IPV4, FieldMode, FrameSpec, Trial
 from dutperf.setup import traffic
-from dutperf.setup.conditions import Conditions, Foreground, Rate, SingleTrial
+from dutperf.setup.conditions import Conditions, Foreground, Rate, SingleTrial, Usual
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup, parse
 
 LEFT6 = {"port": "af_packet:tl", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}
@@ -34,9 +34,9 @@ STATIC_NAT44 = parse({"left": LEFT4, "right": RIGHT4 | {"seen_as": "198.18.0.9"}
 IPV4_BOTH = parse({"left": LEFT6 | LEFT4, "right": RIGHT6 | RIGHT4}, "test")
 IPV6 = parse({"left": LEFT6, "right": RIGHT6}, "test")
 
-ALL = Conditions()
-MIXED = Conditions(foreground="10:9")
-NATIVE = Conditions(foreground="2:0")
+ALL = Usual()
+MIXED = Usual(foreground="10:9")
+NATIVE = Usual(foreground="2:0")
 
 REQUESTS = Draft202012Validator(
     json.loads((Path(__file__).parents[2] / "protocol" / "request.schema.json").read_text(encoding="utf-8"))
@@ -95,17 +95,17 @@ def test_sizes_that_are_impossible(setup: Setup, conditions: Conditions, smalles
 
 
 def test_one_bad_size_among_many_is_found_beforehand() -> None:
-    traffic.check(SIIT, Conditions(frame_sizes=(84, 1518)))
+    traffic.check(SIIT, Usual(frame_sizes=(84, 1518)))
     with pytest.raises(ConfigError):
-        traffic.check(SIIT, Conditions(frame_sizes=(84, 64, 1518)))
+        traffic.check(SIIT, Usual(frame_sizes=(84, 64, 1518)))
 
 
 @pytest.mark.parametrize(
     ("setup", "conditions", "ipv4"),
     [
-        (SIIT, Conditions(frame_sizes=(84, 1518)), [64, 1498]),
-        (SIIT, Conditions(frame_sizes=(84,), directions="forward"), [64]),
-        (IPV4, Conditions(frame_sizes=(64, 84)), [64, 84]),
+        (SIIT, Usual(frame_sizes=(84, 1518)), [64, 1498]),
+        (SIIT, Usual(frame_sizes=(84,), directions="forward"), [64]),
+        (IPV4, Usual(frame_sizes=(64, 84)), [64, 84]),
     ],
 )
 def test_each_frame_size_is_a_case_that_knows_the_ipv4_frames(
@@ -122,11 +122,11 @@ def test_each_frame_size_is_a_case_that_knows_the_ipv4_frames(
 
 
 def test_reverse_alone_through_a_translator_keeps_the_ipv6_size() -> None:
-    trial = traffic.make_trial(SIIT, Conditions(directions="reverse"), 84, 1000, 0)
+    trial = traffic.make_trial(SIIT, Usual(directions="reverse"), 84, 1000, 0)
     assert trial.forward is None
     assert trial.reverse is not None
     assert trial.reverse.foreground.size == 64
-    assert traffic.frame_size_ipv4(SIIT, Conditions(directions="reverse"), 84) == 64
+    assert traffic.frame_size_ipv4(SIIT, Usual(directions="reverse"), 84) == 64
 
 
 PORTS = [
@@ -139,7 +139,7 @@ PORTS = [
 
 @pytest.mark.parametrize(("mode", "source", "destination"), PORTS)
 def test_ports(mode: FieldMode, source: tuple[int, int], destination: tuple[int, int]) -> None:
-    trial = traffic.make_trial(IPV4, Conditions(ports=mode), 64, 1, 0)
+    trial = traffic.make_trial(IPV4, Usual(ports=mode), 64, 1, 0)
     for stream in trial.streams().values():
         assert (stream.source_port.mode, stream.source_port.min, stream.source_port.max) == (mode, *source)
         assert (stream.destination_port.mode, stream.destination_port.min, stream.destination_port.max) == (
@@ -157,7 +157,7 @@ def test_a_varying_address_is_a_source_one_way_and_a_destination_the_other() -> 
     assert (trial.forward.source_address, trial.forward.destination_address) == (setup.left.varying_address, None)
     assert (trial.reverse.source_address, trial.reverse.destination_address) == (None, setup.left.varying_address)
     with pytest.raises(ConfigError) as caught:
-        traffic.make_trial(setup, Conditions(networks=2), 64, 1, 0)
+        traffic.make_trial(setup, Usual(networks=2), 64, 1, 0)
     assert caught.value.key == "networks"
 
 
@@ -198,17 +198,17 @@ MAXIMA = [
 
 @pytest.mark.parametrize(("media_mbps", "size", "fps"), MAXIMA)
 def test_the_media_s_maximum(media_mbps: int | None, size: int, fps: int | None) -> None:
-    assert traffic.maximum_fps(IPV4.model_copy(update={"media_mbps": media_mbps}), Conditions(), size) == fps
+    assert traffic.maximum_fps(IPV4.model_copy(update={"media_mbps": media_mbps}), Usual(), size) == fps
 
 
 def test_the_media_s_maximum_of_a_mix_is_not_above_the_line() -> None:
     """A mean of 65.33 bytes: as 65 bytes, 0.4 % more than the line carries."""
     setup = IPV4.model_copy(update={"media_mbps": 1_000})
-    sized = traffic.sized(setup, Conditions(frame_sizes="imix:64=2,68=1"))
+    sized = traffic.sized(setup, Usual(frame_sizes="imix:64=2,68=1"))
     [size] = sized.frame_sizes
     fps = traffic.maximum_fps(setup, sized, size)
     assert fps == 1_000_000_000 * 3 // (8 * (64 + 64 + 68 + 3 * 20)) == 1_464_843
-    assert traffic.maximum_fps(setup, Conditions(), size) == 1_470_588
+    assert traffic.maximum_fps(setup, Usual(), size) == 1_470_588
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_the_engine_s_settings_reach_it() -> None:
 
 
 CONDITIONS = st.builds(
-    Conditions,
+    Usual,
     duration_s=st.floats(0.001, 86_400),
     drain_s=st.floats(0, 3_600),
     directions=st.sampled_from(["both", "forward", "reverse"]),
@@ -329,13 +329,13 @@ CHOSEN_TWICE: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 @pytest.mark.parametrize(("side", "conditions", "key"), CHOSEN_TWICE)
 def test_what_is_laid_down_is_not_chosen_as_well(side: dict[str, Any], conditions: dict[str, Any], key: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        traffic.make_trial(parse({"left": LEFT4 | side, "right": RIGHT4}, "test"), Conditions(**conditions), 64, 1, 0)
+        traffic.make_trial(parse({"left": LEFT4 | side, "right": RIGHT4}, "test"), Usual(**conditions), 64, 1, 0)
     assert caught.value.key == key
 
 
 def test_a_direction_through_a_translator_needs_an_address_to_send_to() -> None:
     one_way = parse({"left": LEFT6, "right": RIGHT4 | {"seen_as": "2001:2:0:1000::2"}}, "test")
-    traffic.make_trial(one_way, Conditions(directions="forward"), 84, 1, 0)
+    traffic.make_trial(one_way, Usual(directions="forward"), 84, 1, 0)
     with pytest.raises(ConfigError, match="is missing: the other side needs an IPv4 address") as caught:
         traffic.make_trial(one_way, ALL, 84, 1, 0)
     assert caught.value.key == "left.seen_as"
@@ -343,7 +343,7 @@ def test_a_direction_through_a_translator_needs_an_address_to_send_to() -> None:
 
 def test_a_trial_whose_frames_cannot_be_numbered_is_refused() -> None:
     """20.5 hours at 14,880,952 frames/s."""
-    traffic.make_trial(SIIT, Conditions(duration_s=73_887.0), 84, 14_880_952, 0)
+    traffic.make_trial(SIIT, Usual(duration_s=73_887.0), 84, 14_880_952, 0)
     with pytest.raises(ConfigError, match=r"more than a trial can have \(1,099,511,627,776\)") as caught:
-        traffic.make_trial(SIIT, Conditions(duration_s=73_888.0), 84, 14_880_952, 0)
+        traffic.make_trial(SIIT, Usual(duration_s=73_888.0), 84, 14_880_952, 0)
     assert caught.value.key == "duration_s"

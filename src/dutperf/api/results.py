@@ -28,7 +28,7 @@ from dutperf.run import campaign, suite
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.run.suite import SUITE, Measurement, Part, SuiteSummary
 from dutperf.setup import conditions
-from dutperf.setup.conditions import AtThroughput, Conditions, DelayFiles, Foreground, Model, Rate
+from dutperf.setup.conditions import AtThroughput, Conditions, DelayFiles, Foreground, Model, Rate, Usual
 from dutperf.setup.configuration import ParameterError
 
 if TYPE_CHECKING:
@@ -252,14 +252,16 @@ def earlier_throughput(directory: Path, wanted: Conditions) -> dict[str, Any]:
         deviations = [one["text"] for one in summary.get("deviations", ()) if one["clause"] in OF_A_SEARCH]
         burst_rate = summary["conditions"].get("burst_rate")
         measured |= {
-            "pattern": summary["conditions"].get("pattern", Conditions().pattern),
+            "pattern": summary["conditions"].get("pattern", Usual().pattern),
             "burst_rate": burst_rate and Rate.model_validate(burst_rate),
         }
     except (OSError, ValueError, KeyError, TypeError):
         raise PlanError(f"{place} has no {SUMMARY} of a throughput run", option="throughput_from") from None
     measured["foreground"] = Foreground.model_validate(measured["foreground"])
     differing = [
-        f"{name.replace('_', ' ')} {_text(value)}" for name, value in measured.items() if value != getattr(wanted, name)
+        f"{name.replace('_', ' ')} {_text(value)}"
+        for name, value in measured.items()
+        if value != getattr(wanted.every, name)
     ]
     if differing:
         raise PlanError(

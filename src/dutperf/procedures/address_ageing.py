@@ -24,12 +24,12 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics
-from dutperf.setup.conditions import Duration, Repetitions
+from dutperf.setup.conditions import Duration, Repetitions, WithDuration
 from dutperf.setup.given import default
 from dutperf.setup.switch_traffic import FORGETTING_FROM_NS, Aged
 
 
-class AddressAgeing(AtPorts):
+class AddressAgeing(WithDuration, AtPorts):
     """Conditions of a measurement of the ageing time."""
 
     duration_s: Duration = 330.0

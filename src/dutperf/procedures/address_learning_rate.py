@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal, Self
-
-from pydantic import Field
+from typing import Annotated, Any, ClassVar, Self
 
 from dutperf.model import Case, LimitedBy, Load, Trial, Unit
 from dutperf.procedures import repeated_searches, searches
@@ -21,7 +19,7 @@ from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan, PlanError
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.repeated_searches import UpperBound
-from dutperf.procedures.searches import Searched
+from dutperf.procedures.searches import SearchRange
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.points import Recorded, Row, Trials
@@ -29,14 +27,12 @@ from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import TYPICAL_TRIALS, Search
 from dutperf.setup.conditions import Repetitions as Asked
 from dutperf.setup.given import default
-from dutperf.setup.option import FIXED, Option
+from dutperf.setup.option import Option
 
 
-class AddressLearningRate(OfAddresses, Searched):
+class AddressLearningRate(SearchRange, OfAddresses):
     """Conditions of a measurement of the address learning rate."""
 
-    search: Annotated[Literal["binary", "mlr"], FIXED] = "binary"
-    goals: Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], FIXED] = ()
     repetitions: Asked = default(10)
     addresses: Annotated[
         AddressCount,

@@ -44,10 +44,17 @@ from dutperf.results.statistics import Statistics, statistics, without_number
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
 from dutperf.search.burst import FIRST_FRAMES, BurstSearch
-from dutperf.setup.conditions import AtThroughput, Conditions, Repetitions, WithMaximum
+from dutperf.setup.conditions import (
+    AtThroughput,
+    Conditions,
+    Repetitions,
+    Steady,
+    WithMaximum,
+    WithPacing,
+    WithTolerance,
+)
 from dutperf.setup.given import default
-from dutperf.setup.option import FIXED, Option
-from dutperf.setup.rate import OptionalRate
+from dutperf.setup.option import Option
 from dutperf.statistics.stopping import Rule
 
 TIMING_FRAMES = 8
@@ -94,13 +101,9 @@ class _Limits:
         return Outcome.UNMEASURABLE if by_timing and shift > max(TIMING_FRAMES, TIMING_SHARE * frames) else outcome
 
 
-class BackToBack(WithMaximum, AtThroughput):
+class BackToBack(WithMaximum, AtThroughput, WithTolerance, WithPacing, Steady):
     """Conditions of a back-to-back measurement."""
 
-    duration_s: Annotated[float, FIXED] = 60.0
-    pattern: Annotated[str, FIXED] = "constant"
-    burst_rate: Annotated[OptionalRate, FIXED] = default(None)
-    warm_up_s: Annotated[float, FIXED] = 0.0
     repetitions: Repetitions = default(50)
     max_burst_s: Annotated[
         float,
@@ -334,7 +337,7 @@ class BackToBackPoint(points.Point):
 
 def point(recorded: Recorded) -> BackToBackPoint:
     """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
-    found, limits, rule = recorded.of(BurstFinding), recorded.limits, recorded.conditions.repetitions
+    found, limits, rule = recorded.of(BurstFinding), recorded.limits, recorded.conditions.every.repetitions
     decisive = repeated_searches.decisive(found)
     stopped = repeated_searches.stopped(found, rule, [search.lower_bound for search in found])
     results = recorded.of(ResultEvent)

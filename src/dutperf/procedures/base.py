@@ -93,7 +93,7 @@ class Procedure(ABC, Generic[ConditionsT]):
 
     def at_least(self, done: int) -> int:
         """The least number of repetitions of a case in all, where ``done`` were not enough."""
-        return stopping.next_look(self.conditions.repetitions, done)
+        return stopping.next_look(self.conditions.every.repetitions, done)
 
     def trials_of(self, *, first: bool) -> float:  # noqa: ARG002
         """Estimated trials of a repetition, the ``first`` of its case or a later one."""

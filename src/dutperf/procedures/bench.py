@@ -229,6 +229,6 @@ def fixed_repetitions(conditions: Conditions) -> int:
     Raises:
         PlanError: the repetitions are ``auto``.
     """
-    if not isinstance(conditions.repetitions, int):
+    if not isinstance(conditions.every.repetitions, int):
         raise PlanError("this procedure has no single figure for auto to look at; give a number", option="repetitions")
-    return conditions.repetitions
+    return conditions.every.repetitions

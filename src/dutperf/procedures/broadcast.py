@@ -10,7 +10,7 @@ the next port. Delays are those of the trial at the highest rate that passed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from dutperf.model import Case, LimitedBy, Load, Trial, TrialResult
 from dutperf.procedures import evidence, repeated_searches, searches
@@ -20,7 +20,7 @@ from dutperf.procedures.bench import Place, Plan
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.load_latency import DelayFigures
 from dutperf.procedures.repeated_searches import Offered, RepeatedSearches, SearchFinding, UpperBound
-from dutperf.procedures.searches import Searched
+from dutperf.procedures.searches import SearchRange
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Rule as Clause
@@ -28,25 +28,23 @@ from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Repetitions, Statistics, statistics
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
-from dutperf.setup.conditions import Directions, Foreground
-from dutperf.setup.given import Given, default
-from dutperf.setup.option import FIXED, Option
-from dutperf.setup.pacing import SOFTWARE
+from dutperf.setup.conditions import (
+    Conditions,
+    WithDuration,
+    WithPattern,
+    WithPorts,
+    WithRepetitions,
+    WithSettling,
+    WithTolerance,
+)
+from dutperf.setup.option import Option
 
 
-class Broadcast(Searched):
+class Broadcast(
+    SearchRange, WithDuration, WithTolerance, WithPattern, WithRepetitions, WithSettling, WithPorts, Conditions
+):
     """Conditions of a broadcast measurement."""
 
-    search: Annotated[Literal["binary", "mlr"], FIXED] = "binary"
-    goals: Annotated[tuple[float, ...], FIXED] = ()
-    directions: Annotated[Directions, FIXED] = "both"
-    foreground: Annotated[Given[Foreground, str], FIXED] = default(Foreground())
-    networks: Annotated[int, FIXED] = 1
-    frame: Annotated[str | None, FIXED] = None
-    frame_from: Annotated[str | None, FIXED] = None
-    flows: Annotated[int, FIXED] = 1
-    modifiers: Annotated[Given[tuple[str, ...], Sequence[str] | str], FIXED] = default(())
-    pacing: Annotated[str, FIXED] = SOFTWARE
     sending_port: Annotated[
         str | None,
         Option(
@@ -205,7 +203,7 @@ class BroadcastPoint(points.Point):
 def point(recorded: Recorded) -> BroadcastPoint:
     """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     broadcast_fps, members = repeated_searches.found(recorded, BroadcastFinding)
-    found, rule = recorded.of(BroadcastFinding), recorded.conditions.repetitions
+    found, rule = recorded.of(BroadcastFinding), recorded.conditions.every.repetitions
     ports: list[str] = recorded.limits["receiving_ports"]
     timed = {port: [one.delay_us for one in found if one.timed_port == port and one.delay_us] for port in ports}
     delay_us = {

@@ -53,7 +53,17 @@ from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import MedianInterval, Repetitions, median_interval, percentiles
-from dutperf.setup.conditions import Calibrated, Conditions, DelayFiles
+from dutperf.setup.conditions import (
+    AtThroughput,
+    Calibrated,
+    Conditions,
+    DelayFiles,
+    Steady,
+    WithConnections,
+    WithDuration,
+    WithPattern,
+    WithTolerance,
+)
 from dutperf.statistics import intervals
 from dutperf.statistics import stopping as repetition
 from dutperf.statistics.stopping import Rule, Stopped
@@ -98,7 +108,11 @@ class DelaysFinding(RepetitionFinding):
         return without_none(members(self), "in_sum_ms")
 
 
-class Delays(Procedure[DelayFiles]):
+class DelayConditions(WithConnections, AtThroughput, DelayFiles, WithDuration, WithTolerance, WithPattern, Steady):
+    """Conditions of a measurement of delays at the throughput."""
+
+
+class Delays(Procedure[DelayConditions]):
     """A procedure of delays (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
@@ -384,7 +398,7 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
             case=recorded.case,
             rate_fps=recorded.limits["rate_fps"],
             subtracted=subtracted,
-            **({} if beyond else _by_direction(usable, kind, recorded.conditions.repetitions)),
+            **({} if beyond else _by_direction(usable, kind, recorded.conditions.every.repetitions)),
             limited_by=points.unmeasured_by(recorded.of(ResultEvent)) if beyond else None,
             headline=kind.headline,
             repetitions=Repetitions(finished=len(events), stopped=stopped),
@@ -500,9 +514,12 @@ def _stopped(conditions: Conditions, kind: Kind, events: Sequence[DelaysFinding]
     if any(not event.valid for event in events):
         return Stopped.VOID
     named = [direction for direction in (events[0].figures_ms if events else ()) if not direction.is_of_two]
-    figures = [[event.figures_ms.get(direction) for event in events] for direction in named or conditions.active()]
+    figures = [
+        [event.figures_ms.get(direction) for event in events] for direction in named or conditions.every.active()
+    ]
     return repetition.stopped(
-        conditions.repetitions, *([None if one is None else one[kind.headline] for one in each] for each in figures)
+        conditions.every.repetitions,
+        *([None if one is None else one[kind.headline] for one in each] for each in figures),
     )
 
 

@@ -22,7 +22,7 @@ def outcome_of(result: TrialResult, conditions: Conditions) -> Outcome:
         return Outcome.UNMEASURABLE
     if result.proven_failed is not None:
         return Outcome.FAILED
-    return Outcome.PASSED if result.worst_loss_ratio <= conditions.loss_tolerance else Outcome.FAILED
+    return Outcome.PASSED if result.worst_loss_ratio <= conditions.every.loss_tolerance else Outcome.FAILED
 
 
 def is_refused(result: TrialResult) -> bool:

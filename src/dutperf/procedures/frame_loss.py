@@ -40,7 +40,7 @@ from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import percentiles
 from dutperf.search import Outcome
 from dutperf.search.series import PASSES_IN_A_ROW, Series
-from dutperf.setup.conditions import Rate, Repetitions, WithConnections, WithMaximum, WithTimeout
+from dutperf.setup.conditions import Rate, Repetitions, Usual, WithConnections, WithMaximum, WithTimeout
 from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
 from dutperf.setup.rate import OptionalRate
@@ -74,7 +74,7 @@ class SeriesFinding(RepetitionFinding):
 AtRate = TypeVar("AtRate", RateFinding, ResultEvent)
 
 
-class FrameLoss(WithTimeout, WithConnections, WithMaximum):
+class FrameLoss(WithTimeout, WithConnections, WithMaximum, Usual):
     """Conditions of a frame loss measurement."""
 
     repetitions: Repetitions = default(1)

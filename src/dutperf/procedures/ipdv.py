@@ -10,16 +10,14 @@ and it is repeated 20 times or more.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from dutperf.model import DirectionCounts, Stamping, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.delays import AT_THROUGHPUT, Delays, DelaysPoint, Kind, point_builder
+from dutperf.procedures.delays import AT_THROUGHPUT, DelayConditions, Delays, DelaysPoint, Kind, point_builder
 from dutperf.results import deviations
-from dutperf.setup.conditions import AtThroughput, Conditions, DelayFiles, WithConnections
-from dutperf.setup.option import FIXED
-from dutperf.setup.pacing import SOFTWARE
+from dutperf.setup.conditions import Conditions
 
 
 def figures(counts: DirectionCounts) -> dict[str, float] | None:
@@ -57,10 +55,8 @@ class IpdvPoint(DelaysPoint):
 IPDV = Kind(name="ipdv", headline="median", figures=figures, stamp=stamp)
 
 
-class Ipdv(WithConnections, AtThroughput, DelayFiles):
+class Ipdv(DelayConditions):
     """Conditions of an inter-packet delay variation measurement."""
-
-    pacing: Annotated[str, FIXED] = SOFTWARE
 
 
 RULES = deviations.rules(*AT_THROUGHPUT)

@@ -21,15 +21,23 @@ from pydantic import Field, model_validator
 from dutperf.model import DirectionCounts, Stamping, Tagged, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.delays import AT_THROUGHPUT, SUBTRACTED, Delays, DelaysPoint, Kind, of_stream, point_builder
+from dutperf.procedures.delays import (
+    AT_THROUGHPUT,
+    SUBTRACTED,
+    DelayConditions,
+    Delays,
+    DelaysPoint,
+    Kind,
+    of_stream,
+    point_builder,
+)
 from dutperf.results import deviations
 from dutperf.results.charts import Mark
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row
-from dutperf.setup.conditions import AtThroughput, Calibrated, DelayFiles, Duration, WithConnections, within_the_trial
-from dutperf.setup.option import FIXED, Option
-from dutperf.setup.pacing import SOFTWARE
+from dutperf.setup.conditions import Calibrated, Duration, within_the_trial
+from dutperf.setup.option import Option
 
 STAMPS = (
     "from before a frame is handed to the sending driver until the receiving core has it: longer than either definition"
@@ -47,10 +55,9 @@ TAG_AFTER_S = 60.0
 LatencyDefinition = Literal["rfc8219", "rfc2544"]
 
 
-class Latency(WithConnections, AtThroughput, DelayFiles, Calibrated):
+class Latency(DelayConditions, Calibrated):
     """Conditions of a latency measurement."""
 
-    pacing: Annotated[str, FIXED] = SOFTWARE
     duration_s: Duration = 120.0
     definition: Annotated[
         LatencyDefinition,

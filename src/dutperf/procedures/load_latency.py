@@ -30,10 +30,9 @@ from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import LossAndDelays, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics
 from dutperf.search.binary import HIGHEST
-from dutperf.setup.conditions import AtThroughput, Repetitions
+from dutperf.setup.conditions import AtThroughput, Repetitions, Steady, WithDuration, WithPattern, WithTolerance
 from dutperf.setup.given import Given, default
-from dutperf.setup.option import FIXED, Option
-from dutperf.setup.pacing import SOFTWARE
+from dutperf.setup.option import Option
 
 LONE_FPS = 100
 """Rate of lone frames: 10 ms apart, longer than a frame stays in a DUT without a queue."""
@@ -41,7 +40,7 @@ HIGHEST_LOAD = 1000
 """In % of the throughput."""
 
 
-class LoadLatency(AtThroughput):
+class LoadLatency(AtThroughput, WithDuration, WithTolerance, WithPattern, Steady):
     """Conditions of a load-latency measurement."""
 
     loads: Annotated[
@@ -53,7 +52,6 @@ class LoadLatency(AtThroughput):
         ),
     ] = default((0.0, 10.0, 50.0, 90.0, 100.0))
     repetitions: Repetitions = default(1)
-    pacing: Annotated[str, FIXED] = SOFTWARE
 
     @field_validator("loads", mode="before")
     @classmethod
@@ -338,7 +336,7 @@ def point(recorded: Recorded) -> LoadLatencyPoint:
 
 def _at(share: float, readings: Sequence[Reading], recorded: Recorded, load: Load) -> AtLoad:
     results = [event for event in recorded.of(ResultEvent) if event.load == load]
-    rule = recorded.conditions.repetitions
+    rule = recorded.conditions.every.repetitions
     valid = all(reading.valid for reading in readings)
     directions = list(readings[0].loss_ratio) if valid else []
     answered = [way for way in directions if all(way in reading.delay_us for reading in readings)]

@@ -11,15 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from dutperf.model import DirectionCounts, Stamping, Trial
 from dutperf.procedures.definition import Definition
-from dutperf.procedures.delays import AT_THROUGHPUT, SUBTRACTED, Delays, DelaysPoint, Kind, of_stream, point_builder
+from dutperf.procedures.delays import (
+    AT_THROUGHPUT,
+    SUBTRACTED,
+    DelayConditions,
+    Delays,
+    DelaysPoint,
+    Kind,
+    of_stream,
+    point_builder,
+)
 from dutperf.results import deviations
-from dutperf.setup.conditions import AtThroughput, Calibrated, Conditions, DelayFiles, WithConnections
-from dutperf.setup.option import FIXED
-from dutperf.setup.pacing import SOFTWARE
+from dutperf.setup.conditions import Calibrated, Conditions
 
 
 def figures(counts: DirectionCounts) -> dict[str, float] | None:
@@ -52,10 +59,8 @@ PDV = Kind(
 )
 
 
-class Pdv(WithConnections, AtThroughput, DelayFiles, Calibrated):
+class Pdv(DelayConditions, Calibrated):
     """Conditions of a packet delay variation measurement."""
-
-    pacing: Annotated[str, FIXED] = SOFTWARE
 
 
 RULES = deviations.rules(*AT_THROUGHPUT, SUBTRACTED)

@@ -46,10 +46,9 @@ from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics
 from dutperf.setup.changing_rate import seconds
-from dutperf.setup.conditions import Conditions, Repetitions
+from dutperf.setup.conditions import Repetitions, Steady, WithDuration
 from dutperf.setup.given import Given, default
-from dutperf.setup.option import FIXED, Option
-from dutperf.setup.pacing import SOFTWARE
+from dutperf.setup.option import Option
 from dutperf.setup.rate import OptionalRate
 from dutperf.tester.own_loss import clear_parts, late_frames
 from dutperf.tester.validity import is_testers
@@ -60,7 +59,7 @@ FROM_SHARE = 100
 """By default the ramp begins at one in so many parts of its highest rate."""
 
 
-class Ramp(Conditions):
+class Ramp(WithDuration, Steady):
     """Conditions of a ramp."""
 
     from_rate: Annotated[
@@ -95,11 +94,6 @@ class Ramp(Conditions):
         ),
     ] = default(60.0)
     repetitions: Repetitions = default(1)
-    pattern: Annotated[str, FIXED] = "constant"
-    burst_rate: Annotated[OptionalRate, FIXED] = default(None)
-    warm_up_s: Annotated[float, FIXED] = 0.0
-    pacing: Annotated[str, FIXED] = SOFTWARE
-    loss_tolerance: Annotated[float, FIXED] = 0.0
 
 
 class Ends(Value):

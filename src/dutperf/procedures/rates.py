@@ -37,7 +37,7 @@ def highest(conditions: WithMaximum, media_fps: int | None) -> tuple[int | None,
     maximum_fps = given("max_rate", conditions.max_rate, media_fps, is_bound=True)
     is_media = media_fps is not None and media_fps <= min(maximum_fps or HIGHEST, HIGHEST)
     highest_fps = media_fps if is_media else maximum_fps
-    burst_fps = given("burst_rate", conditions.burst_rate, media_fps)
+    burst_fps = given("burst_rate", conditions.every.burst_rate, media_fps)
     if burst_fps is not None and (highest_fps is None or highest_fps > burst_fps):
         text = (
             f"bursts at {burst_fps:,} frames/s have no higher mean rate: give a highest rate (`max_rate`) that is not"

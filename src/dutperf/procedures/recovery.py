@@ -27,10 +27,16 @@ from dutperf.procedures.times import Kind, Rates, Reading, TimesPoint, TimesProc
 from dutperf.results import deviations
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.setup.conditions import AtThroughput, Duration, within_the_trial
-from dutperf.setup.given import default
-from dutperf.setup.option import FIXED, Option
-from dutperf.setup.rate import OptionalRate
+from dutperf.setup.conditions import (
+    AtThroughput,
+    Duration,
+    Steady,
+    WithDuration,
+    WithPacing,
+    WithTolerance,
+    within_the_trial,
+)
+from dutperf.setup.option import Option
 
 OVERLOAD_PERCENT = 110
 REDUCED_PERCENT = 50
@@ -42,13 +48,10 @@ STILL_LOSING_SHARE = 0.1
 OVERLOAD_S = 60.0
 
 
-class Recovery(AtThroughput):
+class Recovery(AtThroughput, WithDuration, WithTolerance, WithPacing, Steady):
     """Conditions of a recovery measurement."""
 
     duration_s: Duration = 120.0
-    pattern: Annotated[str, FIXED] = "constant"
-    burst_rate: Annotated[OptionalRate, FIXED] = default(None)
-    warm_up_s: Annotated[float, FIXED] = 0.0
     overload_s: Annotated[
         float,
         Field(gt=0, le=86_400),

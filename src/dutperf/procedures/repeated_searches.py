@@ -96,7 +96,7 @@ class RepeatedSearches(Procedure[ConditionsT]):
 
     def shortcoming(self, result: TrialResult) -> str:
         """What the DUT failed to do in a trial that did not pass, for messages."""
-        return evidence.losses(result, self.conditions.frame_timeout_ms)
+        return evidence.losses(result, self.conditions.every.frame_timeout_ms)
 
     def why_unmeasurable(self, case: Case, result: TrialResult) -> str:  # noqa: ARG002
         """Why the load of ``result`` could not be measured."""
@@ -113,7 +113,7 @@ class RepeatedSearches(Procedure[ConditionsT]):
         return SearchFinding(**members)
 
     def stopped(self, prior: Prior) -> Stopped | None:
-        return stopping.stopped(self.conditions.repetitions, *self.series(prior))
+        return stopping.stopped(self.conditions.every.repetitions, *self.series(prior))
 
     def series(self, prior: Prior) -> list[list[int | None]]:
         """The values of the repetitions, for each figure that ``auto`` repetitions look at."""
@@ -161,7 +161,7 @@ class RepeatedSearches(Procedure[ConditionsT]):
 
     def announce(self, bench: Bench, place: Place, done: Prior) -> None:
         assert self._search is not None, "a repetition has been searched"
-        last, rule, passing = done[-1], self.conditions.repetitions, self.conditions.passing()
+        last, rule, passing = done[-1], self.conditions.every.repetitions, self.conditions.passing()
         value = "no lower bound" if last.lower_bound is None else str(Load(last.lower_bound, self.unit))
         stopped = None if isinstance(rule, int) else self.stopped(done)
         note = f"repetition {place.repetition}: {value}{f' ({passing})' if passing else ''}; {last.message}"
@@ -261,7 +261,7 @@ def stopped(searches: Sequence[SearchFinding], rule: stopping.Rule, *series: Seq
 def found(recorded: Recorded, kind: type[SearchFinding] = SearchFinding) -> tuple[Statistics, dict[str, Any]]:
     """The statistics of the lower bounds of the searches that the journal holds, and the members that each of
     their points has: ``case``, ``limited_by``, ``upper_bound``, ``message``, ``repetitions``, ``trials``."""
-    events, rule = recorded.of(kind), recorded.conditions.repetitions
+    events, rule = recorded.of(kind), recorded.conditions.every.repetitions
     one = decisive(events)
     values = [search.lower_bound for search in events]
     ended = stopped(events, rule, values)

@@ -33,11 +33,8 @@ from dutperf.procedures.trial_action import TrialAction
 from dutperf.results import deviations
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.setup.conditions import AtThroughput, within_the_trial
-from dutperf.setup.given import default
-from dutperf.setup.option import FIXED, Option
-from dutperf.setup.pacing import SOFTWARE
-from dutperf.setup.rate import OptionalRate
+from dutperf.setup.conditions import AtThroughput, Steady, WithDuration, WithTolerance, within_the_trial
+from dutperf.setup.option import Option
 
 LEAST_OUTAGE_S = 0.01
 """Longest permitted stall of a receiving loop while frames are lost
@@ -52,13 +49,9 @@ ends."""
 RESET_AFTER_S = 10.0
 
 
-class Reset(AtThroughput):
+class Reset(AtThroughput, WithDuration, WithTolerance, Steady):
     """Conditions of a reset measurement."""
 
-    pattern: Annotated[str, FIXED] = "constant"
-    burst_rate: Annotated[OptionalRate, FIXED] = default(None)
-    warm_up_s: Annotated[float, FIXED] = 0.0
-    pacing: Annotated[str, FIXED] = SOFTWARE
     reset_after_s: Annotated[
         float,
         Field(gt=0, le=86_400),

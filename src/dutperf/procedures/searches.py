@@ -4,12 +4,9 @@ loss that it takes from a trial."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.metadata import version
 from types import ModuleType
-from typing import Annotated, Any, Literal
-
-from pydantic import Field, field_validator
+from typing import Annotated, Any
 
 from dutperf.model import Question, TrialResult
 from dutperf.procedures import rates
@@ -18,28 +15,15 @@ from dutperf.results import loss
 from dutperf.search import NO_LOSS, Loss, restart
 from dutperf.search.binary import BinarySearch, Bounds, BoundsError, Resolution, Search
 from dutperf.search.restart import PriorResults
-from dutperf.setup.conditions import Rate, WithMaximum
-from dutperf.setup.given import Given, default
+from dutperf.setup.conditions import Rate, WithGoals, WithMaximum
+from dutperf.setup.given import default
 from dutperf.setup.option import Option
 from dutperf.setup.rate import AnyRate, OptionalRate
 
 
-class Searched(WithMaximum):
-    """Conditions of a search for the highest rate that passes."""
+class SearchRange(WithMaximum):
+    """The rates that are searched."""
 
-    search: Annotated[
-        Literal["binary", "mlr"], Option("How the rate is found: binary, or mlr (MLRsearch, RFC 9971)", label="search")
-    ] = "binary"
-    goals: Annotated[
-        Given[tuple[Annotated[float, Field(ge=0, lt=1)], ...], Sequence[float]],
-        Option(
-            "With `search` mlr: share of a direction's frames that may be lost; repeatable: 0 and 0.005 in one search",
-            label="loss ratios searched for",
-            flag="--goal",
-            metavar="RATIO",
-            listed=True,
-        ),
-    ] = default(())
     min_rate: Annotated[OptionalRate, Option("Lowest rate of the search", label="lowest rate", metavar="RATE")] = (
         default(None)
     )
@@ -55,12 +39,9 @@ class Searched(WithMaximum):
         ),
     ] = default(Rate(value=0.5, unit="percent"))
 
-    @field_validator("goals")
-    @classmethod
-    def _in_order(cls, goals: tuple[float, ...]) -> tuple[float, ...]:
-        if len(set(goals)) < len(goals):
-            raise ValueError("the same loss ratio twice; give each once")
-        return tuple(sorted(goals))
+
+class Searched(WithGoals, SearchRange):
+    """Conditions of a search for the highest rate that passes."""
 
 
 TYPICAL_LATER_TRIALS = 4
@@ -70,7 +51,7 @@ RESTART = "a random place within a wide step around the result of the repetition
 """Where a later repetition's binary search begins, for the journal's plan."""
 
 
-def bounds(conditions: Searched, media_fps: int | None) -> Bounds:
+def bounds(conditions: SearchRange, media_fps: int | None) -> Bounds:
     """The search range; ``media_fps`` is the media's maximum frame rate (None: unknown).
 
     Raises:
@@ -89,7 +70,7 @@ def bounds(conditions: Searched, media_fps: int | None) -> Bounds:
         raise PlanError(str(error), option=_option_of(error)) from error
 
 
-def make(conditions: Searched, bounds: Bounds, prior: PriorResults | None = None, seed: str = "") -> Search:
+def make(conditions: SearchRange, bounds: Bounds, prior: PriorResults | None = None, seed: str = "") -> Search:
     """The search that ``conditions`` name. ``prior``: results of earlier repetitions; ``seed``: for
     the random place where this one begins.
 
@@ -97,44 +78,44 @@ def make(conditions: Searched, bounds: Bounds, prior: PriorResults | None = None
         PlanError: conditions that this search does not support.
     """
     _check(conditions, bounds)
-    if conditions.search == "binary":
+    if conditions.every.search == "binary":
         return BinarySearch(bounds, None if prior is None else restart.begin(bounds, prior, seed))
     try:
-        search: Search = _mlr().MlrSearch(bounds, conditions.loss_goals(), conditions.duration_s)
+        search: Search = _mlr().MlrSearch(bounds, conditions.loss_goals(), conditions.every.duration_s)
     except BoundsError as error:
         raise PlanError(str(error), option=_option_of(error)) from error
     return search
 
 
-def lowest(conditions: Searched, bounds: Bounds) -> int:
+def lowest(conditions: SearchRange, bounds: Bounds) -> int:
     """The lowest rate that the search may offer, for conditions that it supports."""
-    return bounds.lowest if conditions.search == "binary" else _mlr().lowest(bounds)
+    return bounds.lowest if conditions.every.search == "binary" else _mlr().lowest(bounds)
 
 
-def typical_later_trials(conditions: Searched) -> int:
+def typical_later_trials(conditions: SearchRange) -> int:
     """Estimate for the search of a repetition after the first."""
-    return TYPICAL_LATER_TRIALS if conditions.search == "binary" else _mlr().TYPICAL_TRIALS
+    return TYPICAL_LATER_TRIALS if conditions.every.search == "binary" else _mlr().TYPICAL_TRIALS
 
 
-def description(conditions: Searched) -> dict[str, Any]:
+def description(conditions: SearchRange) -> dict[str, Any]:
     """The search's members in the journal's plan."""
-    if conditions.search == "mlr":
+    if conditions.every.search == "mlr":
         return {
             "algorithm": "MLRsearch",
             "version": version("MLRsearch"),
             "goals": list(conditions.loss_goals()),
             "start": "none",
         }
-    return {"algorithm": "binary", "start": RESTART if conditions.repetitions != 1 else "none"}
+    return {"algorithm": "binary", "start": RESTART if conditions.every.repetitions != 1 else "none"}
 
 
-def question(conditions: Searched, bounds: Bounds, rate_fps: int) -> Question:
+def question(conditions: SearchRange, bounds: Bounds, rate_fps: int) -> Question:
     """The question to a trial at ``rate_fps``. MLRsearch has none: it uses the loss itself, not
     only whether it is tolerated."""
-    if conditions.search != "binary":
+    if conditions.every.search != "binary":
         return Question()
     return Question(
-        tolerated_loss=conditions.loss_tolerance, resolution=min(1.0, bounds.resolution.at(rate_fps) / rate_fps)
+        tolerated_loss=conditions.every.loss_tolerance, resolution=min(1.0, bounds.resolution.at(rate_fps) / rate_fps)
     )
 
 
@@ -169,13 +150,13 @@ def _mlr() -> ModuleType:
     return mlr
 
 
-def _check(conditions: Searched, bounds: Bounds) -> None:
+def _check(conditions: SearchRange, bounds: Bounds) -> None:
     """Refuse options that the search would ignore."""
-    if conditions.search == "binary":
-        if conditions.goals:
+    if conditions.every.search == "binary":
+        if conditions.every.goals:
             raise PlanError("loss goals need `search` mlr; a binary search has one, `loss_tolerance`", option="goals")
         return
-    if conditions.goals and conditions.loss_tolerance:
+    if conditions.every.goals and conditions.every.loss_tolerance:
         raise PlanError("the loss goals already say what may be lost: give only one of them", option="loss_tolerance")
     if conditions.initial_rate is not None:
         raise PlanError("MLRsearch begins at the maximum rate: leave this out", option="initial_rate")

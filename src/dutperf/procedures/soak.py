@@ -35,9 +35,18 @@ from dutperf.results.charts import Chart
 from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics, without_number
 from dutperf.search.binary import HIGHEST
-from dutperf.setup.conditions import AtThroughput
-from dutperf.setup.given import Given, default
-from dutperf.setup.option import FIXED, Option
+from dutperf.setup.conditions import (
+    AtThroughput,
+    Conditions,
+    WithDuration,
+    WithPacing,
+    WithPattern,
+    WithPorts,
+    WithSettling,
+    WithStreams,
+    WithTolerance,
+)
+from dutperf.setup.option import Option
 from dutperf.statistics import sequential, stopping
 from dutperf.statistics.stopping import Stopped
 from dutperf.tester import validity
@@ -46,10 +55,11 @@ HOPELESS = 8
 """After so many trials, none of which was measured, none will be."""
 
 
-class Soak(AtThroughput):
+class Soak(
+    AtThroughput, WithDuration, WithTolerance, WithPattern, WithPacing, WithSettling, WithStreams, WithPorts, Conditions
+):
     """Conditions of a soak."""
 
-    repetitions: Annotated[Given[int, str], FIXED] = default(1)
     load_percent: Annotated[
         float,
         Field(gt=0, le=1000),

@@ -5,7 +5,7 @@ opens connections at a rate and validates them."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ from dutperf.model import Case, Question, Trial, TrialResult, Unit
 from dutperf.procedures import searches
 from dutperf.procedures.bench import Plan, PlanError, Stateful
 from dutperf.procedures.one_frame_each import OneFrameEach
-from dutperf.procedures.searches import Searched
+from dutperf.procedures.searches import SearchRange
 from dutperf.search.binary import Bounds
 from dutperf.setup.conditions import (
     Conditions,
@@ -21,7 +21,7 @@ from dutperf.setup.conditions import (
     Rate,
 )
 from dutperf.setup.given import Given, default
-from dutperf.setup.option import FIXED, Option
+from dutperf.setup.option import Option
 
 CONNECTIONS = 10_000
 """By default: any DUT has room for so many."""
@@ -37,11 +37,9 @@ ReplyShare = Annotated[
 ]
 
 
-class OfConnections(OneFrameEach, Searched):
+class OfConnections(SearchRange, OneFrameEach):
     """Conditions of a search for connections/s."""
 
-    search: Annotated[Literal["binary", "mlr"], FIXED] = "binary"
-    goals: Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], FIXED] = ()
     phase_gap_s: Annotated[
         float,
         Field(ge=0, le=3_600),
@@ -117,16 +115,17 @@ def _check_is_number(rate: Rate | None, option: str) -> None:
 
 
 def _check_in_time(conditions: Conditions, lowest_cps: int, **rates_cps: int | None) -> None:
+    count = conditions.every.connections
     for option, rate_cps in rates_cps.items():
         if rate_cps is not None and rate_cps < lowest_cps:
             raise PlanError(
-                f"{conditions.connections:,} connections at {rate_cps:,} in a second take longer than the DUT keeps one"
+                f"{count:,} connections at {rate_cps:,} in a second take longer than the DUT keeps one"
                 f" without a frame (stateful.timeout_s): at least {lowest_cps:,} in a second are needed",
                 option=option,
             )
 
 
-def _chosen_bounds(conditions: Searched) -> Bounds:
+def _chosen_bounds(conditions: SearchRange) -> Bounds:
     for name in ("max_rate", "min_rate", "initial_rate"):
         _check_is_number(getattr(conditions, name), name)
     return replace(searches.bounds(conditions, None), unit=Unit.CONNECTIONS_PER_SECOND)

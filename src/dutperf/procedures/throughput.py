@@ -42,11 +42,11 @@ from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
 from dutperf.search.restart import PriorResults
-from dutperf.setup.conditions import WithConnections, WithTimeout
+from dutperf.setup.conditions import Usual, WithConnections, WithTimeout
 from dutperf.statistics.stopping import Rule
 
 
-class Throughput(WithTimeout, WithConnections, Searched):
+class Throughput(WithTimeout, WithConnections, Searched, Usual):
     """Conditions of a throughput measurement."""
 
 
@@ -282,7 +282,7 @@ def _figures(points: Sequence[ThroughputPoint]) -> list[tuple[str, Case, charts.
 
 def point(recorded: Recorded) -> ThroughputPoint:
     """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
-    found, rule = recorded.of(ThroughputFinding), recorded.conditions.repetitions
+    found, rule = recorded.of(ThroughputFinding), recorded.conditions.every.repetitions
     decisive, goals = repeated_searches.decisive(found), _goals(found)
     bounds: Sequence[Sequence[SearchFinding]] = goals or [found]
     series = [[one.lower_bound for one in each] for each in bounds]

@@ -42,9 +42,9 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.points import LossAndDelays, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics
-from dutperf.setup.conditions import Conditions, Rate
-from dutperf.setup.given import Given, default
-from dutperf.setup.option import FIXED, Option
+from dutperf.setup.conditions import Conditions, Rate, WithDuration, WithPacing, WithPattern, WithPorts, WithStreams
+from dutperf.setup.given import default
+from dutperf.setup.option import Option
 from dutperf.setup.rate import OptionalRate
 from dutperf.statistics.stopping import Stopped
 
@@ -52,13 +52,9 @@ WHOLE = 0.99
 """Share of its planned time after which a part counts as not ended by anyone."""
 
 
-class Traffic(Conditions):
+class Traffic(WithDuration, WithPattern, WithPacing, WithStreams, WithPorts, Conditions):
     """Conditions of traffic whose rate is changed by hand."""
 
-    repetitions: Annotated[Given[int, str], FIXED] = default(1)
-    settle_s: Annotated[float, FIXED] = 0.0
-    dut_patience_s: Annotated[float, FIXED] = 0.0
-    loss_tolerance: Annotated[float, FIXED] = 0.0
     duration_s: Annotated[
         float,
         Field(ge=0.001, le=86_400),

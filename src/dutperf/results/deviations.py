@@ -88,7 +88,7 @@ def rules(*own: Rule, any_size: bool = True) -> tuple[Rule, ...]:
 
 
 def trial_length(facts: Facts) -> str | None:
-    duration_s = facts.conditions.duration_s
+    duration_s = facts.conditions.every.duration_s
     return f"trials of {duration_s:g} s, shorter than {TRIAL_S:g} s" if duration_s < TRIAL_S else None
 
 
@@ -101,7 +101,7 @@ def loss(facts: Facts) -> str | None:
 
 def frame_timeout(facts: Facts) -> str | None:
     """The frame timeout is Lencse's, Kovács' and Shima's (IJATES2 9(2), 2020)."""
-    timeout_ms = facts.conditions.frame_timeout_ms
+    timeout_ms = facts.conditions.every.frame_timeout_ms
     return (
         f"a frame that takes longer than {timeout_ms:g} ms counts as lost; no clause has this"
         if timeout_ms is not None
@@ -129,12 +129,12 @@ def _preparation(facts: Facts) -> str | None:
 
 def _warm_up(facts: Facts) -> str | None:
     """Section 23 sends learning frames before a trial, no test traffic."""
-    warm_up_s = facts.conditions.warm_up_s
+    warm_up_s = facts.conditions.every.warm_up_s
     return f"{warm_up_s:g} s of uncounted test traffic directly before each trial (warm-up)" if warm_up_s else None
 
 
 def _rest(facts: Facts) -> str | None:
-    return _too_short(facts.conditions.settle_s, SETTLE_S, "between trials for the DUT to restabilise")
+    return _too_short(facts.conditions.every.settle_s, SETTLE_S, "between trials for the DUT to restabilise")
 
 
 def _too_short(rest_s: float, standard_s: float, when: str) -> str | None:
@@ -145,15 +145,15 @@ def _too_short(rest_s: float, standard_s: float, when: str) -> str | None:
 
 def _direction(facts: Facts) -> str | None:
     return (
-        f"unidirectional traffic ({facts.conditions.directions}) instead of bidirectional"
-        if facts.conditions.directions != "both"
+        f"unidirectional traffic ({facts.conditions.every.directions}) instead of bidirectional"
+        if facts.conditions.every.directions != "both"
         else None
     )
 
 
 def _pattern(facts: Facts) -> str | None:
     """Section 21 asks for bursts in addition to steady state; no clause has Poisson arrivals."""
-    pattern, within = facts.conditions.pattern, facts.conditions.burst_rate
+    pattern, within = facts.conditions.every.pattern, facts.conditions.every.burst_rate
     if pattern == "constant":
         return None
     burst = burst_of(pattern)
@@ -165,7 +165,7 @@ def _pattern(facts: Facts) -> str | None:
 
 def _pacing(facts: Facts) -> str | None:
     """Section 21 has gaps between frames, not other frames in them."""
-    if facts.conditions.pacing == SOFTWARE:
+    if facts.conditions.every.pacing == SOFTWARE:
         return None
     return (
         "the line into the DUT is always full: between the test frames come frames to an address that nobody has, which"
@@ -202,7 +202,7 @@ def _headers(facts: Facts) -> str | None:
     """Appendix C.2.6.4: UDP directly over IP; here with headers, sizes or flows of the user's choice."""
     if not any(stream.frames for stream in facts.streams()):
         return None
-    conditions = facts.conditions
+    conditions = facts.conditions.every
     extension = conditions.modified_by.extension_headers
     parts = [
         f"frames with the headers {conditions.frame}" if conditions.frame else "",
@@ -227,10 +227,10 @@ def _networks(facts: Facts) -> str | None:
 def _modifiers(facts: Facts) -> str | None:
     """Section 11: first without any, then under each of them separately. RFC 5180 6.2.1 has frames with
     extension headers meet filters."""
-    chosen = facts.conditions.modified_by
+    chosen = facts.conditions.every.modified_by
     together = chosen.filters is not None and chosen.extension_headers is not None
-    separate = len(facts.conditions.modifiers) - together <= 1
-    names = ", ".join(facts.conditions.modifiers)
+    separate = len(facts.conditions.every.modifiers) - together <= 1
+    names = ", ".join(facts.conditions.every.modifiers)
     return None if separate else f"under several modifiers at once ({names}), not under each separately"
 
 

@@ -281,14 +281,14 @@ class Recorded:
         """Statistics of a member of those events; without a number where one of them has none."""
         values = [getattr(event, member) for event in self.of(kind)]
         number = values and None not in values
-        return statistics(values, self.conditions.repetitions) if number else without_number(values)
+        return statistics(values, self.conditions.every.repetitions) if number else without_number(values)
 
     def shortfall(self, finished: int, stopped: Stopped | None = None) -> str:
         """The end of a message where not all repetitions were finished; ``stopped``: why a rule
         needed no more."""
         if self.too_long is not None:
             return f": {self.too_long}"
-        rule = self.conditions.repetitions
+        rule = self.conditions.every.repetitions
         if stopped is not None or finished == rule:
             return ""
         wanted = f"{rule}" if isinstance(rule, int) else f"at most {rule.maximum}"

@@ -119,7 +119,7 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
         ),
         modifier_frames=additional.of_run(events),
         beside=beside.of_run(
-            (event.result for event in of_kind(events, ResultEvent)), is_patient=bool(conditions.dut_patience_s)
+            (event.result for event in of_kind(events, ResultEvent)), is_patient=bool(conditions.every.dut_patience_s)
         ),
         filled_lines=filled_lines.of_run(event.result for event in of_kind(events, ResultEvent)),
         tester_delays=_tester_delays(reader, conditions, events),
@@ -138,7 +138,7 @@ def _environment(plan: PlanEvent, events: list[Event]) -> dict[str, Any]:
 
 
 def _tester_delays(reader: Reader, conditions: Conditions, events: list[Event]) -> tuple[str, ...]:
-    if conditions.frame_timeout_ms is not None:
+    if conditions.every.frame_timeout_ms is not None:
         return ()  # delays decide there which frames are lost, and are no figures
     results = (event.result for event in of_kind(events, ResultEvent))
     return tester_delay.of_run(results, changes=reader.of_changes)

@@ -313,7 +313,7 @@ class Campaign:
         if not is_dut_down(result):
             self._given_up = False
             self._has_forwarded |= result.verdict is Verdict.VALID
-        return is_dut_down(result) and bool(self._plan.conditions.dut_patience_s) and not self._given_up
+        return is_dut_down(result) and bool(self._plan.conditions.every.dut_patience_s) and not self._given_up
 
     def requested(self, accept: Callable[[Request], T]) -> T | None:
         return self._requests.take(accept)
@@ -403,7 +403,7 @@ class Campaign:
         return answered
 
     def _wait(self, place: Place, result: TrialResult) -> bool:
-        patience_s = self._plan.conditions.dut_patience_s
+        patience_s = self._plan.conditions.every.dut_patience_s
         what = evidence.no_forwarding(result) if evidence.dead_directions(result) else evidence.losses(result)
         self.say(f"{what}: waiting for the DUT, {patience_s:g} s at most", place)
         waited = wait_for_dut(self._tester, lambda: self._probing_trial(place.case), patience_s)
@@ -457,7 +457,7 @@ class Campaign:
     def _settled_run(self, trial: Trial, on_progress: ProgressCallback) -> TrialResult:
         """Run ``trial`` after the DUT's rest since the previous one (RFC 2544 section 23 (e)), and time
         it."""
-        rest_s = self._ended_s + self._plan.conditions.settle_s - time.monotonic()
+        rest_s = self._ended_s + self._plan.conditions.every.settle_s - time.monotonic()
         if rest_s > 0:
             time.sleep(rest_s)
         if trial.question.clear_addresses and self._plan.clear_addresses is not None:
@@ -519,7 +519,7 @@ class Campaign:
         others may end it, the planned time."""
         is_planned = not self._timed_trials or self._ended_by is not None
         mean_s = self._planned_s if is_planned else self._timed_s / self._timed_trials
-        return self._plan.conditions.settle_s + mean_s
+        return self._plan.conditions.every.settle_s + mean_s
 
     def _last(self) -> TrialResult | None:
         return None if self._status is None else self._status.last

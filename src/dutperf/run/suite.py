@@ -247,11 +247,11 @@ def _of_mix(label: str, wanted: Sequence[tuple[Definition, Conditions]]) -> list
 def _searching(needing: Sequence[Conditions]) -> throughput.Throughput:
     """Conditions of a throughput search for the measurements that need it."""
     sizes = tuple(dict.fromkeys(size for conditions in needing for size in conditions.frame_sizes))
-    shortest_s = min(conditions.duration_s for conditions in needing)
+    shortest_s = min(conditions.every.duration_s for conditions in needing)
     own = {
         "frame_sizes": sizes,
         "duration_s": min(shortest_s, LONGEST_SEARCH_TRIAL_S),
-        "repetitions": _search_repetitions(needing[0].repetitions),
+        "repetitions": _search_repetitions(needing[0].every.repetitions),
     }
     return throughput.Throughput.recorded(needing[0].stated() | own)
 
@@ -274,7 +274,7 @@ def _with_some_throughput(one: Measurement, plan: Plan) -> Conditions:
         return one.conditions
 
     def some_fps(case: Case) -> int:
-        media_fps, within = plan.maximum_fps(case), one.conditions.burst_rate
+        media_fps, within = plan.maximum_fps(case), one.conditions.every.burst_rate
         limits = (
             [media_fps]
             if within is None or (within.unit == "percent" and media_fps is None)

@@ -211,7 +211,7 @@ class StatefulPhases:
         return traffic.replies(self.setup, conditions, case[FRAME_SIZE], rate_fps, number)
 
     def lowest_rate(self, conditions: Conditions, frames_each: float) -> int:
-        return stateful_traffic.lowest_rate(self.setup, conditions, frames_each)
+        return stateful_traffic.lowest_rate(self.setup, conditions.every, frames_each)
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ class Bench:
         Raises:
             ConfigError: the DUT's command failed, or this lab's DUT has none.
         """
-        filters = conditions.modified_by.filters
+        filters = conditions.every.modified_by.filters
         commands = self.setup.dut.commands
         if filters is not None and self.source.lab is not None and (commands is None or commands.filters is None):
             raise ParameterError(f"lab {self.source.lab} has no filters", "modifiers")
@@ -331,11 +331,11 @@ class Bench:
 
 def check_one_rate(conditions: Conditions, rate: Rate | None) -> None:
     """Raises PlanError unless the trial has a rate, or its traffic pattern has rates of its own."""
-    if (rate is None) != is_changing(conditions.pattern):
+    if (rate is None) != is_changing(conditions.every.pattern):
         text = (
             "is missing: give the rate per direction"
             if rate is None
-            else f"does not go with the pattern {conditions.pattern}, which has rates of its own: leave it out"
+            else f"does not go with the pattern {conditions.every.pattern}, which has rates of its own: leave it out"
         )
         raise PlanError(text, option="rate")
 
@@ -386,7 +386,7 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
     with source.setup(max(USUAL_FRAME_SIZE, asked)) as setup, dut.in_place(setup.dut), yielding_to_the_dut():
         for one in conditions:
             traffic.check(setup, traffic.sized(setup, one))
-        patience_s = max((one.dut_patience_s for one in conditions), default=0.0)
+        patience_s = max((one.every.dut_patience_s for one in conditions), default=0.0)
         with _engine_for(setup, asked, needed, lambda tester: opened(tester, patience_s, say)) as (
             tester,
             size,

@@ -437,7 +437,6 @@ ALL: tuple[Check, ...] = (
             "max_rate": _fps(BURST_RATE_FPS),
             "max_burst_s": 0.5,
             "burst_resolution": BURST_RESOLUTION,
-            "duration_s": 0.5,
         },
         (_burst(),),
         more={"repetitions": 3},

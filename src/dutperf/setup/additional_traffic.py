@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6
 
 from dutperf.frames import additional
 from dutperf.model import LEFT_AND_RIGHT, AdditionalFrames, BytesAt, Direction
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import AllConditions
 from dutperf.setup.configuration import ParameterError, Setup, Side
 
 TEST_FRAMES_PER_BROADCAST = 99
@@ -30,7 +30,7 @@ _FIRST = 65
 
 
 def frames_of(
-    setup: Setup, conditions: Conditions, direction: Direction, frame_size: int
+    setup: Setup, conditions: AllConditions, direction: Direction, frame_size: int
 ) -> tuple[AdditionalFrames, ...]:
     """The additional frames of a direction. ``frame_size``: of the IPv4 test frames, in bytes.
 
@@ -41,7 +41,7 @@ def frames_of(
 
 
 def _frames_of(
-    setup: Setup, conditions: Conditions, direction: Direction, frame_size: int
+    setup: Setup, conditions: AllConditions, direction: Direction, frame_size: int
 ) -> Iterator[AdditionalFrames]:
     chosen, sender = conditions.modified_by, _sender(setup, direction)
     if chosen.broadcast:

@@ -45,7 +45,7 @@ from dutperf.setup.changing_rate import FORMS, ChangingRate, is_changing
 from dutperf.setup.configuration import ParameterError
 from dutperf.setup.given import Given, default
 from dutperf.setup.modifiers import Modifiers
-from dutperf.setup.option import FIXED, Option, all_offered, is_fixed, offered
+from dutperf.setup.option import Option, all_offered, offered
 from dutperf.setup.pacing import SOFTWARE, fill_of
 from dutperf.setup.rate import AnyRate, OptionalRate
 from dutperf.setup.rate import Rate as Rate
@@ -158,13 +158,8 @@ Repetitions = Annotated[
 
 
 class Conditions(Value):
-    """Members of every measurement. Rates are per direction.
+    """What every measurement has. Rates are per direction."""
 
-    A procedure without a use for a member declares it again as :data:`FIXED`.
-    """
-
-    rates_may_change: ClassVar[bool] = False
-    """Whether the pattern may have rates of its own (:mod:`dutperf.setup.changing_rate`)."""
     frame_sizes: Annotated[
         Given[tuple[Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)], ...], Sequence[int] | int | str],
         Field(min_length=1),
@@ -186,34 +181,6 @@ class Conditions(Value):
     the traffic."""
     size_mix: str | None = None
     """A mix of frame sizes (:mod:`dutperf.setup.size_mix`); ``frame_sizes`` is then its mean."""
-    frame: Annotated[
-        str | None,
-        Option(
-            "Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's version says. Default:"
-            " UDP directly over IP",
-            label="headers of the frames",
-            metavar="HEADERS",
-        ),
-    ] = None
-    frame_from: Annotated[
-        str | None,
-        Option(
-            "The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20 bytes, or those"
-            " from tag= on. Default: frames that the tester makes",
-            label="frame from a capture",
-            metavar="FILE[:N][,tag=BYTE][,macs=keep]",
-        ),
-    ] = None
-    flows: Annotated[
-        int,
-        Field(ge=1, le=MOST_FLOWS),
-        Option(
-            "Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP ports of its own",
-            label="flows in each direction",
-            metavar="COUNT",
-        ),
-    ] = 1
-    duration_s: Duration = 60.0
     drain_s: Annotated[
         float,
         Field(ge=0, le=3_600),
@@ -232,74 +199,6 @@ class Conditions(Value):
             label="wait after the learning frames (ARP, NDP), s",
         ),
     ] = 0.0
-    warm_up_s: Annotated[
-        float,
-        Field(ge=0, le=3_600),
-        Option(
-            "Send a trial's traffic for so long before it and count none of it, so that the DUT's caches and tables are"
-            " filled (a preliminary phase)",
-            label="warm-up before each trial, s",
-        ),
-    ] = 0.0
-    settle_s: Annotated[
-        float,
-        Field(ge=0, le=3_600),
-        Option(
-            "Wait between trials, for the DUT to settle",
-            clause="RFC 2544 section 23: 5",
-            label="wait between trials, s",
-        ),
-    ] = 0.0
-    dut_patience_s: Annotated[
-        float,
-        Field(ge=0, le=86_400),
-        Option(
-            "Longest wait for a DUT that forwards nothing, or does not answer when the ports are opened",
-            label="longest wait for a DUT that forwards nothing, s",
-        ),
-    ] = 0.0
-    directions: Annotated[
-        Directions, Option("Directions that send", clause="RFC 2544 section 14: both", label="directions that send")
-    ] = "both"
-    foreground: Annotated[
-        Given[Foreground, str],
-        Option(
-            "Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each value of a list is"
-            " measured; rfc8219 is 2:2,10:9,2:1,10:1",
-            label="foreground traffic n:m, the rest is native IPv6",
-            metavar="N:M,…",
-            several=True,
-        ),
-    ] = default(Foreground())
-    ports: Annotated[
-        Given[FieldMode, Literal["fixed", "increasing", "decreasing", "random"]],
-        Option(
-            "How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4", label="UDP ports"
-        ),
-    ] = default(FieldMode.RANDOM)
-    networks: Annotated[
-        int,
-        Field(ge=1, le=256),
-        Option(
-            "Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of a list is"
-            " measured",
-            label="destination networks in each direction",
-            metavar="COUNT,…",
-            several=True,
-        ),
-    ] = 1
-    modifiers: Annotated[
-        Given[tuple[str, ...], Sequence[str] | str],
-        Option(
-            "Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management, routing-updates,"
-            " filters:25, extension-header:hop-by-hop (routing, destination, fragment; routing+destination: a chain;"
-            " hop-by-hop:10%: in so many of the frames). Repeatable",
-            label="modifiers",
-            flag="--modifier",
-            metavar="NAME",
-            listed=True,
-        ),
-    ] = default(())
     seed: Annotated[
         int,
         Field(ge=0, le=2**53 - 1),
@@ -314,52 +213,6 @@ class Conditions(Value):
             metavar="FRAMES",
         ),
     ] = 32
-    pattern: Annotated[
-        str,
-        Option(
-            "Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential gaps; or bursts (RFC"
-            " 2544 section 21)",
-            label="traffic pattern at the mean rate",
-            metavar="constant|poisson|bursts:FRAMES",
-        ),
-    ] = "constant"
-    burst_rate: Annotated[
-        OptionalRate,
-        Option(
-            "With bursts: the rate within a burst (100%). Default: as fast as the tester can send",
-            label="rate within a burst",
-            metavar="RATE",
-        ),
-    ] = default(None)
-    pacing: Annotated[
-        str,
-        Option(
-            "How frames are spaced. software: each is handed over when it is due. fill: on cards whose link has a known"
-            " rate the line is filled without a gap, and between the test frames come frames to an address that nobody"
-            " has (02:00:00:00:88:b5, or the given one), which the DUT's NIC drops",
-            label="spacing of the frames",
-            metavar="software|fill[:MAC]",
-        ),
-    ] = SOFTWARE
-    loss_tolerance: Annotated[
-        float,
-        Field(ge=0, lt=1),
-        Option(
-            "Loss ratio goal: share of a direction's frames that may be lost",
-            clause="RFC 2544: 0",
-            label="loss ratio goal per direction",
-            metavar="RATIO",
-        ),
-    ] = 0.0
-    repetitions: Repetitions = default(20)
-    frame_timeout_ms: Annotated[float | None, FIXED] = None
-    """See :class:`WithTimeout`."""
-    goals: Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], FIXED] = ()
-    """Loss ratio goals of one search; empty: the loss tolerance alone."""
-    connections: Annotated[Given[int | None, str], FIXED] = default(None)
-    """See :class:`WithConnections`."""
-    preliminary_rate: Annotated[AnyRate, FIXED] = default(PRELIMINARY_RATE)
-    phase_gap_s: Annotated[float, FIXED] = 0.0
 
     if not TYPE_CHECKING:  # an editor shows the members instead
 
@@ -369,7 +222,7 @@ class Conditions(Value):
             Raises:
                 ParameterError: no member of these conditions, or an invalid value.
             """
-            check_names(type(self), (name for name in given if name not in type(self).model_fields))
+            check_names(type(self), given)
             try:
                 super().__init__(**given)
             except ValidationError as error:
@@ -377,6 +230,11 @@ class Conditions(Value):
                 raise ParameterError(reason, member) from None
 
         __init__.__pydantic_base_init__ = True  # validation does not call it
+
+    @property
+    def every(self) -> AllConditions:
+        """These conditions with what holds for the members that the procedure does not offer."""
+        return AllConditions.of(self)
 
     @classmethod
     def recorded(cls, members: Mapping[str, Any]) -> Self:
@@ -389,13 +247,7 @@ class Conditions(Value):
 
     def stated(self) -> dict[str, Any]:
         """The members that the procedure uses, as JSON types."""
-        fields = type(self).model_fields
-        return {name: value for name, value in to_json(self).items() if not is_fixed(fields[name])}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _frame_of_capture(cls, members: Any) -> Any:
-        return frame_file.with_frame(members)
+        return to_json(self)
 
     @model_validator(mode="before")
     @classmethod
@@ -435,11 +287,236 @@ class Conditions(Value):
     def _is_mix(cls, text: str | None) -> str | None:
         return None if text is None else SizeMix.parse(text).text
 
+    @property
+    def sizes_are_given(self) -> bool:
+        """Whether ``frame_sizes`` were chosen, by the user or by :func:`dutperf.setup.traffic.sized`."""
+        return "frame_sizes" in self.model_fields_set
+
+    @property
+    def mix(self) -> str:
+        """Suffix that names the traffic of a measurement, empty for the default traffic:
+        ``-native50-networks256``, ``-forward-bursts32``."""
+        every = self.every
+        direction = "" if every.directions == "both" else f"-{every.directions}"
+        percent = every.foreground.native_percent
+        native = f"-native{percent:g}" if percent else ""
+        connections = "" if every.connections is None else f"-connections{every.connections}"
+        frames = ("" if every.size_mix is None else "-imix") + ("" if every.frame is None else "-frame")
+        flows = "" if every.flows == 1 else f"-flows{every.flows}"
+        networks = f"-networks{every.networks}" if every.networks > 1 else ""
+        pattern = "" if every.pattern == "constant" else "-" + every.pattern.replace(":", "")
+        fill = "" if every.pacing == SOFTWARE else "-fill"
+        within = "" if every.burst_rate is None else "-at" + every.burst_rate.text().replace("%", "pc")
+        traffic = direction + connections + frames + native + flows + networks
+        return traffic + pattern + within + fill + modifiers.suffix(every.modifiers)
+
+    def loss_goals(self) -> tuple[float, ...]:
+        """The loss ratios up to which a trial passes, strictest first: the goals, or the one loss
+        tolerance."""
+        every = self.every
+        return every.goals or (every.loss_tolerance,)
+
+    def passing(self) -> str:
+        """The pass criterion, to be stated with every figure of such trials; empty for that of RFC 2544
+        26.1, no loss."""
+        every = self.every
+        strictest = self.loss_goals()[0]
+        tolerated = [f"up to {strictest * 100:g} % of a direction's frames lost"] if strictest else []
+        late = (
+            [f"frames later than {every.frame_timeout_ms:g} ms counted as lost"]
+            if every.frame_timeout_ms is not None
+            else []
+        )
+        return " and ".join(tolerated + late)
+
+
+# --- groups of members for the procedures' models -------------------------------------------------
+
+
+class WithDuration(Value):
+    """Trials of a length that is chosen."""
+
+    duration_s: Duration = 60.0
+
+
+class WithRepetitions(Value):
+    """Each case is measured several times."""
+
+    repetitions: Repetitions = default(20)
+
+    @field_validator("repetitions", mode="before")
+    @classmethod
+    def _of_text(cls, given: Any) -> Any:
+        return stopping.parse(given) if isinstance(given, str) else given
+
+
+class WithSettling(Value):
+    """Time for the DUT between trials."""
+
+    settle_s: Annotated[
+        float,
+        Field(ge=0, le=3_600),
+        Option(
+            "Wait between trials, for the DUT to settle",
+            clause="RFC 2544 section 23: 5",
+            label="wait between trials, s",
+        ),
+    ] = 0.0
+    dut_patience_s: Annotated[
+        float,
+        Field(ge=0, le=86_400),
+        Option(
+            "Longest wait for a DUT that forwards nothing, or does not answer when the ports are opened",
+            label="longest wait for a DUT that forwards nothing, s",
+        ),
+    ] = 0.0
+
+
+class WithTolerance(Value):
+    """Some loss may pass."""
+
+    loss_tolerance: Annotated[
+        float,
+        Field(ge=0, lt=1),
+        Option(
+            "Loss ratio goal: share of a direction's frames that may be lost",
+            clause="RFC 2544: 0",
+            label="loss ratio goal per direction",
+            metavar="RATIO",
+        ),
+    ] = 0.0
+
+
+class WithStreams(Value):
+    """Which frames are sent, and where to."""
+
+    directions: Annotated[
+        Directions, Option("Directions that send", clause="RFC 2544 section 14: both", label="directions that send")
+    ] = "both"
+    foreground: Annotated[
+        Given[Foreground, str],
+        Option(
+            "Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each value of a list is"
+            " measured; rfc8219 is 2:2,10:9,2:1,10:1",
+            label="foreground traffic n:m, the rest is native IPv6",
+            metavar="N:M,…",
+            several=True,
+        ),
+    ] = default(Foreground())
+    networks: Annotated[
+        int,
+        Field(ge=1, le=256),
+        Option(
+            "Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of a list is"
+            " measured",
+            label="destination networks in each direction",
+            metavar="COUNT,…",
+            several=True,
+        ),
+    ] = 1
+    frame: Annotated[
+        str | None,
+        Option(
+            "Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's version says. Default:"
+            " UDP directly over IP",
+            label="headers of the frames",
+            metavar="HEADERS",
+        ),
+    ] = None
+    frame_from: Annotated[
+        str | None,
+        Option(
+            "The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20 bytes, or those"
+            " from tag= on. Default: frames that the tester makes",
+            label="frame from a capture",
+            metavar="FILE[:N][,tag=BYTE][,macs=keep]",
+        ),
+    ] = None
+    flows: Annotated[
+        int,
+        Field(ge=1, le=MOST_FLOWS),
+        Option(
+            "Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP ports of its own",
+            label="flows in each direction",
+            metavar="COUNT",
+        ),
+    ] = 1
+    modifiers: Annotated[
+        Given[tuple[str, ...], Sequence[str] | str],
+        Option(
+            "Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management, routing-updates,"
+            " filters:25, extension-header:hop-by-hop (routing, destination, fragment; routing+destination: a chain;"
+            " hop-by-hop:10%: in so many of the frames). Repeatable",
+            label="modifiers",
+            flag="--modifier",
+            metavar="NAME",
+            listed=True,
+        ),
+    ] = default(())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _frame_of_capture(cls, members: Any) -> Any:
+        return frame_file.with_frame(members)
+
     @field_validator("modifiers", mode="before")
     @classmethod
     def _are_modifiers(cls, given: Any) -> Any:
         words = _words(given)
         return Modifiers.parse(words).texts() if all(isinstance(word, str) for word in words) else given
+
+    @property
+    def modified_by(self) -> Modifiers:
+        """The modifiers."""
+        return Modifiers.parse(self.modifiers)
+
+    def active(self) -> tuple[Direction, ...]:
+        """The directions that send, forward first."""
+        return LEFT_AND_RIGHT if self.directions == "both" else (Direction(self.directions),)
+
+
+class WithPorts(Value):
+    """UDP ports that vary."""
+
+    ports: Annotated[
+        Given[FieldMode, Literal["fixed", "increasing", "decreasing", "random"]],
+        Option(
+            "How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4", label="UDP ports"
+        ),
+    ] = default(FieldMode.RANDOM)
+
+
+class WithPattern(Value):
+    """Gaps that are not alike, and traffic before the trial."""
+
+    rates_may_change: ClassVar[bool] = False
+    """Whether the pattern may have rates of its own (:mod:`dutperf.setup.changing_rate`)."""
+    pattern: Annotated[
+        str,
+        Option(
+            "Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential gaps; or bursts (RFC"
+            " 2544 section 21)",
+            label="traffic pattern at the mean rate",
+            metavar="constant|poisson|bursts:FRAMES",
+        ),
+    ] = "constant"
+    burst_rate: Annotated[
+        OptionalRate,
+        Option(
+            "With bursts: the rate within a burst (100%). Default: as fast as the tester can send",
+            label="rate within a burst",
+            metavar="RATE",
+        ),
+    ] = default(None)
+    warm_up_s: Annotated[
+        float,
+        Field(ge=0, le=3_600),
+        Option(
+            "Send a trial's traffic for so long before it and count none of it, so that the DUT's caches and tables are"
+            " filled (a preliminary phase)",
+            label="warm-up before each trial, s",
+        ),
+    ] = 0.0
 
     @field_validator("pattern")
     @classmethod
@@ -463,6 +540,21 @@ class Conditions(Value):
             raise ValueError("has no effect without bursts (bursts:32)")
         return burst_rate
 
+
+class WithPacing(Value):
+    """How frames are spaced on the line."""
+
+    pacing: Annotated[
+        str,
+        Option(
+            "How frames are spaced. software: each is handed over when it is due. fill: on cards whose link has a known"
+            " rate the line is filled without a gap, and between the test frames come frames to an address that nobody"
+            " has (02:00:00:00:88:b5, or the given one), which the DUT's NIC drops",
+            label="spacing of the frames",
+            metavar="software|fill[:MAC]",
+        ),
+    ] = SOFTWARE
+
     @field_validator("pacing")
     @classmethod
     def _is_pacing(cls, pacing: str) -> str:
@@ -470,83 +562,42 @@ class Conditions(Value):
         return pacing
 
     @model_validator(mode="after")
-    def _places_are_known(self) -> Self:
+    def _goes_with_the_rest(self) -> Self:
         """What does not go with a filled line."""
-        if self.pacing != SOFTWARE and self.frame_timeout_ms is not None:
+        if self.pacing != SOFTWARE and getattr(self, "frame_timeout_ms", None) is not None:
             raise ValueError(
                 "pacing fill does not go with a frame timeout: frames wait in the tester's own transmit ring, which"
                 " must not count as lateness of the DUT's"
             )
-        if self.pacing != SOFTWARE and self.modified_by.sends_frames:
+        if self.pacing != SOFTWARE and isinstance(self, WithStreams) and self.modified_by.sends_frames:
             raise ValueError("pacing fill does not go with modifiers that send frames beside the test frames")
         return self
 
-    @field_validator("repetitions", mode="before")
+
+class WithGoals(Value):
+    """A search for the highest rate that passes, by one of two methods."""
+
+    search: Annotated[
+        Literal["binary", "mlr"], Option("How the rate is found: binary, or mlr (MLRsearch, RFC 9971)", label="search")
+    ] = "binary"
+    goals: Annotated[
+        Given[tuple[Annotated[float, Field(ge=0, lt=1)], ...], Sequence[float]],
+        Option(
+            "With `search` mlr: share of a direction's frames that may be lost; repeatable: 0 and 0.005 in one search",
+            label="loss ratios searched for",
+            flag="--goal",
+            metavar="RATIO",
+            listed=True,
+        ),
+    ] = default(())
+
+    @field_validator("goals")
     @classmethod
-    def _of_text(cls, given: Any) -> Any:
-        return stopping.parse(given) if isinstance(given, str) else given
+    def _in_order(cls, goals: tuple[float, ...]) -> tuple[float, ...]:
+        if len(set(goals)) < len(goals):
+            raise ValueError("the same loss ratio twice; give each once")
+        return tuple(sorted(goals))
 
-    @field_validator("frame_timeout_ms")
-    @classmethod
-    def _within_drain(cls, timeout_ms: float | None, others: ValidationInfo) -> float | None:
-        """The last frame of a trial must have as much time to arrive as the others."""
-        drain_s = others.data.get("drain_s")
-        if timeout_ms is not None and drain_s is not None and timeout_ms > drain_s * 1000:
-            raise ValueError(
-                f"should be at most the receiving time after the last frame (`drain_s`), {drain_s * 1000:g} ms"
-            )
-        return timeout_ms
-
-    @property
-    def sizes_are_given(self) -> bool:
-        """Whether ``frame_sizes`` were chosen, by the user or by :func:`dutperf.setup.traffic.sized`."""
-        return "frame_sizes" in self.model_fields_set
-
-    @property
-    def modified_by(self) -> Modifiers:
-        """The modifiers."""
-        return Modifiers.parse(self.modifiers)
-
-    @property
-    def mix(self) -> str:
-        """Suffix that names the traffic of a measurement, empty for the default traffic:
-        ``-native50-networks256``, ``-forward-bursts32``."""
-        direction = "" if self.directions == "both" else f"-{self.directions}"
-        percent = self.foreground.native_percent
-        native = f"-native{percent:g}" if percent else ""
-        connections = "" if self.connections is None else f"-connections{self.connections}"
-        frames = ("" if self.size_mix is None else "-imix") + ("" if self.frame is None else "-frame")
-        flows = "" if self.flows == 1 else f"-flows{self.flows}"
-        networks = f"-networks{self.networks}" if self.networks > 1 else ""
-        pattern = "" if self.pattern == "constant" else "-" + self.pattern.replace(":", "")
-        fill = "" if self.pacing == SOFTWARE else "-fill"
-        within = "" if self.burst_rate is None else "-at" + self.burst_rate.text().replace("%", "pc")
-        traffic = direction + connections + frames + native + flows + networks
-        return traffic + pattern + within + fill + modifiers.suffix(self.modifiers)
-
-    def loss_goals(self) -> tuple[float, ...]:
-        """The loss ratios up to which a trial passes, strictest first: the goals, or the one loss
-        tolerance."""
-        return self.goals or (self.loss_tolerance,)
-
-    def passing(self) -> str:
-        """The pass criterion, to be stated with every figure of such trials; empty for that of RFC 2544
-        26.1, no loss."""
-        strictest = self.loss_goals()[0]
-        tolerated = [f"up to {strictest * 100:g} % of a direction's frames lost"] if strictest else []
-        late = (
-            [f"frames later than {self.frame_timeout_ms:g} ms counted as lost"]
-            if self.frame_timeout_ms is not None
-            else []
-        )
-        return " and ".join(tolerated + late)
-
-    def active(self) -> tuple[Direction, ...]:
-        """The directions that send, forward first."""
-        return LEFT_AND_RIGHT if self.directions == "both" else (Direction(self.directions),)
-
-
-# --- groups of members for the procedures' models -------------------------------------------------
 
 TimeoutMs = Annotated[
     Annotated[float, Field(ge=0.001, le=60_000)] | None,
@@ -560,10 +611,20 @@ TimeoutMs = Annotated[
 
 
 class WithTimeout(Value):
-    """Late frames may count as lost. Comes first among the base classes: it overrides a fixed member of
-    :class:`Conditions`."""
+    """Late frames may count as lost."""
 
     frame_timeout_ms: TimeoutMs = None
+
+    @field_validator("frame_timeout_ms")
+    @classmethod
+    def _within_drain(cls, timeout_ms: float | None, others: ValidationInfo) -> float | None:
+        """The last frame of a trial must have as much time to arrive as the others."""
+        drain_s = others.data.get("drain_s")
+        if timeout_ms is not None and drain_s is not None and timeout_ms > drain_s * 1000:
+            raise ValueError(
+                f"should be at most the receiving time after the last frame (`drain_s`), {drain_s * 1000:g} ms"
+            )
+        return timeout_ms
 
 
 def _connections(given: Any) -> Any:
@@ -596,7 +657,7 @@ PhaseGap = Annotated[
 
 class WithConnections(Value):
     """Stateful traffic (RFC 9693): a preliminary phase opens the connections, and all frames of the trial belong
-    to them. Comes first among the base classes: it overrides fixed members of :class:`Conditions`."""
+    to them."""
 
     connections: Annotated[
         Given[ConnectionCount | None, str],
@@ -610,6 +671,28 @@ class WithConnections(Value):
     ] = default(None)
     preliminary_rate: PreliminaryRate = default(PRELIMINARY_RATE)
     phase_gap_s: PhaseGap = 0.0
+
+
+class Steady(WithRepetitions, WithSettling, WithStreams, WithPorts, Conditions):
+    """Trials at rates that do not change, repeated."""
+
+
+class Usual(WithDuration, WithTolerance, WithPattern, WithPacing, Steady):
+    """What most measurements have."""
+
+
+class AllConditions(WithTimeout, WithConnections, WithGoals, Usual):
+    """Every member that traffic or a verdict depends on, for what handles the conditions of any procedure."""
+
+    repetitions: Repetitions = default(1)
+
+    @classmethod
+    def of(cls, conditions: Conditions) -> AllConditions:
+        """``conditions``, and what holds for a procedure that does not offer a member."""
+        if isinstance(conditions, AllConditions):
+            return conditions
+        given = {name: value for name, value in conditions if name in cls.model_fields}
+        return cls.model_construct(conditions.model_fields_set & given.keys(), **given)
 
 
 class WithMaximum(Conditions):
@@ -679,7 +762,17 @@ class Calibrated(Conditions):
     ] = False
 
 
-class SingleTrial(WithTimeout, WithConnections, Conditions):
+class SingleTrial(
+    WithTimeout,
+    WithConnections,
+    WithDuration,
+    WithTolerance,
+    WithPattern,
+    WithPacing,
+    WithStreams,
+    WithPorts,
+    Conditions,
+):
     """Conditions of a single trial."""
 
     capture: Annotated[
@@ -705,9 +798,6 @@ class SingleTrial(WithTimeout, WithConnections, Conditions):
             metavar="PATTERN",
         ),
     ] = "constant"
-    settle_s: Annotated[float, FIXED] = 0.0
-    dut_patience_s: Annotated[float, FIXED] = 0.0
-    repetitions: Annotated[Given[int, str], FIXED] = default(1)
     foreground: Annotated[
         Given[Foreground, str],
         Option("Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground", metavar="N:M"),
@@ -744,7 +834,7 @@ def check_names(model: type[Conditions], given: Iterable[str]) -> None:
         ParameterError: one of them is not.
     """
     for name in given:
-        if name not in model.model_fields or is_fixed(model.model_fields[name]):
+        if name not in model.model_fields:
             known = sorted(one.name for one in offered(model))
             raise ParameterError(f"{model.__name__} has no such condition; {hint(name, known)}", name)
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from dutperf.frames import Endpoints, FrameError, Stack, Template, build, is_template
 from dutperf.model import DescribedFrame, Direction, FieldMode, VaryingField
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import AllConditions
 from dutperf.setup.configuration import ConfigError, ParameterError, PlannedStream, Setup, Side
 from dutperf.setup.size_mix import LONGEST_ORDER, MOST_SIZES, SizeMix, spread
 
@@ -48,14 +48,14 @@ class Part:
     """... and headers of frames of the other direction, with whose tags they may arrive too."""
 
 
-def is_described(conditions: Conditions, setup: Setup) -> bool:
+def is_described(conditions: AllConditions, setup: Setup) -> bool:
     """Whether trials need described frames."""
     own = bool(setup.streams) or any(side.frame is not None for side in setup.sides().values())
     chosen = conditions.frame or conditions.size_mix or conditions.flows > 1
     return own or bool(chosen or conditions.modified_by.extension_headers)
 
 
-def parts_of(setup: Setup, conditions: Conditions, direction: Direction, frame_size: int) -> tuple[Part, ...]:
+def parts_of(setup: Setup, conditions: AllConditions, direction: Direction, frame_size: int) -> tuple[Part, ...]:
     """The streams of one direction.
 
     Raises:
@@ -85,7 +85,7 @@ def parts_of(setup: Setup, conditions: Conditions, direction: Direction, frame_s
     return _extended(parts, sender, conditions)
 
 
-def _extended(parts: tuple[Part, ...], sender: Side, conditions: Conditions) -> tuple[Part, ...]:
+def _extended(parts: tuple[Part, ...], sender: Side, conditions: AllConditions) -> tuple[Part, ...]:
     """The parts with the extension headers of the modifier, in as many of their frames as it says. A side
     that sends IPv4 has none."""
     chosen = conditions.modified_by.extension_headers

@@ -47,13 +47,6 @@ class Option:
         return f"{self.help} ({self.clause})." if self.clause else f"{self.help}."
 
 
-class Fixed:
-    """Marks a member that has no meaning in a procedure, so that it is not an option there."""
-
-
-FIXED = Fixed()
-
-
 @dataclass(frozen=True)
 class Offered:
     """A member of a model with its option."""
@@ -92,15 +85,9 @@ def offered(model: type[BaseModel]) -> tuple[Offered, ...]:
     return tuple(
         Offered(name, field, mark)
         for name, field in model.model_fields.items()
-        if not is_fixed(field)
         for mark in field.metadata  # a type may bring an option along
         if isinstance(mark, Option)
     )
-
-
-def is_fixed(field: FieldInfo) -> bool:
-    """Whether a procedure does not offer the member."""
-    return any(isinstance(mark, Fixed) for mark in field.metadata)
 
 
 def flag_of(member: str) -> str:

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any
 
 from dutperf.model import Connections, ConnectionUse, Direction, FieldMode, Phase, Stream, VaryingField
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import AllConditions
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.setup.described_traffic import is_described
 
@@ -54,7 +54,7 @@ def fields(setup: Setup, connections: int) -> dict[str, Any]:
     return {"source_port": _field(source), "destination_port": _field(destination)}
 
 
-def of_phase(setup: Setup, conditions: Conditions, use: ConnectionUse) -> Connections:
+def of_phase(setup: Setup, conditions: AllConditions, use: ConnectionUse) -> Connections:
     """What a phase does with the connections of ``conditions``."""
     assert conditions.connections is not None
     responder = setup.sides()[setup.stateful.responder_side]
@@ -85,7 +85,7 @@ def duration_ns(connections: int, rate_fps: int) -> int:
 
 
 def opening(
-    setup: Setup, conditions: Conditions, stream: Stream, rate_fps: int, number: int, rest_ns: int | None
+    setup: Setup, conditions: AllConditions, stream: Stream, rate_fps: int, number: int, rest_ns: int | None
 ) -> Phase:
     """The phase that opens the connections at ``rate_fps``, one by each frame of ``stream``."""
     assert conditions.connections is not None
@@ -102,7 +102,7 @@ def opening(
     )
 
 
-def check(setup: Setup, conditions: Conditions) -> None:
+def check(setup: Setup, conditions: AllConditions) -> None:
     """Check that stateful traffic is possible.
 
     Raises:
@@ -121,7 +121,7 @@ def check(setup: Setup, conditions: Conditions) -> None:
     _check_sides(setup)
 
 
-_UNFIT: dict[str, tuple[str, Callable[[Conditions], bool]]] = {
+_UNFIT: dict[str, tuple[str, Callable[[AllConditions], bool]]] = {
     "foreground": (
         "native IPv6 in the background does not go with connections",
         lambda conditions: conditions.foreground.native_percent > 0,
@@ -149,7 +149,7 @@ def _check_sides(setup: Setup) -> None:
         raise ConfigError("the offload checksums does not go with connections", "engine.offloads")
 
 
-def lowest_rate(setup: Setup, conditions: Conditions, frames_each: float) -> int:
+def lowest_rate(setup: Setup, conditions: AllConditions, frames_each: float) -> int:
     """The lowest rate, in connections/s, at which ``frames_each`` frames in each connection, and what is waited
     before and after them, end before the DUT's timeout (RFC 9693 section 4.4); without a timeout 1.
 

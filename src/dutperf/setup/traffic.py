@@ -53,11 +53,12 @@ from dutperf.setup.conditions import (
     RFC2544_SOURCE_PORT,
     RFC4814_DESTINATION_PORTS,
     RFC4814_SOURCE_PORTS,
+    AllConditions,
     Conditions,
+    WithDuration,
     burst_of,
 )
 from dutperf.setup.configuration import LINK_TIMEOUT_S, ConfigError, ParameterError, Setup, Side, missing_seen_as
-from dutperf.setup.option import is_fixed
 from dutperf.setup.pacing import fill_of
 from dutperf.setup.size_mix import SizeMix
 
@@ -73,6 +74,8 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
         ConfigError: a frame size that is impossible for this traffic, or addresses that the
             conditions need and the configuration does not have.
     """
+    checks_timeout = isinstance(conditions, WithDuration)  # others make their phases themselves
+    conditions = conditions.every
     _check_size(setup, conditions, frame_size)
     _check_translated(setup, conditions)
     _check_ports(setup, conditions)
@@ -107,8 +110,8 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
         **stamps(conditions),
         **traffic,
     )
-    if conditions.connections is not None and not is_fixed(type(conditions).model_fields["duration_s"]):
-        stateful_traffic.check_timeout(setup, (*preliminary, trial.alone()))  # others make their phases themselves
+    if conditions.connections is not None and checks_timeout:
+        stateful_traffic.check_timeout(setup, (*preliminary, trial.alone()))
     return trial
 
 
@@ -119,6 +122,7 @@ def opening(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int
     Raises:
         ConfigError: see :func:`make_trial`.
     """
+    conditions = conditions.every
     stateful_traffic.check(setup, conditions)
     stream = _stream(setup, conditions, setup.stateful.direction, frame_size, rate_fps)
     rest_ns = round(conditions.learning_rest_s * 1e9) or None
@@ -128,6 +132,7 @@ def opening(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int
 def replies(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int, number: int) -> Phase:
     """A phase in which the Responder sends one frame in each connection, ``rate_fps`` in a second (RFC 9693 section
     4.6)."""
+    conditions = conditions.every
     assert conditions.connections is not None
     direction = next(one for one in LEFT_AND_RIGHT if stateful_traffic.replies(one, setup))
     sending: dict[str, Any] = {str(direction): _stream(setup, conditions, direction, frame_size, rate_fps)}
@@ -143,14 +148,14 @@ def replies(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int
     )
 
 
-def _preliminary_fps(setup: Setup, conditions: Conditions, frame_size: int) -> int:
+def _preliminary_fps(setup: Setup, conditions: AllConditions, frame_size: int) -> int:
     try:
         return conditions.preliminary_rate.offered_fps(maximum_fps(setup, conditions, frame_size))
     except ValueError as error:
         raise ParameterError(str(error), "preliminary_rate") from None
 
 
-def _warm_up(conditions: Conditions, traffic: dict[str, Any], number: int, rest_ns: int | None) -> tuple[Phase, ...]:
+def _warm_up(conditions: AllConditions, traffic: dict[str, Any], number: int, rest_ns: int | None) -> tuple[Phase, ...]:
     """The preliminary phase: the trial's own traffic. It has no drain, so that the traffic hardly
     pauses, and any loss is tolerated."""
     if not conditions.warm_up_s:
@@ -210,6 +215,7 @@ def _sizes(conditions: Conditions) -> Sequence[int]:
 
 def stamps(conditions: Conditions) -> dict[str, Any]:
     """Members of a trial with a frame timeout: every frame has a time stamp."""
+    conditions = conditions.every
     if conditions.frame_timeout_ms is None:
         return {}
     return {"stamping": Stamping.EVERY, "frame_timeout_ns": round(conditions.frame_timeout_ms * 1e6)}
@@ -223,13 +229,15 @@ def check(setup: Setup, conditions: Conditions) -> None:
         ConfigError: see :func:`make_trial`.
     """
     for frame_size in conditions.frame_sizes:
-        plain = {"burst_rate": None} | ({"pattern": "constant"} if is_changing(conditions.pattern) else {})
+        steady = {"burst_rate": None} | ({"pattern": "constant"} if is_changing(conditions.every.pattern) else {})
+        plain = {name: value for name, value in steady.items() if name in type(conditions).model_fields}
         trial = make_trial(setup, conditions.model_copy(update=plain), frame_size, rate_fps=1, number=0)
         frame_addresses.check(setup, trial)
 
 
 def has_ipv6(setup: Setup, conditions: Conditions) -> bool:
     """Whether either side of the DUT has IPv6 frames, so that frame sizes are those of IPv6 frames."""
+    conditions = conditions.every
     return conditions.foreground.native_percent > 0 or any(side.version == 6 for side in setup.sides().values())
 
 
@@ -244,6 +252,7 @@ def smallest_frame_size(setup: Setup, conditions: Conditions) -> int:
     Raises:
         ConfigError: headers that are not possible.
     """
+    conditions = conditions.every
     excess = IPV6_HEADER_EXCESS if has_ipv6(setup, conditions) else 0
     sizes = [MIN_FRAME_SIZE + excess]
     if described_traffic.is_described(conditions, setup):
@@ -334,7 +343,7 @@ def _answers_for(side: Side) -> dict[str, Any] | None:
 
 
 def _stacks(
-    setup: Setup, conditions: Conditions, direction: Direction, parts: Sequence[described_traffic.Part]
+    setup: Setup, conditions: AllConditions, direction: Direction, parts: Sequence[described_traffic.Part]
 ) -> tuple[Stack | Template, ...]:
     """The headers of each part's frames."""
     sender, _ = setup.ends(direction)
@@ -349,7 +358,7 @@ def _stacks(
 
 
 def _parts(
-    setup: Setup, conditions: Conditions, direction: Direction, frame_size: int
+    setup: Setup, conditions: AllConditions, direction: Direction, frame_size: int
 ) -> tuple[tuple[described_traffic.Part, ...], tuple[Stack | Template, ...]]:
     """The streams of one direction, whose sizes have room for their headers, and these."""
     parts = described_traffic.parts_of(setup, conditions, direction, frame_size)
@@ -357,13 +366,13 @@ def _parts(
     return described_traffic.fitted(parts, stacks, _shorter(setup, conditions, frame_size)), stacks
 
 
-def _shorter(setup: Setup, conditions: Conditions, frame_size: int) -> dict[int, int]:
+def _shorter(setup: Setup, conditions: AllConditions, frame_size: int) -> dict[int, int]:
     """Bytes by which IPv4 frames are shorter than the frame size."""
     return {4: frame_size - frame_size_ipv4(setup, conditions, frame_size)}
 
 
 def _described_stream(
-    setup: Setup, conditions: Conditions, direction: Direction, frame_size: int, rate_fps: int
+    setup: Setup, conditions: AllConditions, direction: Direction, frame_size: int, rate_fps: int
 ) -> Stream:
     parts, stacks = _parts(setup, conditions, direction, frame_size)
     sender, receiver = setup.ends(direction)
@@ -390,7 +399,7 @@ def _back(setup: Setup, part: described_traffic.Part, receiver: Side) -> arrivin
 
 
 def _rhythm(
-    setup: Setup, conditions: Conditions, direction: Direction, frame_size: int, rate_fps: int
+    setup: Setup, conditions: AllConditions, direction: Direction, frame_size: int, rate_fps: int
 ) -> dict[str, Any]:
     """Members of a stream: the rate of its test frames, their pattern, and the frames that come between
     them, which belong to the rate."""
@@ -426,7 +435,7 @@ def _endpoints(sender: Side, receiver: Side, version: int) -> tuple[Any, Any] | 
     return None if source is None or destination is None else (source.ip, destination)
 
 
-def _stream(setup: Setup, conditions: Conditions, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
+def _stream(setup: Setup, conditions: AllConditions, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
     if described_traffic.is_described(conditions, setup):
         return _described_stream(setup, conditions, direction, frame_size, rate_fps)
     sender, receiver = setup.ends(direction)
@@ -448,7 +457,7 @@ def _stream(setup: Setup, conditions: Conditions, direction: Direction, frame_si
 
 
 def _stateful_stream(
-    setup: Setup, conditions: Conditions, direction: Direction, frame_size: int, rate_fps: int
+    setup: Setup, conditions: AllConditions, direction: Direction, frame_size: int, rate_fps: int
 ) -> Stream:
     """The Initiator's frames, or the Responder's, whose destinations the tester learns."""
     assert conditions.connections is not None
@@ -478,6 +487,7 @@ def profile(setup: Setup, conditions: Conditions, frame_size: int) -> Profile | 
     Raises:
         ParameterError: rates that are not possible.
     """
+    conditions = conditions.every
     if not is_changing(conditions.pattern):
         return None
     changing, duration_ns = ChangingRate.parse(conditions.pattern), round(conditions.duration_s * 1e9)
@@ -487,7 +497,7 @@ def profile(setup: Setup, conditions: Conditions, frame_size: int) -> Profile | 
         raise ParameterError(str(error), "pattern") from None
 
 
-def _pattern(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int) -> Pattern | None:
+def _pattern(setup: Setup, conditions: AllConditions, frame_size: int, rate_fps: int) -> Pattern | None:
     if (own_rates := profile(setup, conditions, frame_size)) is not None:
         return own_rates
     burst = burst_of(conditions.pattern)
@@ -537,7 +547,7 @@ def destination_ports(mode: FieldMode) -> VaryingField:
     return _ports(mode, RFC4814_DESTINATION_PORTS, RFC2544_DESTINATION_PORT)
 
 
-def _networks(receiver: Side, conditions: Conditions) -> int:
+def _networks(receiver: Side, conditions: AllConditions) -> int:
     return conditions.networks if receiver.networks is None else receiver.networks
 
 
@@ -546,7 +556,7 @@ def _ports(mode: FieldMode, recommended: tuple[int, int], fixed: int) -> Varying
     return VaryingField(mode=mode, min=low, max=high)
 
 
-def _check_size(setup: Setup, conditions: Conditions, frame_size: int) -> None:
+def _check_size(setup: Setup, conditions: AllConditions, frame_size: int) -> None:
     smallest = smallest_frame_size(setup, conditions)
     if not smallest <= frame_size <= MAX_FRAME_SIZE:
         traffic = "IPv6" if has_ipv6(setup, conditions) else "IPv4"
@@ -556,7 +566,7 @@ def _check_size(setup: Setup, conditions: Conditions, frame_size: int) -> None:
         )
 
 
-def _check_numbers(conditions: Conditions, rate_fps: int) -> None:
+def _check_numbers(conditions: AllConditions, rate_fps: int) -> None:
     """Each frame has its own sequence number (protocol/README.md): they last for 20 hours at 14.88 million
     frames/s."""
     frames = rate_fps * conditions.duration_s
@@ -568,7 +578,7 @@ def _check_numbers(conditions: Conditions, rate_fps: int) -> None:
         )
 
 
-def _check_translated(setup: Setup, conditions: Conditions) -> None:
+def _check_translated(setup: Setup, conditions: AllConditions) -> None:
     """Each path through a translator needs a destination address; the Responder learns its own."""
     for direction in setup.active(conditions.active()):
         sender, receiver = setup.ends(direction)
@@ -582,7 +592,7 @@ def _key_of(setup: Setup, side: Side) -> str:
     return next(setup.key_of(name) for name, one in setup.sides().items() if one is side)
 
 
-def _check_directions(setup: Setup, conditions: Conditions) -> None:
+def _check_directions(setup: Setup, conditions: AllConditions) -> None:
     """Named ports have paths in the configuration, and frames of their own only."""
     if setup.ports is None:
         return
@@ -593,7 +603,7 @@ def _check_directions(setup: Setup, conditions: Conditions) -> None:
         raise ParameterError("broadcasts, queries and routing updates need left and right, not ports", "modifiers")
 
 
-def _check_ports(setup: Setup, conditions: Conditions) -> None:
+def _check_ports(setup: Setup, conditions: AllConditions) -> None:
     """Ports in the configuration take precedence: a condition that chose others would have no effect."""
     in_configuration = [
         f"{setup.key_of(name)}.{field}"
@@ -607,7 +617,7 @@ def _check_ports(setup: Setup, conditions: Conditions) -> None:
         )
 
 
-def _check_described(setup: Setup, conditions: Conditions) -> None:
+def _check_described(setup: Setup, conditions: AllConditions) -> None:
     """What goes with plain frames only, and headers that are given twice."""
     if not described_traffic.is_described(conditions, setup):
         return
@@ -624,7 +634,7 @@ def _check_described(setup: Setup, conditions: Conditions) -> None:
         raise ConfigError(f"the offload checksums does not go with {kind}", "engine.offloads")
 
 
-def _check_headers_once(setup: Setup, conditions: Conditions) -> None:
+def _check_headers_once(setup: Setup, conditions: AllConditions) -> None:
     if setup.streams and (conditions.frame or conditions.flows > 1):
         member = "frame" if conditions.frame else "flows"
         raise ParameterError("the configuration has streams, each with its own", member)
@@ -635,14 +645,14 @@ def _check_headers_once(setup: Setup, conditions: Conditions) -> None:
             raise ParameterError(f"the configuration has headers in {setup.key_of(name)}.frame already", "frame")
 
 
-def _check_modifiers(setup: Setup, conditions: Conditions) -> None:
+def _check_modifiers(setup: Setup, conditions: AllConditions) -> None:
     """Extension headers need frames of IPv6."""
     senders = [setup.ends(direction)[0] for direction in setup.active(conditions.active())]
     if conditions.modified_by.extension_headers is not None and all(sender.version == 4 for sender in senders):
         raise ParameterError("extension-header is for IPv6 frames, but no side sends any", "modifiers")
 
 
-def _check_pacing(setup: Setup, conditions: Conditions) -> None:
+def _check_pacing(setup: Setup, conditions: AllConditions) -> None:
     """With a filled line only the sender decides on places. The engine checks the ports."""
     if fill_of(conditions.pacing) is None:
         return
@@ -656,7 +666,7 @@ def _check_pacing(setup: Setup, conditions: Conditions) -> None:
             raise ParameterError(f"fill does not go with the offload {offload}, with which the card paces", "pacing")
 
 
-def _check_networks(setup: Setup, conditions: Conditions) -> None:
+def _check_networks(setup: Setup, conditions: AllConditions) -> None:
     for name, side in setup.sides().items():
         if conditions.networks > 1 and side.networks is not None:
             raise ParameterError(
@@ -673,7 +683,7 @@ def _check_networks(setup: Setup, conditions: Conditions) -> None:
             )
 
 
-def _check_background(setup: Setup, conditions: Conditions) -> None:
+def _check_background(setup: Setup, conditions: AllConditions) -> None:
     """Background traffic needs IPv6 on both sides, whatever the foreground is."""
     if conditions.foreground.native_percent == 0:
         return

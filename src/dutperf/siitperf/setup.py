@@ -17,7 +17,7 @@ from typing import Any
 from dutperf.machine import pci
 from dutperf.model import IPV6_HEADER_EXCESS, FieldMode, VaryingAddress, VaryingField, to_json
 from dutperf.setup import configuration, host_address
-from dutperf.setup.conditions import Conditions, Foreground
+from dutperf.setup.conditions import Conditions, Foreground, SingleTrial
 from dutperf.setup.configuration import ConfigError, Setup
 from dutperf.setup.rate import Rate
 from dutperf.setup.traffic import destination_ports, source_ports
@@ -52,8 +52,10 @@ def make(settings: Settings, variables: Variables, arguments: Arguments) -> Setu
 
 def conditions(settings: Settings, variables: Variables, arguments: Arguments) -> Conditions:
     """The conditions of a command's trial. SIZE is that of IPv6 frames even if all traffic is IPv4."""
+    model: type[SingleTrial | Latency]
+    tagging: dict[str, Any]
     if "DELAY" not in arguments:
-        model, tagging = Conditions, dict[str, Any]()
+        model, tagging = SingleTrial, {}
     else:
         from dutperf.procedures.latency import Latency
 

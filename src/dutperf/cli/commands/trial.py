@@ -103,9 +103,9 @@ def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: Tria
     [frame_size] = conditions.frame_sizes
     valid = result.verdict is Verdict.VALID
     return to_json(result) | {
-        "passed": result.worst_loss_ratio <= conditions.loss_tolerance if valid else None,
-        "loss_tolerance": conditions.loss_tolerance,
-        "frame_timeout_ms": conditions.frame_timeout_ms,
+        "passed": result.worst_loss_ratio <= conditions.every.loss_tolerance if valid else None,
+        "loss_tolerance": conditions.every.loss_tolerance,
+        "frame_timeout_ms": conditions.every.frame_timeout_ms,
         "frame_size": frame_size,
         "size_mix": conditions.size_mix,
         "kinds": {

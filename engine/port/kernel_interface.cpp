@@ -111,6 +111,7 @@ std::optional<KernelInterface> interface_at(unsigned index, std::optional<int> e
     const auto* body = static_cast<const ifinfomsg*>(NLMSG_DATA(header));
     interface.has_ethernet_frames = body->ifi_type == ARPHRD_ETHER || body->ifi_type == ARPHRD_LOOPBACK;
     interface.is_up = (body->ifi_flags & IFF_UP) != 0;
+    interface.promiscuous_flag = (body->ifi_flags & IFF_PROMISC) != 0;
     auto rest = static_cast<int>(IFLA_PAYLOAD(header));
     for (const auto* at = IFLA_RTA(body); RTA_OK(at, rest); at = RTA_NEXT(at, rest)) read_attribute(at, interface);
     return interface;

@@ -46,7 +46,8 @@ struct KernelInterface {
     unsigned other_end = 0;              // of a veth, its index in the network namespace where it is; 0: unknown
     std::optional<int> other_namespace;  // by its number in this one; nothing: the other end is here, too
     bool has_ethernet_frames = false;
-    bool is_up = false;  // administratively up (IFF_UP), whatever the carrier
+    bool is_up = false;             // administratively up (IFF_UP), whatever the carrier
+    bool promiscuous_flag = false;  // as it was set from outside (ip link set NAME promisc on)
     bool carrier = false;
     std::uint32_t xdp_program = 0;  // its ID; 0: none is attached
     std::uint64_t carrier_changes = 0;

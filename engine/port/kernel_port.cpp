@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "platform/ending.hpp"
 #include "platform/error.hpp"
 
 namespace dutperf {
@@ -33,6 +34,7 @@ bool has_program(const PortOptions& options) {
 std::vector<std::unique_ptr<Port>> open(std::vector<PortOptions> asked, PortSpec::Kind kind) {
     std::vector<std::unique_ptr<Port>> ports;
     for (PortOptions& one : asked) {
+        require_not_ending();
         if (is_automatic(one)) one.spec.kind = kind;
         ports.push_back(std::make_unique<Port>(one));
     }

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "platform/ending.hpp"
 #include "port/burst.hpp"
 
 namespace dutperf {
@@ -38,6 +39,7 @@ bool NeighbourResponder::resolve(std::chrono::milliseconds timeout) {
     const auto deadline = Clock::now() + timeout;
     std::size_t left = waiting();
     for (auto next = Clock::now(); left != 0 && Clock::now() < deadline; std::this_thread::sleep_for(kPause)) {
+        require_not_ending();
         if (Clock::now() >= next) {
             ask();
             next += kAskInterval;

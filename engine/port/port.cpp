@@ -14,7 +14,9 @@
 #include <string_view>
 
 #include "frame/layout.hpp"
+#include "platform/ending.hpp"
 #include "platform/error.hpp"
+#include "port/left_changes.hpp"
 #include "port/mtu.hpp"
 #include "port/privileges.hpp"
 #include "port/rings.hpp"
@@ -101,6 +103,9 @@ void Port::check_interface() {
 // Whatever would change frames on their way to the port, or make the kernel act on them, is switched off.
 void Port::take_interface() {
     const bool packets = options_.spec.kind == PortSpec::Kind::af_packet;
+    require_not_ending();
+    if (options_.spec.kind == PortSpec::Kind::af_xdp) note_change(options_, note_of_xdp_program());
+    if (opened_.promiscuous_flag) note_change(options_, note_of_promiscuous_flag());
     if (packets && opened_.kind == "veth") passing_program_.emplace(opened_.index);
     whole_frames_.emplace(options_);
     hides_outer_tag_ = !packets && !opened_.kind.empty() && opened_.kind != "tun";  // a program made its frames
@@ -244,6 +249,7 @@ void Port::read_own_mac() {
 // The tester must receive frames to its own address, even if that is not the card's, and to multicast groups (Neighbour
 // Discovery). Virtual drivers filter nothing.
 void Port::enable_promiscuous() {
+    if (options_.spec.uses_kernel_interface()) return enable_kernel_promiscuous();
     if (rte_eth_promiscuous_enable(id()) == 0 || !options_.spec.does_dma()) return;
     rte_ether_addr own{}, wanted{};
     rte_eth_macaddr_get(id(), &own);
@@ -256,6 +262,14 @@ void Port::enable_promiscuous() {
     }
     warnings_.push_back("the driver " + driver() + " of the " + side() +
                         " port has no promiscuous mode: frames for addresses that are not the port's are not counted");
+}
+
+// DPDK cleared the flag when it started the port. The flag is whose it was, so the port's own mode is separate.
+void Port::enable_kernel_promiscuous() {
+    promiscuity_.emplace(opened_.index);
+    if (opened_.promiscuous_flag) set_promiscuous_flag(options_.spec.argument);
+    if (!promiscuity_->error().empty())
+        unavailable(options_, options_.spec.argument + " has no promiscuous mode: " + promiscuity_->error());
 }
 
 // A pause frame of the DUT would stop the sender, so that the trial would measure flow control. Ports without flow

@@ -21,6 +21,7 @@
 #include "port/packet_sockets.hpp"
 #include "port/pool.hpp"
 #include "port/port_options.hpp"
+#include "port/promiscuity.hpp"
 #include "port/socket_device.hpp"
 #include "port/transmit_ledger.hpp"
 #include "port/whole_frames.hpp"
@@ -132,6 +133,7 @@ private:
     void adopt_kernel_sockets(const std::vector<int>& sockets_before);
     void read_own_mac();
     void enable_promiscuous();
+    void enable_kernel_promiscuous();
     void require_queues(const std::string& what, std::uint16_t receive, std::uint16_t transmit) const;
     void check(int status, const char* step) const;
     // The driver's queues each way: more than the port's if some are skipped (queues_apart).
@@ -160,6 +162,7 @@ private:
     std::optional<PassingProgram> passing_program_;
     std::optional<WholeFrames> whole_frames_;
     std::optional<IngressDrop> ingress_drop_;
+    std::optional<Promiscuity> promiscuity_;
     Pool receive_pool_;  // outlives the device, whose queues hold its frames
     std::optional<Device> device_;
     std::optional<PacketSockets> packet_sockets_;

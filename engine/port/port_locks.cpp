@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "platform/error.hpp"
+#include "port/left_changes.hpp"
 
 namespace dutperf {
 
@@ -125,6 +126,7 @@ std::string command_of(pid_t process) {
     std::ifstream file("/proc/" + std::to_string(process) + "/cmdline");
     std::string words((std::istreambuf_iterator<char>(file)), {});
     std::ranges::replace(words, '\0', ' ');
+    std::ranges::replace(words, '\n', ' ');  // the notes follow on lines of their own
     while (words.ends_with(' ')) words.pop_back();
     return words.size() > kLongestCommand ? words.substr(0, kLongestCommand) + "..." : words;
 }
@@ -138,10 +140,25 @@ std::string this_run() {
            (by_command ? command : command_of(getpid())) + ")";
 }
 
-std::string holder(int file) {
-    std::array<char, 2 * kLongestCommand> text{};
+// What the file of a lock has: who holds it, or held it until it was killed, and its notes.
+std::vector<std::string> lines_of(int file) {
+    std::array<char, 8192> text{};
     const ssize_t length = pread(file, text.data(), text.size(), 0);
-    return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "another process";
+    std::istringstream all(std::string(text.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))));
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(all, line);) lines.push_back(line);
+    return lines;
+}
+
+std::string holder(int file) {
+    const std::vector<std::string> lines = lines_of(file);
+    return lines.empty() ? "another process" : lines.front();
+}
+
+void append_line(int file, const std::string& text) {
+    struct stat about {};
+    const std::string line = text + "\n";
+    if (fstat(file, &about) == 0) (void)!pwrite(file, line.data(), line.size(), about.st_size);
 }
 
 bool take_lock(int file) {
@@ -197,7 +214,10 @@ PortLocks::PortLocks(const std::vector<LockedPort>& ports, const std::string& di
 PortLocks::~PortLocks() { release(); }
 
 void PortLocks::release() {
-    for (const auto& [resource, file] : locks_) close(file);
+    for (const auto& [resource, file] : locks_) {
+        (void)!ftruncate(file, 0);  // all changes are taken back
+        close(file);
+    }
     locks_.clear();
 }
 
@@ -217,8 +237,25 @@ void PortLocks::take(const LockedPort& port, const std::string& resource, int di
                     port.side + ".port");
     }
     locks_.emplace(resource, file);
-    const std::string text = this_run();
-    if (ftruncate(file, 0) != 0 || pwrite(file, text.data(), text.size(), 0) < 0) return;  // the lock holds without it
+    if (port.spec.uses_kernel_interface()) take_back_on(port, file);
+    if (ftruncate(file, 0) != 0) return;  // the lock holds without it
+    append_line(file, this_run());
+    if (port.spec.uses_kernel_interface()) append_line(file, note_of_interface(port.spec.argument));
+}
+
+// After an engine that was killed.
+void PortLocks::take_back_on(const LockedPort& port, int file) {
+    std::vector<std::string> notes = lines_of(file);
+    if (notes.empty()) return;
+    notes.erase(notes.begin());
+    for (const std::string& change : take_back(port.spec.argument, notes))
+        taken_back_.push_back("an engine that was killed left " + port.spec.argument + " changed: " + change);
+}
+
+void PortLocks::note(const PortSpec& spec, const std::string& text) const {
+    for (const std::string& resource : resources_of(spec)) {
+        if (const auto found = locks_.find(resource); found != locks_.end()) append_line(found->second, text);
+    }
 }
 
 }  // namespace dutperf

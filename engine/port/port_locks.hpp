@@ -30,15 +30,23 @@ public:
     PortLocks(const PortLocks&) = delete;
     PortLocks& operator=(const PortLocks&) = delete;
 
+    // Adds a note to the locks of a port, for the engine after this one if this one is killed (left_changes.hpp).
+    void note(const PortSpec& spec, const std::string& text) const;
+
+    // What engines that were killed had changed on the ports and was taken back: sentences.
+    [[nodiscard]] const std::vector<std::string>& taken_back() const { return taken_back_; }
+
     // Why the ports are not locked, as a sentence; empty: they are.
     [[nodiscard]] const std::string& warning() const { return warning_; }
 
 private:
     void take(const LockedPort& port, const std::string& resource, int directory);
+    void take_back_on(const LockedPort& port, int file);
     void release();
 
     std::map<std::string, int> locks_;  // open files, by resource
     std::string warning_;
+    std::vector<std::string> taken_back_;
 };
 
 }  // namespace dutperf

@@ -5,6 +5,10 @@
 
 namespace dutperf {
 
+void note_change(const PortOptions& options, const std::string& note) {
+    if (options.note) options.note(note);
+}
+
 void unavailable(const PortOptions& options, const std::string& message) {
     throw Error("port_unavailable", message, options.side + ".port");
 }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -28,8 +29,13 @@ struct PortOptions {
     Reach reach = Reach::processor;  // of both ports together: one may send a frame that the other received
     FlowControl flow_control = FlowControl::off;
     std::chrono::milliseconds link_timeout{10'000};  // for another process to connect by a socket
+    // Notes a change of the machine before it is made (left_changes.hpp); empty: nobody does.
+    std::function<void(const std::string& note)> note = {};
     unsigned buffers = 0;  // receive buffers for each queue; 0: enough for the receiving loop, which holds none back
 };
+
+// Calls `note`.
+void note_change(const PortOptions& options, const std::string& note);
 
 // Throws Error "port_unavailable" for the field "<side>.port".
 [[noreturn]] void unavailable(const PortOptions& options, const std::string& message);

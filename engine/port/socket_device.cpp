@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "port/socket_device.hpp"
+#include "platform/ending.hpp"
 
 #include <rte_eth_vhost.h>
 #include <rte_vhost.h>
@@ -208,7 +209,10 @@ SocketDeadline::~SocketDeadline() {
 // On a socket that is shut down, accept() and recv() return with an error.
 void SocketDeadline::watch(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
-    if (ends_.wait_for(lock, timeout, [this] { return finished_; })) return;
+    constexpr std::chrono::milliseconds kAgain{50};  // a signal handler can notify nobody
+    const auto until = std::chrono::steady_clock::now() + timeout;
+    while (!finished_ && !ending() && std::chrono::steady_clock::now() < until) ends_.wait_for(lock, kAgain);
+    if (finished_) return;
     passed_ = true;
     const auto ends_at_path = [this](int fd) {
         return std::ranges::any_of(std::array{getsockname, getpeername}, [&](auto name_of) {

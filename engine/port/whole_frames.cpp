@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "port/ethtool.hpp"
+#include "port/left_changes.hpp"
 
 namespace dutperf {
 
@@ -109,6 +110,7 @@ WholeFrames::WholeFrames(const PortOptions& options) : WholeFrames(options.spec.
         const bool was_on = is_on(active_features(interface_, count_), number);
         kept_.push_back({number, std::string(feature.name), feature.effect, was_on});
         if (!was_on) continue;
+        note_change(options, note_of_feature(kept_.back().name));
         set_feature(interface_, count_, number, false);
         if (is_on(active_features(interface_, count_), number)) {
             unavailable(options, interface_ + " " + feature.effect +
@@ -133,6 +135,15 @@ WholeFrames::~WholeFrames() {
     for (const Kept& one : kept_) {
         if (one.was_on) set_feature(interface_, count_, one.number, true);
     }
+}
+
+bool switch_on(const std::string& interface, const std::string& feature) {
+    const std::vector<std::string> names = names_of_features(interface);
+    const auto found = std::ranges::find(names, feature);
+    const auto number = static_cast<unsigned>(found - names.begin());
+    if (found == names.end() || is_on(active_features(interface, names.size()), number)) return false;
+    set_feature(interface, names.size(), number, true);
+    return is_on(active_features(interface, names.size()), number);
 }
 
 }  // namespace dutperf

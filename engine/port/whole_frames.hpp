@@ -40,4 +40,7 @@ private:
     std::vector<Kept> kept_;  // those that are kept off
 };
 
+// Switches a feature of an interface on. Returns whether it was off and is on now.
+bool switch_on(const std::string& interface, const std::string& feature);
+
 }  // namespace dutperf

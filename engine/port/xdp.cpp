@@ -12,7 +12,13 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
 
 #include "port/own_sockets.hpp"
 
@@ -51,7 +57,69 @@ int load_passing_program() {
                          &options);
 }
 
+struct Program {
+    std::string name;
+    std::vector<std::string> lines;  // of the kernel's about open files (proc(5), fdinfo): of itself and its maps
+};
+
+std::optional<Program> about_program(int program) {
+    constexpr std::uint32_t kMaps = 16;
+    std::array<std::uint32_t, kMaps> maps{};
+    bpf_prog_info info{};
+    info.nr_map_ids = kMaps;
+    info.map_ids = reinterpret_cast<std::uintptr_t>(maps.data());
+    std::uint32_t length = sizeof info;
+    if (bpf_obj_get_info_by_fd(program, &info, &length) != 0 || info.nr_map_ids > kMaps) return std::nullopt;
+    Program about{.name = info.name, .lines = {"prog_id:\t" + std::to_string(info.id)}};
+    for (std::uint32_t i = 0; i < info.nr_map_ids; ++i) about.lines.push_back("map_id:\t" + std::to_string(maps[i]));
+    return about;
+}
+
+// By what the kernel calls the files of programs, maps and links. A process that ends meanwhile has nothing open.
+bool has_open(const std::filesystem::path& process, const std::vector<std::string>& lines) {
+    for (const auto& file : std::filesystem::directory_iterator(process / "fd")) {
+        std::error_code gone;
+        const std::string target = std::filesystem::read_symlink(file.path(), gone).string();
+        if (gone || !target.starts_with("anon_inode:bpf")) continue;
+        std::ifstream about(process / "fdinfo" / file.path().filename());
+        for (std::string line; std::getline(about, line);) {
+            if (std::ranges::find(lines, line) != lines.end()) return true;
+        }
+    }
+    return false;
+}
+
+bool is_in_use(const Program& program) {
+    const std::string own = std::to_string(getpid());
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+        const std::string name = entry.path().filename();
+        if (name.find_first_not_of("0123456789") != std::string::npos || name == own) continue;
+        try {
+            if (has_open(entry.path(), program.lines)) return true;
+        } catch (const std::filesystem::filesystem_error& error) {
+            if (error.code() == std::errc::permission_denied) return true;
+        }
+    }
+    return false;
+}
+
+// libxdp's and, before it, libbpf's for sockets without a program of their own.
+bool is_drivers(const Program& program) { return program.name == "xsk_def_prog" || program.name == "xdp_sock_prog"; }
+
 }  // namespace
+
+bool remove_left_program(unsigned interface_index) {
+    const auto index = static_cast<int>(interface_index);
+    std::uint32_t number = 0;
+    if (bpf_xdp_query_id(index, 0, &number) != 0 || number == 0) return false;
+    const int program = bpf_prog_get_fd_by_id(number);
+    if (program < 0) return false;
+    const auto about = about_program(program);
+    LIBBPF_OPTS(bpf_xdp_attach_opts, only_this, .old_prog_fd = program);
+    const bool removed = about && is_drivers(*about) && !is_in_use(*about) && bpf_xdp_detach(index, 0, &only_this) == 0;
+    close(program);
+    return removed;
+}
 
 void attach_xdp_directly() {
     setenv("LIBXDP_SKIP_DISPATCHER", "1", 1);

@@ -13,6 +13,11 @@ namespace dutperf {
 // programs would be pinned in the file system and outlive the process.
 void attach_xdp_directly();
 
+// Takes the program off an interface that the driver of an engine left there which was killed. Returns whether it did:
+// not if the program is not the driver's, or a process has it or one of its maps open. For that, all processes are
+// looked at; it is not done where this process may not.
+bool remove_left_program(unsigned interface_index);
+
 // AF_XDP sockets of this process. The driver does not expose them, so they are looked up among the open files.
 std::vector<int> xdp_sockets();
 

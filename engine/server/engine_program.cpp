@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "platform/eal.hpp"
+#include "platform/ending.hpp"
 #include "server/server.hpp"
 
 namespace dutperf {
@@ -29,7 +30,9 @@ int engine_program(int argc, char** argv) {
     dup2(STDERR_FILENO, STDOUT_FILENO);
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write, not an end
+    note_ending_signals();
     Server(STDIN_FILENO, events).serve_until_end_of_input();
+    end_by_signal();
     return 0;
 }
 

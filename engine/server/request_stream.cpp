@@ -7,6 +7,7 @@
 #include <array>
 #include <stdexcept>
 
+#include "platform/ending.hpp"
 #include "server/events.hpp"
 
 namespace dutperf {
@@ -20,8 +21,11 @@ constexpr std::size_t kLongestLine = 1U << 20U;
 }  // namespace
 
 RequestStream::Input RequestStream::wait(int timeout_ms) {
-    pollfd wanted{.fd = input_, .events = POLLIN, .revents = 0};
-    if (poll(&wanted, 1, timeout_ms) <= 0) return Input::nothing;
+    std::array wanted{pollfd{.fd = input_, .events = POLLIN, .revents = 0},
+                      pollfd{.fd = ending_event(), .events = POLLIN, .revents = 0}};
+    const int ready = poll(wanted.data(), wanted.size(), timeout_ms);
+    if (ending()) return Input::end;
+    if (ready <= 0) return Input::nothing;
     std::array<char, 65536> chunk{};
     const ssize_t length = read(input_, chunk.data(), chunk.size());
     if (length <= 0) return Input::end;

@@ -20,7 +20,7 @@ public:
 
     RequestStream(int input, int output) : input_(input), output_(output) {}
 
-    // Waits for input at most this long; 0: not at all, -1: for ever.
+    // Waits for input at most this long; 0: not at all, -1: for ever. A signal that ends the engine is the end, too.
     Input wait(int timeout_ms);
 
     // Passes every complete request to `dispatch`.

@@ -7,6 +7,7 @@
 #include <bit>
 #include <thread>
 
+#include "platform/ending.hpp"
 #include "port/pci_device.hpp"
 #include "port/rings.hpp"
 
@@ -103,6 +104,7 @@ Session::Session(const OpenRequest& request)
     await_links();
     for (const auto& port : ports_) port->require_flow_control();
     await_links();
+    require_not_ending();
     make_buffers();
     place();
     follow_clocks();
@@ -112,7 +114,10 @@ Session::Session(const OpenRequest& request)
 
 void Session::open_ports() {
     std::vector<PortOptions> options;
-    for (const SideRequest& side : request_.sides) options.push_back(side.port);
+    for (const SideRequest& side : request_.sides) {
+        options.push_back(side.port);
+        options.back().note = [this, spec = side.port.spec](const std::string& note) { locks_.note(spec, note); };
+    }
     auto [ports, without_xdp] = dutperf::open_ports(options);
     ports_ = std::move(ports);
     if (!without_xdp.empty())
@@ -183,6 +188,7 @@ void Session::find_dut() {
 }
 
 void Session::warn() {
+    warnings_.insert(warnings_.end(), locks_.taken_back().begin(), locks_.taken_back().end());
     if (!locks_.warning().empty()) warnings_.push_back(locks_.warning());
     if (!memory_.huge_pages) {
         warnings_.emplace_back(
@@ -238,6 +244,7 @@ void Session::await_links() {
     const auto deadline = std::chrono::steady_clock::now() + request_.link_timeout;
     for (const auto& port : ports_) {
         while (!port->link().up) {
+            require_not_ending();
             if (std::chrono::steady_clock::now() >= deadline) {
                 throw Error("link_down",
                             "the link of the " + port->side() + " port is down after " +

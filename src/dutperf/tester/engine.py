@@ -385,7 +385,7 @@ class EngineTester:
             except EngineTimeout as alive:
                 raise TesterError(str(alive), code="no_engine") from None
             except BaseException:
-                process.kill()
+                process.stop()
                 raise
 
     def _running(self) -> EngineProcess:
@@ -489,7 +489,7 @@ class EngineTester:
         process, self._process = self._process, None
         if process is not None:
             with suppress(EngineTimeout):  # the user needs the first error, not this one
-                process.kill()
+                process.stop()
 
 
 def _members(event: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 (protocol/README.md), and is reliably ended.
 
 The engine never outlives this process: it exits at the end of its standard input, and the kernel
-sends it SIGTERM when this process ends (:mod:`dutperf.machine.child`).
+sends it SIGTERM when this process ends (:mod:`dutperf.machine.child`). In both cases, and also while it
+opens its ports, it takes back what it changed on them; only SIGKILL leaves that to the next engine.
 """
 
 from __future__ import annotations
@@ -118,10 +119,29 @@ class EngineProcess:
         Raises:
             EngineTimeout: it does not end, and this user may not end it.
         """
+        self._close_input()
+        return self._end_by(signal.SIGTERM, signal.SIGKILL)
+
+    def stop(self) -> int:
+        """End the process, whatever it does: SIGTERM at once, so that it can take back what it changed on its ports,
+        then SIGKILL. Returns its exit status.
+
+        Raises:
+            EngineTimeout: it does not end, and this user may not end it.
+        """
+        if self._process.poll() is None:
+            self._signal(signal.SIGTERM)
+        self._close_input()
+        return self._end_by(signal.SIGKILL)
+
+    def _close_input(self) -> None:
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
-        for number in (signal.SIGTERM, signal.SIGKILL):
+
+    def _end_by(self, *numbers: signal.Signals) -> int:
+        """Wait for the end, each time before the next one of these signals."""
+        for number in numbers:
             try:
                 return self._process.wait(timeout=CLOSE_S)
             except subprocess.TimeoutExpired:
@@ -130,12 +150,6 @@ class EngineProcess:
             return self._process.wait(timeout=KILLED_S)
         except subprocess.TimeoutExpired:
             raise EngineTimeout(f"the engine (process {self._process.pid}) does not end: kill it by hand") from None
-
-    def kill(self) -> None:
-        """End the process at once."""
-        if self._process.poll() is None:
-            self._signal(signal.SIGKILL)
-        self.close()
 
     def _signal(self, number: signal.Signals) -> None:
         try:

@@ -17,6 +17,7 @@ template <class Address>
 struct AddressRange {
     Address first{}, last{}, mask{};
 
+    bool operator==(const AddressRange&) const = default;
     [[nodiscard]] bool contains(const Address& address) const {
         auto from = std::strong_ordering::equal, to = std::strong_ordering::equal;
         for (std::size_t i = 0; i < address.size(); ++i) {
@@ -46,5 +47,9 @@ private:
         return std::ranges::any_of(ranges, [&](const auto& range) { return range.contains(address); });
     }
 };
+
+// Addresses of the ranges, `most` at all: all of a short range; of a long one the first, the last, and others evenly
+// between them. A long range has no more of them than another one, unless that is short.
+std::vector<IpAddress> sample(const AddressRanges& ranges, std::size_t most);
 
 }  // namespace dutperf

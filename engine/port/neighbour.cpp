@@ -346,18 +346,20 @@ FrameBytes neighbour_solicitation(const Host& host, const Ipv6& target) {
         {.type = ndp::kSolicitation, .flags = 0, .option = ndp::kSourceOption, .source = *host.ipv6, .target = target});
 }
 
+FrameBytes address_probe(const Host& host, const IpAddress& address) {
+    if (!address.is_ipv6) {
+        return arp_frame(host.mac, kBroadcastMac,
+                         {.operation = arp::kRequest, .sender = {}, .target_mac = {}, .target = address.ipv4()});
+    }
+    const Ipv6 group = solicited_node(address.bytes);
+    return ndp_frame(host.mac, multicast_mac(group), group,
+                     {.type = ndp::kSolicitation, .flags = 0, .option = 0, .source = {}, .target = address.bytes});
+}
+
 std::vector<FrameBytes> address_probes(const Host& host) {
     std::vector<FrameBytes> probes;
-    if (host.ipv4) {
-        probes.push_back(arp_frame(host.mac, kBroadcastMac,
-                                   {.operation = arp::kRequest, .sender = {}, .target_mac = {}, .target = *host.ipv4}));
-    }
-    if (host.ipv6) {
-        const Ipv6 group = solicited_node(*host.ipv6);
-        probes.push_back(
-            ndp_frame(host.mac, multicast_mac(group), group,
-                      {.type = ndp::kSolicitation, .flags = 0, .option = 0, .source = {}, .target = *host.ipv6}));
-    }
+    if (host.ipv4) probes.push_back(address_probe(host, ip_of(*host.ipv4)));
+    if (host.ipv6) probes.push_back(address_probe(host, ip_of(*host.ipv6)));
     return probes;
 }
 

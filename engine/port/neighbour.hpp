@@ -75,6 +75,8 @@ FrameBytes neighbour_solicitation(const Host& host, const Ipv6& target);
 // Questions whether anybody else has the host's own addresses (RFC 5227 2.1.1, RFC 4862 5.4.2). No station changes an
 // entry because of them.
 std::vector<FrameBytes> address_probes(const Host& host);
+// The same question for any address.
+FrameBytes address_probe(const Host& host, const IpAddress& address);
 
 // The MAC address in an ARP reply or Neighbour Advertisement for `target`.
 std::optional<Mac> arp_reply_mac(const Ipv4& target, const std::uint8_t* frame, std::size_t length);

@@ -17,6 +17,21 @@ namespace {
 
 constexpr std::chrono::milliseconds kAskInterval{200};
 constexpr std::chrono::microseconds kPause{50};
+constexpr std::size_t kProbesAtOnce = 32;  // then a millisecond for the queues on the way
+constexpr std::chrono::milliseconds kProbesPause{1};
+constexpr std::chrono::milliseconds kProbesAnswered{20};  // what comes later is seen in the trial
+
+template <class Address>
+std::vector<AddressRange<Address>> take_new(const std::vector<AddressRange<Address>>& ranges,
+                                            std::vector<AddressRange<Address>>& known) {
+    std::vector<AddressRange<Address>> unknown;
+    for (const AddressRange<Address>& one : ranges) {
+        if (std::ranges::find(known, one) != known.end()) continue;
+        unknown.push_back(one);
+        known.push_back(one);
+    }
+    return unknown;
+}
 
 }  // namespace
 
@@ -29,6 +44,12 @@ rte_mbuf* make_frame(rte_mempool* pool, const FrameBytes& bytes) {
 }
 
 bool NeighbourResponder::resolve(std::chrono::milliseconds timeout) {
+    const bool all_answered = resolve_gateways(timeout);
+    if (all_answered && has_gateway()) ask_for_ranges();
+    return all_answered;
+}
+
+bool NeighbourResponder::resolve_gateways(std::chrono::milliseconds timeout) {
     if (has_gateway()) send_in_vlans(address_probes(host_));
     wait_for_all();
     if (gateway_.mac) {
@@ -48,6 +69,43 @@ bool NeighbourResponder::resolve(std::chrono::milliseconds timeout) {
         if (std::exchange(left, waiting()) != left) next = Clock::now();  // on to the next VLAN
     }
     return left == 0;
+}
+
+// Once the gateways' MAC addresses are known: some answer for every address (proxy ARP). A DUT may limit how much ARP it
+// takes, so this is not done before each trial.
+void NeighbourResponder::ask_for_ranges() {
+    const std::vector<IpAddress> targets = to_ask_for();
+    if (targets.empty()) return;
+    const std::uint64_t sent_before = sent_, counted_before = port_.counters().driver_sent;
+    const auto serve_for = [this](std::chrono::milliseconds time) {
+        const auto end = std::chrono::steady_clock::now() + time;
+        for (; std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(kPause)) serve();
+    };
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        if (i != 0 && i % kProbesAtOnce == 0) serve_for(kProbesPause);
+        send_in_vlans({address_probe(host_, targets[i])});
+    }
+    serve_for(kProbesAnswered);
+    port_.transmit_ledger().add_uncounted(sent_ - sent_before, counted_before, port_.counters().driver_sent);
+}
+
+std::vector<IpAddress> NeighbourResponder::to_ask_for() {
+    AddressRanges unasked;
+    unasked.ipv4 = take_new(host_.others.ipv4, asked_.ipv4);
+    unasked.ipv6 = take_new(host_.others.ipv6, asked_.ipv6);
+    std::vector<IpAddress> targets = sample(unasked, kMostAsked / std::max<std::size_t>(host_.vlans.size(), 1));
+    for (const IpAddress& one : claimed_) {
+        if (std::ranges::find(targets, one) == targets.end()) targets.push_back(one);
+    }
+    std::erase_if(targets, [this](const IpAddress& one) { return is_own(host_, one) || !answers_for(host_, one); });
+    return targets;
+}
+
+void NeighbourResponder::remember(const NeighbourEvidence& evidence) {
+    for (const NeighbourEvidence::Conflict& one : evidence.conflicts) {
+        const bool is_known = std::ranges::find(claimed_, one.address) != claimed_.end();
+        if (one.of_range && !is_known && claimed_.size() < kMostAsked) claimed_.push_back(one.address);
+    }
 }
 
 void NeighbourResponder::answer_for(const AddressRanges& of_trial) {

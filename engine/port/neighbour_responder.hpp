@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "port/burst.hpp"
 #include "port/neighbour.hpp"
@@ -61,9 +62,14 @@ public:
     // other stations have claimed since the last call, between trials, of the host's addresses.
     NeighbourEvidence take_conflicts();
 
+    // By this evidence other stations have addresses of ranges: `resolve` asks for these each time from now on.
+    void remember(const NeighbourEvidence& evidence);
+
     // Resolves the gateways' MAC addresses; from the requests the DUT learns ours. Asks before whether anybody else has
-    // the host's own addresses. Returns whether all gateways answered in time.
+    // the host's own addresses, and afterwards whether anybody has addresses of ranges that are new. Returns whether
+    // all gateways answered in time.
     bool resolve(std::chrono::milliseconds timeout);
+    static constexpr std::size_t kMostAsked = 256;  // of new ranges
     [[nodiscard]] bool has_mac4() const { return found4_.waiting.empty(); }
 
     // The destination MAC for frames of that IP version and VLAN (0: none); `direct` if the other port is the gateway.
@@ -89,6 +95,9 @@ public:
 
 private:
     void wait_for_all();
+    bool resolve_gateways(std::chrono::milliseconds timeout);
+    void ask_for_ranges();
+    [[nodiscard]] std::vector<IpAddress> to_ask_for();
     [[nodiscard]] std::size_t waiting() const;
     [[nodiscard]] std::uint16_t asked_in(const Found& found, const std::uint8_t* frame, std::size_t length) const;
     void serve(PortQueue queue);
@@ -104,7 +113,9 @@ private:
     Gateway gateway_;
     rte_mempool* pool_;
     Found found4_, found6_;
-    NeighbourEvidence claims_;  // between trials
+    NeighbourEvidence claims_;        // between trials
+    AddressRanges asked_;             // whose addresses it has asked for
+    std::vector<IpAddress> claimed_;  // of ranges, by other stations
     std::uint64_t sent_ = 0;
 };
 

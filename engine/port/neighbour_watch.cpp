@@ -56,8 +56,11 @@ std::optional<NeighbourEvidence::Conflict> claim_in(const NeighbourMessage& mess
     if (message.sender.is_unspecified() || !answers_for(host, message.sender)) return std::nullopt;
     if (message.mac == host.mac || std::ranges::find(host.other_ports, message.mac) != host.other_ports.end())
         return std::nullopt;
-    return NeighbourEvidence::Conflict{
-        .address = message.sender, .holder = host.mac, .mac = message.mac, .messages = 1};
+    return NeighbourEvidence::Conflict{.address = message.sender,
+                                       .of_range = !is_own(host, message.sender),
+                                       .holder = host.mac,
+                                       .mac = message.mac,
+                                       .messages = 1};
 }
 
 void add_claim(NeighbourEvidence::Conflict claim, const Host& host, const std::set<Mac>& gateways,

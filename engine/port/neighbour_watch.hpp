@@ -33,6 +33,7 @@ struct NeighbourEvidence {
     struct Conflict {
         IpAddress address;
         bool is_gateway = false;
+        bool of_range = false;  // the port answers for the address, but does not have it as its own
         bool by_dut = false;  // the other station is a gateway of the port
         Mac holder{};         // the port's, or the one that frames are sent to
         Mac mac{};            // of the other station

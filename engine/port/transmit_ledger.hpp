@@ -12,6 +12,11 @@ public:
     // Records frames that a trial handed over and that had not left at its end: they wait in the NIC's queues and delay
     // frames of the next trial.
     void record_waiting(std::uint64_t frames, std::uint64_t driver_sent) { waiting_ = {frames, driver_sent}; }
+    // Records frames that were handed over between two trials and that the driver has not counted yet.
+    void add_uncounted(std::uint64_t frames, std::uint64_t driver_sent_before, std::uint64_t driver_sent) {
+        const std::uint64_t all = still_waiting(driver_sent_before) + frames;
+        record_waiting(all - std::min(all, driver_sent - driver_sent_before), driver_sent);
+    }
     // How many of them still wait.
     [[nodiscard]] std::uint64_t still_waiting(std::uint64_t driver_sent) const {
         return waiting_.frames - std::min(waiting_.frames, driver_sent - waiting_.driver_sent);

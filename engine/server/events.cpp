@@ -316,6 +316,7 @@ json neighbours_json(const NeighbourEvidence& evidence) {
                              {"mac", to_string(one.mac)},
                              {"messages", one.messages}});
         if (one.by_dut) conflicts.back()["by_dut"] = true;
+        if (one.of_range) conflicts.back()["of_range"] = true;
     }
     return {{"requests", evidence.requests}, {"unanswered", unanswered}, {"moved", moved}, {"conflicts", conflicts}};
 }

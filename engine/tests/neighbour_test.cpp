@@ -198,6 +198,51 @@ TEST(AddressRange, HasTheNumbersOfTheMaskFromFirstToLast) {
         EXPECT_FALSE(whole.contains(*parse_ipv4(outside)));
 }
 
+std::vector<std::string> sampled(const AddressRanges& ranges, std::size_t most) {
+    std::vector<std::string> texts;
+    for (const IpAddress& one : sample(ranges, most)) texts.push_back(to_string(one));
+    return texts;
+}
+
+TEST(AddressRange, ASampleHasAllAddressesOfAShortOneAndBothEndsOfALongOne) {
+    using Texts = std::vector<std::string>;
+    const AddressRange<Ipv4> middle{*parse_ipv4("198.18.2.2"), *parse_ipv4("198.18.4.2"), *parse_ipv4("0.0.255.0")},
+        single{*parse_ipv4("198.18.0.9"), *parse_ipv4("198.18.0.9"), kBroadcast},
+        whole{*parse_ipv4("0.0.0.0"), kBroadcast, kBroadcast};
+    const AddressRange<Ipv6> short6{*parse_ipv6("2001:2::ffff"), *parse_ipv6("2001:2::1:1"),
+                                    *parse_ipv6("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")},
+        whole6{Ipv6{}, short6.mask, short6.mask};
+    EXPECT_EQ(sampled({.ipv4 = {middle}, .ipv6 = {}}, 256), (Texts{"198.18.2.2", "198.18.3.2", "198.18.4.2"}));
+    EXPECT_EQ(sampled({.ipv4 = {}, .ipv6 = {short6}}, 256), (Texts{"2001:2::ffff", "2001:2::1:0", "2001:2::1:1"}));
+    EXPECT_EQ(sampled({.ipv4 = {whole}, .ipv6 = {}}, 3), (Texts{"0.0.0.0", "127.255.255.255", "255.255.255.255"}));
+    EXPECT_EQ(sampled({.ipv4 = {}, .ipv6 = {whole6}}, 2),
+              (Texts{"::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}));
+    EXPECT_EQ(sampled({.ipv4 = {whole, single}, .ipv6 = {short6}}, 6),
+              (Texts{"198.18.0.9", "2001:2::ffff", "2001:2::1:1", "0.0.0.0", "127.255.255.255", "255.255.255.255"}));
+    EXPECT_EQ(sampled({.ipv4 = {single, whole, middle}, .ipv6 = {}}, 1), Texts{"0.0.0.0"});
+    EXPECT_TRUE(sampled({}, 256).empty());
+}
+
+TEST(AddressRange, AllAddressesOfASampleAreInTheRangeAndDifferent) {
+    for (const AddressRange<Ipv4>& range :
+         {AddressRange<Ipv4>{*parse_ipv4("198.18.0.1"), *parse_ipv4("198.18.255.254"), *parse_ipv4("0.0.255.255")},
+          AddressRange<Ipv4>{*parse_ipv4("198.18.0.7"), *parse_ipv4("198.18.255.7"), *parse_ipv4("0.0.255.0")},
+          AddressRange<Ipv4>{*parse_ipv4("198.18.1.0"), *parse_ipv4("198.18.3.240"), *parse_ipv4("0.0.3.240")}}) {
+        for (const std::size_t most : {1U, 2U, 7U, 256U}) {
+            const std::vector<IpAddress> some = sample({.ipv4 = {range}, .ipv6 = {}}, most);
+            EXPECT_LE(some.size(), most);
+            EXPECT_EQ(some.front().ipv4(), range.first);
+            EXPECT_EQ(some.back().ipv4(), most > 1 ? range.last : range.first);
+            std::set<Ipv4> different;
+            for (const IpAddress& one : some) {
+                EXPECT_TRUE(range.contains(one.ipv4()));
+                different.insert(one.ipv4());
+            }
+            EXPECT_EQ(different.size(), some.size());
+        }
+    }
+}
+
 // Groups in a report, behind a valid checksum.
 std::set<Ipv6> groups_in(const FrameBytes& report) {
     const std::uint8_t *ip = &report[ethernet::kSize], *icmp = ip + ipv6::kSize + 8;
@@ -301,6 +346,7 @@ TEST(NeighbourWatch, AnotherStationWithAnAddressOfTheTesterIsAConflict) {
     EXPECT_EQ(to_string(evidence.conflicts[1].address), "2001:2::2");
     EXPECT_EQ(to_string(evidence.conflicts[2].address), "198.18.0.9");
     EXPECT_FALSE(evidence.conflicts[0].is_gateway);
+    EXPECT_FALSE(evidence.conflicts[0].of_range);
     EXPECT_TRUE(
         seen({arp_request(kTester, *kTester.ipv4), question, arp_request(dut_in_range, *kTester.ipv4)}).empty());
     Host bridged = tester_of_a_range();
@@ -308,6 +354,36 @@ TEST(NeighbourWatch, AnotherStationWithAnAddressOfTheTesterIsAConflict) {
     NeighbourWatch watch(bridged, {});
     watch.take(announced.data(), announced.size());
     EXPECT_TRUE(watch.evidence().empty());
+}
+
+TEST(NeighbourWatch, AStationThatAnswersAProbeForAnAddressOfARangeIsAConflictUnlessItIsTheDut) {
+    for (const char* text : {"198.18.77.3", "2001:2::77"}) {
+        const IpAddress address = text[4] == ':' ? ip_of(*parse_ipv6(text)) : ip_of(*parse_ipv4(text));
+        Host station{.mac = *parse_mac("02:00:00:00:00:03"), .ipv4 = address.ipv4(), .ipv6 = address.bytes};
+        const FrameBytes probe = address_probe(kTester, address);
+        EXPECT_TRUE(seen({probe}).empty());
+        const NeighbourEvidence evidence = seen(answers(station, probe.data(), probe.size()));
+        ASSERT_EQ(evidence.conflicts.size(), 1U) << text;
+        EXPECT_EQ(to_string(evidence.conflicts[0].address), text);
+        EXPECT_EQ(evidence.conflicts[0].mac, station.mac);
+        EXPECT_TRUE(evidence.conflicts[0].of_range);
+        station.mac = kDut.mac;
+        EXPECT_TRUE(seen(answers(station, probe.data(), probe.size())).empty());
+    }
+}
+
+// Whatever a station says with an address of a range as its own is a claim, in both families.
+TEST(NeighbourWatch, AnnouncementsAndRequestsFromAnAddressOfARangeAreClaims) {
+    Host station{.mac = *parse_mac("02:00:00:00:00:03"),
+                 .ipv4 = parse_ipv4("198.18.77.3"),
+                 .ipv6 = parse_ipv6("2001:2::77")};
+    for (const FrameBytes& said :
+         {arp_request(station, *station.ipv4), arp_request(station, *kDut.ipv4),
+          neighbour_solicitation(station, *kDut.ipv6), in_vlan(neighbour_solicitation(station, *kTester.ipv6), 5)}) {
+        const NeighbourEvidence evidence = seen({said});
+        ASSERT_EQ(evidence.conflicts.size(), 1U);
+        EXPECT_TRUE(evidence.conflicts[0].of_range);
+    }
 }
 
 TEST(NeighbourWatch, ADutThatHasTheTestersOwnAddressIsAConflict) {

@@ -99,6 +99,20 @@ TEST(TransmitCount, FramesOfAnEarlierTrialHideNoneOfThisOne) {
               40U);
 }
 
+TEST(TransmitCount, FramesBetweenTrialsThatTheDriverCountsLateHideNoneOfATrial) {
+    TransmitLedger ledger;
+    ledger.add_uncounted(256, 100, 156);  // 200 of them wait
+    EXPECT_EQ(ledger.still_waiting(156), 200U);
+    ledger.add_uncounted(10, 306, 316);  // 50 of the earlier ones wait, and as many altogether later
+    EXPECT_EQ(ledger.still_waiting(316), 50U);
+    PortCounters before, after;
+    before.driver_sent = 316;
+    after.driver_sent = 426;  // those and 60 of the trial
+    EXPECT_EQ(count_transmitted({.before = before, .after = after, .handed_over = 100, .came = 60, .lost = 40}, ledger)
+                  .unaccounted,
+              40U);
+}
+
 TEST(TransmitCount, TheKernelsCountIncludesWhatItDropped) {
     TransmitLedger ledger;
     PortCounters before, after;

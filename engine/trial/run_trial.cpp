@@ -396,6 +396,7 @@ TrialResult RunningTrial::finish() {
         port.change = parts_.after[side].change;
         port.neighbours = conflicts_[side];
         for (const auto& receiver : parts_.receivers[side]) port.neighbours.add(receiver->neighbours());
+        bed_.responders[side]->remember(port.neighbours);
     }
     // Asking the kernel may take its time: only after the counters of all ports.
     for (const auto& port : bed_.ports) switched_on.push_back(port->switched_on());

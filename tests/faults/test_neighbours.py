@@ -26,6 +26,9 @@ ATTEMPTS = 5
 DISTURBED = {"dut_disturbed", "sender_late", "sender_bursts", "sending_time", "receiver_stall", "unsent"}
 LEFT = {"port": "eth1", "version": 4, "ipv4": "198.18.0.2/16", "gateway4": "198.18.0.1"}
 RIGHT = {"port": "eth2", "version": 4, "ipv4": "198.19.0.2/16", "gateway4": "198.19.0.1"}
+LEFT6 = {"port": "eth1", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}
+RIGHT6 = {"port": "eth2", "version": 6, "ipv6": "2001:2:0:8000::2/64", "gateway6": "2001:2:0:8000::1"}
+STATION = "02:00:00:00:77:03"
 NEXT_HOPS = "route replace 198.19.0.0/16 nexthop via 198.19.0.2 nexthop via 198.19.0.3"
 ASKS = """
 import socket, time
@@ -161,8 +164,6 @@ def test_a_gateway_that_moves_takes_the_frames() -> None:
 
 @pytest.mark.faults
 def test_a_switch_that_snoops_passes_on_what_the_dut_asks_for() -> None:
-    left = {"port": "eth1", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}
-    right = {"port": "eth2", "version": 6, "ipv6": "2001:2:0:8000::2/64", "gateway6": "2001:2:0:8000::1"}
     varying = {"varying_address": {"mode": "random", "min": 16, "max": 40}}
     with made("router") as name:
         switch = ["mcast_snooping", "1", "mcast_querier", "1", "mcast_query_response_interval", "10"]
@@ -172,7 +173,7 @@ def test_a_switch_that_snoops_passes_on_what_the_dut_asks_for() -> None:
         in_dut(name, "ip", "address", "add", "2001:2::1/64", "dev", "west", "nodad")
         in_dut(name, "ip", "address", "add", "2001:2:0:8000::1/64", "dev", "switch", "nodad")
         time.sleep(1)  # until the switch has asked for listeners, it passes on everything
-        with on(name, left, right | varying) as run:
+        with on(name, LEFT6, RIGHT6 | varying) as run:
             assert lost(undisturbed(lambda: run(2000))) == 0
         listed = in_dut(name, "bridge", "mdb", "show")
         assert "ff02::1:ff00:28" in listed
@@ -200,6 +201,70 @@ def test_a_dut_that_has_the_testers_address_is_named() -> None:
     [cause] = result.causes
     assert (result.verdict, cause.code) == (Verdict.INVALID, "own_address")
     assert f"the DUT, MAC address {mac}, has 198.18.0.2, the left port's own address" in cause.text
+
+
+@contextmanager
+def station_beside_the_tester(name: str, address: str) -> Iterator[str]:
+    """A switch joins the tester's right port, the DUT and a station, which says nothing unless it is asked. Yields
+    its namespace."""
+    host = f"{name}-host"
+    subprocess.run(["ip", "netns", "add", host], check=True)
+    try:
+        in_dut(name, *["ip", "link", "add", "switch", "type", "bridge", "mcast_snooping", "0"])
+        in_dut(name, *f"ip link add beside type veth peer name station address {STATION} netns {host}".split())
+        for port in ("east", "beside"):
+            in_dut(name, *f"ip address flush dev {port}".split())
+            in_dut(name, *f"ip link set {port} master switch up".split())
+        for network in ("198.19.0.1/16", "2001:2:0:8000::1/64"):
+            in_dut(name, *f"ip address add {network} dev switch".split(), *["nodad"] * (":" in network))
+        in_dut(name, *["ip", "link", "set", "switch", "up"])
+        subprocess.run(["ip", "-n", host, "link", "set", "station", "up"], check=True)
+        nodad = ["nodad"] * (":" in address)
+        subprocess.run(["ip", "-n", host, "address", "add", address, "dev", "station", *nodad], check=True)
+        yield host
+    finally:
+        subprocess.run(["ip", "netns", "delete", host], check=True)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "answers_for", "address"),
+    [
+        (LEFT, RIGHT, "198.19.64.0/24", "198.19.64.77/16"),
+        (LEFT6, RIGHT6, "2001:2:0:8000::100/120", "2001:2:0:8000::177/64"),
+    ],
+)
+def test_a_station_with_an_address_of_a_range_is_named(
+    left: dict[str, Any], right: dict[str, Any], answers_for: str, address: str
+) -> None:
+    right = right | {"answers_for": [answers_for]}
+    single = address.split("/")[0]
+    with router_on_wide_networks() as name:
+        in_dut(name, *["ip", "address", "add", "2001:2::1/64", "dev", "west", "nodad"])
+        with station_beside_the_tester(name, address) as host, on(name, left, right) as run:
+            for _ in range(2):  # it is asked for again
+                [one] = (run(200, duration_s=0.3).neighbours or {})["right"].conflicts
+                assert (one.address, one.mac, one.of_range, one.by_dut) == (single, STATION, True, False)
+            assert single[:-2] not in in_dut(name, "ip", "neigh", "show")  # the probes change no table
+            subprocess.run(["ip", "-n", host, "address", "delete", address, "dev", "station"], check=True)
+            run(200, duration_s=0.3)
+            assert "right" not in (run(200, duration_s=0.3).neighbours or {})
+
+
+@pytest.mark.faults
+def test_a_loss_beside_a_station_with_an_address_of_the_flows_is_not_proven_to_be_the_duts() -> None:
+    varying = {"varying_address": {"mode": "random", "min": 2, "max": 60}}
+    with (
+        router_on_wide_networks() as name,
+        station_beside_the_tester(name, "198.19.0.31/16"),
+        on(name, LEFT, RIGHT | varying) as run,
+    ):
+        by_hand("limit", name, 1000, 100)
+        for _ in range(2):
+            result = run(4000)
+            assert lost(result) > 0
+            assert result.verdict is Verdict.INVALID
+            [cause] = [one for one in result.causes if one.code == "address_conflict"]
+            assert "claims 198.19.0.31, an address for which the right port answers" in cause.text
 
 
 @pytest.mark.faults

@@ -104,6 +104,15 @@ def test_a_loss_while_two_stations_have_an_address_is_not_proven_to_be_the_duts(
     )
 
 
+def test_a_station_with_an_address_of_a_range_has_none_of_the_ports_own() -> None:
+    [one] = conflict("198.19.7.7", of_gateway=False).conflicts
+    of_range = {"right": NeighbourEvidence(conflicts=(one.model_copy(update={"of_range": True}),))}
+    assert codes(500, of_range) == {("address_conflict", FORWARD)}
+    _, [cause] = validity.judge(trial(reverse=None), {FORWARD: counts(received=0)}, neighbours=of_range)
+    assert "claims 198.19.7.7, an address for which the right port answers (02:00:00:00:00:02)" in cause.text
+    assert "own address" not in cause.text
+
+
 @pytest.mark.parametrize("port", ["left", "right"])
 def test_a_dut_that_has_an_address_of_the_tester_forwards_nothing(port: str) -> None:
     [one] = conflict("198.18.0.2", of_gateway=False).conflicts

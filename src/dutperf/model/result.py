@@ -582,6 +582,8 @@ class AddressConflict(Value):
     of_gateway: bool
     by_dut: bool = False
     """Whether the station is the DUT's end of the link, which has an address of the tester's port itself."""
+    of_range: bool = False
+    """Whether the port only answers for the address, as for all that its flows use on the link."""
     holder: str
     """The port's MAC address, or the one to which the trial's frames were sent."""
     mac: str
@@ -625,9 +627,14 @@ class NeighbourEvidence(Value):
     def claims(self, port: str, *, of_gateway: bool) -> str:
         """``another station, MAC address 02:00:00:00:00:03, claims 198.19.0.2, the right port's own address
         (02:00:00:00:00:02)``; empty if none does."""
-        whose = f"the gateway of the {port} port" if of_gateway else f"the {port} port's own address"
+
+        def whose(one: AddressConflict) -> str:
+            if one.of_gateway:
+                return f"the gateway of the {port} port"
+            return f"an address for which the {port} port answers" if one.of_range else f"the {port} port's own address"
+
         return ", ".join(
-            f"another station, MAC address {one.mac}, claims {one.address}, {whose} ({one.holder})"
+            f"another station, MAC address {one.mac}, claims {one.address}, {whose(one)} ({one.holder})"
             for one in self.conflicts
             if one.of_gateway is of_gateway and not one.by_dut
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 import html
 import inspect
 import json
+import math
 import os
 import re
 import signal
@@ -27,12 +28,14 @@ from typer.testing import CliRunner
 import documented
 import dutperf
 from dutperf import cli, procedures
+from dutperf.api.running import Part, RunningTraffic
 from dutperf.model import FRAME_SIZE
 from dutperf.procedures.frame_loss import FrameLoss
 from dutperf.report import export
 from dutperf.results import tables
 from dutperf.run import suite
 from dutperf.run.suite import SuiteSummary
+from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.option import offered
 from dutperf.statistics.stopping import Auto
 from plans import SWITCH
@@ -187,6 +190,27 @@ MISTAKES = [
     ({"procedure": 5}, dutperf.ConfigError, "there is no 5"),
     ({"lab": ["refdut-siit"]}, dutperf.ConfigError, "lab: should be a name"),
     ({"lab": "refdut-siit", "lab_options": "queue=1"}, dutperf.ConfigError, "lab_options: should be a mapping"),
+    (
+        {"lab": "refdut-siit", "lab_options": {"queue": False}},
+        dutperf.ConfigError,
+        "lab_options: queue: should be a number or a text (it is False)",
+    ),
+    ({"lab": "refdut-siit", "lab_options": {"queue": [1]}}, dutperf.ConfigError, "lab_options: queue: should be a"),
+    ({"config": "nothing\0.yaml"}, dutperf.ConfigError, "config: should be a path, which has no null characters"),
+    ({"config": "n" * 5000}, dutperf.ConfigError, "config: cannot be used: File name too long (it is 'nnn"),
+    (
+        {"lab": "refdut-siit", "progress": "x"},
+        dutperf.ConfigError,
+        "progress: should be a function (it is 'x')",
+    ),
+    ({"lab": "refdut-siit", "duration_s": True}, dutperf.ConfigError, "duration_s: should be a number or a text, not"),
+    ({"lab": "refdut-siit", "networks": [1, True]}, dutperf.ConfigError, "networks: should be a number or a text, not"),
+    ({"lab": "refdut-siit", "networks": []}, dutperf.ConfigError, "networks: should be a valid integer"),
+    (
+        {"lab": "refdut-siit", "repetitions": 10**5000},
+        dutperf.ConfigError,
+        "repetitions: is a number beyond all limits",
+    ),
     ({"lab": "refdut-siit", "max_rate": 0.5}, dutperf.ConfigError, "max_rate: '0.5' is not a whole number"),
     ({"lab": "refdut-siit", "max_rate": "10G"}, dutperf.ConfigError, "max_rate: '10G' is not a rate"),
     ({"lab": "refdut-siit", "frame_timeout_ms": 1e-7}, dutperf.ConfigError, "frame_timeout_ms: should be greater"),
@@ -198,7 +222,7 @@ def test_mistakes_raise_one_sentence_and_leave_nothing(
     given: dict[str, Any], error: type[Exception], words: str, labs: Labs, tmp_path: Path
 ) -> None:
     procedure = given.pop("procedure", "throughput")
-    source = {name: given.pop(name) for name in ("lab", "lab_options", "config") if name in given}
+    source = {name: given.pop(name) for name in ("lab", "lab_options", "config", "progress") if name in given}
     with pytest.raises(error) as caught:
         dutperf.measure(dutperf.conditions_of(procedure)(**given), tmp_path / "out", **source)
     assert words in str(caught.value)
@@ -225,6 +249,102 @@ def test_mistakes_of_a_trial(labs: Labs) -> None:
 def test_what_is_no_path_is_a_mistake(read: Callable[[Any], object]) -> None:
     with pytest.raises(dutperf.ConfigError, match=r"directory: should be a path \(it is 5\)"):
         read(5)
+
+
+WRONG = (
+    "x",
+    "",
+    None,
+    [],
+    ["x"],
+    {},
+    {"a": 1},
+    math.nan,
+    math.inf,
+    -1,
+    0,
+    10**30,
+    1.5,
+    True,
+    b"x",
+    object(),
+    (),
+    {1},
+    int,
+)
+"""Values of which most parameters take none; those that one takes are no mistake."""
+
+
+@pytest.mark.parametrize("value", WRONG, ids=lambda one: type(one).__name__)
+def test_no_value_raises_other_errors_than_those_of_the_package(
+    value: Any, labs: Labs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of no parameter of no function: an error of arithmetic says neither which one nor what is expected."""
+
+    class Accepted(Exception):
+        """The value came as far as the test setup."""
+
+    def reach(*_values: object, **_named: object) -> None:
+        raise Accepted
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dutperf.run.testbench.bench", reach)
+    lab: dict[str, Any] = {"lab": "refdut-siit"}
+    calls: list[Callable[[], Any]] = [
+        *(
+            lambda name=name: dutperf.bench(**(lab | {name: value})).__enter__()  # type: ignore[misc]
+            for name in ("lab", "lab_options", "config", "max_frame_size")
+        ),
+        *(
+            lambda name=name, one=one: dutperf.measure(  # type: ignore[misc]
+                dutperf.conditions_of(name)(**{one.name: value}), "out", **lab
+            )
+            for name in dutperf.procedure_names()
+            for one in offered(procedures.find(name).conditions)
+        ),
+        *(
+            lambda one=one: dutperf.trial(None, SingleTrial(**{one.name: value}), **lab)  # type: ignore[misc]
+            for one in offered(SingleTrial)
+        ),
+        lambda: dutperf.measure(value, "out", **lab),
+        lambda: dutperf.measure(dutperf.Throughput(), value, **lab),
+        lambda: dutperf.measure(dutperf.Throughput(), "out", value, **lab),
+        lambda: dutperf.measure(dutperf.Pdv(), "out", throughput_from=value, **lab),
+        lambda: dutperf.trial(10, value, **lab),
+        lambda: dutperf.trial(value, **lab),
+        lambda: dutperf.open_result(value),
+        lambda: dutperf.resume(value),
+        lambda: dutperf.resume("nothing", config=value),
+        lambda: dutperf.resume("nothing", value),
+    ]
+    for call in calls:
+        with pytest.raises((dutperf.DutperfError, Accepted)):
+            call()
+    assert not labs.up
+
+
+@pytest.mark.parametrize("value", ["x", None, math.nan, -1, 0, 63, 9217, 1518.0, True, [1518], 10**30], ids=repr)
+def test_the_longest_frame_of_a_bench_is_a_number_of_bytes(value: Any, labs: Labs) -> None:
+    with (
+        pytest.raises(dutperf.ConfigError, match="^max_frame_size: should be a whole number from 64 to 9,216 .it is"),
+        dutperf.bench(lab="refdut-siit", max_frame_size=value),
+    ):
+        pytest.fail("there is a bench")
+    assert not labs.asked
+
+
+@pytest.mark.parametrize(
+    "value", ["x", None, math.nan, math.inf, -1, True, [1], 10**5000], ids=lambda one: str(type(one))
+)
+def test_traffic_waits_for_a_number_of_seconds(value: Any) -> None:
+    with pytest.raises(dutperf.ConfigError, match="^seconds: should be a number of seconds from 0 to 86,400 .it is"):
+        RunningTraffic(None, lambda _part: None, Part(1, None, ())).wait(value)  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize("value", ["x", "", 5, ["forward"], "a->"], ids=repr)
+def test_traffic_is_counted_of_a_direction(value: Any) -> None:
+    with pytest.raises(dutperf.ConfigError, match="^direction: should be forward, reverse or a path"):
+        RunningTraffic(None, lambda _part: None, Part(1, None, ())).counters(value)  # type: ignore[arg-type, return-value]
 
 
 def test_conditions_as_a_program_gives_them() -> None:

@@ -92,7 +92,7 @@ def test_a_boolean_needs_no_quotes(setup: Path) -> None:
     [(_, conditions)] = plan_file.load(plan(setup, text)).wanted
     assert isinstance(conditions, Latency)
     assert conditions.subtract_calibration
-    with pytest.raises(ConfigError, match=r"latency\.tags: should be a number, a text, or a list of them"):
+    with pytest.raises(ConfigError, match=r"latency\.tags: is true or false, as YAML reads yes, no, on and off"):
         plan_file.load(plan(setup, text.replace("subtract-calibration", "tags")))
 
 
@@ -136,6 +136,14 @@ WRONG = [
     ("lab: a\nconfig: b\nprocedures: {throughput: }", "line 1: lab: give either lab or config, not both"),
     ("lab: [a]\nprocedures: {throughput: }", "line 1: lab: is not a name"),
     ("config: a\nlab-options: {b: 1}\nprocedures: {throughput: }", "line 2: lab-options: has no effect with config"),
+    ("lab: no\nprocedures: {pdv: }", "line 1: lab: is true or false, as YAML reads yes, no, on and off: give a number"),
+    (
+        "lab: a\nlab-options:\n  b: 1\n  jitter: no\nprocedures: {pdv: }",
+        "line 4: lab-options.jitter: is true or false, as YAML reads yes, no, on and off: give a number, or put a text",
+    ),
+    ("lab: a\nlab-options: {b: [1]}\nprocedures: {pdv: }", "lab-options.b: should be a number or a text (it is [1])"),
+    ("lab: a\nlab-options: {b: }\nprocedures: {pdv: }", "lab-options.b: should be a number or a text (it is None)"),
+    ("lab: a\nprocedures: {pdv: {pattern: [no]}}", "procedures.pdv.pattern: is true or false, as YAML reads yes, no"),
     ("lab: a\nqueues: 0\nprocedures: {pdv: }", "line 2: queues: should be a number from 1 to 16"),
     ("lab: a\nqueues: many\nprocedures: {pdv: }", "line 2: queues: should be a number from 1 to 16"),
     ("lab: a\noffloads: receive_timestamps\nprocedures: {pdv: }", "line 2: offloads: is not a list of names"),

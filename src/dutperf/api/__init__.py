@@ -20,10 +20,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from dutperf import procedures
-from dutperf.api import results
+from dutperf.api import arguments, results
 from dutperf.api.results import Results
 from dutperf.api.running import Part, RunningTraffic
-from dutperf.model import TRIAL_NUMBERS, Stamping, Trial, TrialResult, to_json
+from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, TRIAL_NUMBERS, Stamping, Trial, TrialResult, to_json
 from dutperf.procedures.definition import Definition
 from dutperf.run import resume as resumption
 from dutperf.run import suite, testbench
@@ -69,10 +69,11 @@ class Bench:
     ) -> Results:
         """Measure by a procedure; see :func:`measure`."""
         definition, wanted = _planned(conditions, throughput_from)
-        directory = results.fresh_directory(definition.name) if out is None else results.path_of(out, "out")
+        watch = _watch(progress)
+        directory = results.fresh_directory(definition.name) if out is None else arguments.path_of(out, "out")
         measurements = suite.arrange([(definition, self._sized(wanted))])
         ready = replace(self._ready, invocation=_invocation(definition, conditions))
-        suite.measure(measurements, ready, directory, _watch(progress))
+        suite.measure(measurements, ready, directory, watch)
         return results.read(directory)
 
     def trial(self, rate: Rate | str | float | None = None, conditions: SingleTrial | None = None) -> TrialResult:
@@ -108,6 +109,8 @@ class Bench:
         Raises:
             ConfigError, PlanError, TesterError: see :func:`trial`.
         """
+        every = Stamping.EVERY if arguments.truth_value(stamps, "stamps") else None
+        counted_ms = arguments.whole_number(progress_ms, "progress_ms", least=20, most=1000)
 
         def plan(part: Part) -> Trial:
             longest = {"duration_s": LONGEST_TRAFFIC_S, "drain_s": 0.1}
@@ -115,15 +118,17 @@ class Bench:
             wanted = wanted.model_copy(
                 update={name: value for name, value in longest.items() if name not in wanted.model_fields_set}
             )
-            setup = _with_streams(self.setup, part.streams) if part.streams else self.setup
-            with_streams = replace(self._ready, setup=setup)
+            described = arguments.sequence(part.streams, "streams")
+            with_streams = (
+                replace(self._ready, setup=_with_streams(self.setup, described)) if described else self._ready
+            )
             number = next(self._numbers) % TRIAL_NUMBERS
             planned = with_streams.trial(Bench(with_streams)._sized(wanted), _rate(part.rate), number).alone()
-            described = any(stream.frames for stream in planned.streams().values())
+            by_flow = any(stream.frames for stream in planned.streams().values())
             return planned.model_copy(
-                update={"progress_ms": progress_ms}
-                | ({"stamping": Stamping.EVERY} if stamps else {})
-                | ({"by_flow": True} if described else {})
+                update={"progress_ms": counted_ms}
+                | ({"stamping": every} if every else {})
+                | ({"by_flow": True} if by_flow else {})
             )
 
         started = RunningTraffic(self._ready.tester, plan, Part(rate, conditions, streams))
@@ -174,8 +179,9 @@ def bench(
         TesterError: the engine does not start, a port does not open, or the DUT's MAC address is
             not resolved.
     """
+    longest = arguments.whole_number(max_frame_size, "max_frame_size", least=MIN_FRAME_SIZE, most=MAX_FRAME_SIZE)
     with (
-        testbench.bench(_source(lab, lab_options, config), longest=max_frame_size) as ready,
+        testbench.bench(_source(lab, lab_options, config), longest=longest) as ready,
         closing(Bench(ready)) as made,
     ):
         yield made
@@ -220,6 +226,9 @@ def measure(
             are kept; :func:`resume` continues.
     """
     _, wanted = _planned(conditions, throughput_from)
+    arguments.callback(progress, "progress")
+    if out is not None:
+        arguments.path_of(out, "out")
     with testbench.bench(_source(lab, lab_options, config), wanted) as ready, closing(Bench(ready)) as made:
         return made.measure(conditions, out, progress, throughput_from=throughput_from)
 
@@ -261,7 +270,7 @@ def open_result(directory: StrPath) -> Results:
     Raises:
         JournalError: there are no results, or they cannot be read.
     """
-    return results.read(results.path_of(directory, "directory"))
+    return results.read(arguments.path_of(directory, "directory"))
 
 
 def resume(directory: StrPath, progress: Callback | None = None, *, config: Config | None = None) -> Results:
@@ -275,8 +284,8 @@ def resume(directory: StrPath, progress: Callback | None = None, *, config: Conf
         JournalError: there is nothing to resume, or the test setup or this version differs.
         ConfigError, LabError, PlanError, TesterError: see :func:`measure`.
     """
-    begun = results.path_of(directory, "directory")
-    resumption.resume(begun, lambda _measurements: nullcontext(_watch(progress)), _current(config))
+    begun, watch = arguments.path_of(directory, "directory"), _watch(progress)
+    resumption.resume(begun, lambda _measurements: nullcontext(watch), _current(config))
     return results.read(begun)
 
 
@@ -299,22 +308,26 @@ def conditions_of(procedure: str) -> type[Conditions]:
 def _source(
     lab: str | None = None, lab_options: Mapping[str, object] | None = None, config: Config | None = None
 ) -> Source:
-    if not isinstance(lab, str | None):
-        raise ParameterError(f"should be a name (it is {lab!r})", "lab")
-    if not isinstance(lab_options, Mapping | None):
-        raise ParameterError(f"should be a mapping of names to values (it is {lab_options!r})", "lab_options")
-    texts = {name: str(value) for name, value in (lab_options or {}).items()}
+    name = arguments.name(lab, "lab")
+    texts = {str(key): _lab_option(key, value) for key, value in arguments.mapping(lab_options, "lab_options").items()}
     if config is None or isinstance(config, str | os.PathLike):
-        return Source.of(lab, texts, None if config is None else Path(config))
+        return Source.of(name, texts, None if config is None else arguments.path_of(config, "config"))
     made = config if isinstance(config, Setup) else configuration.parse(config, origin="the configuration")
-    return Source.of(lab, texts, Path()).with_setup(made)
+    return Source.of(name, texts, Path()).with_setup(made)
+
+
+def _lab_option(key: object, value: object) -> str:
+    try:
+        return testbench.lab_option(value)
+    except ValueError as error:
+        raise ParameterError(f"{key}: {error}", "lab_options") from None
 
 
 def _current(config: Config | None) -> Path | Setup | None:
     if config is None or isinstance(config, Setup):
         return config
     if isinstance(config, str | os.PathLike):
-        return Path(config)
+        return arguments.path_of(config, "config")
     return configuration.parse(config, origin="the configuration")
 
 
@@ -382,7 +395,7 @@ class _Observer:
 
 
 def _watch(progress: Callback | None) -> suite.Watch:
-    observer = _Observer(progress or (lambda _status: None))
+    observer = _Observer(arguments.callback(progress, "progress") or (lambda _status: None))
 
     def watch(_measurement: Measurement, _number: int) -> AbstractContextManager[Observer]:
         return nullcontext(observer)

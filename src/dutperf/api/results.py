@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dutperf import journal
+from dutperf.api.arguments import path_of
 from dutperf.journal import JOURNAL, JournalError
 from dutperf.model import FRAME_SIZE
 from dutperf.report import export, html
@@ -127,17 +128,6 @@ class Results:
         path = self.directory / REPORT
         export.write(path, html.page(self.measured).encode())
         return path
-
-
-def path_of(given: object, parameter: str) -> Path:
-    """What a program gave as a path.
-
-    Raises:
-        ParameterError: it is none.
-    """
-    if not isinstance(given, str | os.PathLike):
-        raise ParameterError(f"should be a path (it is {given!r})", parameter)
-    return Path(given)
 
 
 def read(directory: Path) -> Results:

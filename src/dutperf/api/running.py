@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+from dutperf.api import arguments
 from dutperf.model import Direction, SoFar, Trial, TrialResult, Verdict
 from dutperf.setup.conditions import Rate, SingleTrial
 from dutperf.tester import EndTrial, Progress, Tester
 
+LONGEST_WAIT_S = 86_400.0
 LONGEST_START_S = 60.0
 """For the engine to send the first frame of a part: ARP and NDP, and the rest that was asked for."""
 
@@ -80,17 +82,18 @@ class RunningTraffic:
 
     def wait(self, seconds: float) -> SoFar:
         """Let it run, then return the counts of the present part so far, over both directions."""
-        time.sleep(seconds)
+        time.sleep(arguments.seconds(seconds, "seconds", most=LONGEST_WAIT_S))
         return self.counters()
 
     def counters(self, direction: Direction | str | None = None) -> SoFar:
         """The counts of the present part so far: of a direction, or over both. They are at most
         ``progress_ms`` old. ``sent - received`` includes frames on their way."""
+        chosen = None if direction is None else arguments.direction(direction, "direction")
         part = self._part
         if part is None or part.progress is None:
             return SoFar(sent=0, received=0)
-        if direction is not None:
-            return part.progress.directions.get(Direction(direction), SoFar(sent=0, received=0))
+        if chosen is not None:
+            return part.progress.directions.get(chosen, SoFar(sent=0, received=0))
         return _together(part.progress)
 
     def stop(self) -> TrialResult:

@@ -17,6 +17,7 @@ from dutperf import procedures
 from dutperf.cli import condition_options
 from dutperf.cli.commands.measure import Wanted
 from dutperf.procedures.definition import Definition
+from dutperf.run import testbench
 from dutperf.run.testbench import Source
 from dutperf.setup import configuration, yaml_text
 from dutperf.setup.configuration import MAX_QUEUES, ConfigError
@@ -92,9 +93,10 @@ def _parse(plan: object, directory: Path) -> PlanFile:
 def _source(top: Mapping[str, Any], directory: Path) -> Source:
     for key in ("lab", "config"):
         if key in top and not isinstance(top[key], str):
-            raise _Invalid((key,), "is not a name")
+            raise _Invalid((key,), yaml_text.TRUTH_VALUE if isinstance(top[key], bool) else "is not a name")
     lab_options = {
-        str(key): str(value) for key, value in _mapping(top.get("lab-options"), ("lab-options",), None).items()
+        str(key): _lab_option(value, ("lab-options", str(key)))
+        for key, value in _mapping(top.get("lab-options"), ("lab-options",), None).items()
     }
     if ("lab" in top) == ("config" in top):
         raise _Invalid(("lab",), "give either lab or config" + (", not both" if "lab" in top else ""))
@@ -107,6 +109,15 @@ def _source(top: Mapping[str, Any], directory: Path) -> Source:
     if file is not None and not file.exists():
         raise _Invalid(("config",), f"there is no {file}")
     return Source.of(top.get("lab"), lab_options, file, queues, _offloads(top.get("offloads")))
+
+
+def _lab_option(value: object, place: Location) -> str:
+    if isinstance(value, bool):
+        raise _Invalid(place, yaml_text.TRUTH_VALUE)
+    try:
+        return testbench.lab_option(value)
+    except ValueError as error:
+        raise _Invalid(place, str(error)) from None
 
 
 def _offloads(names: Any) -> configuration.Offloads | None:
@@ -151,7 +162,9 @@ def _typed(one: Offered, value: object, place: Location, directory: Path) -> Any
     if isinstance(value, bool) and one.field.annotation is bool:
         return value
     listed = value if isinstance(value, list) else [value]
-    if not all(isinstance(each, str | int | float) and not isinstance(each, bool) for each in listed) or not listed:
+    if any(isinstance(each, bool) for each in listed):
+        raise _Invalid(place, yaml_text.TRUTH_VALUE)
+    if not all(isinstance(each, str | int | float) for each in listed) or not listed:
         raise _Invalid(place, "should be a number, a text, or a list of them")
     if one.metavar == "DIR":
         return directory / str(listed[0])

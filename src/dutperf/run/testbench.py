@@ -37,6 +37,17 @@ USUAL_FRAME_SIZE = 1518
 which every interface has."""
 
 
+def lab_option(value: object) -> str:
+    """The text of a lab's option, of which none is a truth value.
+
+    Raises:
+        ValueError: neither a number nor a text: what Python prints of it is no value of an option.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"should be a number or a text (it is {value!r})")
+    return str(value)
+
+
 @dataclass(frozen=True)
 class Source:
     """Where the setup comes from: exactly one of a lab's name and a file."""

@@ -82,6 +82,9 @@ LONGEST_BURST = 1_000_000
 MOST_FLOWS = 1_000_000
 
 
+_HIGHEST = 2**63
+"""No member takes a larger number; Python does not print one of thousands of digits."""
+
 PRELIMINARY_RATE = Rate(value=10_000, unit="fps")
 """Connections/s, low enough for small DUTs."""
 
@@ -223,6 +226,7 @@ class Conditions(Value):
                 ParameterError: no member of these conditions, or an invalid value.
             """
             check_names(type(self), given)
+            _check_values(type(self), given)
             try:
                 super().__init__(**given)
             except ValidationError as error:
@@ -260,7 +264,8 @@ class Conditions(Value):
         if len(given) == 1 and is_mix(given[0]):
             return others | {"size_mix": given[0].strip()}
         words = _words(given)
-        return others | {"series": words[0]} if len(words) == 1 and words[0] in FRAME_SIZE_SERIES else members
+        is_series = len(words) == 1 and isinstance(words[0], str) and words[0] in FRAME_SIZE_SERIES
+        return others | {"series": words[0]} if is_series else members
 
     @field_validator("frame_sizes", mode="before")
     @classmethod
@@ -631,7 +636,7 @@ def _connections(given: Any) -> Any:
     """A number of connections from its text: ``"10000"``, ``"10k"``, ``"1.5M"``."""
     if not isinstance(given, str):
         return given
-    match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kM]?)\s*", given)
+    match = re.fullmatch(r"\s*([0-9][0-9_]{0,15}(?:\.[0-9]{1,9})?)\s*([kM]?)\s*", given)
     count = Decimal(match[1].replace("_", "")) * {"": 1, "k": 1_000, "M": 1_000_000}[match[2]] if match else None
     if count is None or count % 1:
         raise ValueError(f"'{given}' is not a number of connections: give a whole number (10000, 10k, 1M)")
@@ -860,8 +865,9 @@ def make(model: type[Model], chosen: Mapping[str, Any]) -> Model:
     """Conditions from the chosen members; None keeps the default.
 
     Raises:
-        ParameterError: an invalid value.
+        ParameterError: an invalid value; also true or false for a number, which would be 1 or 0.
     """
+    _check_values(model, chosen)
     try:
         return model.model_validate({name: value for name, value in chosen.items() if value is not None})
     except ValidationError as error:
@@ -869,12 +875,26 @@ def make(model: type[Model], chosen: Mapping[str, Any]) -> Model:
         raise ParameterError(reason, member) from None
 
 
+def _check_values(model: type[Conditions], chosen: Mapping[str, Any]) -> None:
+    """Raises ParameterError for what validation would take as another number, or could not print."""
+    for name, value in chosen.items():
+        numbers = [one for one in _each(value) if isinstance(one, int)]
+        if any(isinstance(one, bool) for one in numbers) and not _takes_truth_value(model, name):
+            raise ParameterError(f"should be a number or a text, not true or false (it is {value})", name)
+        if any(abs(one) > _HIGHEST for one in numbers):
+            raise ParameterError("is a number beyond all limits", name)
+
+
+def _takes_truth_value(model: type[Conditions], name: str) -> bool:
+    return name in model.model_fields and model.model_fields[name].annotation is bool
+
+
 def each(model: type[Model], chosen: Mapping[str, Any]) -> tuple[Model, ...]:
     """Conditions for every combination of the values in lists (``"2:2,10:9"``, ``"1,256"``);
     ``foreground`` may be ``rfc8219`` (section 5.3).
 
     Raises:
-        ParameterError: see :func:`make`; the same value twice.
+        ParameterError: see :func:`make`; the same value twice, or an empty list.
     """
     several = {
         one.name: _several(one.name, chosen[one.name])
@@ -882,6 +902,8 @@ def each(model: type[Model], chosen: Mapping[str, Any]) -> tuple[Model, ...]:
         if one.option.several and chosen.get(one.name) is not None
     }
     for name, values in several.items():
+        if not values:
+            raise ParameterError("is an empty list: give a value, or leave it out", name)
         same = [getattr(one, "native_percent", one) for one in (getattr(make(model, {name: v}), name) for v in values)]
         if len(set(same)) < len(same):
             raise ParameterError("the same value twice", name)

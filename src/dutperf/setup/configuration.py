@@ -479,10 +479,7 @@ def parse(mapping: object, origin: str, lines: Mapping[Location, int] | None = N
         if not isinstance(mapping, Mapping):
             raise _Invalid((), "a configuration is a mapping with the keys " + ", ".join(Setup.model_fields))
         for location in _truth_values(mapping):
-            raise _Invalid(
-                location,
-                "is true or false, as YAML reads yes, no, on and off: give a number, or put a text in quotes",
-            )
+            raise _Invalid(location, yaml_text.TRUTH_VALUE)
         setup = Setup.model_validate(mapping)
         _check(setup)
     except ValidationError as error:
@@ -497,7 +494,7 @@ def _truth_values(given: object, location: Location = ()) -> Iterator[Location]:
     """Where a configuration has true or false, which no key takes: a number made of it would be 0 or 1, and a text
     ``False``. The DUT may have further keys."""
     if isinstance(given, bool):
-        if location[:1] != ("dut",) or location[1] in Dut.model_fields:
+        if location[:1] != ("dut",) or len(location) == 1 or location[1] in Dut.model_fields:
             yield location
     elif isinstance(given, Mapping):
         for key, value in given.items():

@@ -11,6 +11,8 @@ import yaml
 
 MOST_CHARACTERS = 1_000_000
 MOST_NODES = 100_000
+TRUTH_VALUE = "is true or false, as YAML reads yes, no, on and off: give a number, or put a text in quotes"
+"""What is wrong with a value that should be a number or a text."""
 Location = tuple[str | int, ...]
 """Path of a key: ``("left", "ipv6")``."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from command_line import dutperf, throughput, trial, write
 from dutperf import __version__
@@ -318,6 +319,32 @@ def test_help_that_the_ports_do_not_offer_is_refused_not_ignored(tmp_path: Path)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == "dutperf: engine.offloads: the left port does not offer receive_timestamps\n"
     assert trial(config).exit_code == 0
+
+
+def test_an_error_of_a_key_that_shows_late_names_the_file_and_the_line(tmp_path: Path) -> None:
+    """Of the engine, or of the traffic; as one does that shows while the file is read."""
+    config = write(tmp_path, "Unhelpful")
+    setup = yaml.safe_load(config.read_text())
+    setup["engine"]["offloads"] = ["receive_timestamps"]
+    setup["left"]["varying_address"] = {"min": 0, "max": 65535, "mode": "random"}
+    config.write_text(yaml.safe_dump(setup))
+    lines = config.read_text().splitlines()
+    offloads, left, varying = (
+        next(number for number, line in enumerate(lines, start=1) if line.strip() == f"{key}:")
+        for key in ("offloads", "left", "varying_address")
+    )
+    texts = {
+        (): f"{config}, line {offloads}: engine.offloads: the left port does not offer receive_timestamps",
+        ("--foreground", "10:9"): f"{config}, line {left}: left.ipv6: is missing: --foreground 10:9 sends native IPv6",
+        ("--networks", "2"): "--networks: 2 networks and left.varying_address exclude each other",
+    }
+    for arguments, text in texts.items():
+        assert trial(config, *arguments).stderr.startswith(f"dutperf: {text}"), trial(config, *arguments).stderr
+    for side in ("left", "right"):
+        setup[side] |= {"port": side, "gateway4": setup[side]["ipv4"].replace(".2/24", ".1")}
+    config.write_text(yaml.safe_dump(setup))
+    varying += 1  # behind gateway4
+    assert trial(config).stderr.startswith(f"dutperf: {config}, line {varying}: left.varying_address: the addresses")
 
 
 ENGINES = [

@@ -28,5 +28,5 @@ def sentence(error: DutperfError) -> str:
     if isinstance(error, ConfigError | JournalError) and not isinstance(error, WriteError):
         return condition_options.spelled(str(error))
     if isinstance(error, TesterError) and error.field:
-        return f"{error.field}: {error}"
+        return ": ".join(part for part in (error.place, error.field, str(error)) if part)
     return str(error)

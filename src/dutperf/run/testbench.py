@@ -149,6 +149,28 @@ class Source:
             setup = self._with_engine(configuration.parse(mapping, origin=f"lab {self.lab}"))
             yield setup if self.recorded is None else setup.model_copy(update={"media_mbps": self.recorded.media_mbps})
 
+    @contextmanager
+    def placing_errors(self) -> Iterator[None]:
+        """Within, an error of a key of the configuration file names the file and the line, as one does that shows while
+        it is read. One that may be gone later is the DUT's or the machine's."""
+        try:
+            yield
+        except ConfigError as error:
+            if type(error) is not ConfigError or error.origin or (place := self._place_of(error.key)) is None:
+                raise
+            raise ConfigError(error.message, error.key, origin=place[0], line=place[1]) from None
+        except TesterError as error:
+            if error.field and not error.is_temporary and (place := self._place_of(error.field)) is not None:
+                error.place = f"{place[0]}, line {place[1]}" if place[1] else place[0]
+            raise
+
+    def _place_of(self, key: str) -> tuple[str, int | None] | None:
+        """None: no file, or the key was given beside it."""
+        beside = {"engine.queues": self.queues, "engine.offloads": self.offloads}
+        if self.file is None or self.recorded is not None or beside.get(key) is not None:
+            return None
+        return configuration.place_of(key, self.file)
+
     def _with_engine(self, setup: Setup) -> Setup:
         given = {
             name: value for name, value in (("queues", self.queues), ("offloads", self.offloads)) if value is not None
@@ -394,7 +416,12 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
     """
     asked = max(0, longest, *map(traffic.longest_frame, conditions))
     needed = max(longest, min(map(traffic.shortest_case, conditions), default=0))
-    with source.setup(max(USUAL_FRAME_SIZE, asked)) as setup, dut.in_place(setup.dut), yielding_to_the_dut():
+    with (
+        source.placing_errors(),
+        source.setup(max(USUAL_FRAME_SIZE, asked)) as setup,
+        dut.in_place(setup.dut),
+        yielding_to_the_dut(),
+    ):
         for one in conditions:
             traffic.check(setup, traffic.sized(setup, one))
         patience_s = max((one.every.dut_patience_s for one in conditions), default=0.0)

@@ -85,6 +85,7 @@ class ConfigError(DutperfError):
         super().__init__(": ".join(part for part in (place, key, message) if part))
         self.message = message
         self.key = key
+        self.origin = origin
 
 
 class ParameterError(ConfigError):
@@ -454,6 +455,21 @@ def load(path: Path) -> Setup:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ParameterError(f"cannot read {path}: {reason}", "config") from None
     return parse_yaml(text, origin=str(path))
+
+
+def place_of(key: str, path: Path) -> tuple[str, int | None] | None:
+    """The configuration file and the line of a key, for an error that shows later than the file is read: of the engine,
+    or of what is measured. None: the file does not have such keys."""
+    if key.partition(".")[0] not in Setup.model_fields:
+        return None
+    try:
+        _, lines = yaml_text.read(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # it has changed, or was never a file
+        return None
+    known = {path_of(location): line for location, line in lines.items()}
+    while key and key not in known:
+        key = key.rpartition(".")[0]
+    return str(path), known.get(key)
 
 
 def parse_yaml(text: str, origin: str) -> Setup:

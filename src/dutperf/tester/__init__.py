@@ -81,3 +81,5 @@ class TesterError(DutperfError):
         self.field = field
         self.max_frame_size = max_frame_size
         self.is_temporary = code in AWAY
+        self.place = ""
+        """The configuration file and the line of ``field``, where they are known."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+import command_line
 from command_line import QUICK, SEARCH, FakeLabs, dutperf, setup_of, throughput, trial
 from dutperf import lab
 from dutperf.tester.engine import EngineTester
@@ -140,6 +141,31 @@ def test_a_plan_that_lacks_what_is_needed_cannot_go_on(change: dict[str, Any], c
     assert result.exit_code == 2
     assert "the run cannot be resumed: " in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("real_reports")
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_disk_that_is_full_for_the_report_alone_is_said_and_the_results_stay(
+    as_json: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The report can be made again, so the status is that of the measurement."""
+    config, out = command_line.write(tmp_path, "Engine"), tmp_path / "out"
+    real = os.write
+
+    def write(descriptor: int, data: bytes) -> int:
+        if bytes(data[:15]).lower() == b"<!doctype html>":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write)
+    result = throughput(config, out, *(["--json"] if as_json else []))
+    monkeypatch.undo()
+    said = f"cannot write the report: cannot write {out / 'report.html'}: No space left on device"
+    assert f"dutperf: {said}; try again with: dutperf report {out}\n" in result.stderr
+    assert (result.exit_code, "report.html" in result.stdout) == (0, False)
+    assert not (out / "report.html").exists()
+    assert dutperf("report", out).exit_code == 0
+    assert (out / "report.html").exists()
 
 
 def test_a_full_disk_ends_with_status_4_takes_the_lab_down_and_the_run_goes_on(

@@ -326,7 +326,7 @@ def test_no_value_raises_other_errors_than_those_of_the_package(
 @pytest.mark.parametrize("value", ["x", None, math.nan, -1, 0, 63, 9217, 1518.0, True, [1518], 10**30], ids=repr)
 def test_the_longest_frame_of_a_bench_is_a_number_of_bytes(value: Any, labs: Labs) -> None:
     with (
-        pytest.raises(dutperf.ConfigError, match="^max_frame_size: should be a whole number from 64 to 9,216 .it is"),
+        pytest.raises(dutperf.ConfigError, match=r"^max_frame_size: should be a whole number from 64 to 9,216 \(it is"),
         dutperf.bench(lab="refdut-siit", max_frame_size=value),
     ):
         pytest.fail("there is a bench")
@@ -337,13 +337,13 @@ def test_the_longest_frame_of_a_bench_is_a_number_of_bytes(value: Any, labs: Lab
     "value", ["x", None, math.nan, math.inf, -1, True, [1], 10**5000], ids=lambda one: str(type(one))
 )
 def test_traffic_waits_for_a_number_of_seconds(value: Any) -> None:
-    with pytest.raises(dutperf.ConfigError, match="^seconds: should be a number of seconds from 0 to 86,400 .it is"):
+    with pytest.raises(dutperf.ConfigError, match=r"^seconds: should be a number of seconds from 0 to 86,400 \(it is"):
         RunningTraffic(None, lambda _part: None, Part(1, None, ())).wait(value)  # type: ignore[arg-type, return-value]
 
 
 @pytest.mark.parametrize("value", ["x", "", 5, ["forward"], "a->"], ids=repr)
 def test_traffic_is_counted_of_a_direction(value: Any) -> None:
-    with pytest.raises(dutperf.ConfigError, match="^direction: should be forward, reverse or a path"):
+    with pytest.raises(dutperf.ConfigError, match=r"^direction: should be forward, reverse or a path"):
         RunningTraffic(None, lambda _part: None, Part(1, None, ())).counters(value)  # type: ignore[arg-type, return-value]
 
 

@@ -22,7 +22,7 @@ def path_of(given: object, parameter: str) -> Path:
     if not isinstance(given, str | os.PathLike):
         raise _expected("a path", given, parameter)
     try:
-        os.stat(given)
+        Path(given).stat()
     except (FileNotFoundError, NotADirectoryError):
         pass
     except ValueError:

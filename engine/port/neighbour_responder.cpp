@@ -33,6 +33,13 @@ std::vector<AddressRange<Address>> take_new(const std::vector<AddressRange<Addre
     return unknown;
 }
 
+std::string in_words(const std::set<std::uint16_t>& vlans) {
+    std::string words;
+    for (const std::uint16_t vlan : vlans)
+        words += (words.empty() ? "" : ", ") + (vlan == 0 ? "without a tag" : "in VLAN " + std::to_string(vlan));
+    return words;
+}
+
 }  // namespace
 
 rte_mbuf* make_frame(rte_mempool* pool, const FrameBytes& bytes) {
@@ -52,6 +59,7 @@ bool NeighbourResponder::resolve(std::chrono::milliseconds timeout) {
 bool NeighbourResponder::resolve_gateways(std::chrono::milliseconds timeout) {
     if (has_gateway()) send_in_vlans(address_probes(host_));
     wait_for_all();
+    heard_.clear();
     if (gateway_.mac) {
         ask();  // an answer from another MAC address is evidence, none is nothing
         return true;
@@ -210,23 +218,57 @@ Mac NeighbourResponder::dut_mac(bool ipv6, const Mac& direct, std::uint16_t vlan
     return wanted.in(vlan).value_or(other.in(vlan).value_or(direct));
 }
 
-void NeighbourResponder::serve() {
-    for (std::uint16_t queue = 0; queue < port_.queues(); ++queue) serve(port_.queue(queue));
+template <class Take>
+void NeighbourResponder::receive(const Take& take) {
+    for (std::uint16_t queue = 0; queue < port_.queues(); ++queue) {
+        std::array<rte_mbuf*, 32> frames{};
+        const std::uint16_t count = receive_burst(port_.queue(queue), frames.data(), frames.size());
+        for (std::uint16_t i = 0; i < count; ++i)
+            take(rte_pktmbuf_mtod(frames[i], const std::uint8_t*), rte_pktmbuf_data_len(frames[i]));
+        rte_pktmbuf_free_bulk(frames.data(), count);
+    }
 }
 
-void NeighbourResponder::serve(PortQueue queue) {
-    std::array<rte_mbuf*, 32> frames{};
-    const std::uint16_t count = receive_burst(queue, frames.data(), frames.size());
-    for (std::uint16_t i = 0; i < count; ++i) {
-        const auto* bytes = rte_pktmbuf_mtod(frames[i], const std::uint8_t*);
-        const std::size_t length = rte_pktmbuf_data_len(frames[i]);
-        learn(bytes, length);
-        if (const auto message = read_neighbour_message(bytes, length)) {
-            if (const auto claim = claim_in(*message, host_)) add_claim(*claim, host_, gateway_macs(), claims_);
-        }
-        for (const FrameBytes& reply : answers(host_, bytes, length)) send(reply);
+void NeighbourResponder::serve() {
+    receive([this](const std::uint8_t* frame, std::size_t length) { answer(frame, length); });
+}
+
+void NeighbourResponder::answer(const std::uint8_t* frame, std::size_t length) {
+    learn(frame, length);
+    if (const auto message = read_neighbour_message(frame, length)) {
+        if (const auto claim = claim_in(*message, host_)) add_claim(*claim, host_, gateway_macs(), claims_);
+        if (std::ranges::find(host_.other_ports, message->mac) == host_.other_ports.end())
+            heard_.insert(vlan_of(frame, length));
     }
-    rte_pktmbuf_free_bulk(frames.data(), count);
+    for (const FrameBytes& reply : answers(host_, frame, length)) send(reply);
+}
+
+std::string NeighbourResponder::why_silent(std::chrono::milliseconds patience) {
+    const std::set<std::uint16_t>& asked = found4_.waiting.empty() ? found6_.waiting : found4_.waiting;
+    const std::set<std::uint16_t> own(host_.vlans.begin(), host_.vlans.end());
+    std::set<std::uint16_t> others = port_.hides_outer_tag() ? std::set<std::uint16_t>{} : heard_;
+    for (const std::uint16_t vlan : own.empty() ? std::set<std::uint16_t>{0} : own) others.erase(vlan);
+    std::string why = own.empty() ? "" : "; it was asked " + in_words(asked);
+    if (!own.empty() && answers_untagged(patience)) return why + ", and answers without a tag";
+    if (!others.empty()) why += "; ARP and Neighbour Discovery arrive there " + in_words(others);
+    return why;
+}
+
+// A message that it answers is not learned from: no frames are sent to a gateway that way.
+bool NeighbourResponder::answers_untagged(std::chrono::milliseconds patience) {
+    serve();  // late answers to what was asked before
+    const bool arp = !found4_.waiting.empty();
+    send(arp ? arp_request(host_, *gateway_.ipv4) : neighbour_solicitation(host_, *gateway_.ipv6));
+    bool is_answered = false;
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    for (; !is_answered && std::chrono::steady_clock::now() < deadline; std::this_thread::sleep_for(kPause)) {
+        receive([&](const std::uint8_t* frame, std::size_t length) {
+            const auto mac =
+                arp ? arp_reply_mac(*gateway_.ipv4, frame, length) : advertised_mac(*gateway_.ipv6, frame, length);
+            is_answered = is_answered || (mac && vlan_of(frame, length) == 0);
+        });
+    }
+    return is_answered;
 }
 
 void NeighbourResponder::handle(const std::uint8_t* frame, std::size_t length) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "port/burst.hpp"
@@ -72,6 +73,10 @@ public:
     static constexpr std::size_t kMostAsked = 256;  // of new ranges
     [[nodiscard]] bool has_mac4() const { return found4_.waiting.empty(); }
 
+    // Why the gateway that did not answer `resolve` may be silent: in which VLANs it was asked, whether it answers
+    // without a tag, and in which others it asks itself. A clause for a message; empty: nothing is known.
+    [[nodiscard]] std::string why_silent(std::chrono::milliseconds patience);
+
     // The destination MAC for frames of that IP version and VLAN (0: none); `direct` if the other port is the gateway.
     [[nodiscard]] Mac dut_mac(bool ipv6, const Mac& direct, std::uint16_t vlan = 0) const;
 
@@ -100,7 +105,10 @@ private:
     [[nodiscard]] std::vector<IpAddress> to_ask_for();
     [[nodiscard]] std::size_t waiting() const;
     [[nodiscard]] std::uint16_t asked_in(const Found& found, const std::uint8_t* frame, std::size_t length) const;
-    void serve(PortQueue queue);
+    [[nodiscard]] bool answers_untagged(std::chrono::milliseconds patience);
+    template <class Take>
+    void receive(const Take& take);
+    void answer(const std::uint8_t* frame, std::size_t length);
     void send(const FrameBytes& frame);
     void send_in_vlans(const std::vector<FrameBytes>& frames);
     [[nodiscard]] bool has_gateway() const { return gateway_.ipv4 || gateway_.ipv6 || gateway_.mac; }
@@ -116,6 +124,7 @@ private:
     NeighbourEvidence claims_;        // between trials
     AddressRanges asked_;             // whose addresses it has asked for
     std::vector<IpAddress> claimed_;  // of ranges, by other stations
+    std::set<std::uint16_t> heard_;   // VLANs of the messages of other stations (0: none) since it resolved last
     std::uint64_t sent_ = 0;
 };
 

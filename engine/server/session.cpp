@@ -33,6 +33,9 @@ unsigned frames_per_pool(const OpenRequest& request) {
 // Answers to ARP and NDP, and the additional frames of streams: about one in a hundred of those in a transmit ring.
 constexpr unsigned kControlFrames = 2047;
 
+// For a gateway that is silent in its VLANs to answer without a tag, for the message.
+constexpr std::chrono::milliseconds kUntaggedPatience{500};
+
 std::uint64_t megabytes_needed(const OpenRequest& request, std::uint64_t page_bytes) {
     constexpr std::uint64_t kOtherMb = 128;
     const Reach reach = reach_of(request.sides);
@@ -174,7 +177,8 @@ void Session::find_dut() {
         const bool arp = !responders_[side]->has_mac4();
         const std::string what = arp ? "ARP for gateway4" : "Neighbour Discovery for gateway6";
         std::string message = "the DUT did not answer " + what + " on the " + ports_[side]->side() + " port within " +
-                              std::to_string(request_.resolve_timeout.count()) + " ms";
+                              std::to_string(request_.resolve_timeout.count()) + " ms" +
+                              responders_[side]->why_silent(std::min(kUntaggedPatience, request_.resolve_timeout));
         for (const NeighbourEvidence::Conflict& one : responders_[side]->take_conflicts().conflicts) {
             if (one.is_gateway) continue;  // two stations answered for the other gateway
             message.append("; another station, MAC address ")

@@ -21,6 +21,7 @@ from scapy.packet import Raw
 from scapy.utils import wrpcap, wrpcapng
 
 from dutperf.model import ArrivedTags, Direction, DirectionCounts, OtherTags, TrialResult
+from dutperf.results import beside
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester import Tester, TesterError
@@ -213,6 +214,20 @@ def test_a_dut_that_has_its_addresses_in_a_vlan(tmp_path: Path) -> None:
         assert all(all_arrived(counts) for counts in result.directions().values())
         with pytest.raises(TesterError, match="did not answer ARP"):
             trial_of({"engine": {"netns": name}, **SIDES["router"]}, frame=frame)
+
+
+def test_a_dut_without_the_vlan_of_the_frames() -> None:
+    """It does not answer where it is asked in the VLAN; else all frames are lost, and a hint says why."""
+    with by_hand("router") as name:
+        sides = {side: members | {"vlans": [10]} for side, members in SIDES["router"].items()}
+        said = "within 3000 ms; it was asked in VLAN 10, and answers without a tag"
+        with pytest.raises(TesterError, match=said):
+            trial_of({"engine": {"netns": name}, **sides})
+        config = {"engine": {"netns": name}, **SIDES["router"]}
+        with engine_on(configuration.Setup.model_validate(config), 1518) as tester:
+            result = run_of(config, tester, frame="vlan(id=10)/ip/udp")  # valid or not: the hint depends on no time
+        assert not any(counts.received for counts in result.directions().values())
+        assert sum("nothing arrived: frames carry VLAN 10" in text for text in beside.of_trial(result)) == 2
 
 
 def test_a_dut_that_takes_tags_away(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ from dutperf.model.value import (
     to_json,
     without_none,
 )
-from dutperf.model.vlan_tags import ArrivedTags, OtherTags, VlanTags, in_vlan, tags_in_words
+from dutperf.model.vlan_tags import ArrivedTags, OtherTags, UnaskedTags, VlanTags, in_vlan, tags_in_words
 
 __all__ = [
     "ANY_LOSS",
@@ -218,6 +218,7 @@ __all__ = [
     "Trial",
     "TrialResult",
     "UnansweredAddress",
+    "UnaskedTags",
     "Unit",
     "Value",
     "VaryingAddress",

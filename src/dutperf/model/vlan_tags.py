@@ -31,6 +31,12 @@ def leading(digits: str) -> VlanTags:
     return found
 
 
+def outermost(tags: VlanTags) -> VlanTags:
+    """The outermost tag; empty for none, and for one that has a priority alone (VLAN 0)."""
+    tag = tags[:_TAG]
+    return "" if tag.endswith("0000") else tag
+
+
 def in_vlan(vlan: int) -> VlanTags:
     """One tag of IEEE 802.1Q."""
     return f"{_CUSTOMER}{vlan:04x}"
@@ -40,6 +46,10 @@ def tags_in_words(tags: VlanTags) -> str:
     """``VLAN 10``, ``VLAN 5 (type 0x88a8) / VLAN 10``, or ``no VLAN tag``."""
     each = [tags[at : at + _TAG] for at in range(0, len(tags), _TAG)]
     return " / ".join(map(_word, each)) or "no VLAN tag"
+
+
+def _either(tags: tuple[VlanTags, ...]) -> str:
+    return " or ".join(map(tags_in_words, tags))
 
 
 def _word(tag: str) -> str:
@@ -54,6 +64,27 @@ class OtherTags(Value):
     frames: Annotated[int, Field(ge=1)]
 
 
+class UnaskedTags(Value):
+    """Tags of the frames of a direction of which none arrived, with which the DUT was not asked for the MAC address to
+    which they were sent."""
+
+    sent: tuple[VlanTags, ...]
+    """The outermost one of each."""
+    asked: tuple[VlanTags, ...] | None = None
+    """With which it was asked, and answered; None: the configuration gives its MAC address."""
+
+    def words(self, port: str) -> str:
+        """``frames carry VLAN 100, but the DUT answered ARP or Neighbour Discovery with no VLAN tag at the left
+        port``."""
+        frames = f"frames carry {_either(self.sent)}"
+        if self.asked is None:
+            return f"{frames}, and at the {port} port the DUT was not asked whether it has that (gateway_mac)"
+        return (
+            f"{frames}, but at the {port} port the DUT answered ARP or Neighbour Discovery with {_either(self.asked)}:"
+            " it may not have their VLAN"
+        )
+
+
 class ArrivedTags(Value):
     """What was seen of the VLAN tags of a direction's test frames; other frames than these had the right ones."""
 
@@ -63,6 +94,8 @@ class ArrivedTags(Value):
     """The first few of these tags."""
     hidden: bool = False
     """Whether the receiving port does not see the outer tag: nothing was compared."""
+    unasked: UnaskedTags | None = None
+    """If none of the direction's frames arrived: what may explain it."""
 
     def words(self) -> str:
         """``500 with no VLAN tag, 3 with VLAN 20``."""

@@ -52,8 +52,9 @@ def of_trial(result: TrialResult) -> Iterator[str]:
             yield f"{direction}: {text}"
         if (began := began_s(counts)) is not None:
             yield f"{direction}: nothing arrived before {began:.2f} s; {_BEGAN}"
-        if hidden := _hidden(direction, [counts]):
-            yield hidden
+        for text in (_unasked(direction, [counts]), _hidden(direction, [counts])):
+            if text:
+                yield text
 
 
 def of_run(results: Iterable[TrialResult], *, is_patient: bool = False) -> tuple[str, ...]:
@@ -67,7 +68,8 @@ def of_run(results: Iterable[TrialResult], *, is_patient: bool = False) -> tuple
         for text in (
             _over_trials(direction, ended),
             _began(direction, ended),
-            _hidden(direction, [one.directions()[direction] for one in ended if direction in one.directions()]),
+            _unasked(direction, _counts_of(direction, ended)),
+            _hidden(direction, _counts_of(direction, ended)),
         )
     )
     hint = "" if is_patient else " (--dut-patience waits for it, and repeats such trials)"
@@ -101,11 +103,23 @@ def _hidden(direction: Direction, counts: list[DirectionCounts]) -> str:
     )
 
 
+def _unasked(direction: Direction, counts: list[DirectionCounts]) -> str:
+    """That nothing arrived, and that the DUT may not have the VLAN of the frames."""
+    tags = [None if one.vlan_tags is None else one.vlan_tags.unasked for one in counts if one.sent]
+    texts = dict.fromkeys(one.words(direction.sending_port) for one in tags if one is not None)
+    return f"{direction}: nothing arrived: {'; '.join(texts)}" if tags and None not in tags else ""
+
+
+def _counts_of(direction: Direction, results: Iterable[TrialResult]) -> list[DirectionCounts]:
+    """Those of a direction in the trials in which it was counted."""
+    return [counts for result in results if (counts := result.directions().get(direction)) is not None]
+
+
 _BEGAN = "the DUT may have begun to forward only then"
 
 
 def _over_trials(direction: Direction, results: list[TrialResult]) -> str:
-    counted = [counts for result in results if (counts := result.directions().get(direction)) is not None]
+    counted = _counts_of(direction, results)
     concerned = [one for one in counted if of_counts([one])]
     return f"{direction}, in {len(concerned):,} of {len(counted):,} trials: {of_counts(concerned)}" if concerned else ""
 

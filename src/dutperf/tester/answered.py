@@ -21,7 +21,7 @@ MOST_RANGES = 1024
 def with_answers(params: dict[str, Any], trial: Trial, opened: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of the engine's ``run`` with the addresses for which the ports answer. ``opened``: the
     parameters of ``open``."""
-    ports = _ports(opened)
+    ports = ports_of(opened)
     streams = params.get("paths", params)
     for direction, stream in trial.streams().items():
         sender, receiver = (ports.get(name, {}) for name in direction.ports)
@@ -37,7 +37,8 @@ def with_answers(params: dict[str, Any], trial: Trial, opened: Mapping[str, Any]
     return params
 
 
-def _ports(opened: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def ports_of(opened: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The ports of the parameters of ``open``, by name."""
     named = {port["name"]: port for port in opened.get("ports", ())}
     return named or {name: opened[name] for name in ("left", "right") if name in opened}
 

@@ -50,6 +50,7 @@ from dutperf.tester.dut_core import UNSEEN_SHARE, DutWatch, Sending, Starvation,
 from dutperf.tester.process import EngineDied, EngineProcess, EngineTimeout
 from dutperf.tester.setup_faults import VLAN_TAGS
 from dutperf.tester.unanswered import Finding, Unrelated, asked_for, finding_of, lasting, probe_of
+from dutperf.tester.unasked import with_unasked
 from dutperf.tester.validity import (
     BURSTS,
     DUT_DISTURBED,
@@ -285,7 +286,7 @@ class EngineTester:
         """On KeyboardInterrupt the trial is stopped, then
         the exception is raised again."""
         judged = self._run(trial, on_progress)
-        result = self._explained(trial, judged)
+        result = with_unasked(self._explained(trial, judged), trial, self._open_parameters)
         self._unrelated.note(result)
         return result
 

@@ -79,8 +79,8 @@ bool NeighbourResponder::resolve_gateways(std::chrono::milliseconds timeout) {
     return left == 0;
 }
 
-// Once the gateways' MAC addresses are known: some answer for every address (proxy ARP). A DUT may limit how much ARP it
-// takes, so this is not done before each trial.
+// Once the gateways' MAC addresses are known: some answer for every address (proxy ARP). A DUT may limit how much ARP
+// it takes, so this is not done before each trial.
 void NeighbourResponder::ask_for_ranges() {
     const std::vector<IpAddress> targets = to_ask_for();
     if (targets.empty()) return;

@@ -34,9 +34,9 @@ struct NeighbourEvidence {
         IpAddress address;
         bool is_gateway = false;
         bool of_range = false;  // the port answers for the address, but does not have it as its own
-        bool by_dut = false;  // the other station is a gateway of the port
-        Mac holder{};         // the port's, or the one that frames are sent to
-        Mac mac{};            // of the other station
+        bool by_dut = false;    // the other station is a gateway of the port
+        Mac holder{};           // the port's, or the one that frames are sent to
+        Mac mac{};              // of the other station
         std::uint64_t messages = 0;
     };
     static constexpr std::size_t kMostNamed = 8;

@@ -215,8 +215,7 @@ TEST(AddressRange, ASampleHasAllAddressesOfAShortOneAndBothEndsOfALongOne) {
     EXPECT_EQ(sampled({.ipv4 = {middle}, .ipv6 = {}}, 256), (Texts{"198.18.2.2", "198.18.3.2", "198.18.4.2"}));
     EXPECT_EQ(sampled({.ipv4 = {}, .ipv6 = {short6}}, 256), (Texts{"2001:2::ffff", "2001:2::1:0", "2001:2::1:1"}));
     EXPECT_EQ(sampled({.ipv4 = {whole}, .ipv6 = {}}, 3), (Texts{"0.0.0.0", "127.255.255.255", "255.255.255.255"}));
-    EXPECT_EQ(sampled({.ipv4 = {}, .ipv6 = {whole6}}, 2),
-              (Texts{"::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}));
+    EXPECT_EQ(sampled({.ipv4 = {}, .ipv6 = {whole6}}, 2), (Texts{"::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}));
     EXPECT_EQ(sampled({.ipv4 = {whole, single}, .ipv6 = {short6}}, 6),
               (Texts{"198.18.0.9", "2001:2::ffff", "2001:2::1:1", "0.0.0.0", "127.255.255.255", "255.255.255.255"}));
     EXPECT_EQ(sampled({.ipv4 = {single, whole, middle}, .ipv6 = {}}, 1), Texts{"0.0.0.0"});
@@ -374,9 +373,8 @@ TEST(NeighbourWatch, AStationThatAnswersAProbeForAnAddressOfARangeIsAConflictUnl
 
 // Whatever a station says with an address of a range as its own is a claim, in both families.
 TEST(NeighbourWatch, AnnouncementsAndRequestsFromAnAddressOfARangeAreClaims) {
-    Host station{.mac = *parse_mac("02:00:00:00:00:03"),
-                 .ipv4 = parse_ipv4("198.18.77.3"),
-                 .ipv6 = parse_ipv6("2001:2::77")};
+    Host station{
+        .mac = *parse_mac("02:00:00:00:00:03"), .ipv4 = parse_ipv4("198.18.77.3"), .ipv6 = parse_ipv6("2001:2::77")};
     for (const FrameBytes& said :
          {arp_request(station, *station.ipv4), arp_request(station, *kDut.ipv4),
           neighbour_solicitation(station, *kDut.ipv6), in_vlan(neighbour_solicitation(station, *kTester.ipv6), 5)}) {

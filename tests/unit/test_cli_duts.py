@@ -5,6 +5,7 @@ is a fake process."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,9 @@ def with_failing(directory: Path, failing: str) -> Path:
 def test_a_command_of_the_dut_that_fails_is_named(failing: str, run: list[str], tmp_path: Path) -> None:
     result = throughput(with_failing(tmp_path, failing), tmp_path / "out")
     assert result.exit_code == 2
-    assert f"dutperf: dut.commands.{failing}: ended with status 1; last output: no route\n" in result.stderr
+    assert re.search(
+        rf"dut\.yaml, line \d: dut\.commands\.{failing}: ended with status 1; last output: no route\n", result.stderr
+    )
     assert (tmp_path / "log").read_text().split() == run
     assert ("8,000" in result.stdout) == (failing == "tear_down")
 

@@ -7,8 +7,13 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most alike; None: none is."""
+    return next(iter(get_close_matches(name, list(known), n=1)), None)
+
+
 def hint(name: str, known: Iterable[str]) -> str:
-    """The known name that is most alike, or all of them, as a clause."""
+    """The known name that is most alike, or all of them, as a clause for a message."""
     names = list(known)
-    nearest = get_close_matches(name, names, n=1)
-    return f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(names)}"
+    near = nearest(name, names)
+    return f"there are {', '.join(names)}" if near is None else f"did you mean {near}?"

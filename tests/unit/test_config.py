@@ -120,7 +120,7 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
         [("engine.x", 1)],
         "engine.x",
         (
-            "unknown key; allowed are netns, cores, dut_netns, dut_cores, queues, offloads, flow_control,"
+            "unknown key; there are netns, cores, dut_netns, dut_cores, queues, offloads, flow_control,"
             " link_timeout_s, memory, command"
         ),
     ),

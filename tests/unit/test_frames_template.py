@@ -114,7 +114,7 @@ def test_frames_without_a_place(packet: Packet, reason: str) -> None:
     [
         ("bytes", "character 1: bytes needs data=0x"),
         ("bytes(data=12)", r"character 12: data: '12' is not bytes in hexadecimal"),
-        ("bytes(date=0x12)", r"character 7: unknown field 'date': did you mean data\?"),
+        ("bytes(date=0x12)", r"character 7: unknown field 'date'; did you mean data\?"),
         ("bytes(data=0x12)/udp", "stands alone"),
         ("bytes(data=0x12)", "1 bytes are no Ethernet frame"),
         ("bytes(data=0x12,macs=yes)", "macs: 'yes' is not possible; keep is"),

@@ -355,8 +355,8 @@ def _procedure(conditions: object) -> Definition:
     given = str(conditions) if isinstance(conditions, str) else getattr(conditions, "__name__", repr(conditions))
     models = {procedures.model_of(name): name for name in procedures.NAMES}
     name = next((model for model, name in models.items() if given in (model, name)), None)
-    hint = f"did you mean dutperf.{name}(…)?" if name else f"there are {', '.join(models)}"
-    raise ParameterError(f"should be the conditions of a procedure; {hint}", "conditions")
+    meant = f"did you mean dutperf.{name}(…)?" if name else f"there are {', '.join(models)}"
+    raise ParameterError(f"should be the conditions of a procedure; {meant}", "conditions")
 
 
 def _of_trial(conditions: SingleTrial | None) -> SingleTrial:

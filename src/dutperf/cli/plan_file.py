@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from dutperf.setup import configuration, yaml_text
 from dutperf.setup.configuration import MAX_QUEUES, ConfigError
 from dutperf.setup.option import Offered, offered
 from dutperf.setup.yaml_text import Location, YamlError, path_of
+from dutperf.spelling import hint
 
 SOURCE = ("lab", "lab-options", "config", "queues", "offloads")
 KEYS = (*SOURCE, "all", "procedures")
@@ -183,7 +183,5 @@ def _mapping(value: object, place: Location, allowed: Iterable[str] | None) -> M
         raise _Invalid(place, "is not a mapping of keys to values")
     for key in value:
         if allowed is not None and key not in (keys := list(allowed)):
-            nearest = get_close_matches(str(key), keys, n=1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"allowed are {', '.join(keys)}"
-            raise _Invalid((*place, str(key)), f"unknown key; {hint}")
+            raise _Invalid((*place, str(key)), f"unknown key; {hint(str(key), keys)}")
     return value

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dutperf.frames.text import Node
-from dutperf.frames.values import DECIMAL, IPV4, Form, nearest, read_fixed
+from dutperf.frames.values import DECIMAL, IPV4, Form, read_fixed
+from dutperf.spelling import hint
 
 SOURCE_ROUTES = ("lsrr", "ssrr")
 
@@ -112,7 +113,7 @@ def read(node: Node, kinds: Kinds) -> tuple[Option, ...]:
 
 def _read_one(node: Node, kinds: Kinds) -> Option:
     if node.word not in (*kinds, "raw"):
-        raise node.error(f"unknown option '{node.word}': {nearest(node.word, (*kinds, 'raw'))}")
+        raise node.error(f"unknown option '{node.word}'; {hint(node.word.lower(), (*kinds, 'raw'))}")
     for name, _ in node.named:
         raise name.error(f"the option {node.word} has no {name.word}=")
     arguments = node.arguments or ()

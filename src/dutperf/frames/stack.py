@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from dutperf.frames import text, values
+from dutperf.frames import text
 from dutperf.frames.errors import FrameError
 from dutperf.frames.headers import KINDS, MOST_TAGS, Cell, HeaderKind, Role, Value, Values
 from dutperf.frames.text import Node
 from dutperf.frames.values import Varying
 from dutperf.model.described_frame import FCS_SIZE, TAG_SIZE
 from dutperf.model.frame_size import MIN_FRAME_SIZE
+from dutperf.spelling import hint
 
 
 @dataclass(frozen=True)
@@ -109,16 +110,16 @@ class Stack:
 def _header(node: Node, number: int) -> Header:
     """The header of ``node``; its fields are checked alone, not yet with others."""
     if node.word not in KINDS:
-        raise FrameError(
-            f"unknown header '{node.word}': {values.nearest(node.word, KINDS)}", position=node.position
-        ).at(number, node.word)
+        raise FrameError(f"unknown header '{node.word}'; {hint(node.word.lower(), KINDS)}", position=node.position).at(
+            number, node.word
+        )
     kind = KINDS[node.word]
     given: dict[str, Value] = {}
     seen: set[str] = set()
     for name, value in node.named:
         try:
             if name.word not in kind.known:
-                raise name.error(f"unknown field '{name.word}': {values.nearest(name.word, kind.known)}")
+                raise name.error(f"unknown field '{name.word}'; {hint(name.word.lower(), kind.known)}")
             if name.word in seen:
                 raise name.error(f"{name.word} is given twice")
             seen.add(name.word)

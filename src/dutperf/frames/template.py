@@ -13,11 +13,12 @@ import struct
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
-from dutperf.frames import text, values
+from dutperf.frames import text
 from dutperf.frames.errors import FrameError
 from dutperf.frames.walk import ETHERNET_SIZE, Walk
 from dutperf.model.described_frame import FCS_SIZE, TAG_SIZE, Checksum, DescribedFrame
 from dutperf.model.frame_size import MAX_FRAME_SIZE, MIN_FRAME_SIZE
+from dutperf.spelling import hint
 
 _BALANCE = 2
 """Bytes behind the tag that make up for it in checksums."""
@@ -86,7 +87,7 @@ class Template:
         named = {name.word: (name, value) for name, value in node.named}
         for word, (name, value) in named.items():
             if word not in _FORMS:
-                raise name.error(f"unknown field '{word}': {values.nearest(word, _FORMS)}")
+                raise name.error(f"unknown field '{word}'; {hint(word.lower(), _FORMS)}")
             form, expected = _FORMS[word]
             if not re.fullmatch(form, value.word):
                 raise value.error(f"{word}: '{value.word[:20]}' is not {expected}")

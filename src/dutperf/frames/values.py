@@ -7,14 +7,14 @@ varies from frame to frame or from flow to flow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import Enum
 from ipaddress import IPv4Address, IPv6Address
 from typing import Literal
 
 from dutperf.frames.text import Node
+from dutperf.spelling import hint
 
 Mode = Literal["increasing", "decreasing", "random", "list"]
 By = Literal["frame", "flow"]
@@ -59,13 +59,6 @@ class Form:
     expected: str
     read: Callable[[str], int]
     write: Callable[[int, int], str]
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The known words for a message, the nearest one first if there is any."""
-    every = list(known)
-    close = get_close_matches(word.lower(), every, n=1)
-    return f"did you mean {close[0]}?" if close else f"known: {', '.join(every)}"
 
 
 def _number(word: str) -> int:
@@ -134,7 +127,7 @@ def read(node: Node, form: Form, bits: int) -> Number:
     if node.arguments is None:
         return read_fixed(node, form, bits)
     if node.word not in _READERS:
-        raise node.error(f"unknown way to vary '{node.word}': {nearest(node.word, _READERS)}")
+        raise node.error(f"unknown way to vary '{node.word}'; {hint(node.word.lower(), _READERS)}")
     return _READERS[node.word](node, form, bits)
 
 
@@ -198,7 +191,9 @@ def _named(node: Node, known: tuple[str, ...]) -> dict[str, Node]:
     found: dict[str, Node] = {}
     for name, value in node.named:
         if name.word not in known:
-            raise name.error(f"{node.word} has no {name.word}=" + (f"; {nearest(name.word, known)}" if known else ""))
+            raise name.error(
+                f"{node.word} has no {name.word}=" + (f"; {hint(name.word.lower(), known)}" if known else "")
+            )
         if name.word in found:
             raise name.error(f"{name.word} is given twice")
         found[name.word] = value

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from dutperf.lab.definition import Lab, LabOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.signals import defer_signals, exit_on_signals
 from dutperf.lab.site import Site, exclusively, records, remove_leftovers
+from dutperf.spelling import hint
 
 __all__ = ["LabError", "LabInfo", "bring_up", "check", "describe", "down", "list_labs", "up"]
 
@@ -165,9 +165,7 @@ class _Construction:
 
 def _lab(name: str) -> Lab[Any]:
     if name not in _LABS:
-        near = get_close_matches(name, _LABS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_LABS)}"
-        raise LabError(f"no lab is called {name}; {hint}")
+        raise LabError(f"no lab is called {name}; {hint(name, _LABS)}")
     return _LABS[name]
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from ipaddress import (
     IPv4Address,
     IPv4Interface,
@@ -57,6 +56,7 @@ from dutperf.model.value import Port16
 from dutperf.setup import frame_file, host_address, path_texts, yaml_text
 from dutperf.setup.size_mix import SizeMix
 from dutperf.setup.yaml_text import Location, YamlError, path_of
+from dutperf.spelling import hint
 
 Address = IPv4Address | IPv6Address
 Interface = IPv4Interface | IPv6Interface
@@ -588,9 +588,7 @@ def _sentence(details: ErrorDetails) -> str:
 
 
 def _unknown_key(location: Location) -> str:
-    known = list(_keys_at(location[:-1]))
-    nearest = get_close_matches(str(location[-1]), known, n=1)
-    return f"unknown key; did you mean {nearest[0]}?" if nearest else f"unknown key; allowed are {', '.join(known)}"
+    return f"unknown key; {hint(str(location[-1]), _keys_at(location[:-1]))}"
 
 
 def _keys_at(location: Location) -> Iterator[str]:

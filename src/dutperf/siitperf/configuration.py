@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +23,7 @@ from dutperf import errors
 from dutperf.errors import DutperfError
 from dutperf.model import FieldMode
 from dutperf.setup.configuration import Mac
+from dutperf.spelling import nearest
 
 FILE = Path("siitperf.conf")
 """In the current directory, as for siitperf."""
@@ -259,8 +259,8 @@ def parse(text: str, origin: str = str(FILE)) -> Settings:
 def _read(words: list[str], place: str, line: str) -> tuple[Key, Any]:
     key = KEYS.get(OLDER_NAMES.get(words[0], words[0]))
     if key is None or len(words) < 2:
-        near = get_close_matches(words[0], KEYS, n=1) if key is None else []
-        raise InputError(place, f"cannot be read: '{line}'" + (f"; did you mean {near[0]}?" if near else ""))
+        near = nearest(words[0], KEYS) if key is None else None
+        raise InputError(place, f"cannot be read: '{line}'" + (f"; did you mean {near}?" if near else ""))
     try:
         return key, key.read(words[1])
     except ValueError as error:

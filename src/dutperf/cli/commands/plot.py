@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +15,7 @@ from dutperf.cli.options import Directory, directory_of
 from dutperf.report import drawing, export
 from dutperf.results.charts import Chart
 from dutperf.setup.configuration import ConfigError
+from dutperf.spelling import hint
 
 PLOTS = "plots"
 
@@ -54,7 +54,5 @@ def _chosen(names: list[str] | None, charts: dict[str, Chart]) -> dict[str, Char
         raise ConfigError("there is nothing to plot: no trial has a result", "")
     for name in names or ():
         if name not in charts:
-            nearest = get_close_matches(name, charts, n=1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(charts)}"
-            raise ConfigError(f"there is no figure {name}; {hint}", "--figure")
+            raise ConfigError(f"there is no figure {name}; {hint(name, charts)}", "--figure")
     return {name: charts[name] for name in names or charts}

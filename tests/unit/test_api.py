@@ -28,7 +28,7 @@ from typer.testing import CliRunner
 import documented
 import dutperf
 from dutperf import cli, procedures
-from dutperf.api.running import Part, RunningTraffic
+from dutperf.api.running import RunningTraffic, TrafficPart
 from dutperf.model import FRAME_SIZE
 from dutperf.procedures.frame_loss import FrameLoss
 from dutperf.report import export
@@ -338,13 +338,13 @@ def test_the_longest_frame_of_a_bench_is_a_number_of_bytes(value: Any, labs: Lab
 )
 def test_traffic_waits_for_a_number_of_seconds(value: Any) -> None:
     with pytest.raises(dutperf.ConfigError, match=r"^seconds: should be a number of seconds from 0 to 86,400 \(it is"):
-        RunningTraffic(None, lambda _part: None, Part(1, None, ())).wait(value)  # type: ignore[arg-type, return-value]
+        RunningTraffic(None, lambda _part: None, TrafficPart(1, None, ())).wait(value)  # type: ignore[arg-type, return-value]
 
 
 @pytest.mark.parametrize("value", ["x", "", 5, ["forward"], "a->"], ids=repr)
 def test_traffic_is_counted_of_a_direction(value: Any) -> None:
     with pytest.raises(dutperf.ConfigError, match=r"^direction: should be forward, reverse or a path"):
-        RunningTraffic(None, lambda _part: None, Part(1, None, ())).counters(value)  # type: ignore[arg-type, return-value]
+        RunningTraffic(None, lambda _part: None, TrafficPart(1, None, ())).counters(value)  # type: ignore[arg-type, return-value]
 
 
 def test_conditions_as_a_program_gives_them() -> None:

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from dutperf import procedures
 from dutperf.api import arguments, results
 from dutperf.api.results import Results
-from dutperf.api.running import Part, RunningTraffic
+from dutperf.api.running import RunningTraffic, TrafficPart
 from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, TRIAL_NUMBERS, Stamping, Trial, TrialResult, to_json
 from dutperf.procedures.definition import Definition
 from dutperf.run import resume as resumption
@@ -112,7 +112,7 @@ class Bench:
         every = Stamping.EVERY if arguments.truth_value(stamps, "stamps") else None
         counted_ms = arguments.whole_number(progress_ms, "progress_ms", least=20, most=1000)
 
-        def plan(part: Part) -> Trial:
+        def plan(part: TrafficPart) -> Trial:
             longest = {"duration_s": LONGEST_TRAFFIC_S, "drain_s": 0.1}
             wanted = _of_trial(part.conditions)
             wanted = wanted.model_copy(
@@ -131,7 +131,7 @@ class Bench:
                 | ({"by_flow": True} if by_flow else {})
             )
 
-        started = RunningTraffic(self._ready.tester, plan, Part(rate, conditions, streams))
+        started = RunningTraffic(self._ready.tester, plan, TrafficPart(rate, conditions, streams))
         self._traffic.append(started)
         started.begin()
         return started

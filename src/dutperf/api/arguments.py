@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from dutperf.model import Direction
 from dutperf.setup.configuration import ParameterError
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _LONGEST_SHOWN = 60
 
 
@@ -57,7 +57,7 @@ def truth_value(given: object, parameter: str) -> bool:
     raise _expected("True or False", given, parameter)
 
 
-def callback(given: Function | None, parameter: str) -> Function | None:
+def callback(given: _Function | None, parameter: str) -> _Function | None:
     """A function, if there is any."""
     if given is None or callable(given):
         return given

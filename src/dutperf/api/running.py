@@ -22,7 +22,7 @@ LONGEST_START_S = 60.0
 
 
 @dataclass(frozen=True)
-class Part:
+class TrafficPart:
     """What a program asks for between two changes."""
 
     rate: Rate | str | float
@@ -35,7 +35,7 @@ class RunningTraffic:
     """Traffic that runs until :meth:`stop`. Made by :meth:`dutperf.Bench.start`; as a context manager it
     stops at the end of the block."""
 
-    def __init__(self, tester: Tester, plan: Callable[[Part], Trial], first: Part) -> None:
+    def __init__(self, tester: Tester, plan: Callable[[TrafficPart], Trial], first: TrafficPart) -> None:
         self._tester, self._plan, self._wanted = tester, plan, first
         self._part: _RunningPart | None = None
         self._results: list[TrialResult] = []
@@ -71,7 +71,7 @@ class RunningTraffic:
         """
         ended_s = time.monotonic()
         self.end()
-        self._wanted = Part(
+        self._wanted = TrafficPart(
             self._wanted.rate if rate is None else rate,
             self._wanted.conditions if conditions is None else conditions,
             self._wanted.streams if streams is None else streams,

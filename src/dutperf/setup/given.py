@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-Kept = TypeVar("Kept")
-Taken = TypeVar("Taken")
+_Kept = TypeVar("_Kept")
+_Taken = TypeVar("_Taken")
 
 if TYPE_CHECKING:
 
-    class Given(Generic[Kept, Taken]):
-        """A member that is ``Kept`` and may be given as ``Taken`` too."""
+    class Given(Generic[_Kept, _Taken]):
+        """A member that has the first type, and may be given as the second too."""
 
         @overload
-        def __get__(self, instance: None, owner: type) -> Given[Kept, Taken]: ...
+        def __get__(self, instance: None, owner: type) -> Given[_Kept, _Taken]: ...
         @overload
-        def __get__(self, instance: object, owner: type) -> Kept: ...
+        def __get__(self, instance: object, owner: type) -> _Kept: ...
         def __get__(self, instance: object, owner: type) -> Any: ...
 
-        def __set__(self, instance: object, value: Kept | Taken) -> None: ...
+        def __set__(self, instance: object, value: _Kept | _Taken) -> None: ...
 
 else:
 

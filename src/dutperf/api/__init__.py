@@ -31,7 +31,7 @@ from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement
 from dutperf.run.testbench import USUAL_FRAME_SIZE, Source, check_one_size
 from dutperf.setup import configuration, traffic
-from dutperf.setup.conditions import Conditions, Rate, SingleTrial, check_names, invalid_member
+from dutperf.setup.conditions import Conditions, Rate, SingleTrial, invalid_member
 from dutperf.setup.configuration import ParameterError, Setup
 from dutperf.setup.dut import losses_during, losses_of
 from dutperf.spelling import hint
@@ -68,8 +68,16 @@ class Bench:
         throughput_from: Results | StrPath | None = None,
     ) -> Results:
         """Measure by a procedure; see :func:`measure`."""
-        definition, wanted = _planned(conditions, throughput_from)
-        watch = _watch(progress)
+        return self._measure(conditions, _planned(conditions, throughput_from), out, progress)
+
+    def _measure(
+        self,
+        conditions: Conditions,
+        planned: tuple[Definition, Conditions],
+        out: StrPath | None,
+        progress: Callback | None,
+    ) -> Results:
+        (definition, wanted), watch = planned, _watch(progress)
         directory = results.fresh_directory(definition.name) if out is None else arguments.path_of(out, "out")
         measurements = suite.arrange([(definition, self._sized(wanted))])
         ready = replace(self._ready, invocation=_invocation(definition, conditions))
@@ -225,12 +233,12 @@ def measure(
         JournalError: ``out`` holds another run, or cannot be written (WriteError). Finished trials
             are kept; :func:`resume` continues.
     """
-    _, wanted = _planned(conditions, throughput_from)
+    planned = _planned(conditions, throughput_from)
     arguments.callback(progress, "progress")
     if out is not None:
         arguments.path_of(out, "out")
-    with testbench.bench(_source(lab, lab_options, config), wanted) as ready, closing(Bench(ready)) as made:
-        return made.measure(conditions, out, progress, throughput_from=throughput_from)
+    with testbench.bench(_source(lab, lab_options, config), planned[1]) as ready, closing(Bench(ready)) as made:
+        return made._measure(conditions, planned, out, progress)
 
 
 def trial(
@@ -350,12 +358,11 @@ def _planned(conditions: Conditions, throughput_from: Results | StrPath | None) 
 
 def _procedure(conditions: object) -> Definition:
     if isinstance(conditions, Conditions) and (definition := procedures.of(conditions)) is not None:
-        check_names(type(conditions), conditions.model_fields_set)
         return definition
     given = str(conditions) if isinstance(conditions, str) else getattr(conditions, "__name__", repr(conditions))
-    models = {procedures.model_of(name): name for name in procedures.NAMES}
-    name = next((model for model, name in models.items() if given in (model, name)), None)
-    meant = f"did you mean dutperf.{name}(…)?" if name else f"there are {', '.join(models)}"
+    models = {name: procedures.model_of(name) for name in procedures.NAMES}
+    near = models.get(given, given)
+    meant = f"did you mean dutperf.{near}(…)?" if near in models.values() else f"there are {', '.join(models.values())}"
     raise ParameterError(f"should be the conditions of a procedure; {meant}", "conditions")
 
 
@@ -363,7 +370,6 @@ def _of_trial(conditions: SingleTrial | None) -> SingleTrial:
     if not isinstance(conditions, SingleTrial | None):
         raise ParameterError("should be those of a trial: dutperf.SingleTrial(…)", "conditions")
     made = SingleTrial() if conditions is None else conditions
-    check_names(type(made), made.model_fields_set)
     check_one_size(made)
     return made
 

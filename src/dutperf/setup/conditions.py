@@ -225,7 +225,7 @@ class Conditions(Value):
             Raises:
                 ParameterError: no member of these conditions, or an invalid value.
             """
-            check_names(type(self), given)
+            _check_names(type(self), given)
             _check_values(type(self), given)
             try:
                 super().__init__(**given)
@@ -832,12 +832,8 @@ class SingleTrial(
         return None if self.capture is None else Capture.parse(self.capture, str(Path(self.capture_to).absolute()))
 
 
-def check_names(model: type[Conditions], given: Iterable[str]) -> None:
-    """Check that these names are members that a user may choose.
-
-    Raises:
-        ParameterError: one of them is not.
-    """
+def _check_names(model: type[Conditions], given: Iterable[str]) -> None:
+    """Raises ParameterError for a name that is no member."""
     for name in given:
         if name not in model.model_fields:
             known = sorted(one.name for one in offered(model))

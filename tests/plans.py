@@ -49,7 +49,6 @@ from dutperf.procedures import (
 from dutperf.procedures import traffic as traffic_by_hand
 from dutperf.run import campaign
 from dutperf.run.campaign import Observer, Plan, Status, Summary
-from dutperf.run.testbench import StatefulPhases, SwitchTrials
 from dutperf.setup import configuration, traffic
 from dutperf.setup.conditions import Duration, Rate, Repetitions
 from dutperf.setup.dut import ByCause
@@ -121,6 +120,7 @@ SWITCH = {
     },
     "paths": "mesh",
 }
+OF_SWITCHES = ("address-capacity", "address-learning-rate", "address-ageing", "broadcast")
 
 
 class Everything(
@@ -163,6 +163,7 @@ def plan(media_fps: int | None = None, **conditions: Any) -> Plan[Everything]:
         return made.model_copy(update=idle)
 
     return Plan(
+        setup=configuration.parse(NAT44, "test"),
         conditions=chosen,
         cases=tuple(Case({FRAME_SIZE: size, FRAME_SIZE_IPV4: size - 20}) for size in chosen.frame_sizes),
         make_trial=make_trial,
@@ -170,9 +171,7 @@ def plan(media_fps: int | None = None, **conditions: Any) -> Plan[Everything]:
         dut={"name": "simulated"},
         dut_reset=Resets(),
         dut_connections=Clears(),
-        stateful=StatefulPhases(configuration.parse(NAT44, "test")),
         clear_addresses=lambda: None,
-        switching=SwitchTrials(configuration.parse(SWITCH, "test")),
     )
 
 
@@ -255,4 +254,5 @@ def plan_event(**members: Any) -> PlanEvent:
 def narrowed(what: Plan[Any], name: str) -> Plan[Any]:
     """With the conditions that the procedure of that name has."""
     chosen = {member: value for member, value in dict(what.conditions).items() if value is not None}
-    return replace(what, conditions=procedures.find(name).conditions.recorded(chosen))
+    setup = configuration.parse(SWITCH, "test") if name in OF_SWITCHES else what.setup
+    return replace(what, setup=setup, conditions=procedures.find(name).conditions.recorded(chosen))

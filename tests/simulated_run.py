@@ -22,7 +22,7 @@ from dutperf.run.campaign import Plan, Summary
 from dutperf.setup.conditions import Rate
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from dutperf.tester.simulated_switch import AddressTable
-from plans import Log, measure, plan, resume
+from plans import OF_SWITCHES, Log, measure, plan, resume
 
 _AT_THROUGHPUT: dict[str, Any] = {"throughput_from": {84: 60_000, 128: 50_000}}
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -55,7 +55,6 @@ def a_plan(name: str = "throughput") -> Plan:
 
 
 TABLE = AddressTable(size=1_234, learning_aps=5_432, ageing_s=2)
-OF_SWITCHES = ("address-capacity", "address-learning-rate", "address-ageing", "broadcast")
 IN_PHASES = ("establishment-rate", "table-capacity", "teardown-rate", *OF_SWITCHES)
 
 

@@ -44,8 +44,7 @@ from dutperf.selftest.progress import ATTEMPTS, SelfTest
 from dutperf.setup.conditions import Conditions
 from dutperf.tester import TesterError, host
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import Log, counts, plan, trial
-from simulated_run import OF_SWITCHES
+from plans import OF_SWITCHES, Log, counts, plan, trial
 
 OK, OFF, INVALID = Judgement.OK, Judgement.OFF, Judgement.INVALID
 

@@ -34,7 +34,6 @@ from dutperf.results import tables
 from dutperf.results.summary import Summary
 from dutperf.run import campaign
 from dutperf.run.campaign import Plan
-from dutperf.run.testbench import StatefulPhases
 from dutperf.setup import configuration, stateful_traffic, traffic
 from dutperf.setup.conditions import SingleTrial, each, make
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup
@@ -277,12 +276,12 @@ def plan_of(name: str, nat: Nat, timeout_s: float | None = None, **conditions: A
     definition, setup = procedures.find(name), setup_of(timeout_s=timeout_s)
     chosen = traffic.sized(setup, definition.conditions(drain_s=0.1, **conditions))
     return Plan(
+        setup=setup,
         conditions=chosen,
         cases=traffic.cases(setup, chosen),
         make_trial=lambda case, load, number: traffic.make_trial(setup, chosen, case[FRAME_SIZE], load.value, number),
         maximum_fps=lambda _case: None,
         dut_connections=nat,
-        stateful=StatefulPhases(setup),
     )
 
 

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from dutperf.journal import RepetitionFinding, ResultEvent
-from dutperf.model import Case, Load, Trial, TrialResult, Verdict
+from dutperf.model import FRAME_SIZE, Case, Load, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
-from dutperf.procedures.addresses import AtPorts, flooded, frames_per_second, maker_of, roles_of
+from dutperf.procedures.addresses import AtPorts, flooded, frames_per_second
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan
 from dutperf.procedures.definition import Definition
@@ -24,6 +24,7 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics
+from dutperf.setup import switch_traffic
 from dutperf.setup.conditions import Duration, Repetitions, WithDuration
 from dutperf.setup.given import default
 from dutperf.setup.switch_traffic import FORGETTING_FROM_NS, Aged
@@ -55,8 +56,9 @@ class AddressAgeingProcedure(Procedure[AddressAgeing]):
 
     def __init__(self, plan: Plan[AddressAgeing]) -> None:
         super().__init__(plan)
-        self._roles = roles_of(plan)
-        self._test_fps = frames_per_second("test_rate", plan.conditions.test_rate)
+        conditions = plan.conditions
+        self._roles = switch_traffic.roles(plan.setup, conditions.learning_port, conditions.test_port)
+        self._test_fps = frames_per_second("test_rate", conditions.test_rate)
 
     def first_load(self, case: Case) -> Load:
         del case
@@ -73,7 +75,7 @@ class AddressAgeingProcedure(Procedure[AddressAgeing]):
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         made = Aged(self._roles, load.value, duration_s or self.conditions.duration_s)
-        return maker_of(self.plan).ageing(self.conditions, case, made, number)
+        return switch_traffic.ageing(self.plan.setup, self.conditions, case[FRAME_SIZE], made, number)
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> AgeingFinding:
         del prior

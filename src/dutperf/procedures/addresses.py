@@ -15,12 +15,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from dutperf.model import Case, Trial, TrialResult
+from dutperf.model import FRAME_SIZE, Case, Trial, TrialResult
 from dutperf.procedures import evidence
-from dutperf.procedures.bench import ConditionsT, Plan, PlanError, Switching
+from dutperf.procedures.bench import ConditionsT, Plan, PlanError
 from dutperf.procedures.one_frame_each import OneFrameEach
 from dutperf.procedures.repeated_searches import RepeatedSearches
 from dutperf.search import Outcome
+from dutperf.setup import switch_traffic
 from dutperf.setup.conditions import Rate
 from dutperf.setup.given import default
 from dutperf.setup.option import Option
@@ -71,26 +72,6 @@ class OfAddresses(AtPorts):
     ] = 300.0
 
 
-def maker_of(plan: Plan[Any]) -> Switching:
-    """What makes the trials.
-
-    Raises:
-        PlanError: the plan has nothing that does.
-    """
-    if plan.switching is None:
-        raise PlanError("nothing makes trials of an address table here", option="learning_port")
-    return plan.switching
-
-
-def roles_of(plan: Plan[Any]) -> Roles:
-    """The ports by what they do.
-
-    Raises:
-        ConfigError, PlanError: there are no such ports.
-    """
-    return maker_of(plan).roles(plan.conditions.learning_port, plan.conditions.test_port)
-
-
 def frames_per_second(option: str, rate: Rate) -> int:
     """A rate in frames/s.
 
@@ -128,8 +109,8 @@ class AddressSearch(RepeatedSearches[ConditionsT]):
 
     def __init__(self, plan: Plan[ConditionsT]) -> None:
         super().__init__(plan)
-        self._roles = roles_of(plan)
         conditions: Any = plan.conditions
+        self._roles = switch_traffic.roles(plan.setup, conditions.learning_port, conditions.test_port)
         self._test_fps = frames_per_second("test_rate", conditions.test_rate)
 
     def limits(self, case: Case) -> dict[str, Any]:
@@ -147,7 +128,7 @@ class AddressSearch(RepeatedSearches[ConditionsT]):
         conditions: Any = self.conditions
         wait_s = conditions.ageing_s if self.plan.clear_addresses is None else None
         made = Learned(self._roles, addresses, learning_fps, self._test_fps, wait_s)
-        return maker_of(self.plan).learned(conditions, case, made, number)
+        return switch_traffic.learned(self.plan.setup, conditions, case[FRAME_SIZE], made, number)
 
     def fits_in_time(self, addresses: int, learning_fps: int) -> bool:
         """Whether all addresses are tested before the first of them ages."""

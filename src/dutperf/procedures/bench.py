@@ -17,57 +17,15 @@ from typing_extensions import TypeVar
 
 from dutperf.errors import DutperfError
 from dutperf.journal import Finding
-from dutperf.model import Case, Load, Phase, Trial, TrialResult
+from dutperf.model import Case, Load, Trial, TrialResult
 from dutperf.procedures.request import Request
 from dutperf.procedures.trial_action import Running, TrialAction
 from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import Setup
 from dutperf.setup.dut import CountLosses
-from dutperf.setup.switch_traffic import Aged, Audience, Learned, Roles
 from dutperf.tester import Progress
 from dutperf.tester.calibration import Calibration
 from dutperf.tester.phases import DutConnections
-
-
-class Stateful(Protocol):
-    """Makes phases of stateful measurements (:mod:`dutperf.setup.traffic`)."""
-
-    def opening(self, conditions: Conditions, case: Case, rate_fps: int, number: int) -> Phase:
-        """The phase that opens the connections of ``conditions``."""
-        ...
-
-    def replies(self, conditions: Conditions, case: Case, rate_fps: int, number: int) -> Phase:
-        """The phase with one reply in each connection."""
-        ...
-
-    def lowest_rate(self, conditions: Conditions, frames_each: float) -> int:
-        """The lowest rate, in connections/s, at which ``frames_each`` frames in each connection end before
-        the DUT's timeout. Raises ParameterError: there is none."""
-        ...
-
-
-class Switching(Protocol):
-    """Makes trials for switches (:mod:`dutperf.setup.switch_traffic`)."""
-
-    def roles(self, learning_port: str | None, test_port: str | None) -> Roles:
-        """The ports. Raises ParameterError: there are no such ports."""
-        ...
-
-    def learned(self, conditions: Conditions, case: Case, made: Learned, number: int) -> Trial:
-        """The trial in which addresses are learned, then tested."""
-        ...
-
-    def ageing(self, conditions: Conditions, case: Case, made: Aged, number: int) -> Trial:
-        """The trial in which one address is learned and tested until it is forgotten."""
-        ...
-
-    def audience(self, sending_port: str | None) -> Audience:
-        """The ports. Raises ParameterError: there are no such ports."""
-        ...
-
-    def broadcast(self, conditions: Conditions, case: Case, by: Audience, rate_fps: int, number: int) -> Trial:
-        """The trial in which one port broadcasts."""
-        ...
-
 
 TrialFactory = Callable[[Case, Load, int], Trial]
 """Makes the trial of a case, a load (frames/s) and a trial number."""
@@ -95,6 +53,8 @@ class Plan(Generic[ConditionsT]):
     """What to measure. ``dut``, ``config`` and ``invocation`` are JSON types and go to the journal
     unchanged."""
 
+    setup: Setup
+    """For trials that a procedure makes of parts of its own: phases with connections, frames for switches."""
     conditions: ConditionsT
     cases: Sequence[Case]
     """From the setup and the conditions."""
@@ -119,12 +79,8 @@ class Plan(Generic[ConditionsT]):
     """Reads the DUT's own loss counters, where it has them."""
     dut_connections: DutConnections | None = None
     """The DUT's connections; None: there is no DUT, but a cable between the ports."""
-    stateful: Stateful | None = None
-    """Makes the phases of stateful measurements."""
     clear_addresses: Callable[[], None] | None = None
     """Empties the DUT's address table, where the setup has a command for it."""
-    switching: Switching | None = None
-    """Makes the trials of procedures for switches."""
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self
 
-from dutperf.model import Case, LimitedBy, Load, Trial, TrialResult
+from dutperf.model import FRAME_SIZE, Case, LimitedBy, Load, Trial, TrialResult
 from dutperf.procedures import evidence, repeated_searches, searches
-from dutperf.procedures.addresses import maker_of
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan
 from dutperf.procedures.definition import Definition
@@ -28,6 +27,7 @@ from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Repetitions, Statistics, statistics
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
+from dutperf.setup import switch_traffic
 from dutperf.setup.conditions import (
     Conditions,
     WithDuration,
@@ -75,7 +75,7 @@ class BroadcastProcedure(RepeatedSearches[Broadcast]):
 
     def __init__(self, plan: Plan[Broadcast]) -> None:
         super().__init__(plan)
-        self._audience = self._now_timed = maker_of(plan).audience(plan.conditions.sending_port)
+        self._audience = self._now_timed = switch_traffic.audience(plan.setup, plan.conditions.sending_port)
         self._bounds = {case: searches.bounds(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
 
     def first_load(self, case: Case) -> Load:
@@ -97,7 +97,9 @@ class BroadcastProcedure(RepeatedSearches[Broadcast]):
         }
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        made = maker_of(self.plan).broadcast(self.conditions, case, self._now_timed, load.value, number)
+        made = switch_traffic.broadcast(
+            self.plan.setup, self.conditions, case[FRAME_SIZE], self._now_timed, load.value, number
+        )
         question = searches.question(self.conditions, self._bounds[case], load.value)
         made = made.model_copy(update={"question": question})
         return made if duration_s is None else made.lasting(duration_s)

@@ -9,12 +9,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from dutperf.model import Case, Question, Trial, TrialResult, Unit
+from dutperf.model import FRAME_SIZE, Case, Question, Trial, TrialResult, Unit
 from dutperf.procedures import searches
-from dutperf.procedures.bench import Plan, PlanError, Stateful
+from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.one_frame_each import OneFrameEach
 from dutperf.procedures.searches import SearchRange
 from dutperf.search.binary import Bounds
+from dutperf.setup import stateful_traffic, traffic
 from dutperf.setup.conditions import (
     Conditions,
     ConnectionCount,
@@ -62,17 +63,6 @@ class Validated(OfConnections):
     reply_share: ReplyShare = 0.8
 
 
-def phases_of(plan: Plan[Any]) -> Stateful:
-    """What makes the phases.
-
-    Raises:
-        PlanError: the plan has nothing that does.
-    """
-    if plan.stateful is None:
-        raise PlanError("nothing makes phases with connections here", option="connections")
-    return plan.stateful
-
-
 def bounds(
     plan: Plan[Any],
     conditions: OfConnections,
@@ -87,7 +77,7 @@ def bounds(
         PlanError: rates that contradict each other or that timeout, or percentages of a link's speed.
     """
     limits = _chosen_bounds(conditions)
-    in_time = phases_of(plan).lowest_rate(conditions, frames_each(reply_share))
+    in_time = stateful_traffic.lowest_rate(plan.setup, conditions.every, frames_each(reply_share))
     if maximum is not None:
         lowest = limits.lowest if minimum is None else minimum
         limits = replace(limits, minimum=lowest, maximum=maximum, initial=maximum)
@@ -105,7 +95,8 @@ def preliminary_cps(plan: Plan[Any], conditions: OneFrameEach, rate: Rate) -> in
     """
     _check_is_number(rate, "preliminary_rate")
     rate_cps = max(1, round(rate.value))
-    _check_in_time(conditions, phases_of(plan).lowest_rate(conditions, 1), preliminary_rate=rate_cps)
+    in_time = stateful_traffic.lowest_rate(plan.setup, conditions.every, 1)
+    _check_in_time(conditions, in_time, preliminary_rate=rate_cps)
     return rate_cps
 
 
@@ -141,14 +132,15 @@ def trial(
 ) -> Trial:
     """Opens the connections of ``conditions`` at ``rate_cps`` and, unless ``reply_share`` is 0, has each pass
     one reply at that share of the rate (RFC 9693 sections 4.5, 4.6)."""
-    phases = phases_of(plan)
+    size = case[FRAME_SIZE]
     question = searches.question(conditions, _chosen_bounds(conditions), rate_cps)
-    opening = phases.opening(conditions, case, rate_cps, number).model_copy(update={"question": question})
+    opening = traffic.opening(plan.setup, conditions, size, rate_cps, number)
+    opening = opening.model_copy(update={"question": question})
     if not reply_share:
         return Trial(**dict(opening))
     rate_of_replies = max(1, round(rate_cps * reply_share))
     measured = Question(**{**dict(question), "opening_counts": True})
-    replies = phases.replies(conditions, case, rate_of_replies, number + 1)
+    replies = traffic.replies(plan.setup, conditions, size, rate_of_replies, number + 1)
     return Trial(**{**dict(replies), "question": measured, "preliminary": (opening,)})
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from dutperf.journal import RepetitionFinding, ResultEvent
-from dutperf.model import Case, Load, Trial, Unit, Verdict
+from dutperf.model import FRAME_SIZE, Case, Load, Trial, Unit, Verdict
 from dutperf.procedures import evidence, stateful
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
@@ -26,6 +26,7 @@ from dutperf.results.charts import Chart
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics
+from dutperf.setup import traffic
 from dutperf.setup.conditions import (
     PRELIMINARY_RATE,
     ConnectionCount,
@@ -79,7 +80,7 @@ class TeardownRateProcedure(Procedure[TeardownRate]):
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         del duration_s
-        opening = stateful.phases_of(self.plan).opening(self.conditions, case, load.value, number)
+        opening = traffic.opening(self.plan.setup, self.conditions, case[FRAME_SIZE], load.value, number)
         question = opening.question.model_copy(update={"delete_connections": True})
         return Trial(**{**dict(opening), "question": question})
 

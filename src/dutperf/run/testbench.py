@@ -17,14 +17,13 @@ from typing import Any
 from dutperf import lab
 from dutperf.invocation import command_line
 from dutperf.journal import JournalError
-from dutperf.model import FRAME_SIZE, Case, Load, Phase, Trial
+from dutperf.model import FRAME_SIZE, Case, Load, Trial
 from dutperf.run.campaign import Plan, PlanError
 from dutperf.run.waiting import POLL_S
-from dutperf.setup import configuration, dut, stateful_traffic, switch_traffic, traffic
+from dutperf.setup import configuration, dut, traffic
 from dutperf.setup.changing_rate import is_changing
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import MEMORY_PORTS, ConfigError, Offloads, ParameterError, Setup
-from dutperf.setup.switch_traffic import Aged, Audience, Learned, Roles
 from dutperf.tester import Tester, TesterError, calibration
 from dutperf.tester.dut_core import yielding_to_the_dut
 from dutperf.tester.engine import EngineTester
@@ -232,44 +231,6 @@ def _check_trusted(path: Path, *, is_named: bool) -> None:
 
 
 @dataclass(frozen=True)
-class StatefulPhases:
-    """See :class:`dutperf.procedures.bench.Stateful`."""
-
-    setup: Setup
-
-    def opening(self, conditions: Conditions, case: Case, rate_fps: int, number: int) -> Phase:
-        return traffic.opening(self.setup, conditions, case[FRAME_SIZE], rate_fps, number)
-
-    def replies(self, conditions: Conditions, case: Case, rate_fps: int, number: int) -> Phase:
-        return traffic.replies(self.setup, conditions, case[FRAME_SIZE], rate_fps, number)
-
-    def lowest_rate(self, conditions: Conditions, frames_each: float) -> int:
-        return stateful_traffic.lowest_rate(self.setup, conditions.every, frames_each)
-
-
-@dataclass(frozen=True)
-class SwitchTrials:
-    """See :class:`dutperf.procedures.bench.Switching`."""
-
-    setup: Setup
-
-    def roles(self, learning_port: str | None, test_port: str | None) -> Roles:
-        return switch_traffic.roles(self.setup, learning_port, test_port)
-
-    def learned(self, conditions: Conditions, case: Case, made: Learned, number: int) -> Trial:
-        return switch_traffic.learned(self.setup, conditions, case[FRAME_SIZE], made, number)
-
-    def ageing(self, conditions: Conditions, case: Case, made: Aged, number: int) -> Trial:
-        return switch_traffic.ageing(self.setup, conditions, case[FRAME_SIZE], made, number)
-
-    def audience(self, sending_port: str | None) -> Audience:
-        return switch_traffic.audience(self.setup, sending_port)
-
-    def broadcast(self, conditions: Conditions, case: Case, by: Audience, rate_fps: int, number: int) -> Trial:
-        return switch_traffic.broadcast(self.setup, conditions, case[FRAME_SIZE], by, rate_fps, number)
-
-
-@dataclass(frozen=True)
 class Bench:
     """A bench that is ready to measure: the DUT is set up and has answered, the engine runs, its
     ports are open."""
@@ -291,6 +252,7 @@ class Bench:
             return traffic.make_trial(self.setup, conditions, case[FRAME_SIZE], load.value, number)
 
         return Plan(
+            setup=self.setup,
             conditions=conditions,
             cases=traffic.cases(self.setup, conditions),
             make_trial=make_trial,
@@ -305,9 +267,7 @@ class Bench:
             dut_reset=dut.reset_of(self.setup.dut),
             dut_losses=dut.losses_of(self.setup.dut),
             dut_connections=self.dut_connections(),
-            stateful=StatefulPhases(self.setup),
             clear_addresses=dut.clear_addresses_of(self.setup.dut),
-            switching=SwitchTrials(self.setup),
         )
 
     def _too_long(self, size: int) -> str | None:

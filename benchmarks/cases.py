@@ -25,7 +25,7 @@ from dutperf.model import (
 )
 from dutperf.setup.conditions import RFC4814_DESTINATION_PORTS, RFC4814_SOURCE_PORTS
 from dutperf.setup.size_mix import SizeMix
-from dutperf.setup.stateful_traffic import MOST_SOURCES
+from dutperf.traffic.connections import MOST_SOURCES
 
 TRIAL_S = 0.3
 """Sending time of a trial."""

@@ -23,8 +23,8 @@ from dutperf.model import Direction, FieldMode, Fill, FrameSpec, Pattern, Poisso
 from dutperf.report import drawing
 from dutperf.results.charts import Chart, Curve
 from dutperf.setup.pacing import NOBODY
-from dutperf.setup.traffic import destination_ports, source_ports
 from dutperf.tester.engine import EngineCommand, EngineTester
+from dutperf.traffic.udp_ports import destination_ports, source_ports
 
 MBPS = 1000
 BYTE_NS = 8000 / MBPS

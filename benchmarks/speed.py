@@ -33,8 +33,9 @@ from cases import CASES, Case
 from testpmd import PROGRAM, Testpmd
 
 from dutperf import lab
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.configuration import Setup
+from dutperf.setup.ports import open_request
 from dutperf.tester.engine import EngineCommand, EngineTester
 
 EACH_OF_TWO = Case(f"{PROGRAM}, on each of two null ports")
@@ -168,7 +169,7 @@ def _frames_per_second(tester: EngineTester, case: Case, number: int) -> float:
 def _engine(case: Case, cores: list[int]) -> Iterator[EngineTester]:
     with _setup(case) as setup:
         several = {} if case.queues == 1 else {"queues": case.queues}
-        request = traffic.open_request(setup, 1518) | {"cores": cores} | several
+        request = open_request(setup, 1518) | {"cores": cores} | several
         with EngineTester(EngineCommand.find((), setup.engine.netns), request) as tester:
             tester.environment()
             yield tester

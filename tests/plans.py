@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from dutperf import procedures
+from dutperf import procedures, traffic
 from dutperf.journal import JOURNAL, PlanEvent, ResumedJournal
 from dutperf.model import (
     FRAME_SIZE,
@@ -49,8 +49,9 @@ from dutperf.procedures import (
 from dutperf.procedures import traffic as traffic_by_hand
 from dutperf.run import campaign
 from dutperf.run.campaign import Observer, Plan, Status, Summary
-from dutperf.setup import configuration, traffic
-from dutperf.setup.conditions import Duration, Rate, Repetitions
+from dutperf.setup import configuration
+from dutperf.setup.conditions import Conditions, Duration, Rate, Repetitions
+from dutperf.setup.configuration import Setup
 from dutperf.setup.dut import ByCause
 from dutperf.tester import ProgressCallback, Tester
 from dutperf.tester.simulated import SimulatedTester
@@ -148,6 +149,11 @@ class Everything(
     pattern: str = "constant"
     burst_rate: Rate | None = None
     repetitions: Repetitions = 3
+
+
+def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int, number: int) -> Trial:
+    """Of the traffic that the conditions choose."""
+    return traffic.of(setup, conditions).trial(Case({FRAME_SIZE: frame_size}), Load.fps(rate_fps), number)
 
 
 def plan(media_fps: int | None = None, **conditions: Any) -> Plan[Everything]:

@@ -23,16 +23,14 @@ from typing import Any
 
 from tabulate import tabulate
 
-from dutperf import lab, procedures
+from dutperf import lab, procedures, traffic
 from dutperf.cli.output import live
 from dutperf.lab import hosts, netns
 from dutperf.lab.hosts import Hosts
 from dutperf.lab.refdut import Properties, RefDut
-from dutperf.model import FRAME_SIZE as FRAME_SIZE_AXIS
-from dutperf.model import Case, Load, Trial
 from dutperf.procedures import throughput
 from dutperf.run import campaign
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import Rate
 from dutperf.setup.configuration import Setup
 from dutperf.tester.dut_core import yield_to_the_dut
@@ -151,14 +149,13 @@ class Bench:
         }
         conditions = throughput.Throughput(frame_sizes=(FRAME_SIZE,), **times, **rates, **WAYS[way])
 
-        def make_trial(case: Case, load: Load, number: int) -> Trial:
-            return traffic.make_trial(self.setup, conditions, case[FRAME_SIZE_AXIS], load.value, number)
-
+        kind = traffic.of(self.setup, conditions)
         plan = campaign.Plan(
+            setup=self.setup,
             conditions=conditions,
-            cases=traffic.cases(self.setup, conditions),
-            make_trial=make_trial,
-            maximum_fps=lambda case: traffic.maximum_fps(self.setup, case[FRAME_SIZE_AXIS]),
+            cases=kind.cases(),
+            make_trial=kind.trial,
+            maximum_fps=kind.maximum_fps,
             dut={**self.setup.dut.identity(), "properties": properties_of(scenario).model_dump(exclude_defaults=True)},
             config=configuration.as_json(self.setup),
             invocation=sys.argv,

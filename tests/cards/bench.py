@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 
 from cards.machine import Guest
+from dutperf import traffic
 from dutperf.model import TrialResult
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import Setup
+from dutperf.setup.ports import open_request
 from dutperf.tester import Progress, ProgressCallback, TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
 from dutperf.tester.process import EngineProcess
+from plans import make_trial
 from undisturbed import PATIENCE_S, valid
 
 SLOW_FPS = 2_000
@@ -40,8 +43,8 @@ class Bench:
     ) -> TrialResult:
         """One trial, a second unless said otherwise, with the smallest frames."""
         chosen = SingleTrial(**({"duration_s": 1, "drain_s": 0.5} | conditions))
-        size = traffic.sized(self.setup, chosen).frame_sizes[0]
-        trial = traffic.make_trial(self.setup, chosen, size, rate_fps, next(self.numbers))
+        size = traffic.of(self.setup, chosen).sized().frame_sizes[0]
+        trial = make_trial(self.setup, chosen, size, rate_fps, next(self.numbers))
         self.tester.environment()  # the ports are started, and what their start made the console say is over
         began = len(self.guest.console())
         result = self.tester.run(trial, on_progress)
@@ -82,7 +85,7 @@ def bench(
 ) -> Iterator[Bench]:
     """A new engine on both cards; ``engine`` goes to the configuration's key of that name."""
     setup = set_up(guest, sides, command=guest.start_engine(), **engine)
-    with EngineTester(EngineCommand.find(setup.engine.command), traffic.open_request(setup, max_frame_size)) as tester:
+    with EngineTester(EngineCommand.find(setup.engine.command), open_request(setup, max_frame_size)) as tester:
         yield Bench(guest, setup, tester)
 
 

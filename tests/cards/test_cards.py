@@ -12,9 +12,10 @@ import pytest
 from cards.bench import JOINED, SLOW_FPS, asked, bench, causes, refusal, set_up
 from cards.machine import Guest
 from dutperf.model import TrialResult, Verdict
-from dutperf.setup import traffic
 from dutperf.setup.conditions import Usual
+from dutperf.setup.ports import open_request
 from dutperf.tester import TesterError
+from plans import make_trial
 
 pytestmark = pytest.mark.cards
 
@@ -54,10 +55,10 @@ def test_an_engine_opens_its_cards_again_after_it_could_not(guest: Guest) -> Non
     with asked(guest) as ask:
         with_gateway = {name: side | {"gateway4": side["ipv4"].replace(".2/24", ".1")} for name, side in JOINED.items()}
         lonely, joined = set_up(guest, with_gateway), set_up(guest)
-        assert ask("open", **traffic.open_request(lonely, 1518), resolve_timeout_ms=300)["code"] == "no_answer"
-        opened = ask("open", **traffic.open_request(joined, 1518))
+        assert ask("open", **open_request(lonely, 1518), resolve_timeout_ms=300)["code"] == "no_answer"
+        opened = ask("open", **open_request(joined, 1518))
         assert opened["event"] == "opened", opened
-        trial = traffic.make_trial(joined, Usual(duration_s=1, drain_s=0.5), 64, SLOW_FPS, 1)
+        trial = make_trial(joined, Usual(duration_s=1, drain_s=0.5), 64, SLOW_FPS, 1)
         result = ask("run", **trial.request())
     for direction in ("forward", "reverse"):
         assert result[direction]["received"] == result[direction]["sent"] == SLOW_FPS, result

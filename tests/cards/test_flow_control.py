@@ -11,11 +11,10 @@ import pytest
 
 from cards.bench import SLOW_FPS, bench
 from cards.machine import Guest
-from dutperf import procedures
+from dutperf import procedures, traffic
 from dutperf.model import ports_of
 from dutperf.run import campaign
 from dutperf.run.testbench import Bench, Source
-from dutperf.setup import traffic
 from dutperf.setup.conditions import Rate
 from dutperf.tester import TesterError
 from plans import Log
@@ -41,7 +40,7 @@ def throughput(guest: Guest, mode: str, out: Path) -> tuple[set[Any], Any]:
             **{name: Rate(value=value, unit="fps") for name, value in rates.items()},
         )
         made = Bench(ready.setup, ready.tester, Source(None, {}, Path("cards.yaml")))
-        plan = made.plan(traffic.sized(ready.setup, conditions))
+        plan = made.plan(traffic.of(ready.setup, conditions).sized())
         return used, campaign.measure(definition, ready.tester, plan, out, Log()).points[0]
 
 

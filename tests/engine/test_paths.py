@@ -11,9 +11,9 @@ import pytest
 from scapy.utils import PcapNgReader
 
 from dutperf.model import Capture, Direction, Poisson, Stream, Trial, TrialResult, Verdict
-from dutperf.setup.replay import Plan, Source, recording_of, trial_of
 from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
+from dutperf.traffic.replayed import Plan, Source, recording_of, trial_of
 from recordings import capture, udp
 
 from .streams import stream

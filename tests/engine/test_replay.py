@@ -21,9 +21,9 @@ from scapy.packet import Packet, Raw
 from scapy.utils import PcapReader
 
 from dutperf.model import Direction, LengthChanges, RecordedFrame, Recording, Trial, TrialResult, Verdict
-from dutperf.setup.replay import Plan, Source, recording_of, trial_of
 from dutperf.tester import TesterError
 from dutperf.tester.engine import EngineCommand, EngineTester
+from dutperf.traffic.replayed import Plan, Source, recording_of, trial_of
 from recordings import MACS, capture, udp
 from undisturbed import until
 

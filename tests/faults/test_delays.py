@@ -11,18 +11,20 @@ from typing import Any
 
 import pytest
 
-from dutperf import lab
+from dutperf import lab, traffic
 from dutperf.lab.refdut import Properties, Truth
 from dutperf.model import Direction, Stamping, Trial, TrialResult, Verdict
-from dutperf.setup import configuration, switch_traffic, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
-from dutperf.setup.switch_traffic import Learned, Roles
 from dutperf.tester import Progress, phases
 from dutperf.tester.engine import EngineCommand, EngineTester
 from dutperf.tester.factory import engine_on
+from dutperf.traffic import switches
+from dutperf.traffic.switches import Learned, Roles
 from engine.streams import stream, trial
 from integration.measuring import MAX_FRAME_SIZE, Bench, bench
 from integration.test_switches import limits_bridges
+from plans import make_trial
 
 from . import harm
 from .harm import Harm, Target, truth_of
@@ -54,7 +56,7 @@ def lab_of_refdut() -> Iterator[Bench]:
 
 def stamped(ready: Bench, what: Harm | None) -> TrialResult:
     """A trial in which every frame is stamped, during which ``what`` is done."""
-    plain = traffic.make_trial(ready.setup, SingleTrial(duration_s=1.5, drain_s=0.3), 84, FPS, 1)
+    plain = make_trial(ready.setup, SingleTrial(duration_s=1.5, drain_s=0.3), 84, FPS, 1)
     slow = Properties(extra_delay_every=SLOW_EVERY, extra_delay_ms=SLOW_US / 1000)
     return harm.result_of(ready, slow, plain.model_copy(update={"stamping": Stamping.EVERY}), what)
 
@@ -123,13 +125,13 @@ def test_a_burst_of_the_tester_is_no_failure_to_learn() -> None:
     with lab.bring_up("linux-bridge", {"ports": "3", "addresses": str(addresses - short)}) as mapping:
         setup = configuration.parse(mapping, origin="lab linux-bridge")
         first, second, *monitors = setup.ports or ()
-        conditions = traffic.sized(setup, SingleTrial(drain_s=0.2))
+        conditions = traffic.of(setup, SingleTrial(drain_s=0.2)).sized()
         made = Learned(Roles(first, second, tuple(monitors)), addresses, 4_000, 4_000, None)
         with engine_on(setup, MAX_FRAME_SIZE) as tester:
             tester.environment()
             ready = Bench(setup, tester)
-            calm = learned(ready, switch_traffic.learned(setup, conditions, 64, made, 1), None)
-            harmed = learned(ready, switch_traffic.learned(setup, conditions, 64, made, 5), harm.stop_engine(0.045))
+            calm = learned(ready, switches.learned(setup, conditions, 64, made, 1), None)
+            harmed = learned(ready, switches.learned(setup, conditions, 64, made, 5), harm.stop_engine(0.045))
     assert flooded(harmed) > 0
     assert harmed.verdict is Verdict.INVALID
     assert any("preliminary phase" in cause.text for cause in harmed.causes)

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from dutperf.model import Direction, TrialResult, Verdict
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester.factory import engine_on
 from integration.test_by_hand import by_hand, made
+from plans import make_trial
 
 pytestmark = pytest.mark.root
 ATTEMPTS = 5
@@ -73,7 +74,7 @@ def on(name: str, left: dict[str, Any], right: dict[str, Any]) -> Iterator[Calla
 
         def run(rate_fps: int, **conditions: Any) -> TrialResult:
             chosen = SingleTrial(**({"duration_s": 1, "drain_s": 0.3, "directions": "forward"} | conditions))
-            return tester.run(traffic.make_trial(setup, chosen, size, rate_fps, 1))
+            return tester.run(make_trial(setup, chosen, size, rate_fps, 1))
 
         yield run
 

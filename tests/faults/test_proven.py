@@ -10,10 +10,10 @@ import pytest
 
 from dutperf.lab.refdut import Properties
 from dutperf.model import Direction, Question, TrialResult, Verdict
-from dutperf.setup import traffic
 from dutperf.setup.conditions import Usual
 from dutperf.tester.dut_core import UNSEEN_SHARE
 from integration.measuring import Bench, bench
+from plans import make_trial
 from undisturbed import until
 
 from . import harm
@@ -47,7 +47,7 @@ def lab() -> Iterator[Bench]:
 def asked(ready: Bench, dut: Properties, what: Harm | None, duration_s: float, drain_s: float = 0.3) -> TrialResult:
     """What a search is told of a trial during which ``what`` is done."""
     conditions = Usual(duration_s=duration_s, drain_s=drain_s)
-    trial = traffic.make_trial(ready.setup, conditions, 64, FPS, 1).model_copy(update={"question": SEARCH})
+    trial = make_trial(ready.setup, conditions, 64, FPS, 1).model_copy(update={"question": SEARCH})
     result = harm.result_of(ready, dut, trial, what)
     print(
         result.verdict, result.proven_failed, result.ended_early_s, *(cause.text for cause in result.causes), sep="; "

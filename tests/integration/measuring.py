@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dutperf import lab
+from dutperf import lab, traffic
 from dutperf.model import TrialResult
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import Setup
 from dutperf.tester.engine import EngineTester
 from dutperf.tester.factory import engine_on
+from plans import make_trial
 
 MAX_FRAME_SIZE = 1518
 
@@ -49,8 +50,8 @@ class Bench:
         """One trial, half a second unless said otherwise, with the lab's smallest frames."""
         defaults: dict[str, Any] = {"duration_s": 0.5, "drain_s": 0.3}
         chosen = SingleTrial(**(defaults | conditions))
-        size = conditions.get("frame_sizes", [traffic.smallest_frame_size(self.setup, chosen)])[0]
-        return self.tester.run(traffic.make_trial(self.setup, chosen, size, rate_fps, 1))
+        size = conditions.get("frame_sizes", [traffic.of(self.setup, chosen).smallest_frame_size])[0]
+        return self.tester.run(make_trial(self.setup, chosen, size, rate_fps, 1))
 
     def run_while(self, interfere: Callable[[], None], after_s: float, rate_fps: int, **conditions: Any) -> TrialResult:
         """One trial with ``interfere`` called ``after_s`` seconds after it was asked for."""

@@ -23,10 +23,11 @@ from typing import Any
 import pytest
 
 from dutperf.model import Direction, TrialResult
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester import TesterError
 from dutperf.tester.factory import engine_on
+from plans import make_trial
 from printed import printed
 from siitperf_files import ROUTER, TRANSLATOR, link_commands, with_lines
 from undisturbed import LOSS_IS_CERTAIN, until, valid
@@ -89,7 +90,7 @@ def bench(kind: str, name: str, max_frame_size: int = 1518, **engine: Any) -> It
 
         def run(rate_fps: int, **conditions: Any) -> TrialResult:
             chosen = SingleTrial(**({"duration_s": 1, "drain_s": 0.3, "directions": "forward"} | conditions))
-            return tester.run(traffic.make_trial(setup, chosen, SMALLEST[kind], rate_fps, 1))
+            return tester.run(make_trial(setup, chosen, SMALLEST[kind], rate_fps, 1))
 
         yield tester.environment(), run
 

@@ -17,10 +17,11 @@ from scapy.packet import Packet
 from scapy.utils import PcapNgReader
 
 from dutperf.model import Capture, Trial, TrialResult
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester.engine import EngineTester
 from dutperf.tester.factory import engine_on
+from plans import make_trial
 from undisturbed import LOSS_IS_CERTAIN, valid
 
 from .measuring import bench
@@ -79,7 +80,7 @@ def captured(run: Callable[[], TrialResult], path: Path, in_spite_of: Collection
 
 def planned(setup: configuration.Setup, capture: Capture, **conditions: object) -> Trial:
     chosen = SingleTrial(**({"duration_s": 0.5, "drain_s": 0.3, "frame_sizes": (90,)} | conditions))  # type: ignore[arg-type]
-    return traffic.make_trial(setup, chosen, 90, RATE_FPS, 1).model_copy(update={"capture": capture})
+    return make_trial(setup, chosen, 90, RATE_FPS, 1).model_copy(update={"capture": capture})
 
 
 def test_what_arrived_and_what_was_lost_is_all_that_was_sent(tmp_path: Path) -> None:

@@ -20,12 +20,14 @@ from scapy.layers.l2 import GRE, Ether
 from scapy.packet import Raw
 from scapy.utils import wrpcap, wrpcapng
 
+from dutperf import traffic
 from dutperf.model import ArrivedTags, Direction, DirectionCounts, OtherTags, TrialResult
 from dutperf.results import beside
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester import Tester, TesterError
 from dutperf.tester.factory import engine_on
+from plans import make_trial
 from undisturbed import LOSS_IS_CERTAIN, valid
 
 from . import vlan_programs
@@ -61,8 +63,8 @@ def run_of(config: Config, tester: Tester, **conditions: Any) -> TrialResult:
     """One trial of half a second."""
     setup = configuration.Setup.model_validate(config)
     chosen = SingleTrial(**({"duration_s": 0.5, "drain_s": 0.5, "frame_sizes": (SIZE,)} | conditions))
-    sized = traffic.sized(setup, chosen)
-    planned = traffic.make_trial(setup, sized, sized.frame_sizes[0], RATE_FPS, 1)
+    sized = traffic.of(setup, chosen).sized()
+    planned = make_trial(setup, sized, sized.frame_sizes[0], RATE_FPS, 1)
     return tester.run(planned.model_copy(update={"by_flow": True}))
 
 

@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from dutperf.model import Direction, DirectionCounts, TrialResult
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester import Progress, ProgressCallback, TesterError
 from dutperf.tester.engine import EngineCommand
 from dutperf.tester.factory import engine_on
+from plans import make_trial
 from undisturbed import until, valid
 
 from .test_by_hand import SIDES, made
@@ -57,7 +58,7 @@ def engine(name: str, kind: str) -> Iterator[Any]:
 
         def run(size: int = 64, meanwhile: ProgressCallback | None = None, **conditions: Any) -> TrialResult:
             chosen = SingleTrial(duration_s=0.5, drain_s=0.2, directions="forward", **conditions)
-            trial = traffic.make_trial(setup, chosen, size, 400, 1)
+            trial = make_trial(setup, chosen, size, 400, 1)
             return tester.run(trial.model_copy(update={"progress_ms": 200}), meanwhile)
 
         yield run

@@ -115,15 +115,16 @@ def run_on_ports(
     ready: Bench, names: dict[str, str], stamping: Stamping = Stamping.NONE, **parameters: Any
 ) -> TrialResult:
     """A slow trial on other ports of the same lab, opened with other parameters."""
-    from dutperf.setup import traffic
+    from dutperf.setup.ports import open_request
     from dutperf.tester.engine import EngineCommand, EngineTester
+    from plans import make_trial
 
-    request = traffic.open_request(ready.setup, 1518) | parameters
+    request = open_request(ready.setup, 1518) | parameters
     for side, name in names.items():
         request[side]["port"] = name
     ready.tester.close()
     with EngineTester(EngineCommand.find(netns=ready.setup.engine.netns), request) as tester:
-        trial = traffic.make_trial(ready.setup, Usual(duration_s=0.5, drain_s=0.3), 84, SLOW_FPS, 1)
+        trial = make_trial(ready.setup, Usual(duration_s=0.5, drain_s=0.3), 84, SLOW_FPS, 1)
         return tester.run(trial.model_copy(update={"stamping": stamping}))
 
 

@@ -16,9 +16,10 @@ import pytest
 
 from dutperf.model import Direction, TrialResult
 from dutperf.results import beside
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester.factory import engine_on
+from plans import make_trial
 from printed import printed
 from undisturbed import LOSS_IS_CERTAIN, valid
 
@@ -59,7 +60,7 @@ def run(kind: str, name: str, paths: Any, *, driver: str = "", rate_fps: int = 5
     setup = configuration.parse(mapping(kind, name, paths, driver), "by hand")
     chosen = SingleTrial(**({"duration_s": 1, "drain_s": 0.3} | conditions))
     with engine_on(setup, 1518) as tester:
-        return valid(lambda: tester.run(traffic.make_trial(setup, chosen, 64, rate_fps, 1)), LOSS_IS_CERTAIN)
+        return valid(lambda: tester.run(make_trial(setup, chosen, 64, rate_fps, 1)), LOSS_IS_CERTAIN)
 
 
 def in_dut(name: str, *command: str) -> Any:
@@ -117,7 +118,7 @@ def test_the_losses_of_a_path_are_those_that_the_router_counts() -> None:
 
             def one() -> TrialResult:
                 before = dropped(name)
-                result = tester.run(traffic.make_trial(setup, SingleTrial(duration_s=1, drain_s=0.3), 64, 700, 1))
+                result = tester.run(make_trial(setup, SingleTrial(duration_s=1, drain_s=0.3), 64, 700, 1))
                 assert result.directions()[Direction("c->a")].lost == dropped(name) - before
                 return result
 

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dutperf import procedures
+from dutperf import procedures, traffic
 from dutperf.procedures.ramp import PARTS, Ramp, RampPoint
 from dutperf.run import campaign
 from dutperf.run.testbench import Bench as CommandBench
 from dutperf.run.testbench import Source
-from dutperf.setup import traffic
 from undisturbed import until
 
 from .measuring import Bench, bench
@@ -37,7 +36,7 @@ def measured(on: Bench, out: Path) -> RampPoint:
     chosen = Ramp.model_validate(
         {"from_rate": FROM_FPS, "to_rate": TO_FPS, "duration_s": OVER_S, "drain_s": 0.5, "directions": "forward"}
     )
-    plan = CommandBench(on.setup, on.tester, Source("none", {}, None)).plan(traffic.sized(on.setup, chosen))
+    plan = CommandBench(on.setup, on.tester, Source("none", {}, None)).plan(traffic.of(on.setup, chosen).sized())
     [point] = campaign.measure(definition, on.tester, plan, out, Silent()).points
     assert isinstance(point, RampPoint)
     return point

@@ -12,8 +12,8 @@ import pytest
 
 from dutperf.lab.refdut import DirectionTruth, Properties, RefDut, Truth
 from dutperf.model import DirectionCounts, FieldMode, Stamping, TrialResult, Verdict
-from dutperf.setup import traffic
 from dutperf.setup.conditions import Usual
+from plans import make_trial
 from undisturbed import until
 
 from .measuring import Bench, bench
@@ -189,7 +189,7 @@ def stamped(ready: Bench, delay_ms: float) -> tuple[DirectionCounts, DirectionTr
     """A trial in which every frame carries a time stamp, through a DUT with that delay."""
     dut = truth_of(ready)
     dut.configure(Properties(delay_ms=delay_ms))
-    trial = traffic.make_trial(ready.setup, Usual(duration_s=0.5, drain_s=0.3, directions="forward"), 84, FPS, 1)
+    trial = make_trial(ready.setup, Usual(duration_s=0.5, drain_s=0.3, directions="forward"), 84, FPS, 1)
     result = ready.tester.run(trial.model_copy(update={"stamping": Stamping.EVERY}))
     assert result.forward is not None
     return result.forward, dut.counters().forward

@@ -26,8 +26,8 @@ from scapy.utils import PcapNgReader
 
 from dutperf.model import Capture, DirectionCounts, TrialResult
 from dutperf.setup import configuration
-from dutperf.setup.replay import Plan, Source, length_changes_of, recording_of, trial_of
 from dutperf.tester.factory import engine_on
+from dutperf.traffic.replayed import Plan, Source, length_changes_of, recording_of, trial_of
 from printed import printed
 from recordings import MACS, capture, udp
 from undisturbed import LOSS_IS_CERTAIN, until, valid

@@ -21,7 +21,7 @@ import yaml
 from dutperf.lab import bridge_limit, linux_bridge
 from dutperf.lab.errors import LabError
 from dutperf.lab.netns import Namespace, run, standalone
-from dutperf.setup import switch_traffic
+from dutperf.traffic import switches
 from printed import printed
 from switches import has_open_vswitch
 from undisturbed import until
@@ -124,7 +124,7 @@ def forgotten(name: str, folder: Path) -> Iterator[Callable[[], float | None]]:
                 if line.startswith("Timestamp:"):
                     text, _, micros = line.removeprefix("Timestamp: ").removesuffix(" usec").rpartition(" ")
                     now = datetime.strptime(text, "%a %b %d %H:%M:%S %Y").timestamp() + int(micros) / 1e6  # noqa: DTZ007
-                elif switch_traffic.FIRST_ADDRESS in line:
+                elif switches.FIRST_ADDRESS in line:
                     times[line.startswith("Deleted")] = now
             return times[True] - times[False] if len(times) == 2 else None
 

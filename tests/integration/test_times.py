@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from dutperf import journal, procedures
+from dutperf import journal, procedures, traffic
 from dutperf.model import DirectionCounts
 from dutperf.procedures.times import TimesPoint
 from dutperf.run import campaign
 from dutperf.run.testbench import Bench as CommandBench
 from dutperf.run.testbench import Source
-from dutperf.setup import traffic
 from undisturbed import until
 
 from .measuring import Bench, bench
@@ -41,7 +40,7 @@ def measured(name: str, on: Bench, out: Path, **conditions: Any) -> TimesPoint:
     definition = procedures.find(name)
     usual = {"duration_s": 4, "drain_s": 0.5, "repetitions": 1, "rate": "5k"}
     chosen = definition.conditions(**(usual | conditions))
-    plan = CommandBench(on.setup, on.tester, Source("none", {}, None)).plan(traffic.sized(on.setup, chosen))
+    plan = CommandBench(on.setup, on.tester, Source("none", {}, None)).plan(traffic.of(on.setup, chosen).sized())
     [point] = campaign.measure(definition, on.tester, plan, out, Silent()).points
     assert isinstance(point, TimesPoint)
     return point

@@ -23,16 +23,17 @@ from typer.testing import CliRunner
 
 import documents
 import dutperf
+from dutperf import traffic
 from dutperf.cli import app
 from dutperf.frames import additional
 from dutperf.model import LEFT_AND_RIGHT, AdditionalCounts, AdditionalFrames, Direction, Stream, Trial
 from dutperf.procedures.recovery import Recovery, change_rate
 from dutperf.results.comparability import Weight, mismatches
-from dutperf.setup import traffic
 from dutperf.setup.conditions import Usual
 from dutperf.setup.configuration import ParameterError, Setup, parse
 from dutperf.tester import validity
 from dutperf.tester.simulated import SimulatedTester
+from plans import make_trial
 
 LEFT = {"port": "af_packet:tl", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"}
 RIGHT = {"port": "af_packet:tr", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"}
@@ -49,8 +50,8 @@ NO_MAC = "00:00:00:00:00:00"
 
 
 def planned(setup: Setup, *modifiers: str, rate_fps: int = 1000, **conditions: Any) -> Trial:
-    chosen = traffic.sized(setup, Usual(modifiers=modifiers, **conditions))
-    trial = traffic.make_trial(setup, chosen, chosen.frame_sizes[0], rate_fps, 3)
+    chosen = traffic.of(setup, Usual(modifiers=modifiers, **conditions)).sized()
+    trial = make_trial(setup, chosen, chosen.frame_sizes[0], rate_fps, 3)
     request = {"id": 1, "method": "run", "params": trial.request()}
     assert [error.message for error in REQUESTS.iter_errors(request)] == []
     return trial

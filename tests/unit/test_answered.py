@@ -12,16 +12,18 @@ import pytest
 from jsonschema import Draft202012Validator
 from scapy.layers.inet import IP
 
+from dutperf import traffic
 from dutperf.frames import Endpoints, Stack, build
 from dutperf.model import Direction, Stream, Trial, VaryingAddress
 from dutperf.model import address_range as ranges
 from dutperf.model.address_range import AddressRange
-from dutperf.setup import traffic
 from dutperf.setup.conditions import Usual
 from dutperf.setup.configuration import ConfigError, Setup, parse
-from dutperf.setup.replay import Plan, Source, recording_of, trial_of
+from dutperf.setup.ports import open_request
 from dutperf.tester.answered import with_answers
+from dutperf.traffic.replayed import Plan, Source, recording_of, trial_of
 from fakes import transcript
+from plans import make_trial
 from recordings import capture, udp
 
 LEFT: dict[str, Any] = {"port": "null", "version": 4, "ipv4": "198.18.0.2/16", "gateway_mac": "02:00:00:00:00:0a"}
@@ -90,7 +92,7 @@ def test_destinations_of_described_frames(text: str, inside: list[str], outside:
 
 def answers(setup: Setup, trial: Trial) -> dict[str, Answers]:
     """Of each path, as in the request to the engine, which the schema allows."""
-    opened = traffic.open_request(setup, 1518)
+    opened = open_request(setup, 1518)
     params = with_answers(trial.request(), trial, opened)
     REQUESTS.validate({"id": 1, "method": "open", "params": opened})
     REQUESTS.validate({"id": 2, "method": "run", "params": params})
@@ -99,7 +101,7 @@ def answers(setup: Setup, trial: Trial) -> dict[str, Answers]:
 
 
 def made(setup: Setup, **conditions: Any) -> Trial:
-    return traffic.make_trial(setup, Usual(**conditions), 84, 1, 0)
+    return make_trial(setup, Usual(**conditions), 84, 1, 0)
 
 
 def test_a_host_answers_for_itself_alone_if_its_frames_have_no_other_address() -> None:
@@ -129,7 +131,7 @@ def test_varying_addresses_are_answered_for_in_both_versions_and_directions() ->
     setup = parse({"left": LEFT | {"ipv6": "2001:2::2/64", "varying_address": varying}, "right": RIGHT}, "test")
     range4 = {"first": "198.18.0.2", "last": "198.18.0.9", "mask": "0.0.255.255"}
     range6 = {"first": "2001:2::2", "last": "2001:2::9", "mask": "::ffff"}
-    assert traffic.open_request(setup, 1518)["left"]["answers_for"] == {"ipv4": [range4], "ipv6": [range6]}
+    assert open_request(setup, 1518)["left"]["answers_for"] == {"ipv4": [range4], "ipv6": [range6]}
     assert answers(setup, made(setup)) == {
         "forward": {"from": {"ipv4": [range4]}},
         "reverse": {"to": {"ipv4": [range4]}},
@@ -174,7 +176,7 @@ def test_further_addresses_are_those_of_the_configuration() -> None:
     setup = parse(
         {"left": LEFT, "right": RIGHT | {"answers_for": ["198.19.0.3", "198.19.4.0/24", "2001:2::/64"]}}, "test"
     )
-    assert traffic.open_request(setup, 1518)["right"]["answers_for"] == {
+    assert open_request(setup, 1518)["right"]["answers_for"] == {
         "ipv4": [{"first": "198.19.0.3"}, {"first": "198.19.4.0", "last": "198.19.4.255", "mask": "0.0.0.255"}],
         "ipv6": [{"first": "2001:2::", "last": "2001:2::ffff:ffff:ffff:ffff", "mask": "::ffff:ffff:ffff:ffff"}],
     }
@@ -250,7 +252,7 @@ def test_addresses_to_which_no_router_forwards_are_refused(
 ) -> None:
     setup = parse(ROUTED | {side: ROUTED[side] | changes}, "test")
     with pytest.raises(ConfigError) as caught:
-        traffic.check(setup, Usual(frame_sizes=(128,), **conditions))
+        traffic.of(setup, Usual(frame_sizes=(128,), **conditions)).check()
     assert caught.value.key == key
     for text in texts:
         assert text in str(caught.value)
@@ -271,7 +273,7 @@ def test_addresses_to_which_no_router_forwards_are_refused(
 def test_other_addresses_may_vary(changes: dict[str, Any], conditions: dict[str, Any]) -> None:
     ipv6 = [{"ipv6": f"2001:2:0:{net}::2/64", "gateway6": f"2001:2:0:{net}::1"} for net in ("0", "8000")]
     setup = parse({name: ROUTED[name] | own | changes for name, own in zip(ROUTED, ipv6, strict=True)}, "test")
-    traffic.check(setup, Usual(frame_sizes=(128,), **conditions))
+    traffic.of(setup, Usual(frame_sizes=(128,), **conditions)).check()
 
 
 def test_a_bridge_forwards_to_any_address() -> None:
@@ -279,4 +281,4 @@ def test_a_bridge_forwards_to_any_address() -> None:
     sides = {
         name: {key: value for key, value in side.items() if key != "gateway4"} | plain for name, side in ROUTED.items()
     }
-    traffic.check(parse(sides, "test"), Usual(frame_sizes=(128,)))
+    traffic.of(parse(sides, "test"), Usual(frame_sizes=(128,))).check()

@@ -10,10 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from dutperf.cli import app
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import Foreground, Usual
+from dutperf.setup.ports import open_request
 from dutperf.siitperf import convert, setup
 from dutperf.siitperf.configuration import InputError, parse
+from plans import make_trial
 from siitperf_files import ENUMERATED, MACS, ROUTER, TRANSLATOR, with_lines
 from siitperf_plans import VETHS, WITH_CORES, plan
 
@@ -86,8 +88,8 @@ def test_a_converted_file_is_the_same_trial(text: str, words: str) -> None:
         directions=setup.directions(settings),
     )
     ipv4_alone = settings["IP-L-Vers"] == 4 and n == m
-    assert traffic.make_trial(ours, chosen, size - 20 if ipv4_alone else size, rate, 1) == planned.trial
-    assert traffic.open_request(ours, 1518) == traffic.open_request(planned.setup, 1518)
+    assert make_trial(ours, chosen, size - 20 if ipv4_alone else size, rate, 1) == planned.trial
+    assert open_request(ours, 1518) == open_request(planned.setup, 1518)
 
 
 @pytest.mark.parametrize("sample", [NAT44, NAT64, with_lines(NAT44, "Forward 0", "Reverse 0")])

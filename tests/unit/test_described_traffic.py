@@ -12,10 +12,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import documents
+from dutperf import traffic
 from dutperf.model import FRAME_SIZE, SIZE_MIX, Direction, Stream
-from dutperf.setup import traffic
 from dutperf.setup.conditions import Usual
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup, parse
+from plans import make_trial
 
 LEFT = {"port": "af_packet:tl", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"}
 RIGHT = {"port": "af_packet:tr", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"}
@@ -26,8 +27,8 @@ REQUESTS = Draft202012Validator(json.loads((documents.ROOT / "protocol/request.s
 
 
 def streams(setup: Setup, **conditions: Any) -> dict[Direction, Stream]:
-    chosen = traffic.sized(setup, Usual(**conditions))
-    trial = traffic.make_trial(setup, chosen, chosen.frame_sizes[0], 1000, 3)
+    chosen = traffic.of(setup, Usual(**conditions)).sized()
+    trial = make_trial(setup, chosen, chosen.frame_sizes[0], 1000, 3)
     request = {"id": 1, "method": "run", "params": trial.request()}
     assert [error.message for error in REQUESTS.iter_errors(request)] == []
     return trial.streams()
@@ -73,8 +74,8 @@ def test_flows_have_ports_of_their_own() -> None:
 
 
 def test_the_smallest_size_has_room_for_the_headers() -> None:
-    assert traffic.smallest_frame_size(IPV4, Usual(frame="vlan/vlan/ip/udp")) == 72
-    assert traffic.smallest_frame_size(SIIT, Usual(frame="ip/tcp")) == 96
+    assert traffic.of(IPV4, Usual(frame="vlan/vlan/ip/udp")).smallest_frame_size == 72
+    assert traffic.of(SIIT, Usual(frame="ip/tcp")).smallest_frame_size == 96
     with pytest.raises(ConfigError, match="64 bytes are impossible"):
         streams(IPV4, frame="vlan/vlan/ip/udp", frame_sizes=(64,))
 
@@ -87,8 +88,8 @@ def test_a_mix_is_several_kinds_in_an_order() -> None:
     assert Counter(forward.order) == {0: 7, 1: 4, 2: 1}
     random = streams(IPV4, frame_sizes="imix-random")[Direction.FORWARD]
     assert (random.order, random.shares) == ((), (7, 4, 1))
-    chosen = traffic.sized(IPV4, Usual(frame_sizes="imix"))
-    [case] = traffic.cases(IPV4, chosen)
+    chosen = traffic.of(IPV4, Usual(frame_sizes="imix")).sized()
+    [case] = traffic.of(IPV4, chosen).cases()
     assert (case[FRAME_SIZE], case[SIZE_MIX]) == (362, "imix")
 
 
@@ -198,9 +199,9 @@ def test_what_does_not_go_together_is_refused(setup: Setup, conditions: dict[str
 def test_sizes_of_a_series_that_the_headers_do_not_leave_room_for_are_one() -> None:
     """Each size is a case, and a journal with a case twice cannot be read."""
     asked = Usual(frame="ip/udp/vxlan/eth/ip/udp/vxlan/eth/ip/udp", frame_sizes="rfc2544")
-    sizes = traffic.sized(IPV4, asked).frame_sizes
+    sizes = traffic.of(IPV4, asked).sized().frame_sizes
     assert sizes == tuple(sorted(set(sizes)))
     assert sizes[0] > 128
     assert sizes[1:] == (256, 512, 1024, 1280, 1518)
-    read = Usual.recorded(traffic.sized(IPV4, asked).stated())
+    read = Usual.recorded(traffic.of(IPV4, asked).sized().stated())
     assert read.frame_sizes == sizes

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from dutperf.model import Direction, DirectionCounts, KindCounts
 from dutperf.results import points
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester.engine import _with_names
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from plans import make_trial
 
 SETUP = configuration.Setup.model_validate(
     {
@@ -17,7 +18,7 @@ SETUP = configuration.Setup.model_validate(
         "streams": [{"name": "voice", "sizes": 128}, {"name": "web", "sizes": "imix:64=1,594=1", "share": 2}],
     }
 )
-TRIAL = traffic.make_trial(SETUP, SingleTrial(duration_s=1, drain_s=0, directions="forward"), 84, 900, 1)
+TRIAL = make_trial(SETUP, SingleTrial(duration_s=1, drain_s=0, directions="forward"), 84, 900, 1)
 NAMES = ["voice, 128 bytes", "web, 64 bytes", "web, 594 bytes"]
 
 

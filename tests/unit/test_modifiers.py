@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from dutperf import traffic
 from dutperf.lab import filters
 from dutperf.model import Direction, Stream
 from dutperf.results import deviations
-from dutperf.setup import traffic
 from dutperf.setup.conditions import Usual, make
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup, parse
 from dutperf.setup.modifiers import MOST_FILTERS, ExtensionHeaders, Modifiers
+from plans import make_trial
 
 LEFT = {"port": "af_packet:tl", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"}
 RIGHT = {"port": "af_packet:tr", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"}
@@ -26,8 +27,8 @@ SIIT = parse({"left": LEFT6 | {"seen_as": "198.18.0.2"}, "right": RIGHT | {"seen
 
 
 def streams(setup: Setup, *modifiers: str, rate_fps: int = 1000, **conditions: Any) -> dict[Direction, Stream]:
-    chosen = traffic.sized(setup, Usual(modifiers=modifiers, **conditions))
-    return traffic.make_trial(setup, chosen, chosen.frame_sizes[0], rate_fps, 3).streams()
+    chosen = traffic.of(setup, Usual(modifiers=modifiers, **conditions)).sized()
+    return make_trial(setup, chosen, chosen.frame_sizes[0], rate_fps, 3).streams()
 
 
 def headers(frame: bytes) -> list[int]:

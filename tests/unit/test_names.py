@@ -16,7 +16,7 @@ TWICE = frozenset({
     "Figures", "Finding", "Format", "Group", "Interface", "Key", "Kind", "LabOptions", "Load", "Loss", "Machine",
     "NatOptions", "Offered", "Option", "Outcome", "Part", "Place", "Plan", "Planned", "Ports", "Quantiles",
     "Reading", "Record", "Recorded", "Repetitions", "Results", "RouterOptions", "Row", "Rule", "Run", "Series",
-    "Side", "Source", "State", "Stateful", "Step", "Times", "Value", "Values", "Verdict", "Wait", "Watch",
+    "Side", "Source", "State", "Step", "Times", "Value", "Values", "Verdict", "Wait", "Watch",
 })
 # fmt: on
 """Names that still have several definitions. It only gets shorter."""

@@ -14,13 +14,13 @@ from dutperf import procedures
 from dutperf.model import Direction, Fill, IdleTimes, LineCounts, MediaLimit, Quantiles, Trial, TrialResult, Verdict
 from dutperf.results import filled_lines
 from dutperf.results.comparability import mismatches
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial, Usual, WithPacing
 from dutperf.setup.configuration import ParameterError
 from dutperf.setup.pacing import fill_of
 from dutperf.tester import validity
 from dutperf.tester.simulated import FILLED, SimulatedTester
-from plans import counts, trial
+from plans import counts, make_trial, trial
 
 FILL = Fill(destination="02:00:00:00:88:b5")
 SET_UP: dict[str, Any] = {
@@ -76,17 +76,17 @@ def test_what_does_not_go_with_a_filled_line(members: dict[str, Any], why: str) 
 def test_a_setup_in_which_the_card_decides_on_places_is_refused(engine: dict[str, Any]) -> None:
     setup = configuration.parse(SET_UP | {"engine": engine}, origin="test")
     with pytest.raises(ParameterError) as refused:
-        traffic.make_trial(setup, Usual(pacing="fill"), 64, 1000, 1)
+        make_trial(setup, Usual(pacing="fill"), 64, 1000, 1)
     assert refused.value.key == "pacing"
-    assert traffic.make_trial(setup, Usual(), 64, 1000, 1).pacing is None
+    assert make_trial(setup, Usual(), 64, 1000, 1).pacing is None
 
 
 def test_the_request_has_it_also_of_the_warm_up() -> None:
     setup = configuration.parse(SET_UP, origin="test")
-    planned = traffic.make_trial(setup, Usual(pacing="fill", warm_up_s=1), 64, 1000, 1)
+    planned = make_trial(setup, Usual(pacing="fill", warm_up_s=1), 64, 1000, 1)
     wanted = {"kind": "fill", "destination": "02:00:00:00:88:b5"}
     assert [one.request()["pacing"] for one in (planned, *planned.preliminary_trials())] == [wanted, wanted]
-    assert "pacing" not in traffic.make_trial(setup, Usual(), 64, 1000, 1).request()
+    assert "pacing" not in make_trial(setup, Usual(), 64, 1000, 1).request()
 
 
 def test_where_delays_links_or_connections_count_there_is_no_choice() -> None:

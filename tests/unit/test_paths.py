@@ -15,14 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dutperf.model import FRAME_SIZE, Case, Direction, Load, Trial, TrialResult, Verdict, to_json
+from dutperf import traffic
+from dutperf.model import Direction, Trial, TrialResult, Verdict, to_json
 from dutperf.procedures import evidence
 from dutperf.procedures.bench import Plan
-from dutperf.setup import configuration, path_texts, traffic, yaml_text
+from dutperf.setup import configuration, path_texts, yaml_text
 from dutperf.setup.conditions import SingleTrial, Usual
 from dutperf.setup.configuration import ConfigError, ParameterError
+from dutperf.setup.ports import open_request
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import measure, plan
+from plans import make_trial, measure, plan
 
 FOUR = """
 ports:
@@ -95,7 +97,7 @@ def test_ports_have_names_and_paths() -> None:
     assert setup.ends(Direction("d->c"))[1].port == "vc"
     again = configuration.parse(configuration.as_json(setup), "journal")
     assert again == setup, "a run can be resumed"
-    opened = traffic.open_request(setup, 1522)
+    opened = open_request(setup, 1522)
     assert [port["name"] for port in opened["ports"]] == ["a", "b", "c", "d"]
     assert opened["paths"] == [{"from": "a", "to": "b"}, {"from": "c", "to": "d"}, {"from": "d", "to": "c"}]
     assert "left" not in opened
@@ -105,7 +107,7 @@ def test_two_ports_are_as_before() -> None:
     side = {"port": "ring", "version": 4, "ipv4": "198.18.0.2/24"}
     setup = configuration.parse({"left": side, "right": {**side, "ipv4": "198.19.0.2/24"}}, "f")
     assert not {"ports", "paths"} & configuration.as_json(setup).keys()
-    trial = traffic.make_trial(setup, Usual(), 64, 1000, 1)
+    trial = make_trial(setup, Usual(), 64, 1000, 1)
     assert list(to_json(trial))[-2:] == ["forward", "reverse"]
 
 
@@ -150,7 +152,7 @@ def test_left_and_right_have_no_paths() -> None:
 
 
 def trial_of_four(rate_fps: int = 1000, **conditions: Any) -> Trial:
-    return traffic.make_trial(configuration.parse_yaml(FOUR, ""), SingleTrial(**conditions), 64, rate_fps, 1)
+    return make_trial(configuration.parse_yaml(FOUR, ""), SingleTrial(**conditions), 64, rate_fps, 1)
 
 
 def test_each_path_has_its_addresses_and_times() -> None:
@@ -197,11 +199,8 @@ SEARCH = {"max_rate": "60k", "resolution": "20"}
 def plan_of_four(**conditions: Any) -> Plan[Any]:
     """As :func:`plans.plan`, of the configuration above."""
     setup, made = configuration.parse_yaml(FOUR, ""), plan(**conditions)
-
-    def make_trial(case: Case, load: Load, number: int) -> Trial:
-        return traffic.make_trial(setup, made.conditions, case[FRAME_SIZE], load.value, number)
-
-    return replace(made, make_trial=make_trial, config=configuration.as_json(setup))
+    make = traffic.of(setup, made.conditions).trial
+    return replace(made, setup=setup, make_trial=make, config=configuration.as_json(setup))
 
 
 WEAK = SimulatedDut(capacity_fps={Direction("a->b"): 50_000, Direction("c->d"): 9_000, Direction("d->c"): 30_000})

@@ -33,11 +33,11 @@ from dutperf.model import (
     to_json,
 )
 from dutperf.run.campaign import Plan
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import Rate, SingleTrial
 from dutperf.tester import ProgressCallback, phases, validity
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import Log, measure, plan, resume, stream, trial
+from plans import Log, make_trial, measure, plan, resume, stream, trial
 
 
 def phase(number: int, **members: Any) -> Phase:
@@ -140,7 +140,7 @@ def test_json_says_nothing_of_phases_that_are_not_there() -> None:
 def test_warm_up_is_the_trials_own_traffic_before_it_with_a_number_of_its_own() -> None:
     setup = configuration.parse(_members(), origin="here")
     conditions = SingleTrial(frame_sizes=(64,), duration_s=10, warm_up_s=3, learning_rest_s=2)
-    made = traffic.make_trial(setup, conditions, 64, 1000, 65535)
+    made = make_trial(setup, conditions, 64, 1000, 65535)
     [warm_up] = made.preliminary
     assert (warm_up.trial, made.trial) == (65535, 0)
     assert (warm_up.forward, warm_up.reverse) == (made.forward, made.reverse)

@@ -35,8 +35,8 @@ from dutperf.model import (
 )
 from dutperf.model.pattern import RecordedTimes
 from dutperf.setup.configuration import ParameterError
-from dutperf.setup.replay import Plan, ReplayError, Source, length_changes_of, recording_of, speed_of, trial_of
 from dutperf.tester.validity import judge
+from dutperf.traffic.replayed import Plan, ReplayError, Source, length_changes_of, recording_of, speed_of, trial_of
 from plans import counts
 from recordings import MACS, V4, V6, capture, udp
 

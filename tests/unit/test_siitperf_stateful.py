@@ -21,12 +21,12 @@ from dutperf.model import (
     TrialResult,
     Verdict,
 )
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import Rate, SingleTrial
 from dutperf.siitperf import commands, convert, setup
 from dutperf.siitperf.configuration import InputError, Settings, parse
 from dutperf.tester import ProgressCallback
-from plans import counts
+from plans import counts, make_trial
 from siitperf_files import ENUMERATED, ROUTER, TRANSLATOR, with_lines
 from siitperf_plans import VETHS, WITH_CORES, plan
 
@@ -364,7 +364,7 @@ def test_a_converted_file_is_the_same_test(file: Settings) -> None:
         preliminary_rate=Rate.parse("1k"),
         phase_gap_s=0.5,
     )
-    trial = traffic.make_trial(ours, chosen, 84 if file.translates else 64, 1000, 1)
+    trial = make_trial(ours, chosen, 84 if file.translates else 64, 1000, 1)
     assert trial.connections is not None
     all_entries = trial.connections.model_copy(update={"entries": 4000})
     assert trial.model_copy(update={"connections": all_entries}) == planned.trial

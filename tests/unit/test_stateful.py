@@ -15,7 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dutperf import procedures
+from dutperf import procedures, traffic
 from dutperf.model import (
     FRAME_SIZE,
     LEFT_AND_RIGHT,
@@ -34,12 +34,13 @@ from dutperf.results import tables
 from dutperf.results.summary import Summary
 from dutperf.run import campaign
 from dutperf.run.campaign import Plan
-from dutperf.setup import configuration, stateful_traffic, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial, each, make
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.tester import ProgressCallback, TesterError, phases
 from dutperf.tester.simulated import SimulatedTester
-from plans import NAT44, Log, counts, journal_lines
+from dutperf.traffic.connections import ports
+from plans import NAT44, Log, counts, journal_lines, make_trial
 
 NAT64 = {
     "left": {"port": "eth1", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"},
@@ -53,7 +54,7 @@ def setup_of(mapping: dict[str, Any] | None = None, **stateful: Any) -> Setup:
 
 def trial_of(connections: int, setup: Setup | None = None, rate_fps: int = 1000, **conditions: Any) -> Trial:
     chosen = SingleTrial(duration_s=1, drain_s=0.1, connections=connections, **conditions)
-    return traffic.make_trial(setup or setup_of(), traffic.sized(setup or setup_of(), chosen), 84, rate_fps, 5)
+    return make_trial(setup or setup_of(), traffic.of(setup or setup_of(), chosen).sized(), 84, rate_fps, 5)
 
 
 # --- the connections of a trial -------------------------------------------------------------------
@@ -79,10 +80,10 @@ LARGEST = 64_512
 def test_every_connection_is_opened_by_one_frame_at_any_rate(connections: int, rate_fps: int) -> None:
     setup = setup_of()
     assume(connections <= 86_400 * rate_fps)
-    chosen = traffic.sized(setup, SingleTrial(connections=connections))
-    opening = traffic.opening(setup, chosen, 84, rate_fps, 0)
+    chosen = traffic.of(setup, SingleTrial(connections=connections)).sized()
+    opening = traffic.ConnectionTraffic(setup, chosen).opening(84, rate_fps, 0)
     assert opening.intended(Direction.FORWARD) == connections
-    replies = traffic.replies(setup, chosen, 84, rate_fps, 1)
+    replies = traffic.ConnectionTraffic(setup, chosen).replies(84, rate_fps, 1)
     assert replies.intended(Direction.REVERSE) == connections
 
 
@@ -106,9 +107,9 @@ def test_the_ranges_have_room_for_the_connections_or_are_refused(
     ]
     if most[0] * most[1] < connections:
         with pytest.raises(ConfigError, match=f"{connections:,} connections are more than the ranges have"):
-            stateful_traffic.ports(setup, connections)
+            ports(setup, connections)
         return
-    chosen = stateful_traffic.ports(setup, connections)
+    chosen = ports(setup, connections)
     sizes = [last - first + 1 for first, last in chosen]
     assert sizes[0] * sizes[1] >= connections
     assert all(0 <= first <= last <= 65_535 for first, last in chosen)
@@ -274,12 +275,12 @@ class NatTester(SimulatedTester):
 
 def plan_of(name: str, nat: Nat, timeout_s: float | None = None, **conditions: Any) -> Plan[Any]:
     definition, setup = procedures.find(name), setup_of(timeout_s=timeout_s)
-    chosen = traffic.sized(setup, definition.conditions(drain_s=0.1, **conditions))
+    chosen = traffic.of(setup, definition.conditions(drain_s=0.1, **conditions)).sized()
     return Plan(
         setup=setup,
         conditions=chosen,
-        cases=traffic.cases(setup, chosen),
-        make_trial=lambda case, load, number: traffic.make_trial(setup, chosen, case[FRAME_SIZE], load.value, number),
+        cases=traffic.of(setup, chosen).cases(),
+        make_trial=lambda case, load, number: make_trial(setup, chosen, case[FRAME_SIZE], load.value, number),
         maximum_fps=lambda _case: None,
         dut_connections=nat,
     )

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from dutperf import procedures
+from dutperf import procedures, traffic
 from dutperf.api import results
 from dutperf.cli import app
 from dutperf.model import (
@@ -33,11 +33,11 @@ from dutperf.model import (
 from dutperf.results import tables
 from dutperf.results.streams import StreamResult
 from dutperf.results.summary import Summary, summarise
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import Rate, SingleTrial
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import measure, plan
+from plans import make_trial, measure, plan
 
 CONFIG: dict[str, Any] = {
     "left": {"port": "ring", "version": 4, "ipv4": "198.18.0.2/24"},
@@ -58,7 +58,7 @@ DELAY_US = {"voice": 1000.0, "web": 3000.0, "backup": 5000.0}
 
 def made(load: Load, number: int = 0, **members: Any) -> Trial:
     conditions = SingleTrial(duration_s=5, drain_s=0)
-    return traffic.make_trial(SETUP, conditions, 84, load.value, number).model_copy(update=members)
+    return make_trial(SETUP, conditions, 84, load.value, number).model_copy(update=members)
 
 
 def sent_of_kinds(stream: Stream, sent: int) -> list[int]:
@@ -121,7 +121,7 @@ def test_the_engine_gets_numbers_of_streams_where_frames_are_stamped() -> None:
 
 def test_a_single_stream_is_none_of_several() -> None:
     setup = configuration.Setup.model_validate({**CONFIG, "streams": CONFIG["streams"][1:2]})
-    trial = traffic.make_trial(setup, SingleTrial(duration_s=1, drain_s=0), 84, 900, 1)
+    trial = make_trial(setup, SingleTrial(duration_s=1, drain_s=0), 84, 900, 1)
     assert trial.forward is not None
     assert trial.forward.streams == ()
     assert len(trial.forward.frames) == 2

@@ -18,11 +18,11 @@ from dutperf.results import summary as report
 from dutperf.results import tables
 from dutperf.results.deviations import Deviation, deviations
 from dutperf.results.summary import SUMMARY, Summary, write_summary
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, Rate, Usual
 from dutperf.tester import host
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import Everything, counts, measure, plan
+from plans import Everything, counts, make_trial, measure, plan
 from plans import trial as trial_of
 
 Line = dict[str, Any]
@@ -315,7 +315,7 @@ def deviated(
     }
     setup = configuration.parse(sides, "test")
     limits = {"media_maximum_fps": media_fps, "maximum_fps": maximum_fps}
-    first = to_json(traffic.make_trial(setup, conditions, conditions.frame_sizes[0], 1, 0))
+    first = to_json(make_trial(setup, conditions, conditions.frame_sizes[0], 1, 0))
     frames = [
         {"frame_size": size, "frame_size_ipv4": size - ipv4_shorter_by, "first_trial": first, **limits}
         for size in conditions.frame_sizes

@@ -12,18 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dutperf import procedures
+from dutperf import procedures, traffic
 from dutperf.lab import bridge_limit
 from dutperf.model import Direction, LimitedBy, Trial, TrialResult
 from dutperf.procedures.bench import PlanError
 from dutperf.results import tables
-from dutperf.setup import configuration, switch_traffic, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import ConfigError, ParameterError
-from dutperf.setup.switch_traffic import Aged, Learned, Roles
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.tester.simulated_switch import AddressTable
+from dutperf.traffic import switches
+from dutperf.traffic.switches import Aged, Learned, Roles
 from plans import NAT44, SWITCH, journal_lines, measure, narrowed, plan
 
 SETUP = configuration.parse(SWITCH, "test")
@@ -36,9 +37,9 @@ FAST = {"learning_rate": "100k", "test_rate": "100k", "repetitions": 1}
 
 
 def learned(addresses: int = 100, wait_s: float | None = None, learning_fps: int = 1000, test_fps: int = 500) -> Trial:
-    conditions = traffic.sized(SETUP, SingleTrial(drain_s=0.1))
+    conditions = traffic.of(SETUP, SingleTrial(drain_s=0.1)).sized()
     made = Learned(ROLES, addresses, learning_fps, test_fps, wait_s)
-    return switch_traffic.learned(SETUP, conditions, 64, made, 7)
+    return switches.learned(SETUP, conditions, 64, made, 7)
 
 
 def measured(name: str, table: AddressTable, tmp_path: Path, **conditions: Any) -> Any:
@@ -85,19 +86,19 @@ def test_a_table_is_empty_before_because_of_a_command_or_of_a_wait() -> None:
 
 
 def test_an_address_is_learned_by_one_frame_before_it_is_tested() -> None:
-    conditions = traffic.sized(SETUP, SingleTrial(drain_s=0))
-    trial = switch_traffic.ageing(SETUP, conditions, 64, Aged(ROLES, 100, 5), 3)
+    conditions = traffic.of(SETUP, SingleTrial(drain_s=0)).sized()
+    trial = switches.ageing(SETUP, conditions, 64, Aged(ROLES, 100, 5), 3)
     times = {path: trial.times(path) for path in trial.streams()}
     assert (trial.intended(LEARNED), trial.intended(TESTED)) == (1, 500)
     assert times[LEARNED].frames_before(1) == 1
-    assert times[TESTED].frames_before(switch_traffic.FORGETTING_FROM_NS) == 0
+    assert times[TESTED].frames_before(switches.FORGETTING_FROM_NS) == 0
     assert trial.duration_s == 5.05
 
 
 def test_ports_are_chosen_or_the_first() -> None:
-    assert switch_traffic.roles(SETUP, None, None) == ROLES
-    assert switch_traffic.roles(SETUP, "c", None) == Roles("c", "a", ("b",))
-    assert switch_traffic.roles(SETUP, None, "a") == Roles("b", "a", ("c",))
+    assert switches.roles(SETUP, None, None) == ROLES
+    assert switches.roles(SETUP, "c", None) == Roles("c", "a", ("b",))
+    assert switches.roles(SETUP, None, "a") == Roles("b", "a", ("c",))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_ports_are_chosen_or_the_first() -> None:
 )
 def test_setups_that_are_no_switch_s(mapping: dict[str, Any], ports: tuple[Any, Any], text: str) -> None:
     with pytest.raises((ConfigError, ParameterError), match=text):
-        switch_traffic.roles(configuration.parse(mapping, "test"), *ports)
+        switches.roles(configuration.parse(mapping, "test"), *ports)
 
 
 # --- the procedures -------------------------------------------------------------------------------
@@ -216,11 +217,11 @@ def test_the_procedures_are_known() -> None:
 
 
 def test_broadcasts_are_timed_at_one_port_after_the_other() -> None:
-    first = switch_traffic.audience(SETUP, None)
+    first = switches.audience(SETUP, None)
     assert (first.sender, first.timed, first.others) == ("a", "b", ("c",))
     assert [first.turned(number).timed for number in range(4)] == ["b", "c", "b", "c"]
-    conditions = traffic.sized(SETUP, SingleTrial(duration_s=2))
-    trial = switch_traffic.broadcast(SETUP, conditions, 64, first.turned(1), 5000, 1)
+    conditions = traffic.of(SETUP, SingleTrial(duration_s=2)).sized()
+    trial = switches.broadcast(SETUP, conditions, 64, first.turned(1), 5000, 1)
     assert (trial.intended(Direction("a->c")), trial.intended(Direction("a->b"))) == (10_000, 100)
     [frame] = trial.streams()[Direction("a->c")].frames
     assert frame.bytes.startswith("ff" * 6)

@@ -12,10 +12,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from dutperf.model import FRAME_SIZE, FRAME_SIZE_IPV4, FieldMode, FrameSpec, Trial
-from dutperf.setup import traffic
+from dutperf import traffic
+from dutperf.model import FRAME_SIZE, FRAME_SIZE_IPV4, Case, FieldMode, FrameSpec, Trial
 from dutperf.setup.conditions import Conditions, Foreground, Rate, SingleTrial, Usual
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup, parse
+from dutperf.setup.ports import open_request, with_media
+from dutperf.traffic.base import MAX_FRAMES
+from dutperf.traffic.udp_ports import destination_ports, source_ports
+from plans import make_trial
 
 LEFT6 = {"port": "af_packet:tl", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}
 LEFT4 = {"port": "af_packet:tl", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"}
@@ -71,7 +75,7 @@ FRAMES: list[tuple[str, Setup, Conditions, Any, Any, Any, Any]] = [
 def test_who_sends_what_to_whom(
     setup: Setup, conditions: Conditions, forward: Any, reverse: Any, there: Any, back: Any
 ) -> None:
-    trial = traffic.make_trial(setup, conditions, 128, 1000, 7)
+    trial = make_trial(setup, conditions, 128, 1000, 7)
     assert trial.forward is not None
     assert trial.reverse is not None
     assert (frame(trial.forward.foreground), frame(trial.reverse.foreground)) == (forward, reverse)
@@ -83,21 +87,21 @@ def test_who_sends_what_to_whom(
     [(SIIT, ALL, 84), (IPV6, ALL, 84), (IPV4, ALL, 64), (IPV4_BOTH, MIXED, 84), (IPV4_BOTH, NATIVE, 84)],
 )
 def test_sizes_that_are_impossible(setup: Setup, conditions: Conditions, smallest: int) -> None:
-    assert traffic.smallest_frame_size(setup, conditions) == smallest
+    assert traffic.of(setup, conditions).smallest_frame_size == smallest
     for size in (smallest, 1518, 9216):
-        traffic.make_trial(setup, conditions, size, 1, 0)
+        make_trial(setup, conditions, size, 1, 0)
     for size in (smallest - 1, 9217):
         with pytest.raises(ConfigError) as caught:
-            traffic.make_trial(setup, conditions, size, 1, 0)
+            make_trial(setup, conditions, size, 1, 0)
         assert caught.value.key == "frame_sizes"
         assert str(size) in str(caught.value)
         assert str(smallest) in str(caught.value)
 
 
 def test_one_bad_size_among_many_is_found_beforehand() -> None:
-    traffic.check(SIIT, Usual(frame_sizes=(84, 1518)))
+    traffic.of(SIIT, Usual(frame_sizes=(84, 1518))).check()
     with pytest.raises(ConfigError):
-        traffic.check(SIIT, Usual(frame_sizes=(84, 64, 1518)))
+        traffic.of(SIIT, Usual(frame_sizes=(84, 64, 1518))).check()
 
 
 @pytest.mark.parametrize(
@@ -111,22 +115,22 @@ def test_one_bad_size_among_many_is_found_beforehand() -> None:
 def test_each_frame_size_is_a_case_that_knows_the_ipv4_frames(
     setup: Setup, conditions: Conditions, ipv4: list[int]
 ) -> None:
-    cases = traffic.cases(setup, conditions)
+    cases = traffic.of(setup, conditions).cases()
     assert [case.key() for case in cases] == [{"frame_size": size} for size in conditions.frame_sizes]
     assert [case[FRAME_SIZE_IPV4] for case in cases] == ipv4
     for case, size in zip(cases, ipv4, strict=True):
-        trial = traffic.make_trial(setup, conditions, case[FRAME_SIZE], 1, 0)
+        trial = make_trial(setup, conditions, case[FRAME_SIZE], 1, 0)
         frames = [stream.foreground for stream in trial.streams().values()]
         assert {frame.size for frame in frames if frame.version == 4} <= {size}
         assert trial.longest_frame == max(frame.size for frame in frames)
 
 
 def test_reverse_alone_through_a_translator_keeps_the_ipv6_size() -> None:
-    trial = traffic.make_trial(SIIT, Usual(directions="reverse"), 84, 1000, 0)
+    trial = make_trial(SIIT, Usual(directions="reverse"), 84, 1000, 0)
     assert trial.forward is None
     assert trial.reverse is not None
     assert trial.reverse.foreground.size == 64
-    assert traffic.frame_size_ipv4(SIIT, Usual(directions="reverse"), 84) == 64
+    assert traffic.of(SIIT, Usual(directions="reverse")).size_ipv4(84) == 64
 
 
 PORTS = [
@@ -139,7 +143,7 @@ PORTS = [
 
 @pytest.mark.parametrize(("mode", "source", "destination"), PORTS)
 def test_ports(mode: FieldMode, source: tuple[int, int], destination: tuple[int, int]) -> None:
-    trial = traffic.make_trial(IPV4, Usual(ports=mode), 64, 1, 0)
+    trial = make_trial(IPV4, Usual(ports=mode), 64, 1, 0)
     for stream in trial.streams().values():
         assert (stream.source_port.mode, stream.source_port.min, stream.source_port.max) == (mode, *source)
         assert (stream.destination_port.mode, stream.destination_port.min, stream.destination_port.max) == (
@@ -151,13 +155,13 @@ def test_ports(mode: FieldMode, source: tuple[int, int], destination: tuple[int,
 def test_a_varying_address_is_a_source_one_way_and_a_destination_the_other() -> None:
     varying = {"mode": "random", "min": 0, "max": 255}
     setup = parse({"left": LEFT4 | {"varying_address": varying}, "right": RIGHT4}, "test")
-    trial = traffic.make_trial(setup, ALL, 64, 1, 0)
+    trial = make_trial(setup, ALL, 64, 1, 0)
     assert trial.forward is not None
     assert trial.reverse is not None
     assert (trial.forward.source_address, trial.forward.destination_address) == (setup.left.varying_address, None)
     assert (trial.reverse.source_address, trial.reverse.destination_address) == (None, setup.left.varying_address)
     with pytest.raises(ConfigError) as caught:
-        traffic.make_trial(setup, Usual(networks=2), 64, 1, 0)
+        make_trial(setup, Usual(networks=2), 64, 1, 0)
     assert caught.value.key == "networks"
 
 
@@ -176,9 +180,9 @@ LACKING = [
 @pytest.mark.parametrize(("left", "right", "key"), [row[1:] for row in LACKING], ids=[row[0] for row in LACKING])
 def test_background_needs_ipv6_on_both_sides(left: dict[str, Any], right: dict[str, Any], key: str) -> None:
     setup = parse({"left": left, "right": right}, "test")
-    traffic.make_trial(setup, ALL, 84, 1, 0)
+    make_trial(setup, ALL, 84, 1, 0)
     with pytest.raises(ConfigError) as caught:
-        traffic.make_trial(setup, MIXED, 84, 1, 0)
+        make_trial(setup, MIXED, 84, 1, 0)
     assert caught.value.key == key
     assert "`foreground` 10:9" in str(caught.value)
 
@@ -198,17 +202,20 @@ MAXIMA = [
 
 @pytest.mark.parametrize(("media_mbps", "size", "fps"), MAXIMA)
 def test_the_media_s_maximum(media_mbps: int | None, size: int, fps: int | None) -> None:
-    assert traffic.maximum_fps(IPV4.model_copy(update={"media_mbps": media_mbps}), Usual(), size) == fps
+    assert (
+        traffic.of(IPV4.model_copy(update={"media_mbps": media_mbps}), Usual()).maximum_fps(Case({FRAME_SIZE: size}))
+        == fps
+    )
 
 
 def test_the_media_s_maximum_of_a_mix_is_not_above_the_line() -> None:
     """A mean of 65.33 bytes: as 65 bytes, 0.4 % more than the line carries."""
     setup = IPV4.model_copy(update={"media_mbps": 1_000})
-    sized = traffic.sized(setup, Usual(frame_sizes="imix:64=2,68=1"))
+    sized = traffic.of(setup, Usual(frame_sizes="imix:64=2,68=1")).sized()
     [size] = sized.frame_sizes
-    fps = traffic.maximum_fps(setup, sized, size)
+    fps = traffic.of(setup, sized).maximum_fps(Case({FRAME_SIZE: size}))
     assert fps == 1_000_000_000 * 3 // (8 * (64 + 64 + 68 + 3 * 20)) == 1_464_843
-    assert traffic.maximum_fps(setup, Usual(), size) == 1_470_588
+    assert traffic.of(setup, Usual()).maximum_fps(Case({FRAME_SIZE: size})) == 1_470_588
 
 
 @pytest.mark.parametrize(
@@ -218,7 +225,7 @@ def test_the_media_s_maximum_of_a_mix_is_not_above_the_line() -> None:
 def test_rates_above_the_media_are_refused(members: dict[str, Any]) -> None:
     setup = IPV4.model_copy(update={"media_mbps": 1_000})
     with pytest.raises(ParameterError, match="2,232,142 frames/s are above the media's maximum of 1,488,095"):
-        traffic.make_trial(setup, SingleTrial(duration_s=1, **members), 64, 1000, 0)
+        make_trial(setup, SingleTrial(duration_s=1, **members), 64, 1000, 0)
 
 
 SPEEDS = [
@@ -234,13 +241,11 @@ def test_the_links_speed_is_used_where_none_is_configured(
     left: int, right: int, configured: int | None, media_mbps: int | None
 ) -> None:
     setup = IPV4.model_copy(update={"media_mbps": configured})
-    assert (
-        traffic.with_media(setup, {"left": {"link_mbps": left}, "right": {"link_mbps": right}}).media_mbps == media_mbps
-    )
+    assert with_media(setup, {"left": {"link_mbps": left}, "right": {"link_mbps": right}}).media_mbps == media_mbps
 
 
 def test_the_request_to_open_has_addresses_without_prefix_and_nothing_that_was_not_set() -> None:
-    assert traffic.open_request(IPV4, 1522) == {
+    assert open_request(IPV4, 1522) == {
         "left": {"port": "af_packet:tl", "ipv4": "198.18.0.2", "gateway4": "198.18.0.1"},
         "right": {"port": "af_packet:tr", "ipv4": "198.19.0.2", "gateway4": "198.19.0.1"},
         "memory": "auto",
@@ -259,7 +264,7 @@ def test_the_engine_s_settings_reach_it() -> None:
         "link_timeout_s": 2.5,
     }
     port = {"receive_ring": 64, "mac": "02:00:00:00:00:01", "gateway_mac": "02:00:00:00:00:02"}
-    request = traffic.open_request(parse({"engine": settings, "left": LEFT4 | port, "right": RIGHT4}, "test"), 9216)
+    request = open_request(parse({"engine": settings, "left": LEFT4 | port, "right": RIGHT4}, "test"), 9216)
     sent = {key: value for key, value in settings.items() if key != "link_timeout_s"} | {"link_timeout_ms": 2500}
     assert {key: request[key] for key in sent} == sent
     assert {key: request["left"][key] for key in port} == port
@@ -289,8 +294,8 @@ CONDITIONS = st.builds(
 def test_every_trial_is_a_request_that_the_engine_takes(
     setup: Setup, conditions: Conditions, size: int, rate_fps: int, number: int
 ) -> None:
-    assume(rate_fps * conditions.duration_s <= traffic.MAX_FRAMES)
-    trial = traffic.make_trial(setup, conditions, size, rate_fps, number)
+    assume(rate_fps * conditions.duration_s <= MAX_FRAMES)
+    trial = make_trial(setup, conditions, size, rate_fps, number)
     request = trial.request()
     REQUESTS.validate({"id": 1, "method": "run", "params": request})
     assert Trial.model_validate(request) == trial
@@ -305,16 +310,16 @@ def test_ports_and_networks_that_the_configuration_lays_down() -> None:
         RIGHT4 | {"destination_port": destinations, "networks": 256},
     )
     setup = parse({"left": left, "right": right}, "test")
-    trial = traffic.make_trial(setup, ALL, 64, 1, 0)
+    trial = make_trial(setup, ALL, 64, 1, 0)
     assert trial.forward is not None
     assert trial.reverse is not None
     assert (trial.forward.networks, trial.reverse.networks) == (256, 3)
     assert (trial.forward.source_port, trial.forward.destination_port) == (
         setup.left.source_port,
-        traffic.destination_ports(FieldMode.RANDOM),
+        destination_ports(FieldMode.RANDOM),
     )
     assert (trial.reverse.source_port, trial.reverse.destination_port) == (
-        traffic.source_ports(FieldMode.RANDOM),
+        source_ports(FieldMode.RANDOM),
         setup.right.destination_port,
     )
 
@@ -329,21 +334,21 @@ CHOSEN_TWICE: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 @pytest.mark.parametrize(("side", "conditions", "key"), CHOSEN_TWICE)
 def test_what_is_laid_down_is_not_chosen_as_well(side: dict[str, Any], conditions: dict[str, Any], key: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        traffic.make_trial(parse({"left": LEFT4 | side, "right": RIGHT4}, "test"), Usual(**conditions), 64, 1, 0)
+        make_trial(parse({"left": LEFT4 | side, "right": RIGHT4}, "test"), Usual(**conditions), 64, 1, 0)
     assert caught.value.key == key
 
 
 def test_a_direction_through_a_translator_needs_an_address_to_send_to() -> None:
     one_way = parse({"left": LEFT6, "right": RIGHT4 | {"seen_as": "2001:2:0:1000::2"}}, "test")
-    traffic.make_trial(one_way, Usual(directions="forward"), 84, 1, 0)
+    make_trial(one_way, Usual(directions="forward"), 84, 1, 0)
     with pytest.raises(ConfigError, match="is missing: the other side needs an IPv4 address") as caught:
-        traffic.make_trial(one_way, ALL, 84, 1, 0)
+        make_trial(one_way, ALL, 84, 1, 0)
     assert caught.value.key == "left.seen_as"
 
 
 def test_a_trial_whose_frames_cannot_be_numbered_is_refused() -> None:
     """20.5 hours at 14,880,952 frames/s."""
-    traffic.make_trial(SIIT, Usual(duration_s=73_887.0), 84, 14_880_952, 0)
+    make_trial(SIIT, Usual(duration_s=73_887.0), 84, 14_880_952, 0)
     with pytest.raises(ConfigError, match=r"more than a trial can have \(1,099,511,627,776\)") as caught:
-        traffic.make_trial(SIIT, Usual(duration_s=73_888.0), 84, 14_880_952, 0)
+        make_trial(SIIT, Usual(duration_s=73_888.0), 84, 14_880_952, 0)
     assert caught.value.key == "duration_s"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dutperf import traffic
 from dutperf.model import (
     ArrivedTags,
     DirectionCounts,
@@ -18,10 +19,11 @@ from dutperf.model import (
     tags_in_words,
 )
 from dutperf.results import beside
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
+from dutperf.setup.ports import open_request
 from dutperf.tester.unasked import with_unasked
-from plans import counts
+from plans import counts, make_trial
 
 
 def result(forward: DirectionCounts) -> TrialResult:
@@ -57,10 +59,11 @@ def hints(frame: str | None = None, *, arrived: int = 0, answered: bool = True, 
     side = {"port": "a", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"} | left
     other = {"port": "b", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"}
     setup = configuration.parse({"left": side, "right": other}, origin="test")
-    conditions = traffic.sized(setup, SingleTrial(frame_sizes=(128,), duration_s=1, directions="forward", frame=frame))
-    planned = traffic.make_trial(setup, conditions, 128, 1000, 1)
+    chosen = SingleTrial(frame_sizes=(128,), duration_s=1, directions="forward", frame=frame)
+    conditions = traffic.of(setup, chosen).sized()
+    planned = make_trial(setup, conditions, 128, 1000, 1)
     lost = result(counts(1000, arrived)).model_copy(update={"dut_answered": LinkState(left=answered, right=True)})
-    found = with_unasked(lost, planned, traffic.open_request(setup, 1518))
+    found = with_unasked(lost, planned, open_request(setup, 1518))
     assert found.verdict is Verdict.VALID, "it is a hint"
     assert beside.of_run([found, found]) == tuple(beside.of_trial(found))
     return list(beside.of_trial(found))

@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dutperf import procedures
+from dutperf import procedures, traffic
 from dutperf.api import arguments, results
 from dutperf.api.results import Results
 from dutperf.api.running import RunningTraffic, TrafficPart
@@ -30,12 +30,13 @@ from dutperf.run import suite, testbench
 from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement
 from dutperf.run.testbench import USUAL_FRAME_SIZE, Source, check_one_size
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, Rate, SingleTrial, invalid_member
 from dutperf.setup.configuration import ParameterError, Setup
 from dutperf.setup.dut import losses_during, losses_of
 from dutperf.spelling import hint
 from dutperf.tester import TesterError, phases
+from dutperf.traffic.sizes import longest_frame
 
 StrPath = str | os.PathLike[str]
 Config = StrPath | Mapping[str, Any] | Setup
@@ -154,8 +155,8 @@ class Bench:
         """``conditions`` with frame sizes, checked against the test setup. Raises ConfigError if such
         traffic is impossible there."""
         sized = self._ready.sized(conditions)
-        traffic.check(self.setup, sized)
-        if (longest := traffic.longest_frame(sized)) > self._ready.max_frame_size and not self._ready.limited:
+        traffic.of(self.setup, sized).check()
+        if (longest := longest_frame(sized)) > self._ready.max_frame_size and not self._ready.limited:
             raise ParameterError(
                 f"{longest} bytes are longer than max_frame_size={self._ready.max_frame_size} of this bench",
                 "frame_sizes",
@@ -266,7 +267,7 @@ def trial(
     Raises:
         ConfigError, PlanError, LabError, TesterError: see :func:`measure`.
     """
-    intended, longest = _rate(rate), traffic.longest_frame(_of_trial(conditions))
+    intended, longest = _rate(rate), longest_frame(_of_trial(conditions))
     with bench(lab=lab, lab_options=lab_options, config=config, max_frame_size=longest) as ready:
         return ready.trial(intended, conditions)
 

@@ -21,12 +21,12 @@ from dutperf.procedures.bench import ConditionsT, Plan, PlanError
 from dutperf.procedures.one_frame_each import OneFrameEach
 from dutperf.procedures.repeated_searches import RepeatedSearches
 from dutperf.search import Outcome
-from dutperf.setup import switch_traffic
 from dutperf.setup.conditions import Rate
 from dutperf.setup.given import default
 from dutperf.setup.option import Option
 from dutperf.setup.rate import AnyRate
-from dutperf.setup.switch_traffic import MOST_ADDRESSES, Learned, Roles
+from dutperf.traffic import switches
+from dutperf.traffic.switches import MOST_ADDRESSES, Learned, Roles
 
 AddressCount = Annotated[int, Field(ge=1, le=MOST_ADDRESSES)]
 TEST_RATE = Rate(value=1_000, unit="fps")
@@ -110,7 +110,7 @@ class AddressSearch(RepeatedSearches[ConditionsT]):
     def __init__(self, plan: Plan[ConditionsT]) -> None:
         super().__init__(plan)
         conditions: Any = plan.conditions
-        self._roles = switch_traffic.roles(plan.setup, conditions.learning_port, conditions.test_port)
+        self._roles = switches.roles(plan.setup, conditions.learning_port, conditions.test_port)
         self._test_fps = frames_per_second("test_rate", conditions.test_rate)
 
     def limits(self, case: Case) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class AddressSearch(RepeatedSearches[ConditionsT]):
         conditions: Any = self.conditions
         wait_s = conditions.ageing_s if self.plan.clear_addresses is None else None
         made = Learned(self._roles, addresses, learning_fps, self._test_fps, wait_s)
-        return switch_traffic.learned(self.plan.setup, conditions, case[FRAME_SIZE], made, number)
+        return switches.learned(self.plan.setup, conditions, case[FRAME_SIZE], made, number)
 
     def fits_in_time(self, addresses: int, learning_fps: int) -> bool:
         """Whether all addresses are tested before the first of them ages."""

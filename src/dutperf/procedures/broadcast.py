@@ -27,7 +27,6 @@ from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Repetitions, Statistics, statistics
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
-from dutperf.setup import switch_traffic
 from dutperf.setup.conditions import (
     Conditions,
     WithDuration,
@@ -38,6 +37,7 @@ from dutperf.setup.conditions import (
     WithTolerance,
 )
 from dutperf.setup.option import Option
+from dutperf.traffic import switches
 
 
 class Broadcast(
@@ -75,7 +75,7 @@ class BroadcastProcedure(RepeatedSearches[Broadcast]):
 
     def __init__(self, plan: Plan[Broadcast]) -> None:
         super().__init__(plan)
-        self._audience = self._now_timed = switch_traffic.audience(plan.setup, plan.conditions.sending_port)
+        self._audience = self._now_timed = switches.audience(plan.setup, plan.conditions.sending_port)
         self._bounds = {case: searches.bounds(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
 
     def first_load(self, case: Case) -> Load:
@@ -97,7 +97,7 @@ class BroadcastProcedure(RepeatedSearches[Broadcast]):
         }
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        made = switch_traffic.broadcast(
+        made = switches.broadcast(
             self.plan.setup, self.conditions, case[FRAME_SIZE], self._now_timed, load.value, number
         )
         question = searches.question(self.conditions, self._bounds[case], load.value)

@@ -15,7 +15,6 @@ from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.one_frame_each import OneFrameEach
 from dutperf.procedures.searches import SearchRange
 from dutperf.search.binary import Bounds
-from dutperf.setup import stateful_traffic, traffic
 from dutperf.setup.conditions import (
     Conditions,
     ConnectionCount,
@@ -23,6 +22,7 @@ from dutperf.setup.conditions import (
 )
 from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
+from dutperf.traffic import ConnectionTraffic
 
 CONNECTIONS = 10_000
 """By default: any DUT has room for so many."""
@@ -77,7 +77,7 @@ def bounds(
         PlanError: rates that contradict each other or that timeout, or percentages of a link's speed.
     """
     limits = _chosen_bounds(conditions)
-    in_time = stateful_traffic.lowest_rate(plan.setup, conditions.every, frames_each(reply_share))
+    in_time = ConnectionTraffic(plan.setup, conditions).lowest_rate(frames_each(reply_share))
     if maximum is not None:
         lowest = limits.lowest if minimum is None else minimum
         limits = replace(limits, minimum=lowest, maximum=maximum, initial=maximum)
@@ -95,7 +95,7 @@ def preliminary_cps(plan: Plan[Any], conditions: OneFrameEach, rate: Rate) -> in
     """
     _check_is_number(rate, "preliminary_rate")
     rate_cps = max(1, round(rate.value))
-    in_time = stateful_traffic.lowest_rate(plan.setup, conditions.every, 1)
+    in_time = ConnectionTraffic(plan.setup, conditions).lowest_rate(1)
     _check_in_time(conditions, in_time, preliminary_rate=rate_cps)
     return rate_cps
 
@@ -132,15 +132,15 @@ def trial(
 ) -> Trial:
     """Opens the connections of ``conditions`` at ``rate_cps`` and, unless ``reply_share`` is 0, has each pass
     one reply at that share of the rate (RFC 9693 sections 4.5, 4.6)."""
-    size = case[FRAME_SIZE]
+    kind, size = ConnectionTraffic(plan.setup, conditions), case[FRAME_SIZE]
     question = searches.question(conditions, _chosen_bounds(conditions), rate_cps)
-    opening = traffic.opening(plan.setup, conditions, size, rate_cps, number)
+    opening = kind.opening(size, rate_cps, number)
     opening = opening.model_copy(update={"question": question})
     if not reply_share:
         return Trial(**dict(opening))
     rate_of_replies = max(1, round(rate_cps * reply_share))
     measured = Question(**{**dict(question), "opening_counts": True})
-    replies = traffic.replies(plan.setup, conditions, size, rate_of_replies, number + 1)
+    replies = kind.replies(size, rate_of_replies, number + 1)
     return Trial(**{**dict(replies), "question": measured, "preliminary": (opening,)})
 
 

@@ -26,7 +26,6 @@ from dutperf.results.charts import Chart
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics
-from dutperf.setup import traffic
 from dutperf.setup.conditions import (
     PRELIMINARY_RATE,
     ConnectionCount,
@@ -34,6 +33,7 @@ from dutperf.setup.conditions import (
 )
 from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
+from dutperf.traffic import ConnectionTraffic
 
 
 class TeardownRate(OneFrameEach):
@@ -80,7 +80,7 @@ class TeardownRateProcedure(Procedure[TeardownRate]):
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         del duration_s
-        opening = traffic.opening(self.plan.setup, self.conditions, case[FRAME_SIZE], load.value, number)
+        opening = ConnectionTraffic(self.plan.setup, self.conditions).opening(case[FRAME_SIZE], load.value, number)
         question = opening.question.model_copy(update={"delete_connections": True})
         return Trial(**{**dict(opening), "question": question})
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dutperf import lab
+from dutperf import lab, traffic
 from dutperf.invocation import command_line
 from dutperf.journal import JournalError
-from dutperf.model import FRAME_SIZE, Case, Load, Trial
+from dutperf.model import FRAME_SIZE, Load, Trial
 from dutperf.run.campaign import Plan, PlanError
 from dutperf.run.waiting import POLL_S
-from dutperf.setup import configuration, dut, traffic
+from dutperf.setup import configuration, dut, ports
 from dutperf.setup.changing_rate import is_changing
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import MEMORY_PORTS, ConfigError, Offloads, ParameterError, Setup
@@ -28,6 +28,7 @@ from dutperf.tester import Tester, TesterError, calibration
 from dutperf.tester.dut_core import yielding_to_the_dut
 from dutperf.tester.engine import EngineTester
 from dutperf.tester.factory import engine_on
+from dutperf.traffic import sizes
 
 NOT_THERE = frozenset({"no_answer", "link_down"})
 """Codes of errors that a DUT which starts later explains."""
@@ -247,17 +248,14 @@ class Bench:
 
     def plan(self, conditions: Conditions) -> Plan:
         """The plan of a measurement under ``conditions``, which have their frame sizes."""
-
-        def make_trial(case: Case, load: Load, number: int) -> Trial:
-            return traffic.make_trial(self.setup, conditions, case[FRAME_SIZE], load.value, number)
-
+        kind = traffic.of(self.setup, conditions)
         return Plan(
             setup=self.setup,
             conditions=conditions,
-            cases=traffic.cases(self.setup, conditions),
-            make_trial=make_trial,
-            maximum_fps=lambda case: traffic.maximum_fps(self.setup, conditions, case[FRAME_SIZE]),
-            too_long=lambda case: self._too_long(traffic.longest_of(conditions, case[FRAME_SIZE])),
+            cases=kind.cases(),
+            make_trial=kind.trial,
+            maximum_fps=kind.maximum_fps,
+            too_long=lambda case: self._too_long(sizes.longest_of(conditions, case[FRAME_SIZE])),
             dut=self.setup.dut.identity(),
             config=configuration.as_json(self.setup),
             invocation=self.invocation,
@@ -297,7 +295,7 @@ class Bench:
             )
 
     def sized(self, conditions: Conditions) -> Conditions:
-        return traffic.sized(self.setup, conditions)
+        return traffic.of(self.setup, conditions).sized()
 
     def trial(self, conditions: Conditions, rate: Rate | None, number: int) -> Trial:
         """A single trial at ``rate`` under ``conditions``, which have one frame size; None: the
@@ -311,7 +309,7 @@ class Bench:
         check_one_rate(conditions, rate)
         plan = self.plan(self.sized(conditions))
         [case] = plan.cases
-        own_rates = traffic.profile(self.setup, plan.conditions, case[FRAME_SIZE])
+        own_rates = traffic.of(self.setup, plan.conditions).own_rates(case)
         if own_rates is not None:
             return plan.make_trial(case, Load.fps(own_rates.mean_fps), number)
         assert rate is not None
@@ -374,8 +372,8 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
     Raises:
         ConfigError, LabError, TesterError: it cannot be brought up; nothing is left behind.
     """
-    asked = max(0, longest, *map(traffic.longest_frame, conditions))
-    needed = max(longest, min(map(traffic.shortest_case, conditions), default=0))
+    asked = max(0, longest, *map(sizes.longest_frame, conditions))
+    needed = max(longest, min(map(sizes.shortest_case, conditions), default=0))
     with (
         source.placing_errors(),
         source.setup(max(USUAL_FRAME_SIZE, asked)) as setup,
@@ -383,7 +381,7 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
         yielding_to_the_dut(),
     ):
         for one in conditions:
-            traffic.check(setup, traffic.sized(setup, one))
+            traffic.of(setup, traffic.of(setup, one).sized()).check()
         patience_s = max((one.every.dut_patience_s for one in conditions), default=0.0)
         with _engine_for(setup, asked, needed, lambda tester: opened(tester, patience_s, say)) as (
             tester,
@@ -391,7 +389,7 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
             limited,
         ):
             yield Bench(
-                traffic.with_media(setup, tester.environment()), tester, source, max_frame_size=size, limited=limited
+                ports.with_media(setup, tester.environment()), tester, source, max_frame_size=size, limited=limited
             )
 
 

@@ -294,7 +294,7 @@ class Conditions(Value):
 
     @property
     def sizes_are_given(self) -> bool:
-        """Whether ``frame_sizes`` were chosen, by the user or by :func:`dutperf.setup.traffic.sized`."""
+        """Whether ``frame_sizes`` were chosen, by the user or by :meth:`dutperf.traffic.TrafficKind.sized`."""
         return "frame_sizes" in self.model_fields_set
 
     @property

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from dutperf import traffic
 from dutperf.exit_status import ABORTED, FAULT, INTERRUPTED, INVALID, NOT_NOW, WRONG_USAGE, signals_interrupt
 from dutperf.fault import sentence_of_fault
-from dutperf.model import TRIAL_NUMBERS, ConnectionUse, Direction, DirectionCounts, Trial, TrialResult, Verdict
-from dutperf.setup import traffic
+from dutperf.model import TRIAL_NUMBERS, ConnectionUse, Direction, DirectionCounts, Load, Trial, TrialResult, Verdict
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import ConfigError, Setup
 from dutperf.siitperf import arguments as positional
@@ -109,7 +109,8 @@ def plan(program: Program, words: Sequence[str], settings: Settings, variables: 
     chosen = setup.conditions(settings, variables, arguments)
     checked = setup.make(settings, variables, arguments)
     try:
-        trial = traffic.make_trial(checked, chosen, chosen.frame_sizes[0], arguments["RATE"], number)
+        kind = traffic.of(checked, chosen)
+        trial = kind.trial(kind.cases()[0], Load.fps(arguments["RATE"]), number)
         if settings.stateful:
             trial = preliminary.timed(trial, arguments, settings)
     except ConfigError as error:

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dutperf.model import NOT_OPENED, ConnectionUse, Opening, PhaseResult, Trial, TrialResult
-from dutperf.setup import stateful_traffic
 from dutperf.siitperf import stateful
 from dutperf.siitperf.arguments import Arguments, connections
 from dutperf.siitperf.configuration import Settings
 from dutperf.siitperf.variables import Variables
+from dutperf.traffic.connections import duration_ns
 
 _NS_IN_MS = 1_000_000
 
@@ -26,7 +26,7 @@ def timed(trial: Trial, arguments: Arguments, settings: Settings) -> Trial:
     [opening] = trial.preliminary
     assert opening.connections is not None
     assert trial.connections is not None
-    sending_ns = stateful_traffic.duration_ns(arguments["N"], arguments["R"])
+    sending_ns = duration_ns(arguments["N"], arguments["R"])
     opens = opening.connections.model_copy(update={"opening": stateful.space(settings).opening})
     times = {"duration_ns": sending_ns, "drain_ns": arguments["T"] * _NS_IN_MS}
     opening = opening.model_copy(update={**times, "connections": opens})

@@ -20,11 +20,11 @@ from dutperf.setup import configuration, host_address
 from dutperf.setup.conditions import Conditions, Foreground, SingleTrial
 from dutperf.setup.configuration import ConfigError, Setup
 from dutperf.setup.rate import Rate
-from dutperf.setup.traffic import destination_ports, source_ports
 from dutperf.siitperf import stateful
 from dutperf.siitperf.arguments import Arguments, all_ipv4, connections, has_background
 from dutperf.siitperf.configuration import DIRECTIONS, SIDES, InputError, Settings
 from dutperf.siitperf.variables import Gateways, Ports, Variables
+from dutperf.traffic.udp_ports import destination_ports, source_ports
 
 NAMES = {"L": "left", "R": "right"}
 CORES = {"Forward": ("CPU-L-Send", "CPU-R-Recv"), "Reverse": ("CPU-R-Send", "CPU-L-Recv")}

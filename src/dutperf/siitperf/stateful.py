@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dutperf.model import MOST_CONNECTIONS, ConnectionOrder, FieldMode, Opening, ResponderOrder
-from dutperf.setup.traffic import destination_ports, source_ports
 from dutperf.siitperf.configuration import DIRECTIONS, SIDES, InputError, Settings
+from dutperf.traffic.udp_ports import destination_ports, source_ports
 
 ORDERS = {1: ConnectionOrder.INCREASING, 2: ConnectionOrder.DECREASING, 3: ConnectionOrder.RANDOM}
 RESPONDERS = (ResponderOrder.FIRST, ResponderOrder.IN_ORDER, ResponderOrder.DECREASING, ResponderOrder.RANDOM)

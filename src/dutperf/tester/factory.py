@@ -4,8 +4,8 @@ cores that it avoids."""
 
 from __future__ import annotations
 
-from dutperf.setup import traffic
 from dutperf.setup.configuration import Setup
+from dutperf.setup.ports import open_request
 from dutperf.tester import core_choice
 from dutperf.tester.core_choice import CoreChoice
 from dutperf.tester.engine import EngineCommand, EngineTester
@@ -20,7 +20,7 @@ def engine_on(setup: Setup, max_frame_size: int) -> EngineTester:
     """
     command = EngineCommand.find(setup.engine.command, setup.engine.netns)
     choice = cores_of_dut(setup, command)
-    return EngineTester(command, traffic.open_request(setup, max_frame_size, choice.dut_cores), choice=choice)
+    return EngineTester(command, open_request(setup, max_frame_size, choice.dut_cores), choice=choice)
 
 
 def cores_of_dut(setup: Setup, command: EngineCommand) -> CoreChoice:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The address table of a simulated switch: which test frames of a trial it floods
-(:mod:`dutperf.setup.switch_traffic`)."""
+(:mod:`dutperf.traffic.switches`)."""
 
 from __future__ import annotations
 

@@ -31,11 +31,11 @@ from dutperf.model import (
 )
 from dutperf.run.testbench import USUAL_FRAME_SIZE, Bench, bench
 from dutperf.setup import configuration
-from dutperf.setup import replay as replaying
 from dutperf.setup.configuration import ConfigError, ParameterError
 from dutperf.setup.dut import losses_during, losses_of
 from dutperf.setup.rate import Rate
 from dutperf.tester import TesterError, phases
+from dutperf.traffic import replayed as replaying
 
 
 def replay(

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from dutperf import traffic
 from dutperf.cli import condition_options, options
 from dutperf.cli.commands.measure import RESULT, SOURCE, signature, split_source
 from dutperf.cli.errors import reported, say
@@ -20,7 +21,7 @@ from dutperf.journal import TRIAL_FILE, JournalError, claim, write_new
 from dutperf.model import Trial, TrialResult, Verdict, to_json
 from dutperf.procedures import evidence
 from dutperf.run.testbench import Bench, bench, check_one_rate, check_one_size
-from dutperf.setup import configuration, traffic
+from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, SingleTrial
 from dutperf.setup.dut import Connections, CountLosses, losses_during, losses_of
 from dutperf.tester import Tester, phases
@@ -113,7 +114,7 @@ def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: Tria
             for direction, stream in planned.streams().items()
             if stream.frames
         },
-        "frame_size_ipv4": traffic.frame_size_ipv4(ready.setup, conditions, frame_size),
+        "frame_size_ipv4": traffic.of(ready.setup, conditions).size_ipv4(frame_size),
         "trial": to_json(planned),
         "dut": ready.setup.dut.identity(),
         "config": configuration.as_json(ready.setup),

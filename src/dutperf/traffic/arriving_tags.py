@@ -13,7 +13,7 @@ from dutperf.frames import Endpoints, build
 from dutperf.model import DescribedFrame, VlanTags, in_vlan
 from dutperf.model.vlan_tags import leading
 from dutperf.setup.configuration import Side
-from dutperf.setup.described_traffic import Part, headers_of
+from dutperf.traffic.parts import Part, headers_of
 
 UNTAGGED: VlanTags = ""
 _FIRST, _TYPE, _TAG, _PRIORITY = 96, 16, 32, 4

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from dutperf.frames import Endpoints, FrameError, Stack, Template, build, is_template
 from dutperf.model import DescribedFrame, Direction, FieldMode, VaryingField
 from dutperf.setup.conditions import AllConditions
-from dutperf.setup.configuration import ConfigError, ParameterError, PlannedStream, Setup, Side
+from dutperf.setup.configuration import ConfigError, PlannedStream, Setup, Side
 from dutperf.setup.size_mix import LONGEST_ORDER, MOST_SIZES, SizeMix, spread
 
 PLAIN = "ip/udp"
@@ -239,11 +239,6 @@ def _whole(weights: Sequence[Fraction]) -> tuple[int, ...]:
     by = lcm(*(weight.denominator for weight in weights))
     whole = [int(weight * by) for weight in weights]
     return tuple(number // gcd(*whole) for number in whole)
-
-
-def refused(error: FrameError, side: str | None) -> ParameterError | ConfigError:
-    """An error in the headers as one of the option, or of a side's configuration."""
-    return ParameterError(str(error), "frame") if side is None else ConfigError(str(error), f"{side}.frame")
 
 
 def _udp(ports: Ports, *, by_flow: bool) -> str:

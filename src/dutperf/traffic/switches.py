@@ -17,10 +17,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dutperf.model import ANY_LOSS, TRIAL_NUMBERS, Direction, Phase, Profile, Question, Segment, Stamping, Stream, Trial
-from dutperf.setup import stateful_traffic, traffic
+from dutperf import traffic
+from dutperf.model import (
+    ANY_LOSS,
+    FRAME_SIZE,
+    TRIAL_NUMBERS,
+    Case,
+    Direction,
+    Load,
+    Phase,
+    Profile,
+    Question,
+    Segment,
+    Stamping,
+    Stream,
+    Trial,
+)
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup
+from dutperf.traffic.connections import duration_ns
 
 FIRST_ADDRESS = "02:28:89:00:00:00"
 """Locally administered; the others follow one by one."""
@@ -175,7 +190,7 @@ def learned(setup: Setup, conditions: Conditions, frame_size: int, made: Learned
     """The trial in which addresses are learned, then tested; its phases have the numbers from ``number`` on.
 
     Raises:
-        ConfigError: see :func:`dutperf.setup.traffic.make_trial`.
+        ConfigError: see :meth:`dutperf.traffic.TrafficKind.trial`.
     """
     by = made.roles
     learning = _streams(setup, _with(conditions, "source", made.addresses), frame_size, made.learning_fps)
@@ -199,7 +214,7 @@ def ageing(setup: Setup, conditions: Conditions, frame_size: int, made: Aged, nu
     """The trial in which one address is learned by one frame, and tested from :data:`FORGETTING_FROM_NS` on.
 
     Raises:
-        ConfigError: see :func:`dutperf.setup.traffic.make_trial`.
+        ConfigError: see :meth:`dutperf.traffic.TrafficKind.trial`.
     """
     by, duration_ns = made.roles, round(made.duration_s * 1e9)
     learning = _streams(setup, _with(conditions, "source", 1), frame_size, _ONE_FRAME_FPS)[by.learned]
@@ -221,10 +236,11 @@ def broadcast(setup: Setup, conditions: Conditions, frame_size: int, by: Audienc
     """The trial in which the sender broadcasts ``rate_fps`` frames in a second, all of them stamped.
 
     Raises:
-        ConfigError: see :func:`dutperf.setup.traffic.make_trial`.
+        ConfigError: see :meth:`dutperf.traffic.TrafficKind.trial`.
     """
     text = f"eth(destination={BROADCAST})/ip/udp"
-    trial = traffic.make_trial(setup, conditions.model_copy(update={"frame": text}), frame_size, rate_fps, number)
+    described = traffic.of(setup, conditions.model_copy(update={"frame": text}))
+    trial = described.trial(Case({FRAME_SIZE: frame_size}), Load.fps(rate_fps), number)
     frames = max(1, trial.intended(by.path))
     controls = _controls(setup, conditions, frame_size, rate_fps, frames, by.controls(), BROADCAST_CONTROL_SHARE)
     streams = {by.path: trial.streams()[by.path], **controls}
@@ -238,7 +254,7 @@ def _with(conditions: Conditions, field: str, addresses: int) -> Conditions:
 
 
 def _streams(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: int) -> dict[Direction, Stream]:
-    return traffic.make_trial(setup, conditions, frame_size, rate_fps, 0).streams()
+    return traffic.of(setup, conditions).streams(frame_size, rate_fps)
 
 
 def _plain(setup: Setup, conditions: Conditions, frame_size: int) -> dict[Direction, Stream]:
@@ -271,7 +287,7 @@ def _phase(conditions: Conditions, frames: int, rate_fps: int, streams: dict[Dir
     return {
         "seed": conditions.seed,
         "burst": conditions.tx_burst,
-        "duration_ns": stateful_traffic.duration_ns(frames, rate_fps),
+        "duration_ns": duration_ns(frames, rate_fps),
         "drain_ns": round(conditions.drain_s * 1e9),
         "paths": streams,
     }

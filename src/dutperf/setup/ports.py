@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tester's ports as the engine opens them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dutperf.model import address_range, ports_of
+from dutperf.setup.configuration import LINK_TIMEOUT_S, Setup, Side
+
+
+def with_media(setup: Setup, environment: dict[str, Any]) -> Setup:
+    """``setup`` with the speed of the slower link as the tester reports it, if the configuration has
+    none and both links have one."""
+    speeds = [port.get("link_mbps", 0) for port in ports_of(environment).values()]
+    return (
+        setup
+        if setup.media_mbps is not None or not speeds or not all(speeds)
+        else setup.model_copy(update={"media_mbps": min(speeds)})
+    )
+
+
+def open_request(setup: Setup, max_frame_size: int, dut_cores: Sequence[int] = ()) -> dict[str, Any]:
+    """Parameters of the engine's ``open`` (protocol/request.schema.json); ``max_frame_size`` in bytes.
+    The engine does not use ``dut_cores``."""
+    request: dict[str, Any] = {name: _port(side) for name, side in setup.sides().items()}
+    if setup.ports is not None:
+        ends = setup.path_ends().values()
+        request = {
+            "ports": [{"name": name, **port} for name, port in request.items()],
+            "paths": [{"from": sender, "to": receiver} for sender, receiver in ends],
+        }
+    request |= {"memory": setup.engine.memory, "max_frame_size": max_frame_size}
+    if setup.engine.cores is not None:
+        request["cores"] = list(setup.engine.cores)
+    if dut_cores or setup.engine.dut_cores:
+        request["dut_cores"] = list(dut_cores or setup.engine.dut_cores)
+    if setup.engine.queues > 1:
+        request["queues"] = setup.engine.queues
+    if setup.engine.flow_control != "off":
+        request["flow_control"] = setup.engine.flow_control
+    if setup.engine.link_timeout_s != LINK_TIMEOUT_S:
+        request["link_timeout_ms"] = round(setup.engine.link_timeout_s * 1000)
+    if setup.engine.offloads:
+        request["offloads"] = list(setup.engine.offloads)
+    return request
+
+
+def _port(side: Side) -> dict[str, Any]:
+    members = {
+        "port": side.port,
+        "mac": side.mac,
+        "ipv4": side.ipv4 and str(side.ipv4.ip),
+        "ipv6": side.ipv6 and str(side.ipv6.ip),
+        "gateway4": side.gateway4 and str(side.gateway4),
+        "gateway6": side.gateway6 and str(side.gateway6),
+        "gateway_mac": side.gateway_mac,
+        "answers_for": _answers_for(side),
+        "vlans": side.vlans and list(side.vlans),
+        "receive_ring": side.receive_ring,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _answers_for(side: Side) -> dict[str, Any] | None:
+    """Addresses that do not follow from the frames that are sent: a translator changes them, and the DUT may have
+    next hops of its own."""
+    own = [address.ip for address in (side.ipv4, side.ipv6) if address is not None]
+    moving = [address_range.varying(address, side.varying_address) for address in own if side.varying_address]
+    ranges = [*map(address_range.of_network, side.answers_for), *moving]
+    by_version = {f"ipv{version}": [one.request() for one in ranges if one.version == version] for version in (4, 6)}
+    return {version: each for version, each in by_version.items() if each} or None

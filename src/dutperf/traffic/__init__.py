@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinds of traffic. Each makes the trials of a test setup under conditions, and says what it does not go with: one file
+for each kind.
+
+Plain frames, frames of the user's description, connections; :mod:`dutperf.traffic.switches` composes its trials of
+described frames, and :mod:`dutperf.traffic.replayed` has the frames of a capture.
+"""
+
+from __future__ import annotations
+
+from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import Setup
+from dutperf.traffic.base import TrafficKind, stamps
+from dutperf.traffic.connections import ConnectionTraffic
+from dutperf.traffic.described import DescribedTraffic
+from dutperf.traffic.parts import is_described
+from dutperf.traffic.plain import PlainTraffic
+
+__all__ = ["ConnectionTraffic", "DescribedTraffic", "PlainTraffic", "TrafficKind", "of", "stamps"]
+
+
+def of(setup: Setup, conditions: Conditions) -> TrafficKind:
+    """The traffic that these conditions choose."""
+    if conditions.every.connections is not None:
+        return ConnectionTraffic(setup, conditions)
+    if is_described(conditions.every, setup):
+        return DescribedTraffic(setup, conditions)
+    return PlainTraffic(setup, conditions)

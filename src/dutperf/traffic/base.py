@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is common to all kinds of traffic: frame sizes, rates and their pattern, the phases of a trial (RFC 8219 4.1
+and 5), and what no kind allows.
+
+Sizes are bytes including the FCS. With any IPv6 traffic on either side the frame size is that of IPv6
+frames. IPv4 frames are then 20 bytes shorter, so that both sides of a translator carry the same
+payload.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, Self
+
+from dutperf.model import (
+    ANY_LOSS,
+    FRAME_SIZE,
+    FRAME_SIZE_IPV4,
+    IPV6_HEADER_EXCESS,
+    MAX_FRAME_SIZE,
+    MIN_FRAME_SIZE,
+    PREAMBLE_AND_GAP,
+    SIZE_MIX,
+    TRIAL_NUMBERS,
+    Bursts,
+    Case,
+    Direction,
+    FieldMode,
+    Load,
+    Pattern,
+    Phase,
+    Poisson,
+    Profile,
+    Question,
+    Stamping,
+    Stream,
+    Trial,
+    of_test_frames,
+)
+from dutperf.setup.changing_rate import ChangingRate, is_changing
+from dutperf.setup.conditions import FRAME_SIZE_SERIES, AllConditions, Conditions, burst_of
+from dutperf.setup.configuration import ConfigError, ParameterError, Setup, Side, missing_seen_as
+from dutperf.setup.pacing import fill_of
+from dutperf.setup.size_mix import SizeMix
+from dutperf.traffic import additional, addresses
+
+MAX_FRAMES = 2**40
+"""Per direction of a trial: sequence numbers have 40 bits."""
+
+
+class TrafficKind(ABC):
+    """The traffic of a test setup under ``conditions``."""
+
+    def __init__(self, setup: Setup, conditions: Conditions) -> None:
+        self.setup = setup
+        self.given = conditions
+        self.conditions: AllConditions = conditions.every
+
+    # --- what a kind is ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def stream(self, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
+        """What one direction sends.
+
+        Raises:
+            ConfigError: headers or addresses that are not possible.
+        """
+
+    @abstractmethod
+    def check_kind(self) -> None:
+        """Check what this kind alone does not go with.
+
+        Raises:
+            ConfigError: it is in the setup; ParameterError: in the conditions.
+        """
+
+    def smallest_sizes(self) -> list[int]:
+        """Sizes in bytes below which its headers have no room."""
+        return []
+
+    def learns_destination(self, direction: Direction) -> bool:  # noqa: ARG002
+        """Whether frames of a direction go to where others came from."""
+        return False
+
+    def phases_before(self, members: dict[str, Any], frame_size: int, number: int) -> tuple[Phase, ...]:  # noqa: ARG002
+        """The preliminary phases of the trial with these ``members``, from ``number`` on: its own traffic, where it
+        warms up. That phase has no drain, so that the traffic hardly pauses, and any loss is tolerated."""
+        if not self.conditions.warm_up_s:
+            return ()
+        question = Question(tolerated_loss=ANY_LOSS)
+        duration_ns = round(self.conditions.warm_up_s * 1e9)
+        phase = Phase(
+            trial=number, rest_ns=self._rest_ns, duration_ns=duration_ns, drain_ns=0, question=question, **members
+        )
+        return (phase,)
+
+    def after_phases(self, preliminary: tuple[Phase, ...]) -> dict[str, Any]:
+        """Members of a trial behind its preliminary phases: the rest before it."""
+        return {"rest_ns": None if preliminary else self._rest_ns}
+
+    # --- common to all ----------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Check that every frame size of the conditions gives a trial. Rates within the pattern are not
+        checked: they may be shares of a link speed that is not known yet.
+
+        Raises:
+            ConfigError: see :meth:`trial`.
+        """
+        steady = {"burst_rate": None} | ({"pattern": "constant"} if is_changing(self.conditions.pattern) else {})
+        plain = {name: value for name, value in steady.items() if name in type(self.given).model_fields}
+        steadily = self._under(self.given.model_copy(update=plain))
+        for case in steadily.cases():
+            addresses.check(self.setup, steadily.trial(case, Load.fps(1), 0))
+
+    def sized(self) -> Conditions:
+        """The conditions with frame sizes. If none are given: those of the series, else the smallest that
+        the traffic of this test setup can have. Sizes of a series that this traffic cannot have are one: the smallest.
+        """
+        given = self.given
+        if given.sizes_are_given:
+            return given
+        if given.size_mix is not None:
+            mean = SizeMix.parse(given.size_mix).at_least(self.smallest_frame_size).mean
+            return given.model_copy(update={"frame_sizes": (mean,)})
+        series = () if given.series is None else FRAME_SIZE_SERIES[given.series]
+        sizes = tuple(dict.fromkeys(max(size, self.smallest_frame_size) for size in series))
+        return given.model_copy(update={"frame_sizes": sizes or (self.smallest_frame_size,)})
+
+    def cases(self) -> tuple[Case, ...]:
+        """Each frame size of the conditions, which are :meth:`sized`."""
+        mix = {} if self.given.size_mix is None else {SIZE_MIX: self.given.size_mix}
+        return tuple(
+            Case({FRAME_SIZE: size, FRAME_SIZE_IPV4: self.size_ipv4(size), **mix}) for size in self.given.frame_sizes
+        )
+
+    def maximum_fps(self, case: Case) -> int | None:
+        """The media's maximum frame rate in frames/s per direction, for the larger frame (RFC 8219
+        appendix A), of a mix for its exact mean; None where its speed is not known."""
+        return self._media_fps(case[FRAME_SIZE])
+
+    def own_rates(self, case: Case) -> Profile | None:
+        """The rates of a traffic pattern that has rates of its own; None for any other.
+
+        Raises:
+            ParameterError: rates that are not possible.
+        """
+        return self._profile(case[FRAME_SIZE])
+
+    def trial(self, case: Case, load: Load, number: int) -> Trial:
+        """The trial with ``load`` frames/s in each active direction. Its phases have the numbers from ``number``
+        (0-65535) on.
+
+        Raises:
+            ConfigError: a frame size that is impossible for this traffic, or addresses that the
+                conditions need and the configuration does not have.
+        """
+        chosen, frame_size = self.conditions, case[FRAME_SIZE]
+        streams = self.streams(frame_size, load.value)
+        by_path = (
+            {"paths": streams} if self.setup.ports is not None else {one.value: each for one, each in streams.items()}
+        )
+        pacing = fill_of(chosen.pacing)
+        members: dict[str, Any] = {"seed": chosen.seed, "burst": chosen.tx_burst, "pacing": pacing, **by_path}
+        preliminary = self.phases_before(members, frame_size, number)
+        return Trial(
+            trial=(number + len(preliminary)) % TRIAL_NUMBERS,
+            duration_ns=round(chosen.duration_s * 1e9),
+            drain_ns=round(chosen.drain_s * 1e9),
+            preliminary=preliminary,
+            **stamps(chosen),
+            **members,
+            **self.after_phases(preliminary),
+        )
+
+    def streams(self, frame_size: int, rate_fps: int) -> dict[Direction, Stream]:
+        """What each active direction sends.
+
+        Raises:
+            ConfigError: see :meth:`trial`.
+        """
+        self._check_size(frame_size)
+        assert self._is_possible
+        self._check_numbers(rate_fps)
+        return {direction: self.stream(direction, frame_size, rate_fps) for direction in self.active()}
+
+    def active(self) -> tuple[Direction, ...]:
+        """The directions that send."""
+        return self.setup.active(self.conditions.active())
+
+    @cached_property
+    def has_ipv6(self) -> bool:
+        """Whether either side of the DUT has IPv6 frames, so that frame sizes are those of IPv6 frames."""
+        sides = self.setup.sides().values()
+        return self.conditions.foreground.native_percent > 0 or any(side.version == 6 for side in sides)
+
+    def size_ipv4(self, frame_size: int) -> int:
+        """The size in bytes of the IPv4 frames in a trial of ``frame_size``."""
+        return frame_size - IPV6_HEADER_EXCESS if self.has_ipv6 else frame_size
+
+    @cached_property
+    def smallest_frame_size(self) -> int:
+        """The smallest size in bytes that this traffic can have (RFC 8219 5.1.1).
+
+        Raises:
+            ConfigError: headers that are not possible.
+        """
+        return max([MIN_FRAME_SIZE + (IPV6_HEADER_EXCESS if self.has_ipv6 else 0), *self.smallest_sizes()])
+
+    def rhythm(self, direction: Direction, frame_size: int, rate_fps: int) -> dict[str, Any]:
+        """Members of a stream: the rate of its test frames, their pattern, and the frames that come between
+        them, which belong to the rate."""
+        between = additional.frames_of(self.setup, self.conditions, direction, self.size_ipv4(frame_size))
+        test_fps = of_test_frames(between, rate_fps)
+        return {"rate_fps": test_fps, "pattern": self._pattern(frame_size, test_fps), "additional": between}
+
+    def networks(self, receiver: Side) -> int:
+        """Destination networks behind a side."""
+        return self.conditions.networks if receiver.networks is None else receiver.networks
+
+    def key_of(self, side: Side) -> str:
+        """Where the configuration has a side."""
+        return next(self.setup.key_of(name) for name, one in self.setup.sides().items() if one is side)
+
+    def share_of_media(self, option: str, frame_size: int) -> int:
+        """A rate of the conditions in frames/s.
+
+        Raises:
+            ParameterError: it is a percentage of an unknown maximum.
+        """
+        try:
+            return int(getattr(self.conditions, option).offered_fps(self._media_fps(frame_size)))
+        except ValueError as error:
+            raise ParameterError(str(error), option) from None
+
+    def _under(self, conditions: Conditions) -> Self:
+        return type(self)(self.setup, conditions)
+
+    def _media_fps(self, frame_size: int) -> int | None:
+        if self.setup.media_mbps is None:
+            return None
+        order: tuple[int, ...] = (frame_size,)
+        if self.given.size_mix is not None:
+            order = SizeMix.parse(self.given.size_mix).at_least(self.smallest_frame_size).order
+        bytes_on_wire = sum(order) + len(order) * PREAMBLE_AND_GAP
+        return self.setup.media_mbps * 1_000_000 * len(order) // (8 * bytes_on_wire)
+
+    @property
+    def _rest_ns(self) -> int | None:
+        return round(self.conditions.learning_rest_s * 1e9) or None
+
+    def _profile(self, frame_size: int) -> Profile | None:
+        pattern = self.conditions.pattern
+        if not is_changing(pattern):
+            return None
+        changing, duration_ns = ChangingRate.parse(pattern), round(self.conditions.duration_s * 1e9)
+        try:
+            return changing.profile(duration_ns, self._media_fps(frame_size))
+        except ValueError as error:
+            raise ParameterError(str(error), "pattern") from None
+
+    def _pattern(self, frame_size: int, rate_fps: int) -> Pattern | None:
+        if (own_rates := self._profile(frame_size)) is not None:
+            return own_rates
+        burst = burst_of(self.conditions.pattern)
+        if burst is None:
+            return Poisson() if self.conditions.pattern == "poisson" else None
+        if self.conditions.burst_rate is None:
+            return Bursts(frames=burst)
+        within_fps = self.share_of_media("burst_rate", frame_size)
+        if within_fps < rate_fps:
+            raise ParameterError(
+                f"{within_fps:,} frames/s within a burst are less than the mean rate, {rate_fps:,} frames/s",
+                "burst_rate",
+            )
+        return Bursts(frames=burst, within_fps=within_fps)
+
+    # --- what no kind allows ----------------------------------------------------------------------
+
+    @cached_property
+    def _is_possible(self) -> bool:
+        """Checked once, whatever the rates and sizes of the trials."""
+        self._check_translated()
+        self._check_ports()
+        self._check_networks()
+        self._check_background()
+        self.check_kind()
+        self._check_modifiers()
+        self._check_pacing()
+        self._check_directions()
+        return True
+
+    def _check_size(self, frame_size: int) -> None:
+        smallest = self.smallest_frame_size
+        if not smallest <= frame_size <= MAX_FRAME_SIZE:
+            kind = "IPv6" if self.has_ipv6 else "IPv4"
+            raise ParameterError(
+                f"{frame_size} bytes are impossible: {kind} traffic has frames of {smallest} to {MAX_FRAME_SIZE}",
+                "frame_sizes",
+            )
+
+    def _check_numbers(self, rate_fps: int) -> None:
+        """Each frame has its own sequence number (protocol/README.md): they last for 20 hours at 14.88 million
+        frames/s."""
+        frames = rate_fps * self.conditions.duration_s
+        if frames > MAX_FRAMES:
+            raise ParameterError(
+                f"{frames:,.0f} frames per direction are more than a trial can have ({MAX_FRAMES:,}): choose a shorter"
+                " duration",
+                "duration_s",
+            )
+
+    def _check_translated(self) -> None:
+        """Each path through a translator needs a destination address."""
+        for direction in self.active():
+            sender, receiver = self.setup.ends(direction)
+            if self.learns_destination(direction):
+                continue
+            if sender.version != receiver.version and receiver.seen_as is None:
+                raise ConfigError(missing_seen_as(sender), f"{self.key_of(receiver)}.seen_as")
+
+    def _check_directions(self) -> None:
+        """Named ports have paths in the configuration, and frames of their own only."""
+        if self.setup.ports is None:
+            return
+        if self.conditions.directions != "both":
+            raise ParameterError("is for left and right: name the paths in the configuration", "directions")
+        chosen = self.conditions.modified_by
+        if chosen.broadcast or chosen.management or chosen.routing_updates:
+            raise ParameterError("broadcasts, queries and routing updates need left and right, not ports", "modifiers")
+
+    def _check_ports(self) -> None:
+        """Ports in the configuration take precedence: a condition that chose others would have no effect."""
+        in_configuration = [
+            f"{self.setup.key_of(name)}.{field}"
+            for name, side in self.setup.sides().items()
+            for field in ("source_port", "destination_port")
+            if getattr(side, field) is not None
+        ]
+        if in_configuration and self.conditions.ports is not FieldMode.RANDOM:
+            raise ParameterError(
+                f"{self.conditions.ports} ports are not possible: the configuration sets them in {in_configuration[0]}",
+                "ports",
+            )
+
+    def _check_modifiers(self) -> None:
+        """Extension headers need frames of IPv6."""
+        senders = [self.setup.ends(direction)[0] for direction in self.active()]
+        wanted = self.conditions.modified_by.extension_headers is not None
+        if wanted and all(sender.version == 4 for sender in senders):
+            raise ParameterError("extension-header is for IPv6 frames, but no side sends any", "modifiers")
+
+    def _check_pacing(self) -> None:
+        """With a filled line only the sender decides on places. The engine checks the ports."""
+        if fill_of(self.conditions.pacing) is None:
+            return
+        if self.setup.engine.queues > 1:
+            raise ParameterError(
+                "fill needs a single queue (engine.queues): the card decides in which order the frames of several"
+                " leave",
+                "pacing",
+            )
+        for offload in ("send_at", "rate_limit"):
+            if offload in self.setup.engine.offloads:
+                raise ParameterError(
+                    f"fill does not go with the offload {offload}, with which the card paces", "pacing"
+                )
+
+    def _check_networks(self) -> None:
+        for name, side in self.setup.sides().items():
+            if self.conditions.networks > 1 and side.networks is not None:
+                raise ParameterError(
+                    f"{self.conditions.networks} networks are not possible: the configuration sets them in"
+                    f" {self.setup.key_of(name)}.networks",
+                    "networks",
+                )
+            if (networks := self.networks(side)) > 1 and side.varying_address is not None:
+                message = f"{networks} networks and {self.setup.key_of(name)}.varying_address exclude each other"
+                raise (
+                    ParameterError(message, "networks")
+                    if side.networks is None
+                    else ConfigError(message, f"{self.setup.key_of(name)}.networks")
+                )
+
+    def _check_background(self) -> None:
+        """Background traffic needs IPv6 on both sides, whatever the foreground is."""
+        if self.conditions.foreground.native_percent == 0:
+            return
+        need = f"`foreground` {self.conditions.foreground.text()} sends native IPv6 in the background"
+        for name, side in self.setup.sides().items():
+            key = self.setup.key_of(name)
+            if side.ipv6 is None:
+                raise ConfigError(f"is missing: {need}", f"{key}.ipv6")
+            if side.ipv6.ip.is_link_local and side.has_gateway:
+                raise ConfigError(f"is a link-local address, which no router forwards: {need}", f"{key}.ipv6")
+            if side.has_gateway and side.gateway_mac is None and side.gateway6 is None:
+                raise ConfigError(f"is missing: {need}", f"{key}.gateway6")
+
+
+def stamps(conditions: Conditions) -> dict[str, Any]:
+    """Members of a trial with a frame timeout: every frame has a time stamp."""
+    timeout_ms = conditions.every.frame_timeout_ms
+    if timeout_ms is None:
+        return {}
+    return {"stamping": Stamping.EVERY, "frame_timeout_ns": round(timeout_ms * 1e6)}

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections through a stateful DUT (RFC 9693 sections 4.1 to 4.7): which ports they have, the phase that opens them,
+and what a later phase does with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+from typing import Any
+
+from dutperf.model import (
+    LEFT_AND_RIGHT,
+    TRIAL_NUMBERS,
+    Case,
+    Connections,
+    ConnectionUse,
+    Direction,
+    FieldMode,
+    FrameSpec,
+    Load,
+    Phase,
+    Stream,
+    Trial,
+    VaryingField,
+)
+from dutperf.setup.conditions import AllConditions, WithDuration
+from dutperf.setup.configuration import ConfigError, ParameterError, Setup
+from dutperf.traffic import arriving_tags
+from dutperf.traffic.base import TrafficKind
+from dutperf.traffic.endpoints import foreground, own_address
+from dutperf.traffic.parts import is_described
+
+MOST_SOURCES = 40_000
+"""Source ports, if the number of connections chooses: RFC 9693 recommends a few ten thousand of them, and as many
+destination ports as are needed."""
+FIRST_SOURCE_PORT, FIRST_DESTINATION_PORT = 1024, 1
+"""RFC 4814 4.5."""
+LAST_PORT = 65_535
+_NS = 1_000_000_000
+_LONGEST_NS = 86_400 * _NS
+
+
+class ConnectionTraffic(TrafficKind):
+    """The Initiator opens ``connections``, then both sides use them: the Responder's destinations are those that the
+    tester learns."""
+
+    @property
+    def count(self) -> int:
+        """Connections of a trial."""
+        assert self.conditions.connections is not None
+        return self.conditions.connections
+
+    def trial(self, case: Case, load: Load, number: int) -> Trial:
+        """As :meth:`dutperf.traffic.TrafficKind.trial`.
+
+        Raises:
+            ParameterError: the DUT's timeout is shorter than the trial (RFC 9693 section 4.4).
+        """
+        made = super().trial(case, load, number)
+        if isinstance(self.given, WithDuration):  # others make their phases themselves
+            self._check_timeout((*made.preliminary, made.alone()))
+        return made
+
+    def phases_before(self, members: dict[str, Any], frame_size: int, number: int) -> tuple[Phase, ...]:
+        del members
+        return (self.opening(frame_size, self.share_of_media("preliminary_rate", frame_size), number),)
+
+    def after_phases(self, preliminary: tuple[Phase, ...]) -> dict[str, Any]:
+        del preliminary
+        return {"rest_ns": self._gap_ns, "connections": self._of_phase(ConnectionUse.TRAFFIC)}
+
+    def stream(self, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
+        """The Initiator's frames, or the Responder's."""
+        sender, receiver = self.setup.ends(direction)
+        size_ipv4 = self.size_ipv4(frame_size)
+        learns = self.learns_destination(direction)
+        if learns:
+            own = own_address(sender, sender.version)
+            size = frame_size if sender.version == 6 else size_ipv4
+            frames = FrameSpec(version=sender.version, size=size, source=own, destination=own)
+        else:
+            frames = foreground(sender, receiver, frame_size, size_ipv4)
+        source_ports, destination_ports = ports(self.setup, self.count)
+        return Stream(
+            **self.rhythm(direction, frame_size, rate_fps),
+            foreground=frames,
+            source_address=sender.varying_address,
+            destination_address=None if learns else receiver.varying_address,
+            arrives_with=arriving_tags.of_plain(receiver),
+            source_port=_field(source_ports),
+            destination_port=_field(destination_ports),
+        )
+
+    def learns_destination(self, direction: Direction) -> bool:
+        """Whether the frames of ``direction`` are the Responder's."""
+        return direction is not self.setup.stateful.direction
+
+    # --- phases that procedures compose -----------------------------------------------------------
+
+    def opening(self, frame_size: int, rate_fps: int, number: int) -> Phase:
+        """The phase with the given number that opens the connections, ``rate_fps`` in a second, one by each frame
+        (RFC 9693 section 4.2).
+
+        Raises:
+            ConfigError: see :meth:`trial`.
+        """
+        direction = self.setup.stateful.direction
+        return self._one_frame_each(direction, frame_size, rate_fps, number, ConnectionUse.OPEN, self._rest_ns)
+
+    def replies(self, frame_size: int, rate_fps: int, number: int) -> Phase:
+        """A phase in which the Responder sends one frame in each connection, ``rate_fps`` in a second (RFC 9693
+        section 4.6)."""
+        direction = next(filter(self.learns_destination, LEFT_AND_RIGHT))
+        return self._one_frame_each(direction, frame_size, rate_fps, number, ConnectionUse.EACH, self._gap_ns)
+
+    def lowest_rate(self, frames_each: float) -> int:
+        """The lowest rate, in connections/s, at which ``frames_each`` frames in each connection, and what is waited
+        before and after them, end before the DUT's timeout (RFC 9693 section 4.4); without a timeout 1.
+
+        Raises:
+            ParameterError: the waits alone take longer.
+        """
+        timeout_s, chosen = self.setup.stateful.timeout_s, self.conditions
+        if timeout_s is None or chosen.connections is None:
+            return 1
+        phases = 2 if frames_each > 1 else 1
+        waits_s = chosen.learning_rest_s + phases * chosen.drain_s + (phases - 1) * chosen.phase_gap_s
+        if waits_s >= timeout_s:
+            raise ParameterError(
+                f"the DUT deletes a connection after {timeout_s:g} s without a frame (stateful.timeout_s), but the"
+                f" waits of a trial alone take {waits_s:g} s: raise the DUT's timeout, or choose shorter waits",
+                "drain_s",
+            )
+        return int(self.count * frames_each / (timeout_s - waits_s)) + 1
+
+    def _one_frame_each(
+        self, direction: Direction, frame_size: int, rate_fps: int, number: int, use: ConnectionUse, rest_ns: int | None
+    ) -> Phase:
+        self.check_kind()
+        stream = self.stream(direction, frame_size, rate_fps)
+        sending: dict[str, Any] = {str(direction): stream.with_rate(rate_fps) if use is ConnectionUse.OPEN else stream}
+        return Phase(
+            trial=number % TRIAL_NUMBERS,
+            seed=self.conditions.seed,
+            rest_ns=rest_ns,
+            duration_ns=duration_ns(self.count, rate_fps),
+            drain_ns=round(self.conditions.drain_s * _NS),
+            burst=self.conditions.tx_burst,
+            connections=self._of_phase(use),
+            **sending,
+        )
+
+    @property
+    def _gap_ns(self) -> int | None:
+        return round(self.conditions.phase_gap_s * _NS) or None
+
+    def _of_phase(self, use: ConnectionUse) -> Connections:
+        """What a phase does with the connections."""
+        chosen = self.setup.stateful
+        return Connections(
+            use=use,
+            initiator=chosen.direction,
+            count=self.count,
+            order=chosen.order,
+            seed=self.conditions.seed,
+            responder=chosen.responder,
+            version=self.setup.sides()[chosen.responder_side].version,
+        )
+
+    def _check_timeout(self, phases: tuple[Phase, ...]) -> None:
+        timeout_s, needed_s = self.setup.stateful.timeout_s, sum(phase.whole_s for phase in phases)
+        if timeout_s is not None and timeout_s <= needed_s:
+            raise ParameterError(
+                f"the DUT deletes a connection after {timeout_s:g} s without a frame (stateful.timeout_s), but the"
+                f" phases of a trial take {needed_s:,.1f} s: raise the DUT's timeout, or choose shorter trials, fewer"
+                " connections or a higher `preliminary_rate`",
+                "connections",
+            )
+
+    # --- what does not go with connections --------------------------------------------------------
+
+    def check_kind(self) -> None:
+        """What does not go with connections, and ranges with too few combinations."""
+        if self.setup.ports is not None:
+            raise ParameterError("need left and right, not ports", "connections")
+        ports(self.setup, self.count)
+        if is_described(self.conditions, self.setup):
+            raise ParameterError("go with UDP directly over IP in frames of one size", "connections")
+        for member, (text, chosen) in _UNFIT.items():
+            if chosen(self.conditions):
+                raise ParameterError(text, member)
+        self._check_setup()
+
+    def _check_setup(self) -> None:
+        for name, side in self.setup.sides().items():
+            for member in ("source_port", "destination_port", "networks", "frame"):
+                if getattr(side, member) is not None:
+                    raise ConfigError("does not go with connections: see stateful", f"{name}.{member}")
+        if "checksums" in self.setup.engine.offloads:
+            raise ConfigError("the offload checksums does not go with connections", "engine.offloads")
+
+
+_UNFIT: dict[str, tuple[str, Callable[[AllConditions], bool]]] = {
+    "foreground": (
+        "native IPv6 in the background does not go with connections",
+        lambda conditions: conditions.foreground.native_percent > 0,
+    ),
+    "networks": ("several networks do not go with connections", lambda conditions: conditions.networks > 1),
+    "ports": (
+        "has no effect with connections: their ports are combined",
+        lambda conditions: conditions.ports is not FieldMode.RANDOM,
+    ),
+    "warm_up_s": (
+        "does not go with connections, which have a preliminary phase already",
+        lambda conditions: conditions.warm_up_s > 0,
+    ),
+    "modifiers": ("modifiers do not go with connections", lambda conditions: bool(conditions.modifiers)),
+}
+"""Members of the conditions that do not go with connections: why, and whether they are chosen."""
+
+
+def ports(setup: Setup, connections: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The ranges of source and destination ports of so many connections: first and last port each.
+
+    Raises:
+        ParameterError: the ranges of the configuration have fewer combinations.
+    """
+    chosen, addresses = setup.stateful, _addresses(setup)
+    sources = None if chosen.source_ports is None else _count(chosen.source_ports)
+    destinations = None if chosen.destination_ports is None else _count(chosen.destination_ports)
+    if destinations is None:
+        destinations = max(1, ceil(connections / (addresses * (sources or MOST_SOURCES))))
+    if sources is None:
+        sources = max(1, ceil(connections / (addresses * destinations)))
+    source = chosen.source_ports or (FIRST_SOURCE_PORT, FIRST_SOURCE_PORT + sources - 1)
+    destination = chosen.destination_ports or (FIRST_DESTINATION_PORT, FIRST_DESTINATION_PORT + destinations - 1)
+    if max(source[1], destination[1]) > LAST_PORT or sources * destinations * addresses < connections:
+        times = f" × {addresses:,} pairs of addresses" if addresses > 1 else ""
+        raise ParameterError(
+            f"{connections:,} connections are more than the ranges have: {sources:,} source ports ×"
+            f" {destinations:,} destination ports{times} (`stateful` of the configuration)",
+            "connections",
+        )
+    return source, destination
+
+
+def duration_ns(connections: int, rate_fps: int) -> int:
+    """Sending time of a phase with one frame in each connection.
+
+    Raises:
+        ParameterError: it is longer than a day.
+    """
+    time_ns = max(1, connections * _NS // rate_fps)
+    if time_ns > _LONGEST_NS:
+        raise ParameterError(
+            f"{connections:,} connections take {time_ns / 1e9:,.0f} s at {rate_fps:,} in a second: more than a day",
+            "connections",
+        )
+    return time_ns
+
+
+def _addresses(setup: Setup) -> int:
+    """Pairs of addresses."""
+    ranges = [side.varying_address for side in setup.sides().values()]
+    pairs = 1
+    for one in ranges:
+        pairs *= 1 if one is None or one.mode is FieldMode.FIXED else one.max - one.min + 1
+    return pairs
+
+
+def _count(ports: tuple[int, int]) -> int:
+    return ports[1] - ports[0] + 1
+
+
+def _field(ports: tuple[int, int]) -> VaryingField:
+    mode = FieldMode.FIXED if ports[0] == ports[1] else FieldMode.RANDOM
+    return VaryingField(mode=mode, min=ports[0], max=ports[1])

@@ -38,9 +38,9 @@ from plans import Counting, Log, journal_lines, measure, plan, plan_event, resum
 from simulated_run import OPTIONS, a_plan, a_tester, go_on, start
 
 KILLS = [
-    ("throughput", 8),
-    ("frame-loss", 5),
-    ("latency", 5),
+    ("throughput", 4),
+    ("frame-loss", 3),
+    ("latency", 3),
     *(pytest.param(name, 60, marks=pytest.mark.long) for name in ("throughput", "frame-loss", "latency")),
 ]
 SERVER = multiprocessing.get_context("forkserver")
@@ -139,7 +139,7 @@ def test_every_procedure_goes_on_from_any_event_with_the_conditions_in_its_journ
     whole = uninterrupted(tmp_path / "whole", name)
     lines = (whole / JOURNAL).read_bytes().splitlines(keepends=True)
     expected = course(whole)
-    for length in range(1, len(lines), 1 + len(lines) // 8):
+    for length in range(1, len(lines), 1 + len(lines) // 5):
         directory = cut(whole, tmp_path / str(length), sum(map(len, lines[:length])))
         assert timeless(go_on(directory)) == timeless(write_summary(whole))
         assert course(directory) == expected
@@ -179,7 +179,7 @@ def test_what_the_dut_counted_stays_with_its_trial(tmp_path: Path) -> None:
     assert [event["result"]["dut_losses"] for event in course(directory) if event["event"] == "result"] == counted
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.floats(0, 1), again=st.floats(0, 1))
 def test_a_journal_that_ends_at_any_byte_goes_on(
     whole: Path, tmp_path_factory: pytest.TempPathFactory, share: float, again: float

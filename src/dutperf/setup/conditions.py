@@ -696,7 +696,8 @@ class AllConditions(WithTimeout, WithConnections, WithGoals, Usual):
         """``conditions``, and what holds for a procedure that does not offer a member."""
         if isinstance(conditions, AllConditions):
             return conditions
-        given = {name: value for name, value in conditions if name in cls.model_fields}
+        known = cls.model_fields  # looked up once: this runs several times for each trial
+        given = {name: value for name, value in conditions if name in known}
         return cls.model_construct(conditions.model_fields_set & given.keys(), **given)
 
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from dutperf import traffic
-from dutperf.model import FRAME_SIZE, FRAME_SIZE_IPV4, Case, FieldMode, FrameSpec, Trial
+from dutperf.model import FRAME_SIZE, FRAME_SIZE_IPV4, Case, FieldMode, FrameSpec, Load, Trial
 from dutperf.setup.conditions import Conditions, Foreground, Rate, SingleTrial, Usual
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup, parse
 from dutperf.setup.ports import open_request, with_media
@@ -352,3 +354,23 @@ def test_a_trial_whose_frames_cannot_be_numbered_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"more than a trial can have \(1,099,511,627,776\)") as caught:
         make_trial(SIIT, Usual(duration_s=73_888.0), 84, 14_880_952, 0)
     assert caught.value.key == "duration_s"
+
+
+def test_what_goes_together_is_checked_once_and_also_where_assertions_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[traffic.TrafficKind] = []
+    monkeypatch.setattr(traffic.PlainTraffic, "check_kind", lambda self: checked.append(self))
+    kind = traffic.of(IPV4, Usual(frame_sizes=(64,)))
+    [case] = kind.cases()
+    for rate_fps in (1, 1000):
+        kind.trial(case, Load.fps(rate_fps), 0)
+    assert checked == [kind]
+    program = (
+        "from dutperf import traffic; from dutperf.setup.conditions import Usual; from dutperf.setup.configuration"
+        " import ParameterError, parse\n"
+        f"setup = parse({ {'left': LEFT4, 'right': RIGHT4} }, 'test')\n"
+        "refused = Usual(frame_sizes=(64,), modifiers='extension-header:hop-by-hop', frame='ip/udp')\n"
+        "try: traffic.of(setup, refused).check()\n"
+        "except ParameterError as error: print(error.key)"
+    )
+    run = subprocess.run([sys.executable, "-O", "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout == "modifiers\n"

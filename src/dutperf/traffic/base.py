@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 from dutperf.model import (
     ANY_LOSS,
@@ -56,6 +56,7 @@ class TrafficKind(ABC):
         self.setup = setup
         self.given = conditions
         self.conditions: AllConditions = conditions.every
+        self._is_checked = False
 
     # --- what a kind is ---------------------------------------------------------------------------
 
@@ -110,7 +111,7 @@ class TrafficKind(ABC):
         """
         steady = {"burst_rate": None} | ({"pattern": "constant"} if is_changing(self.conditions.pattern) else {})
         plain = {name: value for name, value in steady.items() if name in type(self.given).model_fields}
-        steadily = self._under(self.given.model_copy(update=plain))
+        steadily = type(self)(self.setup, self.given.model_copy(update=plain))
         for case in steadily.cases():
             addresses.check(self.setup, steadily.trial(case, Load.fps(1), 0))
 
@@ -181,7 +182,7 @@ class TrafficKind(ABC):
             ConfigError: see :meth:`trial`.
         """
         self._check_size(frame_size)
-        assert self._is_possible
+        self._check_once()
         self._check_numbers(rate_fps)
         return {direction: self.stream(direction, frame_size, rate_fps) for direction in self.active()}
 
@@ -234,9 +235,6 @@ class TrafficKind(ABC):
         except ValueError as error:
             raise ParameterError(str(error), option) from None
 
-    def _under(self, conditions: Conditions) -> Self:
-        return type(self)(self.setup, conditions)
-
     def _media_fps(self, frame_size: int) -> int | None:
         if self.setup.media_mbps is None:
             return None
@@ -278,9 +276,10 @@ class TrafficKind(ABC):
 
     # --- what no kind allows ----------------------------------------------------------------------
 
-    @cached_property
-    def _is_possible(self) -> bool:
-        """Checked once, whatever the rates and sizes of the trials."""
+    def _check_once(self) -> None:
+        """Nothing of it depends on the rates and sizes of the trials."""
+        if self._is_checked:
+            return
         self._check_translated()
         self._check_ports()
         self._check_networks()
@@ -289,7 +288,7 @@ class TrafficKind(ABC):
         self._check_modifiers()
         self._check_pacing()
         self._check_directions()
-        return True
+        self._is_checked = True
 
     def _check_size(self, frame_size: int) -> None:
         smallest = self.smallest_frame_size

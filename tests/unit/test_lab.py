@@ -20,9 +20,9 @@ from dutperf import lab
 from dutperf.lab import LabError, conntrack, definition, hosts, linux_bridge, netns, nft_nat44, site
 from dutperf.lab.kernel_router import RouterOptions, ruleset
 from dutperf.lab.netns import Namespace, core_mask, run
-from dutperf.lab.signals import defer_signals, exit_on_signals
 from dutperf.lab.site import Owner, Record
 from dutperf.lab.tayga_siit import configuration
+from dutperf.machine.signals import defer_signals, exit_on_signals
 
 
 @pytest.fixture

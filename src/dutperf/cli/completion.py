@@ -12,16 +12,18 @@ from pathlib import Path
 
 import typer
 
-from dutperf import lab
-
 
 def labs(incomplete: str) -> list[tuple[str, str]]:
     """Names of labs with their summaries."""
+    from dutperf import lab
+
     return [(info.name, info.summary) for info in lab.list_labs() if info.name.startswith(incomplete)]
 
 
 def lab_options(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Keys of the lab's options with their help; those of all labs if no lab is named yet."""
+    from dutperf import lab
+
     name = ctx.params.get("lab") or ctx.params.get("name")
     options = {key: text for info in lab.list_labs() if name in (None, info.name) for key, text in info.options.items()}
     return [(f"{key}=", text) for key, text in options.items() if key.startswith(incomplete)]

@@ -3,7 +3,7 @@
 
 Traffic stays inside: a lab's cables connect its own namespaces, and nothing touches the host's
 interfaces, addresses or settings. A new lab is one file with a :class:`~dutperf.lab.definition.Lab`,
-and its name in ``_ALL``.
+and its name in ``_MODULES``.
 """
 
 from __future__ import annotations
@@ -11,46 +11,42 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from dutperf.lab import (
-    jool,
-    kernel_router,
-    kernel_vm,
-    linux_bridge,
-    loopback,
-    nft_nat44,
-    open_vswitch,
-    reference,
-    tayga_nat64,
-    tayga_siit,
-    testpmd,
-)
 from dutperf.lab.definition import Lab, LabOptions
 from dutperf.lab.errors import LabError
-from dutperf.lab.signals import defer_signals, exit_on_signals
 from dutperf.lab.site import Site, exclusively, records, remove_leftovers
+from dutperf.machine.signals import defer_signals, exit_on_signals
 from dutperf.spelling import hint
 
 __all__ = ["LabError", "LabInfo", "bring_up", "check", "describe", "down", "list_labs", "up"]
 
-_ALL: tuple[Lab[Any], ...] = (
-    tayga_siit.LAB,
-    tayga_nat64.LAB,
-    *jool.LABS,
-    *kernel_router.LABS,
-    *kernel_vm.LABS,
-    linux_bridge.LAB,
-    open_vswitch.LAB,
-    testpmd.LAB,
-    nft_nat44.LAB,
-    *reference.LABS,
-    loopback.LAB,
+_MODULES = (
+    "tayga_siit",
+    "tayga_nat64",
+    "jool",
+    "kernel_router",
+    "kernel_vm",
+    "linux_bridge",
+    "open_vswitch",
+    "testpmd",
+    "nft_nat44",
+    "reference",
+    "loopback",
 )
-_LABS = {lab.name: lab for lab in _ALL}
+"""Imported when a lab is asked for: a measurement of somebody's own DUT needs none."""
+
+
+@cache
+def _labs() -> dict[str, Lab[Any]]:
+    modules = [import_module(f"{__name__}.{name}") for name in _MODULES]
+    labs = [lab for module in modules for lab in (module.LABS if hasattr(module, "LABS") else (module.LAB,))]
+    return {lab.name: lab for lab in labs}
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,7 @@ class LabInfo:
 
 def list_labs() -> list[LabInfo]:
     """All labs, whether or not this machine can run them."""
-    return [describe(name) for name in _LABS]
+    return [describe(name) for name in _labs()]
 
 
 def describe(name: str) -> LabInfo:
@@ -164,9 +160,9 @@ class _Construction:
 
 
 def _lab(name: str) -> Lab[Any]:
-    if name not in _LABS:
-        raise LabError(f"no lab is called {name}; {hint(name, _LABS)}")
-    return _LABS[name]
+    if name not in _labs():
+        raise LabError(f"no lab is called {name}; {hint(name, _labs())}")
+    return _labs()[name]
 
 
 def _described(options: type[LabOptions]) -> dict[str, str]:

@@ -13,8 +13,6 @@ from itertools import accumulate
 from math import log
 from typing import Any
 
-import numpy as np
-
 from dutperf import journal
 from dutperf.journal import Event, ResultEvent, of_kind
 from dutperf.model import (
@@ -297,6 +295,8 @@ def _binned(name: str, trials_: Sequence[Delays]) -> Curve:
     bins; within its steps it counts as uniform."""
     if not trials_:
         return Curve(name, (), (), kind="steps")
+    import numpy as np  # imported late: most commands draw nothing, and start fast
+
     low, high = min(one.min for one in trials_), max(one.max for one in trials_)
     edges = np.geomspace(low, max(high, low * 1.001), BINS + 1)
     weights = [sum(count for _, count in one.buckets or ()) for one in trials_]

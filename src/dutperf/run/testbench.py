@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dutperf import lab, traffic
+from dutperf import traffic
 from dutperf.invocation import command_line
 from dutperf.journal import JournalError
 from dutperf.model import FRAME_SIZE, Load, Trial
@@ -88,6 +88,8 @@ class Source:
         if self.file is not None and self.recorded is None:
             configuration.load(self.file)
         if self.lab is not None:
+            from dutperf import lab  # imported late: a configuration needs none of them
+
             lab.check(self.lab, self.lab_options)
 
     def with_lab_options(self, lab_options: Mapping[str, str]) -> Source:
@@ -145,6 +147,8 @@ class Source:
             yield self._with_engine(self.recorded or configuration.load(self._file()))
             return
         longer = {"max_frame_size": str(max_frame_size)} if max_frame_size > USUAL_FRAME_SIZE else {}
+        from dutperf import lab  # imported late: a configuration needs none of them
+
         with lab.bring_up(self.lab, longer | self.lab_options) as mapping:
             setup = self._with_engine(configuration.parse(mapping, origin=f"lab {self.lab}"))
             yield setup if self.recorded is None else setup.model_copy(update={"media_mbps": self.recorded.media_mbps})

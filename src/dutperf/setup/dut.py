@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from dutperf.lab.signals import defer_signals
+from dutperf.machine.signals import defer_signals
 from dutperf.model import Direction, TrialResult, shown_directions
 from dutperf.setup import printed
 from dutperf.setup.configuration import Command, ConfigError, Dut, DutCommands

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals and labs: a termination signal must not leave a lab behind, nor interrupt its take-down."""
+"""Termination signals: none must leave a DUT or a lab behind, nor interrupt its take-down."""
 
 from __future__ import annotations
 

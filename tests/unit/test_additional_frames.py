@@ -263,7 +263,7 @@ def test_a_result_says_what_the_modifiers_sent(tmp_path: Path) -> None:
     assert written["conditions"]["modifiers"] == ["broadcast", "management"]
     trials = found.summary.points[0].finished
     several = f" in {trials} valid trials" if trials > 1 else ""
-    assert written["modifier_frames"] == [
+    assert [one["text"] for one in written["remarks"] if one["about"] == "modifier_frames"] == [
         f"forward, modifier broadcast: {50 * trials} frames sent{several}, 0 forwarded by the DUT",
         f"forward, modifier management: {trials} frames sent{several}, {trials} answered",
         f"reverse, modifier broadcast: {50 * trials} frames sent{several}, 0 forwarded by the DUT",

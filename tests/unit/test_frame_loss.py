@@ -373,12 +373,8 @@ def test_the_summary_has_its_form_and_comes_from_the_journal_alone(tmp_path: Pat
         "conditions",
         "deviations",
         "points",
-        "idle_offloads",
-        "modifier_frames",
+        "remarks",
         "streams",
-        "filled_lines",
-        "beside",
-        "tester_delays",
         "environment_changes",
     }
     assert (before["procedure"], before["conditions"]["search"]["algorithm"]) == ("frame-loss", "series")

@@ -157,7 +157,10 @@ def test_results_state_the_spacing_and_are_not_alike(tmp_path: Path) -> None:
     )
     written = json.loads((tmp_path / "fill" / "summary.json").read_text())
     assert written["conditions"]["pacing"] == "fill"
-    assert [text.split(":")[0] for text in written["filled_lines"]] == ["forward", "reverse"]
+    assert [one["text"].split(":")[0] for one in written["remarks"] if one["about"] == "filled_lines"] == [
+        "forward",
+        "reverse",
+    ]
     [deviation] = [each for each in written["deviations"] if "the line into the DUT is always full" in each["text"]]
     assert deviation["clause"] == "RFC 2544 section 21"
     assert "always full" not in (tmp_path / "software" / "summary.json").read_text()

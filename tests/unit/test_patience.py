@@ -304,8 +304,8 @@ def test_without_patience_the_run_says_that_the_dut_began_to_forward(clock: Cloc
     tester = Restarting(clock=clock, away_s=((0, 3),), answers_arp=True)
     summary = measure(tester, what, tmp_path, "frame-loss")
     assert any(
-        "forward: nothing arrived in the first 1 of 3 trials that count, but later frames did" in text
-        for text in summary.beside
+        "forward: nothing arrived in the first 1 of 3 trials that count, but later frames did" in one.text
+        for one in summary.remarks
     )
 
 
@@ -345,7 +345,7 @@ def test_a_trial_in_which_the_dut_begins_to_forward_is_repeated(clock: Clock, tm
     assert patient.rates[0].loss_ratio.worst.values == (0.0,)
     summary = measure(Beginning(clock=clock), plan(**conditions), tmp_path / "b", "frame-loss")
     assert summary.points[0].rates[0].loss_ratio.worst.values == (0.5,)
-    assert any("nothing arrived in the first part of 1 trials" in text for text in summary.beside)
+    assert any("nothing arrived in the first part of 1 trials" in one.text for one in summary.remarks)
 
 
 @pytest.mark.parametrize(("patience_s", "opens"), [(30, True), (5, False), (0, False)])

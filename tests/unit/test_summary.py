@@ -105,12 +105,8 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         "conditions",
         "deviations",
         "points",
-        "idle_offloads",
-        "modifier_frames",
+        "remarks",
         "streams",
-        "filled_lines",
-        "tester_delays",
-        "beside",
         "environment_changes",
     }
     assert (written["procedure"], written["dut"]) == ("throughput", {"name": "simulated"})
@@ -194,10 +190,10 @@ def test_help_of_hardware_that_did_nothing_is_told() -> None:
     asked: Line = {"event": "environment", "host": {}, "tester": {"offloads": ["send_at"]}}
     summary = summarise(events(asked, timed(0), timed(900), timed(0), search(1, 1000)))
     told = "forward: no effect of send_at: every frame left at once, in 2 of 3 trials"
-    assert summary.idle_offloads == (told,)
+    assert [(one.about, one.text) for one in summary.remarks] == [("idle_offloads", told)]
     assert (told, False) in tables.messages(summary)
-    assert summarise(events(asked, timed(900), search(1, 1000))).idle_offloads == ()
-    assert summarise(events(result(1, 1000), search(1, 1000))).idle_offloads == ()
+    assert summarise(events(asked, timed(900), search(1, 1000))).remarks == ()
+    assert summarise(events(result(1, 1000), search(1, 1000))).remarks == ()
 
 
 def test_it_can_be_made_again_from_the_journal_alone(tmp_path: Path) -> None:

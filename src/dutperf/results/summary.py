@@ -12,15 +12,14 @@ from typing import Any
 from pydantic import SerializeAsAny
 
 from dutperf import journal
-from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, PlanEvent, ResultEvent, of_kind
+from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, PlanEvent, of_kind
 from dutperf.model import Case, Value, axes_of_json
-from dutperf.results import beside, deviations, environments, filled_lines, streams, tester_delay
-from dutperf.results import idle_offloads as offloads
-from dutperf.results import modifier_frames as additional
+from dutperf.results import deviations, environments, remarks, streams
 from dutperf.results.deviations import Deviation, Rule
 from dutperf.results.deviations import rules as general_rules
 from dutperf.results.environments import EnvironmentChange
 from dutperf.results.points import Point, PointBuilder, Recorded
+from dutperf.results.remarks import Remark
 from dutperf.results.streams import StreamResult
 from dutperf.setup.conditions import Conditions, Rate
 
@@ -36,18 +35,10 @@ class Summary(Value):
     conditions: dict[str, Any]
     deviations: tuple[Deviation, ...]
     points: tuple[SerializeAsAny[Point], ...]
-    idle_offloads: tuple[str, ...] = ()
-    """Hardware offloads that were enabled and had no effect."""
     streams: tuple[StreamResult, ...] = ()
     """Results by stream, where a direction has several."""
-    modifier_frames: tuple[str, ...] = ()
-    """What the modifiers sent beside the test frames, and what came back of it."""
-    filled_lines: tuple[str, ...] = ()
-    """How lines were filled, in valid trials."""
-    tester_delays: tuple[str, ...] = ()
-    """How much of the delays may be the tester's own, in valid trials, and which pairs of frames have none."""
-    beside: tuple[str, ...] = ()
-    """What arrived beside the expected frames, or instead of them."""
+    remarks: tuple[Remark, ...] = ()
+    """What there is to say on the run beside its figures."""
     environment_changes: tuple[EnvironmentChange, ...] = ()
     """Changes of host and tester when the run was resumed; ``environment`` is that of its
     beginning."""
@@ -111,18 +102,12 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
             repetitions=finished,
         ),
         points=points,
-        idle_offloads=_idle_offloads(events),
         streams=tuple(
             one
             for recorded, point in zip(cases, points, strict=True)
             for one in streams.of_case(recorded, point, reader.delays)
         ),
-        modifier_frames=additional.of_run(events),
-        beside=beside.of_run(
-            (event.result for event in of_kind(events, ResultEvent)), is_patient=bool(conditions.every.dut_patience_s)
-        ),
-        filled_lines=filled_lines.of_run(event.result for event in of_kind(events, ResultEvent)),
-        tester_delays=_tester_delays(reader, conditions, events),
+        remarks=remarks.of_run(events, conditions.every, of_changes=reader.of_changes),
         environment_changes=environments.changes(events),
     )
 
@@ -135,20 +120,6 @@ def _environment(plan: PlanEvent, events: list[Event]) -> dict[str, Any]:
         **{key: value for key, value in members.items() if key != "event"},
         **_dut_states(events),
     }
-
-
-def _tester_delays(reader: Reader, conditions: Conditions, events: list[Event]) -> tuple[str, ...]:
-    if conditions.every.frame_timeout_ms is not None:
-        return ()  # delays decide there which frames are lost, and are no figures
-    results = (event.result for event in of_kind(events, ResultEvent))
-    return tester_delay.of_run(results, changes=reader.of_changes)
-
-
-def _idle_offloads(events: list[Event]) -> tuple[str, ...]:
-    first = next(of_kind(events, EnvironmentEvent), None)
-    if first is None or not first.tester.get("offloads"):
-        return ()
-    return offloads.of_run(event.result for event in of_kind(events, ResultEvent))
 
 
 def _dut_states(events: list[Event]) -> dict[str, Any]:

@@ -100,16 +100,9 @@ def messages(summary: Summary) -> list[tuple[str, bool]]:
     """Sentences on each case's figures and on the run; each with whether it is a warning, such as
     that the tester was the limit."""
     of_points = [message for point in summary.points for message in _messages(point)]
-    of_run = (
-        *summary.beside,
-        *summary.idle_offloads,
-        *summary.modifier_frames,
-        *summary.filled_lines,
-        *summary.tester_delays,
-    )
     return (
         of_points
-        + [(text, False) for text in of_run]
+        + [(remark.text, False) for remark in summary.remarks]
         + [(change.sentence(), True) for change in summary.environment_changes]
     )
 

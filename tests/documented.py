@@ -15,6 +15,8 @@ from dutperf.run import suite
 from dutperf.run.campaign import Observer, Plan
 from dutperf.run.suite import Measurement
 from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.configuration import Dut
+from dutperf.setup.dut import Device
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, plan
 
@@ -36,7 +38,7 @@ CONFIG: dict[str, Any] = {
     },
     "media_mbps": 100,
 }
-DUT = {"name": "gateway <&> of a test", "version": "1.2"}
+DUT = Device(Dut(name="gateway <&> of a test", version="1.2"))
 SHORT: dict[str, Any] = {
     "duration_s": 0.5,
     "drain_s": 0,

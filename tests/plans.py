@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -51,8 +53,8 @@ from dutperf.run import campaign
 from dutperf.run.campaign import Observer, Plan, Status, Summary
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, Duration, Rate, Repetitions
-from dutperf.setup.configuration import Setup
-from dutperf.setup.dut import ByCause
+from dutperf.setup.configuration import Dut, Setup
+from dutperf.setup.dut import ByCause, Device
 from dutperf.tester import ProgressCallback, Tester
 from dutperf.tester.simulated import SimulatedTester
 
@@ -156,50 +158,76 @@ def make_trial(setup: Setup, conditions: Conditions, frame_size: int, rate_fps: 
     return traffic.of(setup, conditions).trial(Case({FRAME_SIZE: frame_size}), Load.fps(rate_fps), number)
 
 
-def plan(media_fps: int | None = None, **conditions: Any) -> Plan[Everything]:
-    """To measure SIIT with trials of 5 s, three times, unless ``conditions`` say otherwise."""
-    chosen = Everything(**{"duration_s": 5, "drain_s": 0, "repetitions": 3, **conditions})
+class SiitTraffic(traffic.PlainTraffic):
+    """SIIT's frames on media of any speed, whatever its setup is; :meth:`making` has others."""
 
-    def make_trial(case: Case, load: Load, number: int) -> Trial:
+    media_fps: int | None = None
+    make: Callable[[Case, Load, int], Trial] | None = None
+
+    def making(self, make: Callable[[Case, Load, int], Trial]) -> SiitTraffic:
+        """The same with those trials."""
+        other = copy(self)
+        other.make = make
+        return other
+
+    def cases(self) -> tuple[Case, ...]:
+        return tuple(Case({FRAME_SIZE: size, FRAME_SIZE_IPV4: size - 20}) for size in self.given.frame_sizes)
+
+    def maximum_fps(self, case: Case) -> int | None:
+        del case
+        return self.media_fps
+
+    def trial(self, case: Case, load: Load, number: int) -> Trial:
+        if self.make is not None:
+            return self.make(case, load, number)
+        chosen = self.conditions
         times = {"duration_ns": round(chosen.duration_s * 1e9), "drain_ns": round(chosen.drain_s * 1e9)}
         made = trial(
-            load.value, number=number, size=case[FRAME_SIZE], seed=chosen.seed, **times, **traffic.stamps(chosen)
+            load.value, number=number, size=case[FRAME_SIZE], seed=chosen.seed, **times, **traffic.stamps(self.given)
         )
         idle = {direction.value: None for direction in set(LEFT_AND_RIGHT) - set(chosen.active())}
         return made.model_copy(update=idle)
 
+
+def plan(media_fps: int | None = None, **conditions: Any) -> Plan[Everything]:
+    """To measure SIIT with trials of 5 s, three times, unless ``conditions`` say otherwise."""
+    chosen = Everything(**{"duration_s": 5, "drain_s": 0, "repetitions": 3, **conditions})
+    kind = SiitTraffic(configuration.parse(NAT44, "test"), chosen)
+    kind.media_fps = media_fps
     return Plan(
-        setup=configuration.parse(NAT44, "test"),
+        traffic=kind,
         conditions=chosen,
-        cases=tuple(Case({FRAME_SIZE: size, FRAME_SIZE_IPV4: size - 20}) for size in chosen.frame_sizes),
-        make_trial=make_trial,
-        maximum_fps=lambda _: media_fps,
-        dut={"name": "simulated"},
-        dut_reset=Resets(),
-        dut_connections=Clears(),
-        clear_addresses=lambda: None,
+        dut=SimulatedDevice(Dut(name="simulated"), has_connections=True),
     )
 
 
-class Clears:
-    """Has no connections left."""
+def making(what: Plan[Any], make: Callable[[Case, Load, int], Trial]) -> Plan[Any]:
+    """With those trials."""
+    assert isinstance(what.traffic, SiitTraffic)
+    return replace(what, traffic=what.traffic.making(make))
+
+
+class SimulatedDevice(Device):
+    """Does nothing when it is told to, and counts how often it was; ``can_do`` are commands that it has."""
+
+    can_do: frozenset[str] = frozenset({"reset", "clear_addresses"})
+    started = finished = killed = emptied = 0
+
+    def can(self, command: str) -> bool:
+        return command in self.can_do
+
+    def reset(self) -> SimulatedDevice:
+        self.started += 1
+        return self
+
+    def clear_addresses(self) -> None:
+        self.emptied += 1
 
     def clear_connections(self) -> float:
         return 0.25
 
     def count_connections(self) -> int | None:
         return None
-
-
-class Resets:
-    """Resets nothing, and counts how often it was asked to."""
-
-    def __init__(self) -> None:
-        self.started = self.finished = self.killed = 0
-
-    def __call__(self) -> Resets:
-        self.started += 1
-        return self
 
     def finish(self) -> None:
         self.finished += 1
@@ -221,6 +249,20 @@ class Counting(SimulatedTester):
     def dut_losses(self) -> ByCause:
         """So far, both directions' as one."""
         return {Direction.FORWARD: {"queue": self.lost}, Direction.REVERSE: {}}
+
+
+class CountingDevice(SimulatedDevice):
+    """Whose losses ``count`` tells."""
+
+    def __init__(self, count: Callable[[], ByCause | None]) -> None:
+        super().__init__(Dut(name="simulated"), has_connections=True)
+        self._count = count
+
+    def counts_losses(self) -> bool:
+        return True
+
+    def losses(self) -> ByCause | None:
+        return self._count()
 
 
 class Log:
@@ -260,5 +302,6 @@ def plan_event(**members: Any) -> PlanEvent:
 def narrowed(what: Plan[Any], name: str) -> Plan[Any]:
     """With the conditions that the procedure of that name has."""
     chosen = {member: value for member, value in dict(what.conditions).items() if value is not None}
-    setup = configuration.parse(SWITCH, "test") if name in OF_SWITCHES else what.setup
-    return replace(what, setup=setup, conditions=procedures.find(name).conditions.recorded(chosen))
+    kind = copy(what.traffic)
+    kind.setup = configuration.parse(SWITCH, "test") if name in OF_SWITCHES else kind.setup
+    return replace(what, traffic=kind, conditions=procedures.find(name).conditions.recorded(chosen))

@@ -33,6 +33,7 @@ from dutperf.run import campaign
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Rate
 from dutperf.setup.configuration import Setup
+from dutperf.setup.dut import Device
 from dutperf.tester.dut_core import yield_to_the_dut
 from dutperf.tester.engine import EngineTester
 from dutperf.tester.factory import engine_on
@@ -149,14 +150,11 @@ class Bench:
         }
         conditions = throughput.Throughput(frame_sizes=(FRAME_SIZE,), **times, **rates, **WAYS[way])
 
-        kind = traffic.of(self.setup, conditions)
+        properties = properties_of(scenario).model_dump(exclude_defaults=True)
         plan = campaign.Plan(
-            setup=self.setup,
+            traffic=traffic.of(self.setup, conditions),
             conditions=conditions,
-            cases=kind.cases(),
-            make_trial=kind.trial,
-            maximum_fps=kind.maximum_fps,
-            dut={**self.setup.dut.identity(), "properties": properties_of(scenario).model_dump(exclude_defaults=True)},
+            dut=Device(self.setup.dut.model_copy(update={"properties": properties})),
             config=configuration.as_json(self.setup),
             invocation=sys.argv,
         )

@@ -22,7 +22,8 @@ from scapy.all import IP, UDP, Ether, IPv6, Packet, Raw, rdpcap
 from dutperf import lab
 from dutperf.lab import telemetry, testpmd
 from dutperf.model import LEFT_AND_RIGHT
-from dutperf.setup import configuration, dut
+from dutperf.setup import configuration
+from dutperf.setup.dut import Device
 from printed import printed
 from switches import has_open_vswitch
 from undisturbed import until
@@ -174,8 +175,7 @@ def test_what_open_vswitch_counts_as_lost_is_what_is_missing() -> None:
     with up("ovs", {}) as made, stations_of(made) as both:
         assert made["dut"]["version"][0].isdigit()
         assert wait_for(lambda: passes(both))
-        count = dut.losses_of(configuration.parse(made, "ovs").dut)
-        assert count is not None
+        count = Device(configuration.parse(made, "ovs").dut).losses
         assert [count()[direction] for direction in LEFT_AND_RIGHT] == [{"not_forwarded": 0}] * 2
         socket = next(word for word in made["dut"]["commands"]["reset"][-1].split() if word.startswith("unix:"))
         subprocess.run(["ovs-ofctl", "del-flows", socket.rstrip(";")], check=True)

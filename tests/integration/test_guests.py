@@ -16,7 +16,8 @@ from dutperf import lab
 from dutperf.lab.guest import packages
 from dutperf.lab.guest.machine import MACS
 from dutperf.model import Direction
-from dutperf.setup import configuration, dut
+from dutperf.setup import configuration
+from dutperf.setup.dut import Device
 
 from .stations import Stations, stations_of
 from .test_labs import (
@@ -95,7 +96,7 @@ def test_the_longest_frames_pass() -> None:
 def test_connections_of_the_stateful_translator_are_counted_and_cleared() -> None:
     with lab.bring_up("jool-nat64", {}) as made, stations_of(made, MACS) as both:
         assert wait_for(lambda: passes(both, "jool-nat64"))
-        connections = dut.Connections(configuration.parse(made, "jool-nat64").dut)
+        connections = Device(configuration.parse(made, "jool-nat64").dut)
         connections.clear_connections()
         assert connections.count_connections() == 0
         packets = [udp(*FIRST["jool-nat64"]) for _ in range(20)]
@@ -115,7 +116,7 @@ def test_connections_of_the_stateful_translator_are_counted_and_cleared() -> Non
 def test_the_other_kernel_s_nat_has_a_table_of_the_size_that_was_asked_for() -> None:
     with lab.bring_up("kernel-vm-nat44", {"table": "40"}) as made, stations_of(made, MACS) as both:
         assert wait_for(lambda: passes(both, "kernel-vm-nat44"))
-        connections = dut.Connections(configuration.parse(made, "kernel-vm-nat44").dut)
+        connections = Device(configuration.parse(made, "kernel-vm-nat44").dut)
         connections.clear_connections()
         assert connections.count_connections() == 0
         packets = [udp(*FIRST["kernel-vm-nat44"]) for _ in range(20)]
@@ -135,8 +136,7 @@ def test_the_other_kernel_s_nat_has_a_table_of_the_size_that_was_asked_for() -> 
         connections.clear_connections()
         stray = udp("198.19.0.2", "198.19.0.1")
         assert both.exchange("right", [stray], expected=1, wait_s=1) == []
-        counted = dut.losses_of(configuration.parse(made, "kernel-vm-nat44").dut)
-        assert counted is not None
+        counted = Device(configuration.parse(made, "kernel-vm-nat44").dut).losses
         losses = counted()
         assert losses is not None
         assert losses[Direction.REVERSE] == {"no_connection": 1}

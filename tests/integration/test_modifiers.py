@@ -15,7 +15,7 @@ import pytest
 
 from dutperf.frames.additional import reply_error
 from dutperf.model import AdditionalCounts, Direction, TrialResult
-from dutperf.setup import dut
+from dutperf.setup.dut import Device
 from undisturbed import LOSS_IS_CERTAIN, valid
 
 from .measuring import Bench, bench
@@ -46,7 +46,7 @@ def run_with_filters(filters: int, chain: str, **conditions: Any) -> tuple[Trial
     with bench(f"kernel-ipv{version}") as ready:
 
         def attempt() -> TrialResult:
-            with dut.filtered(ready.setup.dut, filters) as device:
+            with Device.of(ready.setup).filtered(filters) as device:
                 assert len(device.identity()["filters"]) > 4 * filters
                 counted.append((ready.run(RATE_FPS, **conditions), packets(ready, chain)))
             return counted[-1][0]

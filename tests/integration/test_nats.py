@@ -22,7 +22,8 @@ from dutperf import lab
 from dutperf.lab.conntrack import statistics
 from dutperf.lab.refdut import ConnectionsTruth, RefDut
 from dutperf.model import LEFT_AND_RIGHT
-from dutperf.setup import configuration, dut
+from dutperf.setup import configuration
+from dutperf.setup.dut import Device
 
 from .stations import Stations, in_namespace, mac_of, stations_of
 from .test_by_hand import made
@@ -65,9 +66,9 @@ class Nat:
     dut: configuration.Dut
 
     @property
-    def connections(self) -> dut.Connections:
+    def connections(self) -> Device:
         """What the package knows of its connections."""
-        return dut.Connections(self.dut)
+        return Device(self.dut)
 
     @property
     def left(self) -> tuple[str, str]:
@@ -102,8 +103,7 @@ class Nat:
 
     def lost(self) -> dict[str, int]:
         """What it counts as lost, both directions, by cause."""
-        count = dut.losses_of(self.dut)
-        assert count is not None
+        count = Device(self.dut).losses
         losses = count()
         assert losses is not None
         return {
@@ -316,7 +316,7 @@ def test_a_nat_that_somebody_made_is_counted_and_cleared_by_its_commands() -> No
             "right": {"port": "eth2", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"},
         }
         device = configuration.parse({**sides, "dut": {"commands": commands}}, "by hand").dut
-        connections = dut.Connections(device)
+        connections = Device(device)
         assert connections.count_connections() == 0
         for port in PORTS:
             udp_socket = in_namespace(name, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))

@@ -22,7 +22,7 @@ from dutperf.run import attempts, campaign
 from dutperf.setup.conditions import Rate
 from dutperf.tester import ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import Counting, Log, counts, journal_lines, measure, narrowed, plan
+from plans import Counting, CountingDevice, Log, counts, journal_lines, measure, narrowed, plan
 
 TO_1000: dict[str, Any] = {"max_rate": Rate.parse("1000"), "repetitions": 1}
 """Conditions under which a perfect DUT takes one trial, at 1,000 frames/s."""
@@ -319,7 +319,7 @@ def test_trial_numbers_start_again_where_a_frame_cannot_carry_more(
 
 def test_what_the_dut_counts_is_in_the_journal_and_in_the_diagnosis(tmp_path: Path) -> None:
     tester = Counting(SimulatedDut(capacity_fps=700))
-    [point] = measure(tester, replace(plan(**TO_1000), dut_losses=tester.dut_losses), tmp_path).points
+    [point] = measure(tester, replace(plan(**TO_1000), dut=CountingDevice(tester.dut_losses)), tmp_path).points
     results = [event["result"] for event in journal_lines(tmp_path) if event["event"] == "result"]
     assert all(
         sum(result["dut_losses"]["forward"].values()) == sum(result[way]["lost"] for way in ("forward", "reverse"))

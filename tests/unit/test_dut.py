@@ -17,7 +17,8 @@ from dutperf.model import Direction, TrialResult, Verdict
 from dutperf.results.points import losses
 from dutperf.setup import configuration, dut
 from dutperf.setup.configuration import ConfigError, Dut
-from plans import counts
+from dutperf.setup.dut import Device
+from plans import CountingDevice, counts
 
 RESULT = TrialResult(trial=1, verdict=Verdict.VALID)
 SIDES = {
@@ -39,22 +40,22 @@ def log(tmp_path: Path) -> list[str]:
 
 
 def test_it_is_set_up_and_taken_down(tmp_path: Path) -> None:
-    with dut.in_place(with_commands(**logging(tmp_path, "set_up", "tear_down"))):
+    with Device(with_commands(**logging(tmp_path, "set_up", "tear_down"))).in_place():
         assert log(tmp_path) == ["set_up"]
     assert log(tmp_path) == ["set_up", "tear_down"]
 
 
 def test_without_commands_nothing_happens() -> None:
     bare = configuration.parse(SIDES, "test").dut
-    with dut.in_place(bare):
-        assert dut.state_of(bare) is None
+    with Device(bare).in_place():
+        assert not Device(bare).can("state")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("something else")])
 def test_it_is_taken_down_however_the_measurement_ends(error: BaseException, tmp_path: Path) -> None:
     with (
         pytest.raises(type(error)),
-        dut.in_place(with_commands(tear_down=f"echo tear_down >> {tmp_path / 'log'}; exit 3")),
+        Device(with_commands(tear_down=f"echo tear_down >> {tmp_path / 'log'}; exit 3")).in_place(),
     ):
         raise error
     assert log(tmp_path) == ["tear_down"]
@@ -64,7 +65,7 @@ def test_it_is_taken_down_where_setting_it_up_failed(tmp_path: Path) -> None:
     failing = with_commands(set_up="echo half way; exit 7", **logging(tmp_path, "tear_down"))
     with (
         pytest.raises(ConfigError, match=r"dut\.commands\.set_up: ended with status 7; last output: half way"),
-        dut.in_place(failing),
+        Device(failing).in_place(),
     ):
         pytest.fail("was not set up")
     assert log(tmp_path) == ["tear_down"]
@@ -79,30 +80,26 @@ SAID: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("command", "said"), SAID)
 def test_what_the_state_is(command: Any, said: str) -> None:
-    ask = dut.state_of(with_commands(state=command))
-    assert ask is not None
+    ask = Device(with_commands(state=command)).state
     assert ask() == said
 
 
 def test_a_reset_runs_until_it_is_waited_for(tmp_path: Path) -> None:
-    start = dut.reset_of(with_commands(reset=f"seq 100000; touch {tmp_path / 'done'}"))
-    assert start is not None
+    start = Device(with_commands(reset=f"seq 100000; touch {tmp_path / 'done'}")).reset
     start().finish()
     assert (tmp_path / "done").exists()
-    assert dut.reset_of(with_commands(state="ls")) is None
+    assert not Device(with_commands(state="ls")).can("reset")
 
 
 def test_what_a_reset_leaves_running_is_not_waited_for() -> None:
-    start = dut.reset_of(with_commands(reset="sleep 30 & true", time_limit_s=20))
-    assert start is not None
+    start = Device(with_commands(reset="sleep 30 & true", time_limit_s=20)).reset
     began_s = time.monotonic()
     start().finish()
     assert time.monotonic() - began_s < 15
 
 
 def test_a_reset_that_is_killed_ends_with_all_that_it_started(tmp_path: Path) -> None:
-    start = dut.reset_of(with_commands(reset=f"(sleep 1; touch {tmp_path / 'late'}) & wait"))
-    assert start is not None
+    start = Device(with_commands(reset=f"(sleep 1; touch {tmp_path / 'late'}) & wait")).reset
     start().kill()
     time.sleep(1.2)
     assert not (tmp_path / "late").exists()
@@ -112,8 +109,7 @@ def test_a_reset_that_is_killed_ends_with_all_that_it_started(tmp_path: Path) ->
     ("command", "words"), [("exit 5", "ended with status 5"), ("sleep 9", "did not end within 0.2 s")]
 )
 def test_a_reset_that_fails_says_so(command: str, words: str) -> None:
-    start = dut.reset_of(with_commands(reset=command, time_limit_s=0.2))
-    assert start is not None
+    start = Device(with_commands(reset=command, time_limit_s=0.2)).reset
     running = start()
     with pytest.raises(ConfigError, match=r"dut\.commands\.reset: " + words):
         running.finish()
@@ -128,8 +124,7 @@ WRONG: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("command", "words"), WRONG)
 def test_a_command_that_fails_is_named(command: Any, words: str) -> None:
-    ask = dut.state_of(with_commands(state=command))
-    assert ask is not None
+    ask = Device(with_commands(state=command)).state
     with pytest.raises(ConfigError) as caught:
         ask()
     assert words in str(caught.value)
@@ -137,8 +132,7 @@ def test_a_command_that_fails_is_named(command: Any, words: str) -> None:
 
 def test_a_command_that_takes_too_long_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
     slow = with_commands(state=f"(sleep 2; touch {tmp_path / 'late'}) & sleep 60", time_limit_s=0.3)
-    ask = dut.state_of(slow)
-    assert ask is not None
+    ask = Device(slow).state
     with pytest.raises(ConfigError, match=r"dut\.commands\.state: did not end within 0\.3 s"):
         ask()
     time.sleep(2.2)
@@ -190,13 +184,13 @@ def test_a_configuration_comes_back_from_a_journal(commands: dict[str, Any]) -> 
 def test_losses_are_what_the_dut_counted_during_the_trial(tmp_path: Path) -> None:
     counters = tmp_path / "counters"
     counters.write_text("forward queue 5\n\nreverse queue 7\n")
-    count = dut.losses_of(with_commands(losses=["cat", str(counters)]))
+    counting = Device(with_commands(losses=["cat", str(counters)]))
 
     def lose() -> TrialResult:
         counters.write_text("forward queue 12\nforward random 3\nreverse queue 7\n")
         return RESULT
 
-    assert dut.losses_during(count, lose).dut_losses == {
+    assert counting.losses_during(lose).dut_losses == {
         Direction.FORWARD: {"queue": 7, "random": 3},
         Direction.REVERSE: {},
     }
@@ -207,7 +201,7 @@ def test_counters_that_went_back_say_so_beside_the_result() -> None:
         {Direction.FORWARD: {"queue": 5, "random": 1}, Direction.REVERSE: {"queue": 7}},
         {Direction.FORWARD: {"queue": 2}, Direction.REVERSE: {"queue": 9}},
     ]
-    result = dut.losses_during(lambda: readings.pop(0), lambda: RESULT)
+    result = CountingDevice(lambda: readings.pop(0)).losses_during(lambda: RESULT)
     why = "its loss counters went back during the trial (forward queue from 5 to 2, forward random from 1 to 0)"
     assert (result.dut_losses, result.dut_losses_unknown) == (None, why)
     assert any(why in text for text in console._remarks(result))
@@ -217,36 +211,32 @@ def test_counters_that_went_back_say_so_beside_the_result() -> None:
 
 
 def test_a_dut_that_does_not_tell_its_counters_says_so_and_one_without_any_does_not() -> None:
-    assert dut.losses_during(lambda: None, lambda: RESULT).dut_losses_unknown is not None
-    assert dut.losses_during(None, lambda: RESULT) == RESULT
+    assert CountingDevice(lambda: None).losses_during(lambda: RESULT).dut_losses_unknown is not None
+    assert Device(Dut()).losses_during(lambda: RESULT) == RESULT
 
 
 @pytest.mark.parametrize("line", ["forward queue", "left queue 5", "forward tail drop 5"])
 def test_what_a_dut_that_counts_may_not_say(line: str) -> None:
-    count = dut.losses_of(with_commands(losses=f"echo {line}"))
-    assert count is not None
+    count = Device(with_commands(losses=f"echo {line}")).losses
     with pytest.raises(ConfigError, match=f"dut.commands.losses: '{line}' is not a direction, a cause and a number"):
         count()
 
 
 @pytest.mark.parametrize("number", ["-1", "1,234", "1.5", "2k", "1_000"])
 def test_a_loss_that_is_no_whole_number_is_an_error_that_quotes_it(number: str) -> None:
-    count = dut.losses_of(with_commands(losses=f"echo forward queue {number}"))
-    assert count is not None
+    count = Device(with_commands(losses=f"echo forward queue {number}")).losses
     with pytest.raises(ConfigError, match=f"dut.commands.losses: 'forward queue {number}': {number} is not a whole"):
         count()
 
 
 def test_losses_are_told_once() -> None:
-    count = dut.losses_of(with_commands(losses="echo forward queue 1; echo forward queue 2"))
-    assert count is not None
+    count = Device(with_commands(losses="echo forward queue 1; echo forward queue 2")).losses
     with pytest.raises(ConfigError, match=r"dut\.commands\.losses: printed forward queue more than once"):
         count()
 
 
 def test_a_vertical_tab_ends_no_line() -> None:
-    count = dut.losses_of(with_commands(losses="printf 'forward queue 5\\vforward queue 7\\n'"))
-    assert count is not None
+    count = Device(with_commands(losses="printf 'forward queue 5\\vforward queue 7\\n'")).losses
     with pytest.raises(ConfigError, match=r"dut\.commands\.losses"):
         count()
 
@@ -255,23 +245,22 @@ def test_a_vertical_tab_ends_no_line() -> None:
 def test_a_counter_that_was_reset_in_the_trial_gives_no_loss(after: str, tmp_path: Path) -> None:
     counters = tmp_path / "counters"
     counters.write_text("forward queue 5\n")
-    count = dut.losses_of(with_commands(losses=["cat", str(counters)]))
+    counting = Device(with_commands(losses=["cat", str(counters)]))
 
     def restart() -> TrialResult:
         counters.write_text(after)
         return RESULT
 
-    result = dut.losses_during(count, restart)
+    result = counting.losses_during(restart)
     assert result.dut_losses is None
     assert "forward queue from 5 to" in str(result.dut_losses_unknown)
 
 
 def test_a_dut_that_restarts_cannot_be_asked_for_its_losses(tmp_path: Path) -> None:
     counters = tmp_path / "counters"
-    count = dut.losses_of(with_commands(losses=["cat", str(counters)]))
-    assert count is not None
+    counting = Device(with_commands(losses=["cat", str(counters)]))
     with pytest.raises(ConfigError, match=r"dut\.commands\.losses: ended with status 1"):
-        count()
+        counting.losses()
     counters.write_text("forward queue 5\n")
 
     def restart() -> TrialResult:
@@ -279,20 +268,20 @@ def test_a_dut_that_restarts_cannot_be_asked_for_its_losses(tmp_path: Path) -> N
         return RESULT
 
     untold = RESULT.model_copy(update={"dut_losses_unknown": "the DUT did not tell its loss counters"})
-    assert dut.losses_during(count, restart) == untold
-    assert dut.losses_during(count, lambda: RESULT) == untold
+    assert counting.losses_during(restart) == untold
+    assert counting.losses_during(lambda: RESULT) == untold
 
 
 def test_a_dut_that_cannot_be_asked_gives_no_loss(tmp_path: Path) -> None:
-    assert dut.losses_of(configuration.parse(SIDES, "test").dut) is None
+    assert not Device(configuration.parse(SIDES, "test").dut).counts_losses()
     gone = configuration.parse({**SIDES, "dut": {"control": str(tmp_path / "no socket")}}, "test").dut
-    assert dut.losses_during(dut.losses_of(gone), lambda: RESULT).dut_losses is None
+    assert Device(gone).losses_during(lambda: RESULT).dut_losses is None
     assert gone.identity() == {}
 
 
 def test_filters_are_installed_and_told_and_removed_again(tmp_path: Path) -> None:
     told = with_commands(filters=f'echo "$DUTPERF_FILTERS filters" | tee -a {tmp_path / "log"}; echo; echo "  deny x"')
-    with dut.filtered(told, 25) as device:
+    with Device(told).filtered(25) as device:
         assert device.identity() == {"name": "router", "filters": ["25 filters", "deny x"]}
         assert log(tmp_path) == ["25", "filters"]
     assert log(tmp_path) == ["25", "filters", "0", "filters"]
@@ -300,20 +289,20 @@ def test_filters_are_installed_and_told_and_removed_again(tmp_path: Path) -> Non
 
 def test_filters_are_removed_after_an_error(tmp_path: Path) -> None:
     told = with_commands(filters=f"echo $DUTPERF_FILTERS >> {tmp_path / 'log'}")
-    with pytest.raises(KeyboardInterrupt), dut.filtered(told, 1):
+    with pytest.raises(KeyboardInterrupt), Device(told).filtered(1):
         raise KeyboardInterrupt
     assert log(tmp_path) == ["1", "0"]
     with (
         pytest.raises(ConfigError, match=r"^dut\.commands\.filters: ended with status 3"),
-        dut.filtered(with_commands(filters="exit 3"), 1),
+        Device(with_commands(filters="exit 3")).filtered(1),
     ):
         pytest.fail("it is not to be measured")
 
 
 def test_without_the_modifier_or_the_command_no_filters_are_installed() -> None:
-    with dut.filtered(with_commands(filters="exit 3"), None) as device:
+    with Device(with_commands(filters="exit 3")).filtered(None) as device:
         assert "filters" not in device.identity()
-    with dut.filtered(with_commands(state="true"), 25) as device:
+    with Device(with_commands(state="true")).filtered(25) as device:
         assert "filters" not in device.identity()
 
 
@@ -350,7 +339,7 @@ NOT_COUNTS = [
 
 @pytest.mark.parametrize(("command", "count"), COUNTS)
 def test_the_first_whole_number_is_the_count_of_connections(command: str, count: int) -> None:
-    assert dut.Connections(with_commands(count_connections=command)).count_connections() == count
+    assert Device(with_commands(count_connections=command)).count_connections() == count
 
 
 @pytest.mark.parametrize("printed", NOT_COUNTS)
@@ -375,14 +364,14 @@ def test_any_count_and_statistics_are_read_as_they_were_printed(count: int, stat
 
 
 def test_what_prints_no_number_of_connections_is_named() -> None:
-    connections = dut.Connections(with_commands(count_connections="echo many, v1.5 of them"))
+    connections = Device(with_commands(count_connections="echo many, v1.5 of them"))
     with pytest.raises(ConfigError, match=r"^dut\.commands\.count_connections: printed no number .* many, v1\.5"):
         connections.count_connections()
 
 
 def test_a_dut_that_cannot_tell_has_no_count_and_one_that_cannot_clear_says_so() -> None:
     for bare in (configuration.parse(SIDES, "test").dut, with_commands(state="ls")):
-        connections = dut.Connections(bare)
+        connections = Device(bare)
         assert connections.count_connections() is None
         assert connections.connection_statistics() == {}
         with pytest.raises(ConfigError, match=r"^dut\.commands\.clear_connections: is missing"):
@@ -390,9 +379,9 @@ def test_a_dut_that_cannot_tell_has_no_count_and_one_that_cannot_clear_says_so()
 
 
 def test_connections_are_cleared_by_the_command_and_timed() -> None:
-    cleared_s = dut.Connections(with_commands(clear_connections="sleep 0.3")).clear_connections()
+    cleared_s = Device(with_commands(clear_connections="sleep 0.3")).clear_connections()
     assert 0.3 <= cleared_s < 20
-    told = dut.Connections(with_commands(clear_connections="echo deletion_s 0.012500")).clear_connections()
+    told = Device(with_commands(clear_connections="echo deletion_s 0.012500")).clear_connections()
     assert told == 0.0125
 
 
@@ -401,12 +390,12 @@ def test_connections_are_cleared_by_the_command_and_timed() -> None:
     ["deletion_s 0.25\\r\\n", "  deletion_s\\t0.25  ", "deletion_s 2.5e-1", "deletion_s: .25", "5%%\\rdeletion_s=0.25"],
 )
 def test_a_deletion_s_time_is_read_however_it_is_written(printed: str) -> None:
-    assert dut.Connections(with_commands(clear_connections=f"printf '{printed}'")).clear_connections() == 0.25
+    assert Device(with_commands(clear_connections=f"printf '{printed}'")).clear_connections() == 0.25
 
 
 def test_a_deletion_s_time_is_found_behind_any_output() -> None:
     told = with_commands(clear_connections="seq 300000; echo deletion_s 0.25")
-    assert dut.Connections(told).clear_connections() == 0.25
+    assert Device(told).clear_connections() == 0.25
 
 
 @pytest.mark.parametrize(
@@ -428,18 +417,18 @@ def test_a_deletion_s_time_is_found_behind_any_output() -> None:
 def test_a_deletion_s_time_that_is_not_understood_is_an_error_that_quotes_it(line: str) -> None:
     command = "printf '%s\\n' " + " ".join(f"'{one}'" for one in line.split("; "))
     with pytest.raises(ConfigError, match=r"^dut\.commands\.clear_connections: ") as caught:
-        dut.Connections(with_commands(clear_connections=command)).clear_connections()
+        Device(with_commands(clear_connections=command)).clear_connections()
     assert line in str(caught.value)
 
 
 def test_a_command_that_cannot_clear_is_named() -> None:
-    connections = dut.Connections(with_commands(clear_connections="echo 5 are left; exit 1"))
+    connections = Device(with_commands(clear_connections="echo 5 are left; exit 1"))
     with pytest.raises(ConfigError, match=r"^dut\.commands\.clear_connections: ended with status 1.*5 are left"):
         connections.clear_connections()
 
 
 def test_a_reference_dut_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
     gone = configuration.parse({**SIDES, "dut": {"control": str(tmp_path / "no socket")}}, "test").dut
-    for ask in (dut.Connections(gone).count_connections, dut.Connections(gone).clear_connections):
+    for ask in (Device(gone).count_connections, Device(gone).clear_connections):
         with pytest.raises(ConfigError, match=r"^dut\.control: the reference DUT does not answer"):
             ask()

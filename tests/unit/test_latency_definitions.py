@@ -68,7 +68,9 @@ def run_of(seed: int, **conditions: Any) -> DelaysPoint:
     bench = MemoryBench(what, SimulatedTester(GAMING, seed=seed))
     procedure = latency.latency(what)
     assert procedure.run(bench) is None
-    return latency.point(Recorded(what.cases[0], procedure.description()["cases"][0], bench.events, what.conditions))
+    return latency.point(
+        Recorded(what.traffic.cases()[0], procedure.description()["cases"][0], bench.events, what.conditions)
+    )
 
 
 def test_rfc_2544s_latency_is_a_matter_of_chance() -> None:

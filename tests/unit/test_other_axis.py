@@ -60,7 +60,7 @@ class Queries(RepeatedSearches[Usual]):
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         assert load.unit is Unit.QUERIES_PER_SECOND
-        [of_small_frames] = self.plan.cases
+        [of_small_frames] = self.plan.traffic.cases()
         return super().trial(of_small_frames, Load.fps(load.value * COSTS[case[CACHED]]), number, duration_s)
 
     def new_search(self, place: Place, prior: Prior) -> Search:

@@ -199,8 +199,7 @@ SEARCH = {"max_rate": "60k", "resolution": "20"}
 def plan_of_four(**conditions: Any) -> Plan[Any]:
     """As :func:`plans.plan`, of the configuration above."""
     setup, made = configuration.parse_yaml(FOUR, ""), plan(**conditions)
-    make = traffic.of(setup, made.conditions).trial
-    return replace(made, setup=setup, make_trial=make, config=configuration.as_json(setup))
+    return replace(made, traffic=traffic.of(setup, made.conditions), config=configuration.as_json(setup))
 
 
 WEAK = SimulatedDut(capacity_fps={Direction("a->b"): 50_000, Direction("c->d"): 9_000, Direction("d->c"): 30_000})

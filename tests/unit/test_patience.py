@@ -4,7 +4,7 @@ wait again for what was waited for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,11 @@ from dutperf.model import (
 from dutperf.results import beside
 from dutperf.run import campaign, testbench, waiting
 from dutperf.setup.conditions import Rate
+from dutperf.setup.configuration import Dut
 from dutperf.tester import ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.tester.validity import LINK_DOWN
-from plans import Log, journal_lines, measure, plan, resume, trial
+from plans import Log, SimulatedDevice, journal_lines, measure, plan, resume, trial
 
 TRUTH_FPS = 54_321
 NOWHERE = LinkState(left=False, right=True)
@@ -226,11 +227,14 @@ def test_probes_are_short_whatever_the_trials_are() -> None:
 
 
 def with_state(said: list[str]) -> Any:
-    from dataclasses import replace
+    class Telling(SimulatedDevice):
+        can_do = frozenset({"state"})
 
-    return replace(
-        plan(frame_sizes=(84, 128), repetitions=2, max_rate=Rate.parse("1000")), dut_state=lambda: said.pop(0)
-    )
+        def state(self) -> str:
+            return said.pop(0)
+
+    what = plan(frame_sizes=(84, 128), repetitions=2, max_rate=Rate.parse("1000"))
+    return replace(what, dut=Telling(Dut()))
 
 
 def test_the_state_is_asked_for_before_and_after_each_search(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ package as by the engine."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from dutperf.tester import truth
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.tester.truth import Lost
 from fakes import transcript
-from plans import measure, plan, stream, trial
+from plans import making, measure, plan, stream, trial
 
 SECOND_NS = 10**9
 
@@ -121,10 +120,10 @@ def test_the_throughput_is_that_of_the_pattern(tmp_path: Path) -> None:
         what = plan(
             duration_s=1, repetitions=1, directions="forward", min_rate=Rate.parse("50"), max_rate=Rate.parse("2000")
         )
-        with_pattern = _with(what.make_trial, pattern)
+        with_pattern = _with(what.traffic.trial, pattern)
         summary = measure(
             SimulatedTester(dut),
-            replace(what, make_trial=with_pattern),
+            making(what, with_pattern),
             tmp_path / str(pattern),
         )
         [point] = summary.points

@@ -35,9 +35,10 @@ from dutperf.model import (
 from dutperf.run.campaign import Plan
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Rate, SingleTrial
+from dutperf.setup.configuration import Dut
 from dutperf.tester import ProgressCallback, phases, validity
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import Log, make_trial, measure, plan, resume, stream, trial
+from plans import CountingDevice, Log, SimulatedDevice, make_trial, making, measure, plan, resume, stream, trial
 
 
 def phase(number: int, **members: Any) -> Phase:
@@ -113,12 +114,13 @@ def test_nothing_follows_an_aborted_phase() -> None:
 def test_what_surrounds_the_measuring_phase_does_not_surround_the_others() -> None:
     tester, around = SimulatedTester(), []
 
-    def surround(run: Callable[[], TrialResult]) -> TrialResult:
-        result = run()
-        around.append(result.trial)
-        return result
+    class Surrounding(SimulatedDevice):
+        def losses_during(self, run: Callable[[], TrialResult]) -> TrialResult:
+            result = run()
+            around.append(result.trial)
+            return result
 
-    phases.run(tester, with_preliminary(), around=surround)
+    phases.run(tester, with_preliminary(), dut=Surrounding(Dut()))
     assert around == [1]
 
 
@@ -159,10 +161,10 @@ def warm(**conditions: Any) -> Plan[Any]:
     usual = plan(max_rate=Rate.parse("4000"), repetitions=1, resolution=Rate.parse("500"), **conditions)
 
     def make_trial(case: Any, load: Load, number: int) -> Trial:
-        made = usual.make_trial(case, load, number + 1)
+        made = usual.traffic.trial(case, load, number + 1)
         return made.model_copy(update={"preliminary": (phase(number, question=Question(tolerated_loss=0.99)),)})
 
-    return replace(usual, make_trial=make_trial)
+    return making(usual, make_trial)
 
 
 def test_a_search_numbers_all_phases_and_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
@@ -196,7 +198,7 @@ def test_what_the_dut_counts_before_the_measuring_phase_is_not_its_loss(tmp_path
         readings.append(len(tester.trials))
         return {Direction.FORWARD: {"queue": 7 * len(tester.trials)}}
 
-    measure(tester, replace(warm(), dut_losses=count), tmp_path, log=Log())
+    measure(tester, replace(warm(), dut=CountingDevice(count)), tmp_path, log=Log())
     assert readings[:4] == [1, 2, 3, 4]
 
 

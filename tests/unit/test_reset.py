@@ -17,25 +17,26 @@ from dutperf.procedures.times import TimesPoint
 from dutperf.run import attempts, campaign
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.setup.conditions import Rate
-from dutperf.setup.configuration import ConfigError
+from dutperf.setup.configuration import ConfigError, Dut
+from dutperf.setup.dut import Device
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import Log, Resets, measure, plan, resume
+from plans import Log, SimulatedDevice, measure, plan, resume
 
 RATE_FPS = 20_000
 
 
 def reset(
     dut: SimulatedDut, out: Path, limits: SimulatedLimits | None = None, **conditions: Any
-) -> tuple[Resets, TimesPoint, Summary]:
+) -> tuple[SimulatedDevice, TimesPoint, Summary]:
     """Two trials of 30 s at 20,000 frames/s with a reset after 10 s, unless ``conditions`` say
     otherwise."""
     chosen = plan(**{"rate": Rate.parse("20k"), "repetitions": 2, "duration_s": 30} | conditions)
     summary = measure(SimulatedTester(dut, limits or SimulatedLimits()), chosen, out, "reset")
     [point] = summary.points
     assert isinstance(point, TimesPoint)
-    assert isinstance(chosen.dut_reset, Resets)
-    return chosen.dut_reset, point, summary
+    assert isinstance(chosen.dut, SimulatedDevice)
+    return chosen.dut, point, summary
 
 
 def test_the_truth_comes_out(tmp_path: Path) -> None:
@@ -120,13 +121,13 @@ def test_what_cannot_be_measured_names_its_option(conditions: dict[str, Any], op
 
 def test_without_a_command_there_is_nothing_to_measure() -> None:
     with pytest.raises(PlanError, match=r"dut\.commands\.reset"):
-        procedures.find("reset").make(replace(plan(rate=Rate.parse("1k"), duration_s=30), dut_reset=None))
+        procedures.find("reset").make(replace(plan(rate=Rate.parse("1k"), duration_s=30), dut=Device(Dut())))
 
 
 # --- what is started during a trial ---------------------------------------------------------------
 
 
-class Fails(Resets):
+class Fails(SimulatedDevice):
     """A command that ends badly."""
 
     def finish(self) -> None:
@@ -141,27 +142,29 @@ class Interrupted(SimulatedTester):
         raise KeyboardInterrupt
 
 
-def with_resets(resets: Resets, **conditions: Any) -> campaign.Plan:
+def with_resets(resets: SimulatedDevice, **conditions: Any) -> campaign.Plan:
     chosen = {"rate": Rate.parse("20k"), "repetitions": 2, "duration_s": 30} | conditions
-    return replace(plan(**chosen), dut_reset=resets)
+    return replace(plan(**chosen), dut=resets)
 
 
 def test_a_command_that_fails_ends_the_run_and_the_trial_is_made_again(tmp_path: Path) -> None:
     """What was measured before stands, and is not measured again."""
     dut, conditions = SimulatedDut(outage_s=(11, 12)), {"frame_sizes": (84,)}
     with pytest.raises(ConfigError, match="ended with status 5"):
-        measure(SimulatedTester(dut), with_resets(Fails(), **conditions), tmp_path, "reset")
-    resets, tester = Resets(), SimulatedTester(dut)
+        measure(SimulatedTester(dut), with_resets(Fails(Dut()), **conditions), tmp_path, "reset")
+    resets, tester = SimulatedDevice(Dut()), SimulatedTester(dut)
     with ResumedJournal.open(tmp_path) as recorded:
         summary = resume(tester, with_resets(resets, **conditions), recorded, Log())
     assert (len(tester.trials), resets.started, summary.points[0].finished) == (2, 2, 2)
     with ResumedJournal.open(tmp_path) as recorded:
-        again = resume(SimulatedTester(dut), with_resets(resets := Resets(), **conditions), recorded, Log())
+        again = resume(
+            SimulatedTester(dut), with_resets(resets := SimulatedDevice(Dut()), **conditions), recorded, Log()
+        )
     assert (resets.started, again.points) == (0, summary.points)
 
 
 def test_an_interruption_ends_the_command(tmp_path: Path) -> None:
-    resets = Resets()
+    resets = SimulatedDevice(Dut())
     with pytest.raises(KeyboardInterrupt):
         measure(Interrupted(), with_resets(resets), tmp_path, "reset")
     assert (resets.started, resets.finished, resets.killed) == (1, 0, 1)

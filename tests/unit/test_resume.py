@@ -34,7 +34,7 @@ from dutperf.setup.conditions import Rate
 from dutperf.statistics.stopping import Auto
 from dutperf.tester import ProgressCallback, TesterError, host
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import Counting, Log, journal_lines, measure, plan, plan_event, resume
+from plans import Counting, CountingDevice, Log, journal_lines, measure, plan, plan_event, resume
 from simulated_run import OPTIONS, a_plan, a_tester, go_on, start
 
 KILLS = [
@@ -167,7 +167,7 @@ def test_what_the_dut_counted_stays_with_its_trial(tmp_path: Path) -> None:
 
     def counting() -> tuple[SimulatedTester, campaign.Plan]:
         tester = Counting(SimulatedDut(capacity_fps=54_321))
-        return tester, replace(plan(duration_s=0.5), dut_losses=tester.dut_losses)
+        return tester, replace(plan(duration_s=0.5), dut=CountingDevice(tester.dut_losses))
 
     whole = tmp_path / "whole"
     measure(*counting(), whole)

@@ -17,7 +17,6 @@ from pydantic import ValidationError
 
 from dutperf import procedures, traffic
 from dutperf.model import (
-    FRAME_SIZE,
     LEFT_AND_RIGHT,
     Case,
     ConnectionCounts,
@@ -36,11 +35,12 @@ from dutperf.run import campaign
 from dutperf.run.campaign import Plan
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial, each, make
-from dutperf.setup.configuration import ConfigError, ParameterError, Setup
+from dutperf.setup.configuration import ConfigError, Dut, ParameterError, Setup
+from dutperf.setup.dut import Device
 from dutperf.tester import ProgressCallback, TesterError, phases
 from dutperf.tester.simulated import SimulatedTester
 from dutperf.traffic.connections import ports
-from plans import NAT44, Log, counts, journal_lines, make_trial
+from plans import NAT44, Log, SimulatedDevice, counts, journal_lines, make_trial
 
 NAT64 = {
     "left": {"port": "eth1", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"},
@@ -200,7 +200,7 @@ def test_phases_that_contradict_their_connections_are_no_trials() -> None:
 
 
 @dataclass
-class Nat:
+class Nat(SimulatedDevice):
     """A NAT44 with a table of ``capacity`` connections that opens at most ``rate_cps`` in a second."""
 
     capacity: int = 10**9
@@ -212,6 +212,9 @@ class Nat:
     table: OrderedDict[int, None] = field(default_factory=OrderedDict)
     cannot_clear: bool = False
     cleared: int = 0
+
+    def __post_init__(self) -> None:
+        super().__init__(Dut(name="NAT44"), has_connections=True)
 
     def clear_connections(self) -> float:
         """Delete all."""
@@ -277,12 +280,9 @@ def plan_of(name: str, nat: Nat, timeout_s: float | None = None, **conditions: A
     definition, setup = procedures.find(name), setup_of(timeout_s=timeout_s)
     chosen = traffic.of(setup, definition.conditions(drain_s=0.1, **conditions)).sized()
     return Plan(
-        setup=setup,
+        traffic=traffic.of(setup, chosen),
         conditions=chosen,
-        cases=traffic.of(setup, chosen).cases(),
-        make_trial=lambda case, load, number: make_trial(setup, chosen, case[FRAME_SIZE], load.value, number),
-        maximum_fps=lambda _case: None,
-        dut_connections=nat,
+        dut=nat,
     )
 
 
@@ -355,7 +355,7 @@ def test_connections_have_no_share_of_a_links_speed(name: str, option: str, tmp_
 def test_no_trial_of_a_minute_is_asked_of_connections_that_have_none() -> None:
     """The timeout of 30 s is shorter than the default duration, which this procedure has not."""
     plan = plan_of("establishment-rate", Nat(), timeout_s=30, max_rate="50k", connections=1_000)
-    plan.make_trial(plan.cases[0], Load.fps(1_000), 1)
+    plan.traffic.trial(plan.traffic.cases()[0], Load.fps(1_000), 1)
 
 
 def test_waits_longer_than_the_timeout(tmp_path: Path) -> None:
@@ -452,7 +452,7 @@ def test_a_tear_down_is_timed_with_and_without_connections(tmp_path: Path) -> No
 
 def test_a_cable_has_no_tear_down_rate() -> None:
     with pytest.raises(PlanError, match="no connections to delete"):
-        procedures.find("teardown-rate").make(replace(plan_of("teardown-rate", Nat()), dut_connections=None))
+        procedures.find("teardown-rate").make(replace(plan_of("teardown-rate", Nat()), dut=Device(Dut())))
 
 
 def test_a_capacity_needs_validation() -> None:

@@ -37,7 +37,7 @@ from dutperf.setup import configuration
 from dutperf.setup.conditions import Rate, SingleTrial
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import make_trial, measure, plan
+from plans import make_trial, making, measure, plan
 
 CONFIG: dict[str, Any] = {
     "left": {"port": "ring", "version": 4, "ipv4": "198.18.0.2/24"},
@@ -102,7 +102,7 @@ def summary_of(procedure: str, out: Path, dut: SimulatedDut | None = None, **con
         return made(load, number, **traffic.stamps(planned.conditions))
 
     tester = Told(dut or SimulatedDut(capacity_fps=9_000))
-    return measure(tester, replace(planned, make_trial=make_trial), out, procedure)
+    return measure(tester, making(planned, make_trial), out, procedure)
 
 
 def of(streams: Sequence[StreamResult], direction: Direction, name: str) -> list[StreamResult]:
@@ -192,9 +192,7 @@ def test_trials_that_are_not_valid_say_nothing(tmp_path: Path) -> None:
     tester = Told(SimulatedDut())
     tester.limits = replace(tester.limits, receive_fps=500)
     planned = plan(rates=(1_000,), repetitions=1)
-    summary = measure(
-        tester, replace(planned, make_trial=lambda _case, load, number: made(load, number)), tmp_path, "frame-loss"
-    )
+    summary = measure(tester, making(planned, lambda _case, load, number: made(load, number)), tmp_path, "frame-loss")
     assert summary.streams == ()
 
 

@@ -25,7 +25,7 @@ from dutperf.run.suite import Measurement, SuiteSummary
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import Everything, Log, plan
+from plans import Everything, Log, making, plan
 
 SHORT: dict[str, Any] = {
     "duration_s": 0.5,
@@ -268,9 +268,9 @@ def test_bursts_that_are_possible_are_not_refused_before_the_throughput_is_known
             def make_trial(case: Case, load: Load, number: int) -> Any:
                 made.append(load.value)
                 assert load.value <= 812_743, "the frames of a burst would come more slowly than on average"
-                return planned.make_trial(case, load, number)
+                return planned.traffic.trial(case, load, number)
 
-            return replace(planned, make_trial=make_trial)
+            return making(planned, make_trial)
 
     suite.begin(suite.arrange(wanted(("latency", chosen))), OnMedia(), tmp_path / "out", Watched())
     assert made

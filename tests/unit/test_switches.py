@@ -4,7 +4,6 @@ what they are."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.tester.simulated_switch import AddressTable
 from dutperf.traffic import switches
 from dutperf.traffic.switches import Aged, Learned, Roles
-from plans import NAT44, SWITCH, journal_lines, measure, narrowed, plan
+from plans import NAT44, SWITCH, SimulatedDevice, journal_lines, measure, narrowed, plan
 
 SETUP = configuration.parse(SWITCH, "test")
 ROLES = Roles("a", "b", ("c",))
@@ -192,12 +191,12 @@ def test_what_cannot_be_measured_is_refused(name: str, conditions: dict[str, Any
 
 
 def test_the_table_is_emptied_before_each_trial_and_not_when_a_journal_is_replayed(tmp_path: Path) -> None:
-    emptied: list[int] = []
-    clearing = replace(plan(frame_sizes=(64,), **FAST), clear_addresses=lambda: emptied.append(1))
+    clearing = plan(frame_sizes=(64,), **FAST)
+    assert isinstance(clearing.dut, SimulatedDevice)
     tester = SimulatedTester(SimulatedDut(addresses=AddressTable(size=500)))
     summary = measure(tester, clearing, tmp_path, "address-capacity")
     results = [event for event in journal_lines(tmp_path) if event["event"] == "result"]
-    assert len(emptied) == len(results) > 5
+    assert clearing.dut.emptied == len(results) > 5
     assert tables.results(summary).rows[0][-2:] == ("500", "dut")
 
 

@@ -13,7 +13,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from dutperf.run.testbench import USUAL_FRAME_SIZE, Source, check_one_size
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, Rate, SingleTrial, invalid_member
 from dutperf.setup.configuration import ParameterError, Setup
-from dutperf.setup.dut import losses_during, losses_of
+from dutperf.setup.dut import Device
 from dutperf.spelling import hint
 from dutperf.tester import TesterError, phases
 from dutperf.traffic.sizes import longest_frame
@@ -91,9 +90,8 @@ class Bench:
         planned = self._ready.trial(sized, _rate(rate), next(self._numbers) % TRIAL_NUMBERS)
         for _ in range(planned.numbers - 1):
             next(self._numbers)
-        count = losses_of(self._ready.setup.dut)
         with self._ready.modified(sized) as ready:
-            return phases.run(ready.tester, planned, around=partial(losses_during, count), dut=ready.dut_connections())
+            return phases.run(ready.tester, planned, dut=Device.of(ready.setup))
 
     def start(
         self,

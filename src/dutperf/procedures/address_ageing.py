@@ -57,7 +57,7 @@ class AddressAgeingProcedure(Procedure[AddressAgeing]):
     def __init__(self, plan: Plan[AddressAgeing]) -> None:
         super().__init__(plan)
         conditions = plan.conditions
-        self._roles = switches.roles(plan.setup, conditions.learning_port, conditions.test_port)
+        self._roles = switches.roles(plan.traffic.setup, conditions.learning_port, conditions.test_port)
         self._test_fps = frames_per_second("test_rate", conditions.test_rate)
 
     def first_load(self, case: Case) -> Load:
@@ -75,7 +75,7 @@ class AddressAgeingProcedure(Procedure[AddressAgeing]):
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         made = Aged(self._roles, load.value, duration_s or self.conditions.duration_s)
-        return switches.ageing(self.plan.setup, self.conditions, case[FRAME_SIZE], made, number)
+        return switches.ageing(self.plan.traffic.setup, self.conditions, case[FRAME_SIZE], made, number)
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> AgeingFinding:
         del prior

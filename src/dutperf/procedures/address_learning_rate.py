@@ -58,7 +58,7 @@ class AddressLearningRateProcedure(AddressSearch[AddressLearningRate]):
     def __init__(self, plan: Plan[AddressLearningRate]) -> None:
         super().__init__(plan)
         self._bounds = {
-            case: replace(searches.bounds(plan.conditions, plan.maximum_fps(case)), unit=self.unit)
+            case: replace(searches.bounds(plan.conditions, plan.traffic.maximum_fps(case)), unit=self.unit)
             for case in self.cases
         }
         for limits in self._bounds.values():

@@ -110,7 +110,7 @@ class AddressSearch(RepeatedSearches[ConditionsT]):
     def __init__(self, plan: Plan[ConditionsT]) -> None:
         super().__init__(plan)
         conditions: Any = plan.conditions
-        self._roles = switches.roles(plan.setup, conditions.learning_port, conditions.test_port)
+        self._roles = switches.roles(plan.traffic.setup, conditions.learning_port, conditions.test_port)
         self._test_fps = frames_per_second("test_rate", conditions.test_rate)
 
     def limits(self, case: Case) -> dict[str, Any]:
@@ -120,15 +120,15 @@ class AddressSearch(RepeatedSearches[ConditionsT]):
             "test_port": self._roles.test,
             "monitoring_ports": list(self._roles.monitors),
             "own_addresses": self._roles.own_addresses,
-            "emptied_by": "waiting" if self.plan.clear_addresses is None else "clear_addresses",
+            "emptied_by": "clear_addresses" if self.plan.dut.can("clear_addresses") else "waiting",
         }
 
     def of_addresses(self, case: Case, addresses: int, learning_fps: int, number: int) -> Trial:
         """The trial in which so many addresses are learned and tested."""
         conditions: Any = self.conditions
-        wait_s = conditions.ageing_s if self.plan.clear_addresses is None else None
+        wait_s = None if self.plan.dut.can("clear_addresses") else conditions.ageing_s
         made = Learned(self._roles, addresses, learning_fps, self._test_fps, wait_s)
-        return switches.learned(self.plan.setup, conditions, case[FRAME_SIZE], made, number)
+        return switches.learned(self.plan.traffic.setup, conditions, case[FRAME_SIZE], made, number)
 
     def fits_in_time(self, addresses: int, learning_fps: int) -> bool:
         """Whether all addresses are tested before the first of them ages."""

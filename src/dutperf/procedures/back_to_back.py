@@ -236,7 +236,7 @@ def shift_frames(result: TrialResult, throughput_fps: int) -> int:
 
 def _limits(plan: Plan[BackToBack], case: Case) -> _Limits:
     rate_fps = rates.first(plan, case, "the rate of the bursts").value
-    _, is_media = rates.highest(plan.conditions, plan.maximum_fps(case))
+    _, is_media = rates.highest(plan.conditions, plan.traffic.maximum_fps(case))
     longest = max(1, int(plan.conditions.max_burst_s * rate_fps))
     return _Limits(rate_fps, is_media, rates.rate_of(plan, case), longest)
 

@@ -64,7 +64,7 @@ class Procedure(ABC, Generic[ConditionsT]):
 
     def cases_of(self) -> tuple[Case, ...]:
         """The cases to measure: the plan's."""
-        return tuple(self.plan.cases)
+        return self.plan.traffic.cases()
 
     def is_needed(self, case: Case) -> bool:  # noqa: ARG002
         """Whether the case has to be measured at all."""
@@ -80,7 +80,7 @@ class Procedure(ABC, Generic[ConditionsT]):
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         """The trial ``number`` that offers ``load``; ``duration_s`` as in a ``Place``."""
-        trial = self.plan.make_trial(case, load, number)
+        trial = self.plan.traffic.trial(case, load, number)
         return trial if duration_s is None else trial.lasting(duration_s)
 
     def action(self) -> TrialAction | None:
@@ -156,7 +156,7 @@ class Procedure(ABC, Generic[ConditionsT]):
         too_long = self.plan.too_long(case)
         return {
             "case": case.as_json(),
-            "media_maximum_fps": self.plan.maximum_fps(case),
+            "media_maximum_fps": self.plan.traffic.maximum_fps(case),
             "first_trial": to_json(self.first_trial(case)),
             **self.limits(case),
             **({} if too_long is None else {"too_long": too_long}),

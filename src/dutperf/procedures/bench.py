@@ -19,16 +19,13 @@ from dutperf.errors import DutperfError
 from dutperf.journal import Finding
 from dutperf.model import Case, Load, Trial, TrialResult
 from dutperf.procedures.request import Request
-from dutperf.procedures.trial_action import Running, TrialAction
+from dutperf.procedures.trial_action import TrialAction
 from dutperf.setup.conditions import Conditions
-from dutperf.setup.configuration import Setup
-from dutperf.setup.dut import CountLosses
+from dutperf.setup.dut import Device
 from dutperf.tester import Progress
 from dutperf.tester.calibration import Calibration
-from dutperf.tester.phases import DutConnections
+from dutperf.traffic import TrafficKind
 
-TrialFactory = Callable[[Case, Load, int], Trial]
-"""Makes the trial of a case, a load (frames/s) and a trial number."""
 MakeTrial = Callable[[int], Trial]
 """Makes the trial with a given number; all else stays the same."""
 
@@ -50,37 +47,20 @@ ConditionsT = TypeVar("ConditionsT", bound=Conditions, default=Conditions, covar
 
 @dataclass(frozen=True)
 class Plan(Generic[ConditionsT]):
-    """What to measure. ``dut``, ``config`` and ``invocation`` are JSON types and go to the journal
-    unchanged."""
+    """What to measure. ``config`` and ``invocation`` are JSON types and go to the journal unchanged."""
 
-    setup: Setup
-    """For trials that a procedure makes of parts of its own: phases with connections, frames for switches."""
+    traffic: TrafficKind
+    """Of the setup under the conditions: the cases, and their trials."""
     conditions: ConditionsT
-    cases: Sequence[Case]
-    """From the setup and the conditions."""
-    make_trial: TrialFactory
-    maximum_fps: Callable[[Case], int | None]
-    """The media's maximum frame rate for a case (RFC 8219 appendix A), in frames/s per direction;
-    None where it is unknown."""
+    dut: Device
     too_long: Callable[[Case], str | None] = lambda _case: None
     """Why a case cannot be measured whose frames are too long for the tester's own ports; None where they fit."""
-    dut: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     invocation: Sequence[str] = ()
     source: Mapping[str, Any] = field(default_factory=dict)
     """Where the setup came from, to resume the run later: JSON types."""
     calibration: Calibration | None = None
     """The tester's own limits, where they were measured on such ports."""
-    dut_state: Callable[[], str] | None = None
-    """Reads the DUT's state, where the setup has a command for it."""
-    dut_reset: Callable[[], Running] | None = None
-    """Starts the command that resets the DUT, where the setup has one."""
-    dut_losses: CountLosses | None = None
-    """Reads the DUT's own loss counters, where it has them."""
-    dut_connections: DutConnections | None = None
-    """The DUT's connections; None: there is no DUT, but a cable between the ports."""
-    clear_addresses: Callable[[], None] | None = None
-    """Empties the DUT's address table, where the setup has a command for it."""
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ class BroadcastProcedure(RepeatedSearches[Broadcast]):
 
     def __init__(self, plan: Plan[Broadcast]) -> None:
         super().__init__(plan)
-        self._audience = self._now_timed = switches.audience(plan.setup, plan.conditions.sending_port)
-        self._bounds = {case: searches.bounds(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
+        self._audience = self._now_timed = switches.audience(plan.traffic.setup, plan.conditions.sending_port)
+        self._bounds = {case: searches.bounds(plan.conditions, plan.traffic.maximum_fps(case)) for case in self.cases}
 
     def first_load(self, case: Case) -> Load:
         return Load.fps(self._bounds[case].first)
@@ -98,7 +98,7 @@ class BroadcastProcedure(RepeatedSearches[Broadcast]):
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         made = switches.broadcast(
-            self.plan.setup, self.conditions, case[FRAME_SIZE], self._now_timed, load.value, number
+            self.plan.traffic.setup, self.conditions, case[FRAME_SIZE], self._now_timed, load.value, number
         )
         question = searches.question(self.conditions, self._bounds[case], load.value)
         made = made.model_copy(update={"question": question})

@@ -107,7 +107,7 @@ class FrameLossProcedure(Procedure[FrameLoss]):
 
     def __init__(self, plan: Plan[FrameLoss]) -> None:
         super().__init__(plan)
-        self._rates = {case: rates_of(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
+        self._rates = {case: rates_of(plan.conditions, plan.traffic.maximum_fps(case)) for case in self.cases}
         self._lengths: list[int] = []
         self._series = Series((), to_the_end=True)
 

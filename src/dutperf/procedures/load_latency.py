@@ -137,7 +137,8 @@ class LoadLatencyProcedure(Procedure[LoadLatency]):
         super().__init__(plan)
         self._throughput = {case: rate_of(plan, case) for case in self.cases}
         self._rates = {
-            case: rates_of(plan.conditions.loads, self._throughput[case], plan.maximum_fps(case)) for case in self.cases
+            case: rates_of(plan.conditions.loads, self._throughput[case], plan.traffic.maximum_fps(case))
+            for case in self.cases
         }
 
     def first_load(self, case: Case) -> Load:

@@ -235,7 +235,7 @@ class RampProcedure(Procedure[Ramp]):
 
     def __init__(self, plan: Plan[Ramp]) -> None:
         super().__init__(plan)
-        self._ends = {case: ends_of(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
+        self._ends = {case: ends_of(plan.conditions, plan.traffic.maximum_fps(case)) for case in self.cases}
 
     def first_load(self, case: Case) -> Load:
         """The mean rate of the ramp."""

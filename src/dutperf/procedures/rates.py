@@ -53,7 +53,7 @@ def first(plan: Plan[WithMaximum], case: Case, what: str = "the rate") -> Load:
     Raises:
         PlanError: see :func:`highest`; or there is no limit.
     """
-    return Load.fps(known_highest(plan.conditions, plan.maximum_fps(case), what))
+    return Load.fps(known_highest(plan.conditions, plan.traffic.maximum_fps(case), what))
 
 
 def known_highest(conditions: WithMaximum, media_fps: int | None, what: str) -> int:
@@ -79,12 +79,15 @@ def rate_of(plan: Plan[AtThroughput], case: Case) -> int:
             option="rate",
         )
     if conditions.throughput_from is None:
-        rate_fps = given("rate", conditions.rate, plan.maximum_fps(case))
+        rate_fps = given("rate", conditions.rate, plan.traffic.maximum_fps(case))
         assert rate_fps is not None
         return rate_fps
     if (throughput_fps := conditions.throughput_from.get(case.get(FRAME_SIZE) or 0)) is None:
         raise PlanError(f"has no throughput for {case}", option="throughput_from")
-    return given("throughput_from", Rate(value=throughput_fps, unit="fps"), plan.maximum_fps(case)) or throughput_fps
+    return (
+        given("throughput_from", Rate(value=throughput_fps, unit="fps"), plan.traffic.maximum_fps(case))
+        or throughput_fps
+    )
 
 
 def throughput_otherwise(facts: Facts) -> str | None:

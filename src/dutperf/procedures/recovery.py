@@ -72,7 +72,7 @@ class Recovery(AtThroughput, WithDuration, WithTolerance, WithPacing, Steady):
 def rates(plan: Plan[Recovery], case: Case) -> dict[str, int]:
     """The overload (``rate_fps``), the reduced rate, and the throughput behind both, in frames/s per
     direction."""
-    media_fps = plan.maximum_fps(case)
+    media_fps = plan.traffic.maximum_fps(case)
     throughput_fps = rate_of(plan, case)
     overload_fps = max(throughput_fps * OVERLOAD_PERCENT // 100, throughput_fps + 1)
     if media_fps is not None:

@@ -81,7 +81,7 @@ def reset(plan: Plan[Reset]) -> TrialAction:
         PlanError: there is no command, or the trial ends too early for it.
     """
     conditions = plan.conditions
-    if plan.dut_reset is None:
+    if not plan.dut.can("reset"):
         raise PlanError("nothing resets the DUT: the configuration has no dut.commands.reset", option="reset_after_s")
     if conditions.reset_after_s + REPORT_S > conditions.duration_s:
         text = (
@@ -89,7 +89,7 @@ def reset(plan: Plan[Reset]) -> TrialAction:
             f" {conditions.reset_after_s:g} s"
         )
         raise PlanError(f"{text}: make the trial longer, or reset the DUT earlier", option="reset_after_s")
-    return TrialAction(conditions.reset_after_s, plan.dut_reset)
+    return TrialAction(conditions.reset_after_s, plan.dut.reset)
 
 
 def allow_link_down(trial: Trial, _conditions: Reset, _rates: Rates) -> Trial:

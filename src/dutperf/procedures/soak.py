@@ -151,7 +151,7 @@ class SoakProcedure(Procedure[Soak]):
 
     def _rate(self, case: Case) -> int:
         rate_fps = max(1, round(rate_of(self.plan, case) * self.conditions.load_percent / 100))
-        limit_fps = min(self.plan.maximum_fps(case) or HIGHEST, HIGHEST)
+        limit_fps = min(self.plan.traffic.maximum_fps(case) or HIGHEST, HIGHEST)
         if rate_fps > limit_fps:
             raise PlanError(f"{rate_fps:,} frames/s are above the highest rate, {limit_fps:,}", option="load_percent")
         return rate_fps

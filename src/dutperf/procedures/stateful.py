@@ -77,7 +77,7 @@ def bounds(
         PlanError: rates that contradict each other or that timeout, or percentages of a link's speed.
     """
     limits = _chosen_bounds(conditions)
-    in_time = ConnectionTraffic(plan.setup, conditions).lowest_rate(frames_each(reply_share))
+    in_time = ConnectionTraffic(plan.traffic.setup, conditions).lowest_rate(frames_each(reply_share))
     if maximum is not None:
         lowest = limits.lowest if minimum is None else minimum
         limits = replace(limits, minimum=lowest, maximum=maximum, initial=maximum)
@@ -95,7 +95,7 @@ def preliminary_cps(plan: Plan[Any], conditions: OneFrameEach, rate: Rate) -> in
     """
     _check_is_number(rate, "preliminary_rate")
     rate_cps = max(1, round(rate.value))
-    in_time = ConnectionTraffic(plan.setup, conditions).lowest_rate(1)
+    in_time = ConnectionTraffic(plan.traffic.setup, conditions).lowest_rate(1)
     _check_in_time(conditions, in_time, preliminary_rate=rate_cps)
     return rate_cps
 
@@ -132,7 +132,7 @@ def trial(
 ) -> Trial:
     """Opens the connections of ``conditions`` at ``rate_cps`` and, unless ``reply_share`` is 0, has each pass
     one reply at that share of the rate (RFC 9693 sections 4.5, 4.6)."""
-    kind, size = ConnectionTraffic(plan.setup, conditions), case[FRAME_SIZE]
+    kind, size = ConnectionTraffic(plan.traffic.setup, conditions), case[FRAME_SIZE]
     question = searches.question(conditions, _chosen_bounds(conditions), rate_cps)
     opening = kind.opening(size, rate_cps, number)
     opening = opening.model_copy(update={"question": question})

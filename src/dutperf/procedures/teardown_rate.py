@@ -70,7 +70,7 @@ class TeardownRateProcedure(Procedure[TeardownRate]):
 
     def __init__(self, plan: Plan[TeardownRate]) -> None:
         super().__init__(plan)
-        if plan.dut_connections is None:
+        if not plan.dut.has_connections:
             raise PlanError("a cable has no connections to delete", option="connections")
         self._rate_cps = stateful.preliminary_cps(plan, plan.conditions, plan.conditions.preliminary_rate)
 
@@ -80,7 +80,9 @@ class TeardownRateProcedure(Procedure[TeardownRate]):
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         del duration_s
-        opening = ConnectionTraffic(self.plan.setup, self.conditions).opening(case[FRAME_SIZE], load.value, number)
+        opening = ConnectionTraffic(self.plan.traffic.setup, self.conditions).opening(
+            case[FRAME_SIZE], load.value, number
+        )
         question = opening.question.model_copy(update={"delete_connections": True})
         return Trial(**{**dict(opening), "question": question})
 

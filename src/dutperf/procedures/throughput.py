@@ -75,7 +75,7 @@ class ThroughputProcedure(RepeatedSearches[Throughput]):
 
     def __init__(self, plan: Plan[Throughput]) -> None:
         super().__init__(plan)
-        self._bounds = {case: searches.bounds(plan.conditions, plan.maximum_fps(case)) for case in self.cases}
+        self._bounds = {case: searches.bounds(plan.conditions, plan.traffic.maximum_fps(case)) for case in self.cases}
         for limits in self._bounds.values():
             searches.make(self.conditions, limits)  # raises PlanError before anything is sent
 

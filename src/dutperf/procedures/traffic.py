@@ -133,7 +133,7 @@ class _Asked:
         if request.rate is None:
             return 0
         rate_fps = _possible(self.plan, self.case, request.rate)
-        self.plan.make_trial(self.case, Load.fps(rate_fps), 0)
+        self.plan.traffic.trial(self.case, Load.fps(rate_fps), 0)
         return rate_fps
 
 
@@ -204,7 +204,7 @@ class TrafficProcedure(Procedure[Traffic]):
 
 
 def _possible(plan: Plan[Any], case: Case, rate: Rate) -> int:
-    rate_fps = rates.given("rate", rate, plan.maximum_fps(case))
+    rate_fps = rates.given("rate", rate, plan.traffic.maximum_fps(case))
     assert rate_fps is not None
     return rate_fps
 

@@ -7,21 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
+from dutperf.setup.dut import Running
 from dutperf.tester import Progress, ProgressCallback
-
-
-class Running(Protocol):
-    """A started action."""
-
-    def finish(self) -> None:
-        """Wait for its end. Raises the starter's error where the action failed."""
-        ...
-
-    def kill(self) -> None:
-        """End it at once."""
-        ...
 
 
 @dataclass(frozen=True)

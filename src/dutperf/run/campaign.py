@@ -56,7 +56,6 @@ from dutperf.procedures.bench import (
     PlanError,
     Status,
     T,
-    TrialFactory,
 )
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.request import Request
@@ -67,14 +66,13 @@ from dutperf.run.requests import Requests
 from dutperf.run.waiting import PROBE_FPS, is_dut_down, probe, wait_for_dut
 from dutperf.setup import configuration
 from dutperf.setup.configuration import ConfigError
-from dutperf.setup.dut import losses_during
 from dutperf.tester import EndTrial, Progress, ProgressCallback, Tester, TesterError, host, phases
 from dutperf.tester.continued import ContinuedTester
 from dutperf.tester.replayed import ReplayedTester
 from dutperf.tester.setup_faults import OF_NEIGHBOURS
 from dutperf.version import __version__
 
-__all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "TrialFactory", "definition_of", "measure", "resume"]
+__all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "definition_of", "measure", "resume"]
 
 QUIET_AFTER = 2
 """After this many inconclusive trials of a load, wait until the machine is quiet: at most for the
@@ -217,7 +215,7 @@ def _described(definition: Definition, procedure: Procedure[Any], plan: Plan) ->
     return {
         "procedure": definition.name,
         "conditions": plan.conditions.stated(),
-        "dut": dict(plan.dut),
+        "dut": plan.dut.identity(),
         "config": dict(plan.config),
         "attempts": attempts.stated(),
         **procedure.description(),
@@ -344,9 +342,9 @@ class Campaign:
             self._record_state("before", place)
 
     def _record_state(self, when: Literal["before", "after"], place: Place) -> None:
-        if self._plan.dut_state is None or self._journal.recall(DutStateEvent) is not None:
+        if not self._plan.dut.can("state") or self._journal.recall(DutStateEvent) is not None:
             return
-        output = self._plan.dut_state()
+        output = self._plan.dut.state()
         digest = sha256(output.encode()).hexdigest()
         self._journal.write(DutStateEvent(**_where(place), when=when, sha256=digest, output=output))
 
@@ -452,7 +450,7 @@ class Campaign:
         return trial
 
     def _probing_trial(self, case: Case) -> Trial:
-        return self._numbered(lambda number: probe(self._plan.make_trial(case, Load.fps(PROBE_FPS), number)))
+        return self._numbered(lambda number: probe(self._plan.traffic.trial(case, Load.fps(PROBE_FPS), number)))
 
     def _settled_run(self, trial: Trial, on_progress: ProgressCallback) -> TrialResult:
         """Run ``trial`` after the DUT's rest since the previous one (RFC 2544 section 23 (e)), and time
@@ -460,18 +458,13 @@ class Campaign:
         rest_s = self._ended_s + self._plan.conditions.every.settle_s - time.monotonic()
         if rest_s > 0:
             time.sleep(rest_s)
-        if trial.question.clear_addresses and self._plan.clear_addresses is not None:
-            self._plan.clear_addresses()
+        if trial.question.clear_addresses:
+            self._plan.dut.clear_addresses()
         began_s = time.monotonic()
         runner = ActionRunner(self._action, partial(self._progressed_or_ended, on_progress))
         with runner.around_trial():
             result = phases.run(
-                self._tester,
-                trial,
-                runner.progressed,
-                on_preliminary=self._progressed,
-                around=partial(losses_during, self._plan.dut_losses),
-                dut=self._plan.dut_connections,
+                self._tester, trial, runner.progressed, on_preliminary=self._progressed, dut=self._plan.dut
             )
         if runner.missed and result.verdict is Verdict.VALID:
             raise TesterError(

@@ -274,7 +274,7 @@ def _with_some_throughput(one: Measurement, plan: Plan) -> Conditions:
         return one.conditions
 
     def some_fps(case: Case) -> int:
-        media_fps, within = plan.maximum_fps(case), one.conditions.every.burst_rate
+        media_fps, within = plan.traffic.maximum_fps(case), one.conditions.every.burst_rate
         limits = (
             [media_fps]
             if within is None or (within.unit == "percent" and media_fps is None)
@@ -283,7 +283,7 @@ def _with_some_throughput(one: Measurement, plan: Plan) -> Conditions:
         return min([SOME_FPS, *(fps for fps in limits if fps is not None)])
 
     return one.conditions.model_copy(
-        update={"throughput_from": {case[FRAME_SIZE]: some_fps(case) for case in plan.cases}}
+        update={"throughput_from": {case[FRAME_SIZE]: some_fps(case) for case in plan.traffic.cases()}}
     )
 
 

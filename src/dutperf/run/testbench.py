@@ -20,10 +20,11 @@ from dutperf.journal import JournalError
 from dutperf.model import FRAME_SIZE, Load, Trial
 from dutperf.run.campaign import Plan, PlanError
 from dutperf.run.waiting import POLL_S
-from dutperf.setup import configuration, dut, ports
+from dutperf.setup import configuration, ports
 from dutperf.setup.changing_rate import is_changing
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import MEMORY_PORTS, ConfigError, Offloads, ParameterError, Setup
+from dutperf.setup.dut import Device
 from dutperf.tester import Tester, TesterError, calibration
 from dutperf.tester.dut_core import yielding_to_the_dut
 from dutperf.tester.engine import EngineTester
@@ -252,35 +253,21 @@ class Bench:
 
     def plan(self, conditions: Conditions) -> Plan:
         """The plan of a measurement under ``conditions``, which have their frame sizes."""
-        kind = traffic.of(self.setup, conditions)
         return Plan(
-            setup=self.setup,
+            traffic=traffic.of(self.setup, conditions),
             conditions=conditions,
-            cases=kind.cases(),
-            make_trial=kind.trial,
-            maximum_fps=kind.maximum_fps,
             too_long=lambda case: self._too_long(sizes.longest_of(conditions, case[FRAME_SIZE])),
-            dut=self.setup.dut.identity(),
+            dut=Device.of(self.setup),
             config=configuration.as_json(self.setup),
             invocation=self.invocation,
             source=self.source.as_json(self.setup),
             calibration=calibration.find(self.tester.environment()),
-            dut_state=dut.state_of(self.setup.dut),
-            dut_reset=dut.reset_of(self.setup.dut),
-            dut_losses=dut.losses_of(self.setup.dut),
-            dut_connections=self.dut_connections(),
-            clear_addresses=dut.clear_addresses_of(self.setup.dut),
         )
 
     def _too_long(self, size: int) -> str | None:
         if size <= self.max_frame_size:
             return None
         return f"the tester's ports take frames of up to {self.max_frame_size:,} bytes ({self.limited})"
-
-    def dut_connections(self) -> dut.Connections | None:
-        """The DUT's connections; None: a cable joins the ports."""
-        has_dut = any(side.has_gateway for side in self.setup.sides().values())
-        return dut.Connections(self.setup.dut) if has_dut else None
 
     @contextmanager
     def modified(self, conditions: Conditions) -> Iterator[Bench]:
@@ -289,14 +276,11 @@ class Bench:
         Raises:
             ConfigError: the DUT's command failed, or this lab's DUT has none.
         """
-        filters = conditions.every.modified_by.filters
-        commands = self.setup.dut.commands
-        if filters is not None and self.source.lab is not None and (commands is None or commands.filters is None):
+        filters, device = conditions.every.modified_by.filters, Device.of(self.setup)
+        if filters is not None and self.source.lab is not None and not device.can("filters"):
             raise ParameterError(f"lab {self.source.lab} has no filters", "modifiers")
-        with dut.filtered(self.setup.dut, filters) as device:
-            yield (
-                self if device is self.setup.dut else replace(self, setup=self.setup.model_copy(update={"dut": device}))
-            )
+        with device.filtered(filters) as described:
+            yield replace(self, setup=self.setup.model_copy(update={"dut": described}))
 
     def sized(self, conditions: Conditions) -> Conditions:
         return traffic.of(self.setup, conditions).sized()
@@ -311,17 +295,17 @@ class Bench:
         """
         check_one_size(conditions)
         check_one_rate(conditions, rate)
-        plan = self.plan(self.sized(conditions))
-        [case] = plan.cases
-        own_rates = traffic.of(self.setup, plan.conditions).own_rates(case)
+        kind = traffic.of(self.setup, self.sized(conditions))
+        [case] = kind.cases()
+        own_rates = kind.own_rates(case)
         if own_rates is not None:
-            return plan.make_trial(case, Load.fps(own_rates.mean_fps), number)
+            return kind.trial(case, Load.fps(own_rates.mean_fps), number)
         assert rate is not None
         try:
-            load = Load.fps(rate.offered_fps(plan.maximum_fps(case)))
+            load = Load.fps(rate.offered_fps(kind.maximum_fps(case)))
         except ValueError as error:
             raise PlanError(str(error), option="rate") from None
-        return plan.make_trial(case, load, number)
+        return kind.trial(case, load, number)
 
 
 def check_one_rate(conditions: Conditions, rate: Rate | None) -> None:
@@ -381,7 +365,7 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
     with (
         source.placing_errors(),
         source.setup(max(USUAL_FRAME_SIZE, asked)) as setup,
-        dut.in_place(setup.dut),
+        Device.of(setup).in_place(),
         yielding_to_the_dut(),
     ):
         for one in conditions:

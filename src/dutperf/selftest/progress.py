@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from dutperf.lab.refdut import Properties, RefDutError
 from dutperf.model import Load, Verdict
 from dutperf.procedures import pdv
 from dutperf.procedures.bench import Plan
-from dutperf.procedures.trial_action import Running
 from dutperf.run import campaign
 from dutperf.run.campaign import Observer
 from dutperf.run.suite import Bench
@@ -21,6 +21,7 @@ from dutperf.selftest.checks import DELAY_FPS, Check, Evidence
 from dutperf.selftest.findings import Finding, Judgement
 from dutperf.selftest.ground_truth import ObservedTester, ReferenceDut, balance
 from dutperf.setup.conditions import Conditions
+from dutperf.setup.dut import Device, Running
 from dutperf.tester import Tester, TesterError
 
 ATTEMPTS = 3
@@ -71,20 +72,41 @@ class SelfTest:
     def _plan(self, check: Check, conditions: Conditions) -> Plan:
         """The bench's plan, with the DUT's properties, and with resets by its control socket."""
         plan = self.bench.plan(conditions)
-        dut = {**plan.dut, "properties": check.properties.model_dump(exclude_defaults=True)}
-        return replace(
-            plan, dut=dut, dut_losses=None, dut_reset=None if check.reset_s is None else self._reset(check.reset_s)
-        )
+        return replace(plan, dut=_Checked(plan.dut, self.dut, check))
 
-    def _reset(self, duration_s: float) -> Callable[[], Running]:
-        def start() -> Running:
-            try:
-                self.dut.reset(duration_s)
-            except RefDutError as error:
-                raise TesterError(str(error)) from None
-            return _Done()
 
-        return start
+class _Checked(Device):
+    """The reference DUT in one check. Its losses are read by :class:`ObservedTester`."""
+
+    def __init__(self, device: Device, reference: ReferenceDut, check: Check) -> None:
+        super().__init__(device.described, has_connections=device.has_connections)
+        self._device = device
+        self._refdut = reference
+        self._check = check
+
+    def identity(self) -> dict[str, Any]:
+        return {**super().identity(), "properties": self._check.properties.model_dump(exclude_defaults=True)}
+
+    def can(self, command: str) -> bool:
+        return self._check.reset_s is not None if command == "reset" else super().can(command)
+
+    def counts_losses(self) -> bool:
+        return False
+
+    def clear_connections(self) -> float:
+        return self._device.clear_connections()
+
+    def count_connections(self) -> int | None:
+        return self._device.count_connections()
+
+    def reset(self) -> Running:
+        """Raises TesterError if it does not answer."""
+        assert self._check.reset_s is not None, "it can"
+        try:
+            self._refdut.reset(self._check.reset_s)
+        except RefDutError as error:
+            raise TesterError(str(error)) from None
+        return _Done()
 
 
 class _Done:
@@ -103,7 +125,7 @@ def path_floor_s(tester: Tester, dut: ReferenceDut, plan: Plan) -> float:
     observed = ObservedTester(tester, dut, Properties())
     floors: list[float] = []
     for number in range(FLOOR_ATTEMPTS):
-        trial = plan.make_trial(plan.cases[0], Load.fps(DELAY_FPS), number)
+        trial = plan.traffic.trial(plan.traffic.cases()[0], Load.fps(DELAY_FPS), number)
         result = observed.run(pdv.stamp(trial, plan.conditions))
         p99_us = [counts.delay_us.p99 for counts in result.directions().values() if counts.delay_us is not None]
         if result.verdict is Verdict.VALID and p99_us:

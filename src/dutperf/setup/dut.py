@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The DUT's commands (``dut.commands`` of the configuration): set it up, tear it down, read its state
-and its loss counters, reset it, give it filters, count and clear its connections, clear its addresses.
+"""The DUT of a test setup, as a measurement deals with it.
 
-They run on this machine, each in a session of its own; ``ssh router show version`` is an ordinary
-command. They do not concern the test traffic.
+Its commands (``dut.commands`` of the configuration) run on this machine, each in a session of its own; ``ssh router
+show version`` is an ordinary command. They do not concern the test traffic.
 """
 
 from __future__ import annotations
@@ -15,138 +14,181 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dutperf.machine.signals import defer_signals
 from dutperf.model import Direction, TrialResult, shown_directions
 from dutperf.setup import printed
-from dutperf.setup.configuration import Command, ConfigError, Dut, DutCommands
+from dutperf.setup.configuration import Command, ConfigError, Dut, DutCommands, Setup
 
 if TYPE_CHECKING:
     from dutperf.lab.refdut import RefDut
 
 KEPT_CHARACTERS = 1_000_000
 """Of a state, from its beginning."""
-
-ByCause = dict[Direction, dict[str, int]]
-"""Frames that a DUT has counted as lost, by direction and cause."""
+FILTERS = "DUTPERF_FILTERS"
+"""Environment variable of the command ``filters``: how many it is to install."""
 COUNTED = "connections"
 """Name that a line of the command ``count_connections`` may give the count itself."""
 DELETION = "deletion_s"
 """Name of the line in which ``clear_connections`` may tell its time."""
+
+ByCause = dict[Direction, dict[str, int]]
+"""Frames that a DUT has counted as lost, by direction and cause."""
 Answer = TypeVar("Answer")
-CountLosses = Callable[[], ByCause | None]
-"""None: the DUT does not answer now."""
 
 
-@contextmanager
-def in_place(dut: Dut) -> Iterator[None]:
-    """Within, ``dut`` is set up. It is torn down on every exit, also if ``set_up`` fails
-    half-way.
+class Running(Protocol):
+    """An action on the DUT that was started."""
 
-    Raises:
-        ConfigError: a command failed, or took too long. An error from within the block takes
-            precedence.
+    def finish(self) -> None:
+        """Wait for its end. Raises the starter's error where the action failed."""
+        ...
+
+    def kill(self) -> None:
+        """End it at once."""
+        ...
+
+
+class Device:
+    """The device under test, by its commands, or a reference DUT by its control socket. What there is no command for,
+    its user does, or nobody.
+
+    All methods raise ConfigError, one sentence that names ``dut.commands.NAME`` or ``dut.control``, if the DUT does
+    not do what was asked: a command could not be started, ended with another status than 0, or took too long.
     """
-    try:
-        _run_if_any(dut, "set_up")
-        yield
-    except BaseException:
-        with suppress(ConfigError):
-            _tear_down(dut)
-        raise
-    _tear_down(dut)
 
+    def __init__(self, described: Dut, *, has_connections: bool = False) -> None:
+        self.described = described
+        self.has_connections = has_connections
+        """Whether there is a router or a gateway, which may have connections: no switch, and no cable."""
+        self._has_told_losses = False
 
-FILTERS = "DUTPERF_FILTERS"
-"""Environment variable of the command ``filters``: how many it is to install."""
+    @classmethod
+    def of(cls, setup: Setup) -> Device:
+        """That of a test setup."""
+        return cls(setup.dut, has_connections=any(side.has_gateway for side in setup.sides().values()))
 
+    def identity(self) -> dict[str, Any]:
+        """What the results say about it, as JSON types."""
+        return self.described.identity()
 
-@contextmanager
-def filtered(dut: Dut, filters: int | None) -> Iterator[Dut]:
-    """Within, the DUT has so many filters (RFC 2544 11.4), and the value says which, by the command's
-    output. None: the DUT stays as it is, as does one without the command: its user configures it.
+    # --- around a measurement -----------------------------------------------------------------------
 
-    Raises:
-        ConfigError: the command failed, or took too long. An error from within the block takes
-            precedence.
-    """
-    if filters is None or dut.commands is None or dut.commands.filters is None:
-        yield dut
-        return
-    command, time_limit_s = dut.commands.filters, dut.commands.time_limit_s
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Within, it is set up. It is torn down on every exit, also if ``set_up`` fails half-way. An error from
+        within the block takes precedence."""
+        try:
+            self._output("set_up")
+            yield
+        except BaseException:
+            with suppress(ConfigError):
+                self._tear_down()
+            raise
+        self._tear_down()
 
-    def install(number: int) -> str:
-        return run(command, "filters", time_limit_s, {FILTERS: str(number)})
+    def _tear_down(self) -> None:
+        """Ctrl-C takes effect after it."""
+        with defer_signals():
+            self._output("tear_down")
 
-    try:
-        lines = printed.lines(install(filters))
-        yield dut.model_copy(update={"filters": lines}) if lines else dut
-    except BaseException:
-        with suppress(ConfigError), defer_signals():
+    @contextmanager
+    def filtered(self, filters: int | None) -> Iterator[Dut]:
+        """Within, it has so many filters (RFC 2544 11.4), and the value says which, by the command's output. None: it
+        stays as it is, as does one without the command. An error from within the block takes precedence."""
+        if filters is None or not self.can("filters"):
+            yield self.described
+            return
+
+        def install(number: int) -> str:
+            return self._output("filters", {FILTERS: str(number)})
+
+        try:
+            lines = printed.lines(install(filters))
+            yield self.described.model_copy(update={"filters": lines}) if lines else self.described
+        except BaseException:
+            with suppress(ConfigError), defer_signals():
+                install(0)
+            raise
+        with defer_signals():
             install(0)
-        raise
-    with defer_signals():
-        install(0)
 
+    # --- around a trial -----------------------------------------------------------------------------
 
-def state_of(dut: Dut) -> Callable[[], str] | None:
-    """Reads the DUT's state; None where the configuration has no command for it."""
-    if dut.commands is None or dut.commands.state is None:
-        return None
-    return lambda: _run_if_any(dut, "state")[:KEPT_CHARACTERS]
+    def can(self, command: str) -> bool:
+        """Whether it has the command."""
+        return self._command(command) is not None
 
+    def state(self) -> str:
+        """Its state; empty where there is no command for it."""
+        return self._output("state")[:KEPT_CHARACTERS]
 
-def reset_of(dut: Dut) -> Callable[[], RunningCommand] | None:
-    """Starts the command that resets the DUT; None where the configuration has none."""
-    if dut.commands is None or dut.commands.reset is None:
-        return None
-    command, time_limit_s = dut.commands.reset, dut.commands.time_limit_s
-    return lambda: RunningCommand(command, "reset", time_limit_s)
+    def reset(self) -> Running:
+        """Start to reset it."""
+        command = self._command("reset")
+        assert command is not None, "it can"
+        return RunningCommand(command, "reset", self._time_limit_s)
 
+    def clear_addresses(self) -> None:
+        """Empty its address table, where there is a command for it."""
+        self._output("clear_addresses")
 
-def clear_addresses_of(dut: Dut) -> Callable[[], None] | None:
-    """Empties the DUT's address table; None where the configuration has no command for it.
+    def counts_losses(self) -> bool:
+        """Whether it has loss counters that can be read."""
+        return self.described.control is not None or self.can("losses")
 
-    Raises, when it is called:
-        ConfigError: see :func:`run`.
-    """
-    if dut.commands is None or dut.commands.clear_addresses is None:
-        return None
+    def losses(self) -> ByCause | None:
+        """Its loss counters. None: it does not answer now. After a first answer, a command that fails gives None too:
+        a DUT that restarts cannot answer."""
+        if self.described.control is not None:
+            return _losses_of_reference(Path(self.described.control))
+        try:
+            output = self._output("losses")
+        except ConfigError:
+            if not self._has_told_losses:
+                raise
+            return None
+        losses = _losses_in(output)
+        self._has_told_losses = True
+        return losses
 
-    def clear() -> None:
-        _run_if_any(dut, "clear_addresses")
+    def losses_during(self, run: Callable[[], TrialResult]) -> TrialResult:
+        """The result of ``run``, with its own loss counts during the trial, or why they are not known; without
+        either where it has none."""
+        if not self.counts_losses():
+            return run()
+        before = self.losses()
+        result = run()
+        after = self.losses()
+        if before is None or after is None:
+            return result.model_copy(update={"dut_losses_unknown": "the DUT did not tell its loss counters"})
+        if back := _went_back(before, after):
+            return result.model_copy(update={"dut_losses_unknown": back})
+        lost = {
+            way: {cause: after.get(way, {})[cause] - before.get(way, {}).get(cause, 0) for cause in after.get(way, {})}
+            for way in {**before, **after}
+        }
+        counted = {way: {cause: number for cause, number in causes.items() if number} for way, causes in lost.items()}
+        return result.model_copy(update={"dut_losses": counted})
 
-    return clear
-
-
-@dataclass(frozen=True)
-class Connections:
-    """The connections of a stateful DUT (RFC 9693), by its commands, or of a reference DUT by its
-    control socket.
-
-    All methods raise ConfigError, one sentence, if the DUT does not do what was asked.
-    """
-
-    dut: Dut
+    # --- its connections (RFC 9693) -----------------------------------------------------------------
 
     def clear_connections(self) -> float:
         """Delete all connections; returns how long that took, in seconds: by the output of the command,
         where it tells (``deletion_s 0.25``), else from its start to its end. Raises ConfigError where
         the DUT cannot."""
         began_s = time.monotonic()
-        if self.dut.control is not None:
+        if self.described.control is not None:
             self._reference(lambda dut: dut.clear_connections())
             return time.monotonic() - began_s
-        command = self._command("clear_connections")
-        if command is None:
+        if not self.can("clear_connections"):
             raise ConfigError(
                 "is missing: without it the connections of the DUT cannot be deleted before a trial",
                 "dut.commands.clear_connections",
             )
-        output = run(command, "clear_connections", self._time_limit_s)
+        output = self._output("clear_connections")
         ended_s = time.monotonic()
         with _naming("clear_connections"):
             told_s = printed.seconds(output, DELETION)
@@ -154,29 +196,17 @@ class Connections:
 
     def count_connections(self) -> int | None:
         """How many there are; None: the DUT cannot tell."""
-        if self.dut.control is not None:
+        if self.described.control is not None:
             counted = self._reference_counters()
             return None if counted is None else counted["current"]
-        output = self._output_of_count()
-        return None if output is None else count_in(output)
+        return count_in(self._output("count_connections")) if self.can("count_connections") else None
 
     def connection_statistics(self) -> dict[str, int]:
         """What the DUT counts of its connections besides their number, by its own names; empty where it
         counts nothing."""
-        if self.dut.control is not None:
+        if self.described.control is not None:
             return {name: number for name, number in (self._reference_counters() or {}).items() if name != "current"}
-        return statistics_in(self._output_of_count() or "")
-
-    def _output_of_count(self) -> str | None:
-        command = self._command("count_connections")
-        return None if command is None else run(command, "count_connections", self._time_limit_s)
-
-    def _command(self, name: str) -> Command | None:
-        return None if self.dut.commands is None else getattr(self.dut.commands, name)
-
-    @property
-    def _time_limit_s(self) -> float:
-        return DutCommands().time_limit_s if self.dut.commands is None else self.dut.commands.time_limit_s
+        return statistics_in(self._output("count_connections"))
 
     def _reference_counters(self) -> dict[str, int] | None:
         truth = self._reference(lambda dut: dut.counters())
@@ -186,9 +216,25 @@ class Connections:
         from dutperf.lab.refdut import RefDut, RefDutError  # imported late: commands start fast
 
         try:
-            return ask(RefDut(Path(str(self.dut.control))))
+            return ask(RefDut(Path(str(self.described.control))))
         except RefDutError as error:
             raise ConfigError(str(error), "dut.control") from None
+
+    # --- common to all ------------------------------------------------------------------------------
+
+    def _command(self, name: str) -> Command | None:
+        return None if self.described.commands is None else getattr(self.described.commands, name)
+
+    @property
+    def _time_limit_s(self) -> float:
+        commands = self.described.commands
+        return DutCommands().time_limit_s if commands is None else commands.time_limit_s
+
+    def _output(self, name: str, variables: Mapping[str, str] | None = None) -> str:
+        """What a command prints, standard error included, with further environment ``variables``; empty where there
+        is none of that name."""
+        command = self._command(name)
+        return "" if command is None else RunningCommand(command, name, self._time_limit_s, variables).output()
 
 
 def count_in(output: str) -> int:
@@ -226,41 +272,6 @@ def _naming(command: str) -> Iterator[None]:
         raise ConfigError(str(error), f"dut.commands.{command}") from None
 
 
-def losses_of(dut: Dut) -> CountLosses | None:
-    """Reads the DUT's loss counters: those of a reference DUT, or by the configured command; None for
-    other DUTs.
-
-    After a first answer, a command that fails gives None: a DUT that restarts cannot answer.
-
-    Raises, when it is called:
-        ConfigError: the command fails the first time, or its output has another form.
-    """
-    if dut.control is not None:
-        control = Path(dut.control)
-        return lambda: _reference_losses(control)
-    return None if dut.commands is None or dut.commands.losses is None else _Counter(dut)
-
-
-def losses_during(count: CountLosses | None, run: Callable[[], TrialResult]) -> TrialResult:
-    """The result of ``run``, with the DUT's own loss counts during the trial, or why they are not known; without
-    either where it has none."""
-    before = None if count is None else count()
-    result = run()
-    if count is None:
-        return result
-    after = count()
-    if before is None or after is None:
-        return result.model_copy(update={"dut_losses_unknown": "the DUT did not tell its loss counters"})
-    if back := _went_back(before, after):
-        return result.model_copy(update={"dut_losses_unknown": back})
-    lost = {
-        way: {cause: after.get(way, {})[cause] - before.get(way, {}).get(cause, 0) for cause in after.get(way, {})}
-        for way in {**before, **after}
-    }
-    counted = {way: {cause: number for cause, number in causes.items() if number} for way, causes in lost.items()}
-    return result.model_copy(update={"dut_losses": counted})
-
-
 def _went_back(before: ByCause, after: ByCause) -> str:
     """Which counters were reset meanwhile, or are too narrow: then nobody knows what the DUT lost. Empty: none."""
     back = [
@@ -272,32 +283,13 @@ def _went_back(before: ByCause, after: ByCause) -> str:
     return f"its loss counters went back during the trial ({', '.join(back)})" if back else ""
 
 
-def _reference_losses(control: Path) -> ByCause | None:
+def _losses_of_reference(control: Path) -> ByCause | None:
     from dutperf.lab.refdut import RefDut, RefDutError  # imported late: commands start fast
 
     with suppress(RefDutError):
         truth = RefDut(control).counters()
         return {Direction.FORWARD: truth.forward.lost, Direction.REVERSE: truth.reverse.lost}
     return None
-
-
-class _Counter:
-    """Reads the counters by the configured command."""
-
-    def __init__(self, dut: Dut) -> None:
-        self._dut = dut
-        self._has_answered = False
-
-    def __call__(self) -> ByCause | None:
-        try:
-            output = _run_if_any(self._dut, "losses")
-        except ConfigError:
-            if not self._has_answered:
-                raise
-            return None
-        losses = _losses_in(output)
-        self._has_answered = True
-        return losses
 
 
 def _losses_in(output: str) -> ByCause:
@@ -321,17 +313,6 @@ def _is_direction(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def run(command: Command, name: str, time_limit_s: float, variables: Mapping[str, str] | None = None) -> str:
-    """Run a command to its end, with further environment ``variables``; returns its output, standard error
-    included.
-
-    Raises:
-        ConfigError: it could not be started, ended with another status than 0, or did not end in
-            ``time_limit_s`` seconds. It names ``dut.commands.NAME``.
-    """
-    return RunningCommand(command, name, time_limit_s, variables).output()
 
 
 class RunningCommand:
@@ -369,7 +350,7 @@ class RunningCommand:
         """Wait for its end.
 
         Raises:
-            ConfigError: see :func:`run`.
+            ConfigError: it ended with another status than 0, or took too long. It names ``dut.commands.NAME``.
         """
         self.output()
 
@@ -377,7 +358,7 @@ class RunningCommand:
         """Wait for its end; returns its output.
 
         Raises:
-            ConfigError: see :func:`run`.
+            ConfigError: it ended with another status than 0, or took too long. It names ``dut.commands.NAME``.
         """
         self._await()
         self._output.seek(0)
@@ -408,17 +389,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _run_if_any(dut: Dut, name: str) -> str:
-    command: Command | None = getattr(dut.commands, name, None)
-    return "" if dut.commands is None or command is None else run(command, name, dut.commands.time_limit_s)
-
-
-def _tear_down(dut: Dut) -> None:
-    """Ctrl-C takes effect after it."""
-    with defer_signals():
-        _run_if_any(dut, "tear_down")
 
 
 def _exit_text(status: int) -> str:

@@ -7,9 +7,9 @@ that is to be measured. A phase is judged by itself; one that tolerates loss is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from dutperf.model import (
     NOT_OPENED,
@@ -22,6 +22,7 @@ from dutperf.model import (
     TrialResult,
     Verdict,
 )
+from dutperf.setup.dut import Device
 from dutperf.tester import ProgressCallback, Tester, TesterError
 from dutperf.tester.validity import held_against
 
@@ -34,28 +35,18 @@ PROBE_SHARE = 0.25
 """Share of the replies' rate at which they are asked: their frames must not be lost by the rate."""
 
 
-class DutConnections(Protocol):
-    """The connections of the DUT (:class:`dutperf.setup.dut.Connections`)."""
-
-    def clear_connections(self) -> float: ...
-
-    def count_connections(self) -> int | None: ...
-
-
 def run(
     tester: Tester,
     trial: Trial,
     on_progress: ProgressCallback | None = None,
     *,
     on_preliminary: ProgressCallback | None = None,
-    around: Callable[[Callable[[], TrialResult]], TrialResult] | None = None,
-    dut: DutConnections | None = None,
+    dut: Device | None = None,
 ) -> TrialResult:
     """Run ``trial``; its result includes those of its preliminary phases.
 
     ``on_progress`` gets the progress of the measuring phase, ``on_preliminary`` that of the others
-    (default: ``on_progress``). ``around`` calls its argument, which runs the measuring phase, and may
-    do more before and after. A trial that may end early
+    (default: ``on_progress``). ``dut`` tells its own losses in the measuring phase. A trial that may end early
     (:class:`dutperf.model.Question`) ends with the first phase that is not valid. Any trial ends when
     the tester aborts a phase.
 
@@ -67,25 +58,26 @@ def run(
         TesterError: see :meth:`Tester.run`; or the DUT has connections left.
         ConfigError: the connections of ``dut`` cannot be deleted.
     """
-    if trial.connections is not None and dut is not None:
-        _clear(dut)
+    table = dut if dut is not None and dut.has_connections else None
+    if trial.connections is not None and table is not None:
+        _clear(table)
     done: list[TrialResult] = []
     dut_connections: int | None = None
     for phase in trial.preliminary_trials():
         done.append(tester.run(phase, on_preliminary or on_progress))
         if done[-1].verdict is Verdict.ABORTED or (_is_bad(done[-1]) and trial.question.may_end_early):
             return _with_preliminary(TrialResult(trial=trial.trial, verdict=Verdict.VALID, ended_early_s=0.0), done)
-        if phase.connections is not None and dut is not None:
-            dut_connections = dut.count_connections()
+        if phase.connections is not None and table is not None:
+            dut_connections = table.count_connections()
         if (missing := _not_opened(phase, done[-1], trial, dut_connections)) is not None:
             return _without_measuring(trial, done, missing).model_copy(update={"dut_connections": dut_connections})
     measure = partial(tester.run, trial.alone(), on_progress)
-    measured = measure() if around is None else around(measure)
-    if dut_connections is None and trial.connections is not None and dut is not None:
-        dut_connections = dut.count_connections()
+    measured = measure() if dut is None else dut.losses_during(measure)
+    if dut_connections is None and trial.connections is not None and table is not None:
+        dut_connections = table.count_connections()
     added: dict[str, Any] = {"dut_connections": dut_connections, **_probe(tester, trial, measured)}
-    if trial.question.delete_connections and dut is not None:
-        added |= _delete(dut, trial, measured, dut_connections)
+    if trial.question.delete_connections and table is not None:
+        added |= _delete(table, trial, measured, dut_connections)
     result = measured.model_copy(update=added)
     held = (held_against(phase, one, measured) for phase, one in zip(trial.preliminary_trials(), done, strict=True))
     return _with_preliminary(result, [_holding(one, causes) for one, causes in zip(done, held, strict=True)])
@@ -101,7 +93,7 @@ def _holding(phase: TrialResult, causes: tuple[Cause, ...]) -> TrialResult:
     return phase.model_copy(update={"verdict": verdict, "causes": phase.causes + more})
 
 
-def _clear(dut: DutConnections) -> None:
+def _clear(dut: Device) -> None:
     dut.clear_connections()
     if left := dut.count_connections():
         raise TesterError(
@@ -125,7 +117,7 @@ def _not_opened(phase: Trial, result: TrialResult, trial: Trial, dut_connections
     )
 
 
-def _delete(dut: DutConnections, trial: Trial, measured: TrialResult, dut_connections: int | None) -> dict[str, Any]:
+def _delete(dut: Device, trial: Trial, measured: TrialResult, dut_connections: int | None) -> dict[str, Any]:
     """Times the deletion of the connections that ``trial`` opened: members of the result."""
     missing = None if _is_bad(measured) else _not_opened(trial, measured, trial, dut_connections)
     if missing is not None:

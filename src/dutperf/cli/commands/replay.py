@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -32,7 +31,7 @@ from dutperf.model import (
 from dutperf.run.testbench import USUAL_FRAME_SIZE, Bench, bench
 from dutperf.setup import configuration
 from dutperf.setup.configuration import ConfigError, ParameterError
-from dutperf.setup.dut import losses_during, losses_of
+from dutperf.setup.dut import Device
 from dutperf.setup.rate import Rate
 from dutperf.tester import TesterError, phases
 from dutperf.traffic import replayed as replaying
@@ -233,8 +232,7 @@ def _run(planned: Trial, ready: Bench) -> TrialResult:
         f" {live.duration(planned.whole_s)}"
     )
     with live.trial_progress(planned) as on_progress:
-        around = partial(losses_during, losses_of(ready.setup.dut))
-        return phases.run(ready.tester, planned, on_progress, around=around)
+        return phases.run(ready.tester, planned, on_progress, dut=Device.of(ready.setup))
 
 
 def _report(ready: Bench, planned: Trial, result: TrialResult, wanted: replaying.Source) -> dict[str, Any]:

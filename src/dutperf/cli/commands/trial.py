@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,8 @@ from dutperf.procedures import evidence
 from dutperf.run.testbench import Bench, bench, check_one_rate, check_one_size
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, SingleTrial
-from dutperf.setup.dut import Connections, CountLosses, losses_during, losses_of
-from dutperf.tester import Tester, phases
+from dutperf.setup.dut import Device
+from dutperf.tester import phases
 
 NUMBER = 1
 """Number of the only trial."""
@@ -67,8 +66,7 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
             planned = planned.model_copy(update={"by_flow": True})
         planned = planned.model_copy(update={"capture": conditions.capture_wanted()})
         sized = ready.sized(conditions)
-        count = losses_of(ready.setup.dut)
-        result = run_one(planned, sized.frame_sizes[0], ready.tester, count, ready.dut_connections())
+        result = run_one(planned, sized.frame_sizes[0], ready)
         report = as_report(ready, sized, planned, result)
         show_and_write(report, out, as_json, lambda: console.trial(report, result))
     raise typer.Exit(status_of(result))
@@ -84,10 +82,8 @@ def show_and_write(report: dict[str, Any], out: Path | None, as_json: bool, show
             write_trial(out, report)
 
 
-def run_one(
-    planned: Trial, frame_size: int, tester: Tester, count: CountLosses | None, dut: Connections | None = None
-) -> TrialResult:
-    """Run the trial and show its progress. ``count`` asks the DUT for its losses, ``dut`` for its connections."""
+def run_one(planned: Trial, frame_size: int, ready: Bench) -> TrialResult:
+    """Run the trial and show its progress."""
     stream = next(iter(planned.streams().values()))
     mean = f", up to {stream.highest_fps:,}," if stream.highest_fps > stream.rate_fps else ""
     say(
@@ -95,7 +91,7 @@ def run_one(
         f" {live.duration(planned.whole_s)}"
     )
     with live.trial_progress(planned) as on_progress:
-        return phases.run(tester, planned, on_progress, around=partial(losses_during, count), dut=dut)
+        return phases.run(ready.tester, planned, on_progress, dut=Device.of(ready.setup))
 
 
 def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: TrialResult) -> dict[str, Any]:

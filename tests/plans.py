@@ -30,25 +30,6 @@ from dutperf.model import (
     TrialResult,
     VaryingField,
 )
-from dutperf.procedures import (
-    address_ageing,
-    address_capacity,
-    address_learning_rate,
-    back_to_back,
-    broadcast,
-    frame_loss,
-    latency,
-    load_latency,
-    ramp,
-    recovery,
-    reset,
-    soak,
-    stateful,
-    table_capacity,
-    teardown_rate,
-    throughput,
-)
-from dutperf.procedures import traffic as traffic_by_hand
 from dutperf.run import campaign
 from dutperf.run.campaign import Observer, Plan, Status, Summary
 from dutperf.setup import configuration
@@ -126,25 +107,7 @@ SWITCH = {
 OF_SWITCHES = ("address-capacity", "address-learning-rate", "address-ageing", "broadcast")
 
 
-class Everything(
-    throughput.Throughput,
-    frame_loss.FrameLoss,
-    latency.Latency,
-    recovery.Recovery,
-    reset.Reset,
-    back_to_back.BackToBack,
-    ramp.Ramp,
-    load_latency.LoadLatency,
-    soak.Soak,
-    traffic_by_hand.Traffic,
-    stateful.Validated,
-    table_capacity.TableCapacity,
-    teardown_rate.TeardownRate,
-    address_capacity.AddressCapacity,
-    address_learning_rate.AddressLearningRate,
-    address_ageing.AddressAgeing,
-    broadcast.Broadcast,
-):
+class Everything(*dict.fromkeys(definition.conditions for definition in procedures.every())):  # type: ignore[misc]
     """What any procedure may be measured for, to be narrowed to one of them."""
 
     duration_s: Duration = 5.0

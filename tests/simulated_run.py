@@ -14,44 +14,26 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import itertools
-from typing import Any
 
-from dutperf import journal
+from dutperf import journal, procedures
 from dutperf.journal import JOURNAL, ResultEvent, ResumedJournal, TrialEvent
 from dutperf.run.campaign import Plan, Summary
-from dutperf.setup.conditions import Rate
+from dutperf.setup.conditions import AtThroughput
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from dutperf.tester.simulated_switch import AddressTable
 from plans import OF_SWITCHES, Log, measure, plan, resume
 
-_AT_THROUGHPUT: dict[str, Any] = {"throughput_from": {84: 60_000, 128: 50_000}}
-OPTIONS: dict[str, dict[str, Any]] = {
-    "throughput": {},
-    "frame-loss": {"max_rate": Rate.parse("70k")},
-    "back-to-back": {**_AT_THROUGHPUT, "max_rate": Rate.parse("70k"), "burst_resolution": 0.02},
-    "latency": {**_AT_THROUGHPUT, "tags": 500, "tag_after_s": 0.1},
-    "pdv": _AT_THROUGHPUT,
-    "ipdv": _AT_THROUGHPUT,
-    "recovery": {**_AT_THROUGHPUT, "overload_s": 0.25},
-    "reset": {**_AT_THROUGHPUT, "duration_s": 3, "reset_after_s": 1},
-    "ramp": {"to_rate": Rate.parse("70k"), "repetitions": 2},
-    "load-latency": _AT_THROUGHPUT,
-    "soak": {**_AT_THROUGHPUT, "soak_s": 10},
-    "traffic": {"rate": Rate.parse("30k")},
-    "establishment-rate": {"max_rate": Rate.parse("70k"), "resolution": Rate.parse("5%")},
-    "table-capacity": {"max_rate": Rate.parse("70k"), "first_connections": 1_000, "most_connections": 4_000},
-    "teardown-rate": {},
-    "address-capacity": {"first_addresses": 100, "most_addresses": 2_000, "repetitions": 2},
-    "address-learning-rate": {"max_rate": Rate.parse("10k"), "resolution": Rate.parse("5%"), "repetitions": 2},
-    "address-ageing": {"duration_s": 3},
-    "broadcast": {"max_rate": Rate.parse("70k"), "resolution": Rate.parse("5%"), "repetitions": 2},
-}
-"""What each procedure needs."""
+THROUGHPUT = {84: 60_000, 128: 50_000}
+"""Of the simulated DUT, as if it had been measured."""
 
 
 def a_plan(name: str = "throughput") -> Plan:
     """Two frame sizes, five repetitions."""
-    return plan(**{"frame_sizes": (84, 128), "repetitions": 5, "duration_s": 0.5, "seed": 3} | OPTIONS[name])
+    definition = procedures.find(name)
+    known = {"throughput_from": THROUGHPUT} if issubclass(definition.conditions, AtThroughput) else {}
+    return plan(
+        **{"frame_sizes": (84, 128), "repetitions": 5, "duration_s": 0.5, "seed": 3} | known | definition.simulated
+    )
 
 
 TABLE = AddressTable(size=1_234, learning_aps=5_432, ageing_s=2)

@@ -22,20 +22,13 @@ from dutperf.cli import app
 from dutperf.lab.refdut import DirectionTruth, NatProperties, PortLosses, Properties, Quantiles, RefDutError, Truth
 from dutperf.model import Connections, ConnectionUse, Direction, TrialResult, Verdict
 from dutperf.procedures import back_to_back, establishment_rate, frame_loss, latency, pdv, throughput
+from dutperf.procedures.back_to_back import BURST_CAPACITY_FPS
+from dutperf.procedures.establishment_rate import CONNECTIONS, ESTABLISHED_CPS
+from dutperf.procedures.known_truth import DELAY_MS, LOST_EVERY, QUEUE_FRAMES, Evidence
+from dutperf.procedures.throughput import CAPACITY_FPS, SEARCH_S
 from dutperf.run.campaign import Plan
 from dutperf.selftest import checks, floors
-from dutperf.selftest.checks import (
-    BURST_CAPACITY_FPS,
-    CAPACITY_FPS,
-    CONNECTIONS,
-    DELAY_MS,
-    ESTABLISHED_CPS,
-    LOST_EVERY,
-    QUEUE_FRAMES,
-    SEARCH_S,
-    Check,
-    Evidence,
-)
+from dutperf.selftest.checks import Check
 from dutperf.selftest.findings import Finding, Judgement, exit_status, judge
 from dutperf.selftest.floors import DisturbedError
 from dutperf.selftest.ground_truth import ObservedTester, ObservedTrial, balance
@@ -313,7 +306,7 @@ def test_the_error_of_a_throughput_is_what_its_failures_leave_open(
         return replace(one, trial=trial(rate_fps))
 
     point = SimpleNamespace(throughput_fps=SimpleNamespace(median=20_400.0))
-    error = check_of("throughput").figures[0].error(Evidence(point, [failed(*one) for one in failures]))
+    error = check_of("throughput").truth.figures[0].error(Evidence(point, [failed(*one) for one in failures]))
     assert error == pytest.approx(error_fps + (600e-6 * CAPACITY_FPS + 1) / SEARCH_S, abs=1)
 
 

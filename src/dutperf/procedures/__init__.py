@@ -2,8 +2,8 @@
 """Measurement procedures, one file per clause. :mod:`dutperf.procedures.base` has their common part,
 :mod:`dutperf.procedures.bench` the interface to the campaign that runs them.
 
-A new procedure is one file with a :class:`~dutperf.procedures.definition.Definition` called ``PROCEDURE``, and its name
-in ``NAMES``; ``make format`` adds it to the list of commands. Each is imported when it is asked for.
+A new procedure is one file with a :class:`~dutperf.procedures.definition.Definition` called ``PROCEDURE``; ``make
+format`` adds it to the generated lists. Each is imported when it is asked for.
 """
 
 from __future__ import annotations
@@ -11,29 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 
 from dutperf.procedures.definition import Definition
+from dutperf.procedures.names import NAMES as NAMES
 from dutperf.setup.conditions import Conditions
-
-NAMES = (
-    "throughput",
-    "frame-loss",
-    "back-to-back",
-    "latency",
-    "pdv",
-    "ipdv",
-    "recovery",
-    "reset",
-    "ramp",
-    "load-latency",
-    "soak",
-    "traffic",
-    "establishment-rate",
-    "table-capacity",
-    "teardown-rate",
-    "address-capacity",
-    "address-learning-rate",
-    "address-ageing",
-    "broadcast",
-)
 
 
 def module_of(name: str) -> str:

@@ -19,7 +19,7 @@ from dutperf.procedures import evidence
 from dutperf.procedures.addresses import AtPorts, flooded, frames_per_second
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.points import Recorded, Row, Trials, cell
@@ -144,6 +144,9 @@ def point(recorded: Recorded) -> AgeingPoint:
 PROCEDURE = Definition(
     name="address-ageing",
     summary="Measure how long a switch keeps a MAC address that sends nothing more (RFC 2889 5.7.2).",
+    chapter=Chapter.SWITCHES,
+    example="--lab linux-bridge --lab-option ports=3 --lab-option ageing_s=5 --duration 10",
+    simulated={"duration_s": 3},
     conditions=AddressAgeing,
     make=AddressAgeingProcedure,
     point=point,

@@ -19,7 +19,7 @@ from dutperf.procedures import repeated_searches
 from dutperf.procedures.addresses import AddressCount, AddressSearch, OfAddresses, frames_per_second
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan, PlanError
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.repeated_searches import UpperBound
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
@@ -190,6 +190,9 @@ def point(recorded: Recorded) -> AddressCapacityPoint:
 PROCEDURE = Definition(
     name="address-capacity",
     summary="Search for the number of MAC addresses that a switch learns and keeps (RFC 2889 5.7).",
+    chapter=Chapter.SWITCHES,
+    example="--lab linux-bridge --lab-option ports=3 --lab-option addresses=1000 --learning-rate 5k",
+    simulated={"first_addresses": 100, "most_addresses": 2_000, "repetitions": 2},
     conditions=AddressCapacity,
     make=AddressCapacityProcedure,
     point=point,

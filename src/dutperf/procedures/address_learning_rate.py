@@ -17,7 +17,7 @@ from dutperf.procedures import repeated_searches, searches
 from dutperf.procedures.addresses import AddressCount, AddressSearch, OfAddresses
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan, PlanError
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.repeated_searches import UpperBound
 from dutperf.procedures.searches import SearchRange
 from dutperf.results import charts, deviations, points
@@ -150,6 +150,9 @@ def point(recorded: Recorded) -> LearningRatePoint:
 PROCEDURE = Definition(
     name="address-learning-rate",
     summary="Search for the highest rate at which a switch learns MAC addresses (RFC 2889 5.8).",
+    chapter=Chapter.SWITCHES,
+    example="--lab linux-bridge --lab-option ports=3 --addresses 2000 --max-rate 50k",
+    simulated={"max_rate": "10k", "resolution": "5%", "repetitions": 2},
     conditions=AddressLearningRate,
     make=AddressLearningRateProcedure,
     point=point,

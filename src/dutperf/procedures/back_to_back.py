@@ -27,12 +27,14 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field
 
 from dutperf.journal import ResultEvent, WaitEvent
+from dutperf.lab.refdut import Properties
 from dutperf.model import Case, LimitedBy, Load, Trial, TrialResult, Unit, Verdict
 from dutperf.procedures import evidence, rates, repeated_searches
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Bench, Place, Plan
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.evidence import outcome_of
+from dutperf.procedures.known_truth import ONE_WAY, QUEUE_FRAMES, Evidence, Figure, KnownTruth, fps
 from dutperf.procedures.repeated_searches import Offered, RepeatedSearches, SearchFinding, UpperBound
 from dutperf.results import charts, deviations, points
 from dutperf.results import statistics as repeated
@@ -408,11 +410,47 @@ RULES = deviations.rules(
 )
 
 
+# --- a DUT whose truth is known ------------------------------------------------------------------
+
+BURST_CAPACITY_FPS, BURST_RATE_FPS = 5_000, 10_000
+BURST_RESOLUTION = 0.02
+
+
+def _burst() -> Figure:
+    """A burst of n frames at a rate R leaves n - n C / R of them in the DUT, which holds the queue and the
+    frame in service."""
+    true = (QUEUE_FRAMES + 1) / (1 - BURST_CAPACITY_FPS / BURST_RATE_FPS)
+
+    def error(evidence: Evidence) -> float:
+        return true * BURST_RESOLUTION + 2 + BURST_RATE_FPS * evidence.largest_disturbance_s()
+
+    return Figure("longest burst", "frames", true, 0.15 * true, lambda point: iter([point.average_frames]), error)
+
+
+def _known_truth() -> KnownTruth:
+    return KnownTruth(
+        Properties(capacity_fps=BURST_CAPACITY_FPS, queue=QUEUE_FRAMES),
+        {
+            **ONE_WAY,
+            "rate": fps(BURST_CAPACITY_FPS),
+            "max_rate": fps(BURST_RATE_FPS),
+            "max_burst_s": 0.5,
+            "burst_resolution": BURST_RESOLUTION,
+        },
+        (_burst(),),
+        more={"repetitions": 3},
+    )
+
+
 PROCEDURE = Definition(
     name="back-to-back",
     summary=(
         "Search for the longest burst at the maximum rate that the DUT forwards without loss (RFC 9004, RFC 2544 26.4)."
     ),
+    chapter=Chapter.RATES,
+    example="--config gateway.yaml --throughput-from results/gateway --frame-size 84 --max-burst 2",
+    simulated={"max_rate": "70k", "burst_resolution": 0.02},
+    known_truth=_known_truth,
     conditions=BackToBack,
     make=BackToBackProcedure,
     point=point,

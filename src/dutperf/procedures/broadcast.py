@@ -16,7 +16,7 @@ from dutperf.model import FRAME_SIZE, Case, LimitedBy, Load, Trial, TrialResult
 from dutperf.procedures import evidence, repeated_searches, searches
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.load_latency import DelayFigures
 from dutperf.procedures.repeated_searches import Offered, RepeatedSearches, SearchFinding, UpperBound
 from dutperf.procedures.searches import SearchRange
@@ -228,6 +228,9 @@ RULES = deviations.rules(Clause("RFC 8219 section 12", deviations.single_iterati
 PROCEDURE = Definition(
     name="broadcast",
     summary="Search for the rate at which a switch forwards every broadcast to every port (RFC 2889 5.10).",
+    chapter=Chapter.SWITCHES,
+    example="--lab linux-bridge --lab-option ports=4 --max-rate 20k --duration 5 --repetitions 3",
+    simulated={"max_rate": "70k", "resolution": "5%", "repetitions": 2},
     conditions=Broadcast,
     make=BroadcastProcedure,
     point=point,

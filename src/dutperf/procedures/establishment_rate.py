@@ -18,11 +18,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from dutperf.journal import ResultEvent
+from dutperf.lab.refdut import NatProperties
 from dutperf.model import Case, LimitedBy, Load, Trial, TrialResult, Unit, Verdict
 from dutperf.procedures import repeated_searches, searches, stateful
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
+from dutperf.procedures.known_truth import QUEUE_FRAMES, Evidence, Figure, KnownTruth, fps
 from dutperf.procedures.repeated_searches import RepeatedSearches, UpperBound
 from dutperf.procedures.stateful import Validated
 from dutperf.results import charts, deviations, points
@@ -33,6 +35,7 @@ from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import TYPICAL_TRIALS, Search
 from dutperf.search.restart import PriorResults
+from dutperf.tester.validity import SENDING_TIME_SLACK_S
 
 
 class EstablishmentRate(Validated):
@@ -196,11 +199,62 @@ RULES = deviations.rules(
 )
 
 
+# --- a DUT whose truth is known ------------------------------------------------------------------
+
+CONNECTIONS, ESTABLISHED_CPS = 5_000, 20_050
+"""Opened in a quarter of a second; the DUT's queue holds new connections as it holds the frames of a throughput
+trial."""
+LOWEST_CPS, HIGHEST_CPS, RESOLUTION_CPS = 20_500, 24_000, 100
+
+
+def _establishment() -> Figure:
+    """As for throughput, but the number of connections is given, not the time. At a rate R the last of n
+    connections finds n - C (n - 1) / R of them unestablished."""
+    spare = CONNECTIONS - QUEUE_FRAMES - 1
+    true = ESTABLISHED_CPS * (CONNECTIONS - 1) / spare
+
+    def error(evidence: Evidence) -> float:
+        bursts = [(rate_cps, rate_cps * disturbance_s) for rate_cps, disturbance_s in evidence.failures()]
+        of_one = ESTABLISHED_CPS * CONNECTIONS / spare**2
+        highest = min(
+            (rate_cps + burst * of_one for rate_cps, burst in bursts if burst < QUEUE_FRAMES), default=2 * true
+        )
+        value = evidence.point.establishment_cps.median or 0
+        return max(0.0, highest - value) + (SENDING_TIME_SLACK_S * ESTABLISHED_CPS + 1) * of_one
+
+    return Figure(
+        "establishment rate",
+        "connections/s",
+        true,
+        0.02 * true,
+        lambda point: iter([point.establishment_cps.median]),
+        error,
+    )
+
+
+def _known_truth() -> KnownTruth:
+    return KnownTruth(
+        NatProperties(establishment_cps=ESTABLISHED_CPS, establishment_queue=QUEUE_FRAMES),
+        {
+            "connections": CONNECTIONS,
+            "min_rate": fps(LOWEST_CPS),
+            "max_rate": fps(HIGHEST_CPS),
+            "resolution": fps(RESOLUTION_CPS),
+        },
+        (_establishment(),),
+        more={"repetitions": 3},
+    )
+
+
 PROCEDURE = Definition(
     name="establishment-rate",
     summary=(
         "Search for the highest rate at which a stateful DUT opens connections, and validate each (RFC 9693 4.5, 4.6)."
     ),
+    chapter=Chapter.CONNECTIONS,
+    example="--lab nft-nat44 --connections 20000 --initial-rate 20k --resolution 5%",
+    simulated={"max_rate": "70k", "resolution": "5%"},
+    known_truth=_known_truth,
     conditions=EstablishmentRate,
     make=EstablishmentRateProcedure,
     point=point,

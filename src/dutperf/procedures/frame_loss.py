@@ -25,12 +25,14 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 
 from dutperf.journal import Finding, RepetitionFinding, ResultEvent
+from dutperf.lab.refdut import Properties
 from dutperf.model import Case, Direction, LimitedBy, Load, TrialResult, Value, without_none
 from dutperf.procedures import evidence, rates
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.evidence import outcome_of
+from dutperf.procedures.known_truth import LOST_EVERY, Figure, KnownTruth, fps
 from dutperf.procedures.rates import given
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
@@ -474,12 +476,41 @@ RULES = deviations.rules(
 )
 
 
+# --- a DUT whose truth is known ------------------------------------------------------------------
+
+
+def _loss() -> Figure:
+    def read(point: Any) -> Iterator[float | None]:
+        both = (
+            figures
+            for rate in point.rates
+            for figures in (rate.loss_ratio.forward, rate.loss_ratio.reverse)
+            if figures is not None
+        )
+        return (figures.median * 100 for figures in both if figures.median is not None)
+
+    return Figure("frame loss", "%", 100 / LOST_EVERY, 0.01, read, lambda _: 1e-9)
+
+
+def _known_truth() -> KnownTruth:
+    return KnownTruth(
+        Properties(loss_every=LOST_EVERY),
+        {"rates": (fps(4_000), fps(2_000)), "duration_s": 0.5},
+        (_loss(),),
+        more={"duration_s": 2.0, "repetitions": 3},
+    )
+
+
 PROCEDURE = Definition(
     name="frame-loss",
     summary=(
         "Measure the share of frames that the DUT loses, from the highest rate down until nothing is lost (RFC 2544"
         " 26.3)."
     ),
+    chapter=Chapter.RATES,
+    example="--config gateway.yaml --rates 10k,20k,50% --out results/loss",
+    simulated={"max_rate": "70k"},
+    known_truth=_known_truth,
     conditions=FrameLoss,
     make=FrameLossProcedure,
     point=point,

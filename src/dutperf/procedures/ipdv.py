@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from dutperf.lab.refdut import Properties
 from dutperf.model import DirectionCounts, Stamping, Trial
 from dutperf.procedures.bench import Plan, PlanError
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.delays import AT_THROUGHPUT, DelayConditions, Delays, DelaysPoint, Kind, point_builder
+from dutperf.procedures.known_truth import DELAY_MS, Evidence, Figure, KnownTruth, delayed, directions, fps, of_delays
 from dutperf.results import deviations
 from dutperf.setup.conditions import Conditions
 
@@ -62,9 +64,44 @@ class Ipdv(DelayConditions):
 RULES = deviations.rules(*AT_THROUGHPUT)
 
 
+# --- a DUT whose truth is known ------------------------------------------------------------------
+
+CHANGED_EVERY = 3
+CHANGE_FPS = 200
+"""Four frames arrive while one is delayed: two of them overtake it, and no change depends on their order."""
+
+
+def _change(name: str, member: str, sign: int) -> Figure:
+    """Into a delayed frame and out of it. A maximum over few changes is sensitive to disturbances."""
+
+    def error(evidence: Evidence) -> float:
+        return delayed(evidence) + evidence.typical_disturbance_s() * 1e3
+
+    return Figure(
+        name,
+        "ms",
+        sign * DELAY_MS,
+        0.25 * DELAY_MS,
+        lambda point: (one.median for one in directions(point, member)),
+        error,
+    )
+
+
+def _known_truth() -> KnownTruth:
+    return of_delays(
+        Properties(extra_delay_every=CHANGED_EVERY, extra_delay_ms=DELAY_MS),
+        _change("largest change", "max", 1),
+        _change("smallest change", "min", -1),
+        rate=fps(CHANGE_FPS),
+    )
+
+
 PROCEDURE = Definition(
     name=IPDV.name,
     summary="Measure how the delay changes from frame to frame at the throughput (RFC 8219 7.3.2).",
+    chapter=Chapter.DELAYS,
+    example="--lab tayga-siit --rate 5k --duration 10 --repetitions 5",
+    known_truth=_known_truth,
     conditions=Ipdv,
     make=make,
     point=point_builder(IPDV, IpdvPoint),

@@ -18,9 +18,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from dutperf.lab.refdut import Properties
 from dutperf.model import DirectionCounts, Stamping, Tagged, Trial
 from dutperf.procedures.bench import Plan, PlanError
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.delays import (
     AT_THROUGHPUT,
     SUBTRACTED,
@@ -31,6 +32,7 @@ from dutperf.procedures.delays import (
     of_stream,
     point_builder,
 )
+from dutperf.procedures.known_truth import DELAY_MS, Figure, KnownTruth, delayed, directions, of_delays
 from dutperf.results import deviations
 from dutperf.results.charts import Mark
 from dutperf.results.deviations import Facts
@@ -228,12 +230,34 @@ RULES = deviations.rules(
 )
 
 
+# --- a DUT whose truth is known ------------------------------------------------------------------
+
+
+def _typical() -> Figure:
+    return Figure(
+        "typical latency",
+        "ms",
+        DELAY_MS,
+        0.1 * DELAY_MS,
+        lambda point: (one.median for one in directions(point, "TL")),
+        delayed,
+    )
+
+
+def _known_truth() -> KnownTruth:
+    return of_delays(Properties(delay_ms=DELAY_MS), _typical(), tags=500, tag_after_s=0.1)
+
+
 PROCEDURE = Definition(
     name=LATENCY.name,
     summary=(
         "Measure the latency of tagged frames at the throughput: typical and worst case (RFC 8219 7.2), or the mean"
         " (RFC 2544 26.2)."
     ),
+    chapter=Chapter.DELAYS,
+    example="--config gateway.yaml --throughput-from results/gateway --frame-size 84,128,1518",
+    simulated={"tags": 500, "tag_after_s": 0.1},
+    known_truth=_known_truth,
     conditions=Latency,
     make=latency,
     point=point,

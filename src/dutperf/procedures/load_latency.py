@@ -11,17 +11,19 @@ DUT grow with its utilisation, so an error of the throughput moves the loads nea
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator
 
 from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.lab.refdut import Properties
 from dutperf.model import Case, Delays, Direction, LimitedBy, Load, Stamping, Trial, TrialResult, Value, Verdict
 from dutperf.procedures import evidence
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
+from dutperf.procedures.known_truth import DELAY_MS, Figure, KnownTruth, delayed, of_delays
 from dutperf.procedures.rates import rate_of, throughput_otherwise
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
@@ -378,9 +380,28 @@ RULES = deviations.rules(
 )
 
 
+# --- a DUT whose truth is known ------------------------------------------------------------------
+
+
+def _delay_at_loads() -> Figure:
+    """The DUT delays every frame by as much, at each load."""
+
+    def read(point: Any) -> Iterator[float | None]:
+        return (delays["p50"].median / 1000 for at in point.loads for delays in at.delay_us.values())
+
+    return Figure("median delay at each load", "ms", DELAY_MS, 0.1 * DELAY_MS, read, delayed)
+
+
+def _known_truth() -> KnownTruth:
+    return of_delays(Properties(delay_ms=DELAY_MS), _delay_at_loads(), loads=(0, 50, 100))
+
+
 PROCEDURE = Definition(
     name="load-latency",
     summary="Measure delay, its variation and loss at shares of the throughput, from lone frames to 100 % and beyond.",
+    chapter=Chapter.LOADS,
+    example="--lab kernel-ipv4 --rate 20k --loads 0,10,50,90,100,120 --duration 10 --pattern poisson",
+    known_truth=_known_truth,
     conditions=LoadLatency,
     make=LoadLatencyProcedure,
     point=point,

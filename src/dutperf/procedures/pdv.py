@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar
 
+from dutperf.lab.refdut import Properties
 from dutperf.model import DirectionCounts, Stamping, Trial
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.delays import (
     AT_THROUGHPUT,
     SUBTRACTED,
@@ -25,6 +26,7 @@ from dutperf.procedures.delays import (
     of_stream,
     point_builder,
 )
+from dutperf.procedures.known_truth import DELAY_MS, Figure, KnownTruth, delayed, directions, of_delays
 from dutperf.results import deviations
 from dutperf.setup.conditions import Calibrated, Conditions
 
@@ -66,9 +68,27 @@ class Pdv(DelayConditions, Calibrated):
 RULES = deviations.rules(*AT_THROUGHPUT, SUBTRACTED)
 
 
+# --- a DUT whose truth is known ------------------------------------------------------------------
+
+DELAYED_EVERY = 100
+
+
+def _variation() -> Figure:
+    return Figure(
+        "PDV", "ms", DELAY_MS, 0.1 * DELAY_MS, lambda point: (one.median for one in directions(point, "PDV")), delayed
+    )
+
+
+def _known_truth() -> KnownTruth:
+    return of_delays(Properties(extra_delay_every=DELAYED_EVERY, extra_delay_ms=DELAY_MS), _variation())
+
+
 PROCEDURE = Definition(
     name=PDV.name,
     summary="Measure the packet delay variation of all frames at the throughput (RFC 8219 7.3.1).",
+    chapter=Chapter.DELAYS,
+    example="--lab tayga-siit --rate 5k --duration 10 --repetitions 5",
+    known_truth=_known_truth,
     conditions=Pdv,
     make=partial(Delays, PDV),
     point=point_builder(PDV, PdvPoint),

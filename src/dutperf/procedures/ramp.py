@@ -13,6 +13,7 @@ the rate rises by s frames/s each second, sqrt(2 s b) frames/s above.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -20,6 +21,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field
 
 from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.lab.refdut import Properties
 from dutperf.model import (
     LOSS_BINS,
     Case,
@@ -37,7 +39,8 @@ from dutperf.model import (
 from dutperf.procedures import evidence
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
+from dutperf.procedures.known_truth import ONE_WAY, QUEUE_FRAMES, Evidence, Figure, KnownTruth, fps
 from dutperf.procedures.rates import given
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart, Curve
@@ -512,9 +515,46 @@ RULES = deviations.rules(
 )
 
 
+# --- a DUT whose truth is known ------------------------------------------------------------------
+
+RAMP_FROM_FPS, RAMP_TO_FPS, RAMP_S = 2_000, 20_000, 1.0
+RAMP_CAPACITY_FPS = 8_000
+
+
+def _where_loss_begins() -> Figure:
+    """Above the capacity the DUT's backlog grows with the square of the excess r: r^2 / 2 / slope of the
+    ramp. The first frame is lost when it fills the queue. A late burst takes a part of the queue. The
+    result is known to a 250th of the ramp, or as the point says."""
+    slope = (RAMP_TO_FPS - RAMP_FROM_FPS) / RAMP_S
+
+    def excessfps(backlog: float) -> float:
+        return math.sqrt(2 * slope * max(0.0, backlog))
+
+    true = RAMP_CAPACITY_FPS + excessfps(QUEUE_FRAMES + 1)
+
+    def error(evidence: Evidence) -> float:
+        burst = RAMP_TO_FPS * evidence.largest_disturbance_s()
+        uncertain = float(evidence.point.uncertainty_fps or 0.0) + slope / RAMP_TO_FPS
+        return uncertain + excessfps(QUEUE_FRAMES + 1) - excessfps(QUEUE_FRAMES + 1 - burst)
+
+    return Figure("first loss", "frames/s", true, 0.05 * true, lambda point: iter([point.first_loss_fps.median]), error)
+
+
+def _known_truth() -> KnownTruth:
+    return KnownTruth(
+        Properties(capacity_fps=RAMP_CAPACITY_FPS, queue=QUEUE_FRAMES),
+        {**ONE_WAY, "from_rate": fps(RAMP_FROM_FPS), "to_rate": fps(RAMP_TO_FPS), "duration_s": RAMP_S},
+        (_where_loss_begins(),),
+    )
+
+
 PROCEDURE = Definition(
     name="ramp",
     summary="Show loss and delay over the offered load while the rate rises: where the DUT begins to lose frames.",
+    chapter=Chapter.LOADS,
+    example="--lab kernel-ipv4 --lab-option limit_fps=10000 --from 1k --to 20k --over 20 --directions forward",
+    simulated={"to_rate": "70k", "repetitions": 2},
+    known_truth=_known_truth,
     conditions=Ramp,
     make=RampProcedure,
     point=point,

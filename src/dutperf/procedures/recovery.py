@@ -19,9 +19,11 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
+from dutperf.lab.refdut import Properties
 from dutperf.model import Case, DirectionCounts, RateChange, Trial
 from dutperf.procedures.bench import Plan, PlanError
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
+from dutperf.procedures.known_truth import ONE_WAY, Evidence, Figure, KnownTruth, directions, fps
 from dutperf.procedures.rates import rate_of, throughput_given, throughput_otherwise
 from dutperf.procedures.times import Kind, Rates, Reading, TimesPoint, TimesProcedure, point_builder
 from dutperf.results import deviations
@@ -146,9 +148,50 @@ RULES = deviations.rules(
 )
 
 
+# --- a DUT whose truth is known ------------------------------------------------------------------
+
+RECOVERY_FPS = 2_000
+RECOVERY_S = 0.4
+SHORT_OVERLOAD_S = 0.5
+STALL_AT_S = 0.05
+
+
+def _recovery() -> Figure:
+    """The stall ends this long after the rate change; the queue has room as soon as a frame was served."""
+
+    def error(evidence: Evidence) -> float:
+        reduced_fps = RECOVERY_FPS * OVERLOAD_PERCENT // 100 * REDUCED_PERCENT // 100
+        return 2 / reduced_fps + 2 / RECOVERY_FPS + evidence.floor_s + evidence.typical_disturbance_s()
+
+    return Figure(
+        "recovery time",
+        "s",
+        RECOVERY_S,
+        0.02,
+        lambda point: (one.median for one in directions(point, "recovery")),
+        error,
+    )
+
+
+def _known_truth() -> KnownTruth:
+    return KnownTruth(
+        Properties(capacity_fps=RECOVERY_FPS, queue=20),
+        {**ONE_WAY, "rate": fps(RECOVERY_FPS), "overload_s": SHORT_OVERLOAD_S, "duration_s": 1.5, "repetitions": 3},
+        (_recovery(),),
+        inject_fault=lambda dut: dut.stall(SHORT_OVERLOAD_S + RECOVERY_S - STALL_AT_S, after_s=STALL_AT_S),
+        more={"repetitions": 5},
+    )
+
+
 PROCEDURE = Definition(
     name=RECOVERY.name,
     summary="Measure how long the DUT still loses frames after an overload (RFC 2544 26.5).",
+    chapter=Chapter.TIMES,
+    example=(
+        "--lab kernel-ipv4 --lab-option limit_fps=10000 --directions forward --rate 10k --overload 5 --duration 10"
+    ),
+    simulated={"overload_s": 0.25},
+    known_truth=_known_truth,
     conditions=Recovery,
     make=partial(TimesProcedure, RECOVERY),
     point=point_builder(RECOVERY, RecoveryPoint),

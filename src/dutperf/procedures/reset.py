@@ -24,9 +24,11 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
+from dutperf.lab.refdut import Properties
 from dutperf.model import Case, DirectionCounts, Trial
 from dutperf.procedures.bench import Plan, PlanError
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
+from dutperf.procedures.known_truth import Evidence, Figure, KnownTruth, directions, fps
 from dutperf.procedures.rates import rate_of, throughput_given, throughput_otherwise
 from dutperf.procedures.times import Kind, Rates, Reading, TimesPoint, TimesProcedure, point_builder
 from dutperf.procedures.trial_action import TrialAction
@@ -153,9 +155,45 @@ RULES = deviations.rules(
 )
 
 
+# --- a DUT whose truth is known ------------------------------------------------------------------
+
+RESET_FPS = 1_000
+RESET_S = 3.0
+"""Stall and reset lose more than half of a trial's frames: late frames cannot cause so much loss
+(validity.py)."""
+
+
+def _reset(name: str) -> Figure:
+    def error(evidence: Evidence) -> float:
+        return 2 / RESET_FPS + evidence.typical_disturbance_s()
+
+    return Figure(
+        f"reset time by {name.replace('_', ' ')}",
+        "s",
+        RESET_S,
+        0.02,
+        lambda point: (one.median for one in directions(point, name)),
+        error,
+    )
+
+
+def _known_truth() -> KnownTruth:
+    return KnownTruth(
+        Properties(),
+        {"rate": fps(RESET_FPS), "duration_s": 5.5, "reset_after_s": 1.0},
+        (_reset("arrival_gap"), _reset("loss")),
+        reset_s=RESET_S,
+        more={"repetitions": 3},
+    )
+
+
 PROCEDURE = Definition(
     name=RESET.name,
     summary="Measure how long a DUT forwards nothing when it is reset (RFC 2544 26.6, RFC 6201).",
+    chapter=Chapter.TIMES,
+    example="--lab tayga-siit --rate 5k --duration 10 --reset-after 3",
+    simulated={"duration_s": 3, "reset_after_s": 1},
+    known_truth=_known_truth,
     conditions=Reset,
     make=partial(TimesProcedure, RESET),
     point=point_builder(RESET, ResetPoint),

@@ -18,17 +18,19 @@ without loss too are left out; how many there were of either is told.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.lab.refdut import Properties
 from dutperf.model import Case, LimitedBy, Load, Question, Trial, TrialResult, Value, Verdict
 from dutperf.procedures import evidence
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
+from dutperf.procedures.known_truth import LOST_EVERY, Figure, KnownTruth, fps
 from dutperf.procedures.rates import rate_of
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
@@ -343,9 +345,33 @@ def point(recorded: Recorded) -> SoakPoint:
     )
 
 
+# --- a DUT whose truth is known ------------------------------------------------------------------
+
+
+def _loss_of_trials() -> Figure:
+    """Every trial of a soak loses the same share."""
+
+    def read(point: Any) -> Iterator[float | None]:
+        return (ratio * 100 for ratio in point.loss_ratio.values if ratio is not None)
+
+    return Figure("loss of each trial", "%", 100 / LOST_EVERY, 0.01, read, lambda _: 1e-9)
+
+
+def _known_truth() -> KnownTruth:
+    return KnownTruth(
+        Properties(loss_every=LOST_EVERY),
+        {"rate": fps(2_000), "duration_s": 0.5, "soak_s": 1.5, "target": 0.5},
+        (_loss_of_trials(),),
+    )
+
+
 PROCEDURE = Definition(
     name="soak",
     summary="Find how probable it is that the DUT loses frames at a rate, by trials over hours.",
+    chapter=Chapter.LOADS,
+    example="--lab kernel-ipv4 --rate 10k --duration 5 --for 60 --target 0.2",
+    simulated={"soak_s": 10},
+    known_truth=_known_truth,
     conditions=Soak,
     make=SoakProcedure,
     point=point,

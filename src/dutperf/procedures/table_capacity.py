@@ -22,11 +22,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.lab.refdut import NatProperties
 from dutperf.model import Case, LimitedBy, Load, Trial, Unit, Value
 from dutperf.procedures import evidence, searches, stateful
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
+from dutperf.procedures.known_truth import Figure, KnownTruth, fps
 from dutperf.procedures.stateful import OfConnections, ReplyShare
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
@@ -35,7 +37,7 @@ from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Statistics
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch, Bounds
-from dutperf.setup.conditions import ConnectionCount
+from dutperf.setup.conditions import ConnectionCount, Rate
 from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
 
@@ -336,9 +338,38 @@ def point(recorded: Recorded) -> CapacityPoint:
 RULES = deviations.rules(Clause("RFC 9693 section 6", deviations.single_iteration), any_size=False)
 
 
+# --- a DUT whose truth is known ------------------------------------------------------------------
+
+TABLE, FIRST_CONNECTIONS, MOST_CONNECTIONS = 777, 300, 2_000
+TABLE_CPS = 5_000
+"""So slow that no disturbance costs the DUT a connection."""
+
+
+def _capacity() -> Figure:
+    return Figure("capacity", "connections", TABLE, 1, lambda point: iter([point.capacity.median]), lambda _: 0.0)
+
+
+def _known_truth() -> KnownTruth:
+    return KnownTruth(
+        NatProperties(connections=TABLE),
+        {
+            "first_connections": FIRST_CONNECTIONS,
+            "most_connections": MOST_CONNECTIONS,
+            "max_rate": fps(TABLE_CPS),
+            "resolution": Rate(value=50, unit="percent"),
+        },
+        (_capacity(),),
+        more={"repetitions": 3},
+    )
+
+
 PROCEDURE = Definition(
     name="table-capacity",
     summary="Search for the number of connections that a stateful DUT can hold (RFC 9693 4.9).",
+    chapter=Chapter.CONNECTIONS,
+    example="--lab refdut-nat44 --lab-option connections=5000 --initial-rate 20k --resolution 50%",
+    simulated={"max_rate": "70k", "first_connections": 1_000, "most_connections": 4_000},
+    known_truth=_known_truth,
     conditions=TableCapacity,
     make=TableCapacityProcedure,
     point=point,

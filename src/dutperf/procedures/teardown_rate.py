@@ -14,11 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.lab.refdut import NatProperties
 from dutperf.model import FRAME_SIZE, Case, Load, Trial, Unit, Verdict
 from dutperf.procedures import evidence, stateful
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
+from dutperf.procedures.known_truth import Evidence, Figure, KnownTruth, fps
 from dutperf.procedures.one_frame_each import OneFrameEach
 from dutperf.procedures.stateful import CONNECTIONS
 from dutperf.results import charts, deviations, points
@@ -150,9 +152,44 @@ def point(recorded: Recorded) -> TeardownPoint:
 RULES = deviations.rules(Clause("RFC 9693 section 6", deviations.single_iteration), any_size=False)
 
 
+# --- a DUT whose truth is known ------------------------------------------------------------------
+
+DELETED, DELETED_CPS = 10_000, 10_000
+DELETION_SLACK_S = 0.01
+"""By which this process may notice the end of a deletion too late."""
+
+
+def _teardown() -> Figure:
+    """The DUT deletes at a fixed rate; the request and its answer take a part of the measured time."""
+
+    def error(evidence: Evidence) -> float:
+        own_s = (evidence.point.empty_s.median or 0.0) + DELETION_SLACK_S
+        return DELETED_CPS * own_s * DELETED_CPS / DELETED
+
+    return Figure(
+        "tear-down rate",
+        "connections/s",
+        DELETED_CPS,
+        0.03 * DELETED_CPS,
+        lambda point: iter([point.teardown_cps.median]),
+        error,
+    )
+
+
+def _known_truth() -> KnownTruth:
+    return KnownTruth(
+        NatProperties(deletion_cps=DELETED_CPS),
+        {"connections": DELETED, "preliminary_rate": fps(10_000), "repetitions": 3},
+        (_teardown(),),
+    )
+
+
 PROCEDURE = Definition(
     name="teardown-rate",
     summary="Measure how fast a stateful DUT deletes all its connections (RFC 9693 4.8).",
+    chapter=Chapter.CONNECTIONS,
+    example="--lab nft-nat44 --connections 20000,40000 --repetitions 5",
+    known_truth=_known_truth,
     conditions=TeardownRate,
     make=TeardownRateProcedure,
     point=point,

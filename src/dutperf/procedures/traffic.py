@@ -11,7 +11,7 @@ the trials, so each part's finding has the rate of the next one: a run that is r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -19,6 +19,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.lab.refdut import Properties
 from dutperf.model import (
     Case,
     Direction,
@@ -35,7 +36,8 @@ from dutperf.model import (
 from dutperf.procedures import evidence, rates
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
-from dutperf.procedures.definition import Definition
+from dutperf.procedures.definition import Chapter, Definition
+from dutperf.procedures.known_truth import LOST_EVERY, Figure, KnownTruth, fps
 from dutperf.procedures.load_latency import DelayFigures
 from dutperf.procedures.request import Request
 from dutperf.results import charts, deviations, points
@@ -367,9 +369,39 @@ def _at(rate_fps: int, found: Sequence[PartFinding]) -> AtRate:
     )
 
 
+# --- a DUT whose truth is known ------------------------------------------------------------------
+
+
+def _loss_of_parts() -> Figure:
+    """Every part of traffic by hand loses the same share, in either direction."""
+
+    def read(point: Any) -> Iterator[float | None]:
+        return (
+            ratio * 100
+            for at in point.rates
+            for one in at.loss_ratio.values()
+            for ratio in one.values
+            if ratio is not None
+        )
+
+    return Figure("loss of each part", "%", 100 / LOST_EVERY, 0.01, read, lambda _: 1e-9)
+
+
+def _known_truth() -> KnownTruth:
+    return KnownTruth(
+        Properties(loss_every=LOST_EVERY),
+        {"rate": fps(2_000), "duration_s": 0.5},
+        (_loss_of_parts(),),
+    )
+
+
 PROCEDURE = Definition(
     name="traffic",
     summary="Send at a rate that is changed by hand while it is sent; show delay and loss at each rate.",
+    chapter=Chapter.LOADS,
+    example="--lab kernel-ipv4 --rate 20k --duration 30 --out results/by-hand",
+    simulated={"rate": "30k"},
+    known_truth=_known_truth,
     conditions=Traffic,
     make=TrafficProcedure,
     point=point,

@@ -14,10 +14,11 @@ from dutperf.lab.refdut import Properties, RefDutError
 from dutperf.model import Load, Verdict
 from dutperf.procedures import pdv
 from dutperf.procedures.bench import Plan
+from dutperf.procedures.known_truth import DELAY_FPS, Evidence
 from dutperf.run import campaign
 from dutperf.run.campaign import Observer
 from dutperf.run.suite import Bench
-from dutperf.selftest.checks import DELAY_FPS, Check, Evidence
+from dutperf.selftest.checks import Check
 from dutperf.selftest.findings import Finding, Judgement
 from dutperf.selftest.ground_truth import ObservedTester, ReferenceDut, balance
 from dutperf.setup.conditions import Conditions
@@ -62,12 +63,12 @@ class SelfTest:
     def _once(self, check: Check, directory: Path) -> list[Finding]:
         conditions = check.definition.conditions(**check.chosen(quick=self.quick))
         plan = self._plan(check, conditions)
-        floor_s = path_floor_s(self.bench.tester, self.dut, plan) if check.has_floor else 0.0
-        tester = ObservedTester(self.bench.tester, self.dut, check.properties, check.inject_fault)
+        floor_s = path_floor_s(self.bench.tester, self.dut, plan) if check.truth.has_floor else 0.0
+        tester = ObservedTester(self.bench.tester, self.dut, check.truth.properties, check.truth.inject_fault)
         with self.watch(check.name) as observer:
             summary = campaign.measure(check.definition, tester, plan, directory, observer)
         evidence = Evidence(summary.points[0], tester.seen, floor_s)
-        return [*(figure.judged(check.name, evidence) for figure in check.figures), balance(check.name, tester.seen)]
+        return [*check.judged(evidence), balance(check.name, tester.seen)]
 
     def _plan(self, check: Check, conditions: Conditions) -> Plan:
         """The bench's plan, with the DUT's properties, and with resets by its control socket."""
@@ -85,10 +86,10 @@ class _Checked(Device):
         self._check = check
 
     def identity(self) -> dict[str, Any]:
-        return {**super().identity(), "properties": self._check.properties.model_dump(exclude_defaults=True)}
+        return {**super().identity(), "properties": self._check.truth.properties.model_dump(exclude_defaults=True)}
 
     def can(self, command: str) -> bool:
-        return self._check.reset_s is not None if command == "reset" else super().can(command)
+        return self._check.truth.reset_s is not None if command == "reset" else super().can(command)
 
     def counts_losses(self) -> bool:
         return False
@@ -101,9 +102,9 @@ class _Checked(Device):
 
     def reset(self) -> Running:
         """Raises TesterError if it does not answer."""
-        assert self._check.reset_s is not None, "it can"
+        assert self._check.truth.reset_s is not None, "it can"
         try:
-            self._refdut.reset(self._check.reset_s)
+            self._refdut.reset(self._check.truth.reset_s)
         except RefDutError as error:
             raise TesterError(str(error)) from None
         return _Done()

@@ -9,6 +9,7 @@ from dutperf.procedures.address_capacity import AddressCapacity
 from dutperf.procedures.address_learning_rate import AddressLearningRate
 from dutperf.procedures.back_to_back import BackToBack
 from dutperf.procedures.broadcast import Broadcast
+from dutperf.procedures.burst_interval import BurstInterval
 from dutperf.procedures.establishment_rate import EstablishmentRate
 from dutperf.procedures.frame_loss import FrameLoss
 from dutperf.procedures.ipdv import Ipdv
@@ -30,6 +31,7 @@ __all__ = [
     "AddressLearningRate",
     "BackToBack",
     "Broadcast",
+    "BurstInterval",
     "EstablishmentRate",
     "FrameLoss",
     "Ipdv",

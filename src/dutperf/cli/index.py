@@ -22,6 +22,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "dutperf.procedures.back_to_back",
         "Search for the longest burst at the maximum rate that the DUT forwards without loss (RFC 9004, RFC 2544 26.4).",
     ),
+    "burst-interval": (
+        "dutperf.procedures.burst_interval",
+        "Search for the shortest interval between bursts that the DUT forwards without loss (RFC 2544 21).",
+    ),
     "latency": (
         "dutperf.procedures.latency",
         "Measure the latency of tagged frames at the throughput: typical and worst case (RFC 8219 7.2), or the mean (RFC 2544 26.2).",

@@ -7,6 +7,7 @@ NAMES: tuple[str, ...] = (
     "throughput",
     "frame-loss",
     "back-to-back",
+    "burst-interval",
     "latency",
     "pdv",
     "ipdv",

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from dutperf.lab.refdut import Properties, RefDutError
 from dutperf.model import Load, Verdict
@@ -80,13 +79,12 @@ class _Checked(Device):
     """The reference DUT in one check. Its losses are read by :class:`ObservedTester`."""
 
     def __init__(self, device: Device, reference: ReferenceDut, check: Check) -> None:
-        super().__init__(device.described, has_connections=device.has_connections)
+        properties = check.truth.properties.model_dump(exclude_defaults=True)
+        described = device.described.model_copy(update={"properties": properties})
+        super().__init__(described, has_connections=device.has_connections)
         self._device = device
         self._refdut = reference
         self._check = check
-
-    def identity(self) -> dict[str, Any]:
-        return {**super().identity(), "properties": self._check.truth.properties.model_dump(exclude_defaults=True)}
 
     def can(self, command: str) -> bool:
         return self._check.truth.reset_s is not None if command == "reset" else super().can(command)

@@ -229,6 +229,22 @@ def test_a_loss_that_is_no_whole_number_is_an_error_that_quotes_it(number: str) 
         count()
 
 
+@pytest.mark.parametrize("printed", ["true", "printf '\\n  \\n'", "nft list ruleset | grep no.such.counter || true"])
+def test_a_dut_that_prints_no_counter_has_not_counted_nothing(printed: str) -> None:
+    with pytest.raises(ConfigError, match=r"dut\.commands\.losses: printed nothing: .* also for 0"):
+        Device(with_commands(losses=printed)).losses()
+
+
+def test_a_router_that_is_away_prints_nothing_behind_a_pipe(tmp_path: Path) -> None:
+    """The status is that of the last program."""
+    counters = tmp_path / "counters"
+    counters.write_text("forward queue 5\n")
+    counting = Device(with_commands(losses=f"cat {counters} 2>/dev/null | grep forward || true"))
+    assert counting.losses() == {Direction.FORWARD: {"queue": 5}, Direction.REVERSE: {}}
+    counters.unlink()
+    assert counting.losses() is None
+
+
 def test_losses_are_told_once() -> None:
     count = Device(with_commands(losses="echo forward queue 1; echo forward queue 2")).losses
     with pytest.raises(ConfigError, match=r"dut\.commands\.losses: printed forward queue more than once"):

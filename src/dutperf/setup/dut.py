@@ -140,12 +140,15 @@ class Device:
         return self.described.control is not None or self.can("losses")
 
     def losses(self) -> ByCause | None:
-        """Its loss counters. None: it does not answer now. After a first answer, a command that fails gives None too:
-        a DUT that restarts cannot answer."""
+        """Its loss counters. None: it does not answer now. After a first answer, a command that fails or prints
+        nothing gives None too: a DUT that restarts cannot answer."""
         if self.described.control is not None:
             return _losses_of_reference(Path(self.described.control))
         try:
-            output = self._output("losses")
+            if not (output := self._output("losses")).strip():
+                raise ConfigError(
+                    "printed nothing: it prints a line for each counter, also for 0", "dut.commands.losses"
+                )
         except ConfigError:
             if not self._has_told_losses:
                 raise
@@ -193,6 +196,17 @@ class Device:
         with _naming("clear_connections"):
             told_s = printed.seconds(output, DELETION)
         return ended_s - began_s if told_s is None else told_s
+
+    def begin_without_connections(self) -> None:
+        """Delete all connections, and make sure that none is left (RFC 9693 section 4.4)."""
+        self.clear_connections()
+        if left := self.count_connections():
+            key = "dut.control" if self.described.control is not None else "dut.commands.clear_connections"
+            raise ConfigError(
+                f"the DUT has {left:,} connections after all were deleted: it must have none before a trial (RFC 9693"
+                " section 4.4)",
+                key,
+            )
 
     def count_connections(self) -> int | None:
         """How many there are; None: the DUT cannot tell."""

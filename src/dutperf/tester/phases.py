@@ -23,7 +23,7 @@ from dutperf.model import (
     Verdict,
 )
 from dutperf.setup.dut import Device
-from dutperf.tester import ProgressCallback, Tester, TesterError
+from dutperf.tester import ProgressCallback, Tester
 from dutperf.tester.validity import held_against
 
 _WORST_FIRST = (Verdict.ABORTED, Verdict.INVALID, Verdict.VALID)
@@ -55,12 +55,12 @@ def run(
     are asked afterwards whether they are left.
 
     Raises:
-        TesterError: see :meth:`Tester.run`; or the DUT has connections left.
-        ConfigError: the connections of ``dut`` cannot be deleted.
+        TesterError: see :meth:`Tester.run`.
+        ConfigError: the connections of ``dut`` cannot be deleted, or some are left.
     """
     table = dut if dut is not None and dut.has_connections else None
     if trial.connections is not None and table is not None:
-        _clear(table)
+        table.begin_without_connections()
     done: list[TrialResult] = []
     dut_connections: int | None = None
     for phase in trial.preliminary_trials():
@@ -91,15 +91,6 @@ def _holding(phase: TrialResult, causes: tuple[Cause, ...]) -> TrialResult:
         return phase
     verdict = Verdict.INVALID if phase.verdict is Verdict.VALID else phase.verdict
     return phase.model_copy(update={"verdict": verdict, "causes": phase.causes + more})
-
-
-def _clear(dut: Device) -> None:
-    dut.clear_connections()
-    if left := dut.count_connections():
-        raise TesterError(
-            f"the DUT has {left:,} connections after all were deleted: it must have none before a trial (RFC 9693"
-            " section 4.4)"
-        )
 
 
 def _not_opened(phase: Trial, result: TrialResult, trial: Trial, dut_connections: int | None) -> str | None:

@@ -72,6 +72,23 @@ def test_a_journal_that_another_process_holds_is_not_a_wrong_plan(tmp_path: Path
     assert status_of(caught.value) == NOT_NOW
 
 
+@pytest.mark.parametrize(("number", "status"), [(errno.ENOSPC, ABORTED), (errno.EDQUOT, ABORTED), (errno.EACCES, 2)])
+@pytest.mark.parametrize("call", ["open", "mkdir"])
+def test_a_disk_without_room_for_a_file_is_not_a_wrong_command(
+    number: int, status: int, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system may have no room for files while it has some for data."""
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, call, full)
+    with pytest.raises(JournalError, match="cannot write") as caught:
+        JournalWriter.create(tmp_path / "new")
+    monkeypatch.undo()
+    assert status_of(caught.value) == status
+
+
 SYSTEM = [
     (PermissionError(errno.EACCES, "Permission denied", "/x"), WRONG_USAGE),
     (OSError(errno.ENOSPC, "No space left on device"), ABORTED),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dutperf import journal
 from dutperf.api.arguments import path_of
-from dutperf.journal import JOURNAL, JournalError
+from dutperf.journal import JOURNAL, JournalError, not_written
 from dutperf.model import FRAME_SIZE
 from dutperf.report import export, html
 from dutperf.report.html import REPORT
@@ -163,7 +163,7 @@ def fresh_directory(procedure: str) -> Path:
         except FileExistsError:
             continue
         except OSError as error:
-            raise JournalError(f"cannot write {path}: {error.strerror}") from None
+            raise not_written(path, error) from None
         atexit.register(_remove_if_empty, path.resolve())
         return path
     raise JournalError(f"cannot write {stem}: there are a thousand runs of this second")

@@ -30,6 +30,7 @@ from dutperf.journal.files import (
     is_being_written,
     journals_of,
     new_and_held,
+    not_written,
     write_new,
     write_whole,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "journals_of",
     "new_and_held",
     "next_trial",
+    "not_written",
     "of_kind",
     "plan_of",
     "read",

@@ -34,6 +34,16 @@ class WriteError(JournalError):
     the run can be resumed from there."""
 
 
+DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What fails where the disk does not take more, neither data nor files."""
+
+
+def not_written(path: Path, error: OSError) -> JournalError:
+    """That a file or directory cannot be made: a WriteError where the disk is full or fails."""
+    kind = WriteError if error.errno in DISK else JournalError
+    return kind(f"cannot write {path}: {error.strerror}")
+
+
 def journals_of(directory: Path) -> list[Path]:
     """The journals of the run or the suite in ``directory``."""
     return [path for path in (directory / JOURNAL, *sorted(directory.glob(f"*/{JOURNAL}"))) if path.is_file()]
@@ -167,7 +177,7 @@ def make_directory(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise JournalError(f"cannot write {path}: {error.strerror}") from error
+        raise not_written(path, error) from error
 
 
 def open_alone(path: Path, flags: int = 0) -> int:
@@ -179,7 +189,7 @@ def open_alone(path: Path, flags: int = 0) -> int:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | flags, 0o644)
     except OSError as error:
-        raise JournalError(f"cannot write {path}: {error.strerror}") from error
+        raise not_written(path, error) from error
     if not file_lock.take(descriptor):
         os.close(descriptor)
         raise BeingWritten(f"{path} is being written: its run goes on in another process")

@@ -17,7 +17,7 @@ from dutperf.cli.commands.measure import measure_all, show_result
 from dutperf.cli.commands.resume import resume_and_show
 from dutperf.cli.errors import say
 from dutperf.cli.output.watch import Watchers, watched
-from dutperf.journal import held, is_being_written
+from dutperf.journal import WriteError, held, is_being_written, not_written
 from dutperf.run.suite import PLAN, SUITE, has_begun
 from dutperf.run.testbench import bench
 from dutperf.setup.configuration import ConfigError
@@ -97,6 +97,8 @@ def _kept(plan: Path, out: Path | None) -> Iterator[None]:
     except OSError as error:
         if error.filename is None or Path(error.filename) not in (out, kept):
             raise
+        if isinstance(full := not_written(kept, error), WriteError):
+            raise full from None
         raise ConfigError(f"cannot write {kept}: {error.strerror}", "--out") from None
 
 

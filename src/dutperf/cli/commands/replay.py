@@ -227,10 +227,9 @@ def _at_rate(plan: replaying.Plan, rate: Rate | None, ready: Bench, recording: R
 
 def _run(planned: Trial, ready: Bench) -> TrialResult:
     [(direction, stream)] = planned.streams().items()
-    say(
-        f"replaying {planned.intended(direction):,} frames at {stream.rate_fps:,} frames/s in the mean,"
-        f" {live.duration(planned.whole_s)}"
-    )
+    frames = planned.intended(direction)
+    mean = f" frames at {stream.rate_fps:,} frames/s in the mean" if frames > 1 else " frame"
+    say(f"replaying {frames:,}{mean}, {live.duration(planned.whole_s)}")
     with live.trial_progress(planned) as on_progress:
         return phases.run(ready.tester, planned, on_progress, dut=Device.of(ready.setup))
 

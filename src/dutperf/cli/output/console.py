@@ -139,7 +139,10 @@ def replay(report: dict[str, Any], result: TrialResult) -> None:
     planned = Trial.model_validate(report["trial"])
     [stream] = planned.streams().values()
     assert stream.replay is not None, "a replay"
-    title = f"{stream.replay.frames:,} frames of {report['replay']['file']}, {_on_the_wire(planned)} in the mean"
+    several = any(counts.intended > 1 for counts in result.directions().values())
+    mean = f", {_on_the_wire(planned)} in the mean" if several else ""
+    frames = f"{stream.replay.frames:,} frame{'s' if stream.replay.frames > 1 else ''}"
+    title = f"{frames} of {report['replay']['file']}{mean}"
     if result.directions():
         output().print(_counts(title, result))
     _verdict(result)

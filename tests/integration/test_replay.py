@@ -121,6 +121,28 @@ def two_hosts() -> Iterator[str]:
             subprocess.run(["ip", "netns", "delete", host], check=False)
 
 
+def test_frames_that_the_router_sends_back_are_not_its_loss(tmp_path: Path) -> None:
+    """A capture of both directions of a link has such frames: to the tester's own address."""
+    packets = [udp(network=IP(src="198.18.0.2", dst=f"198.{18 + number % 2}.0.2", ttl=9)) for number in range(400)]
+    path = capture(tmp_path / "both.pcap", packets, [number * 1_000_000 for number in range(400)])
+    with made("router") as name, engine_on(configuration.parse(mapping("router", name), "by hand"), 1518) as tester:
+        for tags in (False, True):
+            result = tester.run(trial_of(recording_of(Source(path, tags=tags)), Plan(drain_s=0.3), 1))
+            assert "returned" in {cause.code for cause in result.causes}, result.causes
+            assert result.forward is not None
+            assert result.forward.received == 200
+
+
+def test_a_single_frame_has_no_rate(tmp_path: Path) -> None:
+    path, config = capture(tmp_path / "one.pcap", [udp()]), tmp_path / "router.yaml"
+    with made("router") as name:
+        config.write_text(yaml.safe_dump(mapping("router", name)))
+        done = dutperf("replay", str(path), "--config", str(config), "--drain", "0.2")
+    assert "replaying 1 frame, " in done.stderr
+    assert "1 frame of" in done.stdout
+    assert "Mbit/s" not in done.stdout
+
+
 WRITERS = {
     "tcpdump": ["tcpdump", "-Z", "root", "-Q", "out", "-U", "-n", "-i", "one", "udp", "-w"],
     "dumpcap": ["dumpcap", "-q", "-i", "one", "-f", "udp", "-w"],

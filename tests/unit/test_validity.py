@@ -25,6 +25,7 @@ from dutperf.model import (
     LinkState,
     LoopStall,
     Losses,
+    MatchedByLength,
     MediaLimit,
     NicArrivals,
     NicDepartures,
@@ -32,6 +33,8 @@ from dutperf.model import (
     Quantiles,
     Question,
     ReceiveBacklog,
+    Replay,
+    Stream,
     TransmitWait,
     VaryingAddress,
     Verdict,
@@ -608,6 +611,36 @@ def test_frames_that_come_back_are_not_the_duts_loss(port: str, returned: int, c
     """At another port they are: a switch that floods has lost them."""
     counted = {Direction.FORWARD: counts(received=400, misdelivered={port: returned})}
     assert {cause.code for cause in validity.judge(trial(), counted)[1]} == codes
+
+
+BACK: list[tuple[dict[str, int], dict[str, Any], set[str]]] = [
+    ({"udp": 250}, {}, {"returned"}),
+    ({"udp": 20, "tcp": 20, "ipv4_other": 20}, {}, {"returned"}),
+    ({"udp": 59}, {}, set()),
+    ({"icmp_other": 250}, {}, {"returned"}),  # a capture of echo requests
+    ({"icmp_other": 10, "icmpv6_other": 0, "not_ip": 0}, {}, set()),  # redirects
+    ({"arp_request": 250, "ndp_solicitation": 250}, {}, set()),
+    ({"other_run": 250}, {}, {"other_run"}),
+    ({"other_run": 250}, {"of_test_frames": True}, {"returned"}),
+    ({"udp": 250}, {"tagged": 1000}, set()),  # all have numbers, by which they are known where they come back
+]
+
+
+@pytest.mark.parametrize(("other", "members", "codes"), BACK)
+def test_frames_of_a_replay_that_come_back_are_not_the_duts_loss(
+    other: dict[str, int], members: dict[str, Any], codes: set[str]
+) -> None:
+    """Without tags they are frames like any other; a capture of test frames has those of its own run."""
+    replay = Replay(frames=1000, longest=64, mean_size=64, sha256="", **({"tagged": 0} | members))
+    counted = counts(
+        received=400,
+        losses=None,
+        other_received=other,
+        matched=MatchedByLength(sent=1000, in_order=400, reordered=0, extra=0),
+    )
+    asked = trial(forward=Stream(rate_fps=1000, replay=replay), reverse=None)
+    judged = validity.judge(asked, {Direction.FORWARD: counted})
+    assert {cause.code for cause in judged[1]} == codes
 
 
 @pytest.mark.parametrize(

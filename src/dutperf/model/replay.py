@@ -53,6 +53,7 @@ class Recording:
         self.longest_number = 0
         """Which one it is, from 1 on."""
         self.tagged = 0
+        self.of_test_frames = False
         self._data = bytearray()
         self._ends: array[int] = array("Q")
         self._tags_at: array[int] = array("H")
@@ -140,6 +141,8 @@ class Replay(Value):
     mean_size: float
     """Bytes with FCS."""
     sha256: str
+    of_test_frames: bool = False
+    """Whether it has test frames of a run of dutperf, with the tags of that run."""
     length_changes: LengthChanges = LengthChanges()
     recording: Annotated[Recording | None, Field(exclude=True, repr=False)] = None
     """None: the trial was read from a file, and cannot be run again."""
@@ -153,6 +156,7 @@ class Replay(Value):
             longest=recording.longest,
             mean_size=recording.size / len(recording) + FCS_SIZE,
             sha256=recording.sha256,
+            of_test_frames=recording.of_test_frames,
             length_changes=length_changes or LengthChanges(),
             recording=recording,
         )

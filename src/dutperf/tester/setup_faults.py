@@ -13,6 +13,11 @@ from dutperf.model.address_range import destinations, sources
 from dutperf.model.frame_size import ETHERNET_OVERHEAD
 from dutperf.tester.own_loss import loss_matters
 
+OTHER_RUN = "other_run"
+"""Test frames of another run, in ``other_received``; also the code of their cause."""
+FEW_OWN = 10
+"""Redirects, router advertisements, reports of groups, LLDP: frames that a DUT sends by itself, and that may also be
+those of a replay."""
 EXPLAINED_SHARE = 0.1
 """Fragments, errors or returned frames explain a loss from this share of the lost frames on."""
 FEW_ERRORS = 2
@@ -207,7 +212,7 @@ def _fragments(trial: Trial, _direction: Direction, counts: DirectionCounts) -> 
 
 def _returned(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
     """... nor sent them back."""
-    returned = (counts.misdelivered or {}).get(direction.sending_port, 0)
+    returned = (counts.misdelivered or {}).get(direction.sending_port, 0) + _untagged_back(trial, direction, counts)
     if not loss_matters(trial, counts) or not _explain(returned, counts):
         return None
     return (
@@ -215,6 +220,19 @@ def _returned(trial: Trial, direction: Direction, counts: DirectionCounts) -> st
         " were lost: a route, a mirror or a loop leads back"
         + ("" if counts.received else ", or the two ports are exchanged")
     )
+
+
+def _untagged_back(trial: Trial, direction: Direction, counts: DirectionCounts) -> int:
+    """Frames without a tag that may be a replay's own and came to the port that sent them: where they are due, every
+    one that may be is matched by order and length, so that others came in there. A few may be the DUT's own."""
+    replay = trial.streams()[direction].replay
+    if replay is None or replay.tagged == replay.frames:
+        return 0
+    other = counts.other_received
+    own = sum(other.get(kind, 0) for kind in ("icmp_other", "icmpv6_other", "not_ip"))
+    returned = sum(other.get(kind, 0) for kind in ("udp", "tcp", "ipv4_other", "ipv6_other", "fragment"))
+    returned += other.get(OTHER_RUN, 0) if replay.of_test_frames else 0
+    return returned + (own if own > FEW_OWN else 0)
 
 
 def _multiplied(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:

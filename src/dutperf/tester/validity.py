@@ -29,6 +29,7 @@ from dutperf.tester import setup_faults
 from dutperf.tester.dut_core import Starvation
 from dutperf.tester.dut_waits import SHORT_SOFTIRQ_WAIT_NS, Disturbance
 from dutperf.tester.own_loss import clear_parts, late_frames, loses_steadily, loss_matters, own_loss, steady_loss
+from dutperf.tester.setup_faults import OTHER_RUN
 
 SENDING_TIME_TOLERANCE = 1.00001
 """Sending may take this many times the trial's duration (siitperf's rule; Lencse, IJATES2 9(3),
@@ -294,11 +295,20 @@ def _ports(trial: Trial, down: LinkState, changes: Mapping[str, str]) -> Iterato
 def _other_runs(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> Iterator[Cause]:
     """The DUT had no other tester's load. Frames of another run that arrived here took its capacity, whichever
     direction they came in; how many it lost of them, nobody here knows."""
-    came = sum(one.other_received.get(OTHER_RUN, 0) for one in counts.values())
+    came = sum(
+        one.other_received.get(OTHER_RUN, 0)
+        for direction, one in counts.items()
+        if not _replays_test_frames(trial, direction)  # of those it is not known whose they are
+    )
     lossy = any(loss_matters(trial, one) for one in counts.values())
     if came and (lossy or came > FOREIGN_SHARE * sum(one.sent for one in counts.values())):
         text = f"{came:,} test frames of another run of dutperf arrived" + (" while frames were lost" if lossy else "")
         yield Cause(code=OTHER_RUN, text=text)
+
+
+def _replays_test_frames(trial: Trial, direction: Direction) -> bool:
+    replay = trial.streams()[direction].replay
+    return replay is not None and replay.of_test_frames
 
 
 def _causes(trial: Trial, direction: Direction, counts: DirectionCounts) -> Iterator[Cause]:
@@ -626,8 +636,8 @@ def _matched(trial: Trial, _direction: Direction, counts: DirectionCounts) -> st
 
 DUT_DISTURBED = "dut_disturbed"
 """Code of a cause without a direction: other processes slowed the DUT down."""
-LINK_DOWN, PORT_CHANGED, OTHER_RUN = "link_down", "port_changed", "other_run"
-"""Other codes without a direction; the last is also the name of these frames in ``other_received``."""
+LINK_DOWN, PORT_CHANGED = "link_down", "port_changed"
+"""Other codes without a direction."""
 BURSTS, LATE, DROPS, NIC_CLOCK = "sender_bursts", "sender_late", "tester_drops", "nic_clock"
 OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""

@@ -89,6 +89,7 @@ def recording_of(source: Source) -> Recording:
     recording = Recording()
     clock = _Clock(source)
     for number, frame in enumerate(frames_of(source.path), 1):
+        recording.of_test_frames = recording.of_test_frames or _TAG.search(frame.data) is not None
         recording.append(_sent(source, number, frame, clock.at_ns(number, frame)))
         if len(recording) > MOST_FRAMES or recording.size > MOST_BYTES:
             raise _wrong(

@@ -17,11 +17,12 @@ import itertools
 
 from dutperf import journal, procedures
 from dutperf.journal import JOURNAL, ResultEvent, ResumedJournal, TrialEvent
+from dutperf.procedures.definition import Chapter
 from dutperf.run.campaign import Plan, Summary
 from dutperf.setup.conditions import AtThroughput
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from dutperf.tester.simulated_switch import AddressTable
-from plans import OF_SWITCHES, Log, measure, plan, resume
+from plans import Log, measure, plan, resume
 
 THROUGHPUT = {84: 60_000, 128: 50_000}
 """Of the simulated DUT, as if it had been measured."""
@@ -37,14 +38,13 @@ def a_plan(name: str = "throughput") -> Plan:
 
 
 TABLE = AddressTable(size=1_234, learning_aps=5_432, ageing_s=2)
-IN_PHASES = ("establishment-rate", "table-capacity", "teardown-rate", *OF_SWITCHES)
 
 
 def a_tester(events: list[journal.Event], name: str = "throughput") -> SimulatedTester:
     """A DUT that loses at random and a tester that is disturbed at times, as they are after the
     trials of ``events`` that have a result. Trials in phases have no chance in them: how many phases
     were run does not follow from the journal."""
-    if name in IN_PHASES:
+    if procedures.find(name).chapter in (Chapter.CONNECTIONS, Chapter.TABLES):
         return SimulatedTester(SimulatedDut(capacity_fps=54_321, addresses=TABLE))
     trials = [
         event.trial

@@ -30,6 +30,7 @@ import dutperf
 from dutperf import cli, procedures
 from dutperf.api.running import RunningTraffic, TrafficPart
 from dutperf.model import FRAME_SIZE
+from dutperf.procedures.definition import Chapter
 from dutperf.procedures.frame_loss import FrameLoss
 from dutperf.report import export
 from dutperf.results import tables
@@ -479,11 +480,12 @@ def test_every_procedure_has_typed_rows(definition: Any, tmp_path: Path) -> None
     } | more.get(definition.name, {})
     known = {one.name for one in offered(definition.conditions)}
     given = {name: value for name, value in usual.items() if name in known}
-    stateful = {**documented.CONFIG, "dut": {"commands": {"clear_connections": "true"}}}
-    source: dict[str, Any] = {"config": stateful} if "preliminary_rate" in known or "reply_share" in known else {}
-    if {"learning_port", "sending_port"} & known:
-        source = {"config": {**SWITCH, "dut": {"commands": {"clear_addresses": "true"}}}}
-    result = dutperf.measure(definition.conditions(**given), tmp_path / "out", **(source or {"lab": "refdut-siit"}))
+    source: dict[str, Any] = {"lab": "refdut-siit"}
+    if definition.chapter in (Chapter.CONNECTIONS, Chapter.TABLES) or "preliminary_rate" in known:
+        setup = SWITCH if {"learning_port", "sending_port"} & known else documented.CONFIG
+        commands = {"clear_connections": "true", "clear_addresses": "true"}
+        source = {"config": {**setup, "dut": {"commands": commands}}}
+    result = dutperf.measure(definition.conditions(**given), tmp_path / "out", **source)
     table = export.arrow(result.rows())
     assert table.num_rows == len(result.rows()) > 0
     assert {"measurement", "procedure", "dut", "frame_size"} <= set(table.column_names)

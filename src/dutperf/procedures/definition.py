@@ -25,7 +25,7 @@ class Chapter(StrEnum):
     TIMES = "times"
     LOADS = "behaviour over loads and hours"
     CONNECTIONS = "connections of stateful DUTs"
-    SWITCHES = "tables of switches"
+    TABLES = "tables of switches and routers"
 
 
 @dataclass(frozen=True, kw_only=True)

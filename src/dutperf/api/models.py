@@ -15,6 +15,7 @@ from dutperf.procedures.frame_loss import FrameLoss
 from dutperf.procedures.ipdv import Ipdv
 from dutperf.procedures.latency import Latency
 from dutperf.procedures.load_latency import LoadLatency
+from dutperf.procedures.ndp_capacity import NdpCapacity
 from dutperf.procedures.pdv import Pdv
 from dutperf.procedures.ramp import Ramp
 from dutperf.procedures.recovery import Recovery
@@ -37,6 +38,7 @@ __all__ = [
     "Ipdv",
     "Latency",
     "LoadLatency",
+    "NdpCapacity",
     "Pdv",
     "Ramp",
     "Recovery",

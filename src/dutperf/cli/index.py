@@ -90,6 +90,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "dutperf.procedures.broadcast",
         "Search for the rate at which a switch forwards every broadcast to every port (RFC 2889 5.10).",
     ),
+    "ndp-capacity": (
+        "dutperf.procedures.ndp_capacity",
+        "Search for the number of neighbours to which a router forwards (RFC 8161, NDP-MAX-NEIGHBORS).",
+    ),
     "set-rate": (
         "dutperf.cli.commands.set_rate",
         "Change the rate of `dutperf traffic` while it runs, or end it. Waits until that has happened.",

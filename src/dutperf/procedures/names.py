@@ -24,4 +24,5 @@ NAMES: tuple[str, ...] = (
     "address-learning-rate",
     "address-ageing",
     "broadcast",
+    "ndp-capacity",
 )

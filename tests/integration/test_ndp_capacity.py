@@ -123,13 +123,17 @@ def router() -> Iterator[dict[str, Any]]:
 @pytest.mark.root
 def test_the_kernels_table_is_read(tmp_path: Path) -> None:
     """Two sizes, so that what others have in it does not matter."""
+    if not THRESHOLD.exists():
+        pytest.skip("its table's size is not for this network namespace to set")
     before, found = THRESHOLD.read_text(), {}
-    chosen = dutperf.NdpCapacity(first_neighbours=150, resolution_rate="2k", test_rate="2k", drain_s=0.2)
+    chosen = dutperf.NdpCapacity(
+        first_neighbours=140, neighbour_error=2, resolution_rate="4k", test_rate="4k", drain_s=0.1
+    )
     with router() as configuration:
         file = tmp_path / "router.json"
         file.write_text(json.dumps(configuration))
         try:
-            for size in (200, 300):
+            for size in (150, 250):
                 THRESHOLD.write_text(str(size))
 
                 def measured(size: int = size) -> Any:
@@ -142,4 +146,4 @@ def test_the_kernels_table_is_read(tmp_path: Path) -> None:
         finally:
             THRESHOLD.write_text(before)
     assert all(size - OWN <= value < size for size, value in found.items()), found
-    assert found[300] - found[200] == pytest.approx(100, abs=3), found
+    assert found[250] - found[150] == pytest.approx(100, abs=3), found

@@ -192,7 +192,7 @@ PROCEDURE = Definition(
     summary="Search for the number of MAC addresses that a switch learns and keeps (RFC 2889 5.7).",
     chapter=Chapter.TABLES,
     example="--lab linux-bridge --lab-option ports=3 --lab-option addresses=1000 --learning-rate 5k",
-    simulated={"first_addresses": 100, "most_addresses": 2_000, "repetitions": 2},
+    simulated={"first_addresses": 100, "most_addresses": 2_000, "address_error": 50, "repetitions": 2},
     conditions=AddressCapacity,
     make=AddressCapacityProcedure,
     point=point,

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field
 
 from dutperf.model import Case, LimitedBy, Load, Trial, Unit
-from dutperf.procedures import repeated_searches
+from dutperf.procedures import repeated_searches, searches
 from dutperf.procedures.addresses import AddressCount, AddressSearch, OfAddresses, frames_per_second
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan, PlanError
@@ -25,7 +25,7 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Repetitions, Statistics
-from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch, Bounds, Resolution, Search
+from dutperf.search.binary import TYPICAL_TRIALS, Search
 from dutperf.setup.conditions import Rate
 from dutperf.setup.conditions import Repetitions as Asked
 from dutperf.setup.given import default
@@ -118,15 +118,7 @@ class AddressCapacityProcedure(AddressSearch[AddressCapacity]):
     def new_search(self, place: Place, prior: Prior) -> Search:
         del place, prior
         conditions = self.conditions
-        return BinarySearch(
-            Bounds(
-                Resolution(step=conditions.address_error),
-                minimum=1,
-                maximum=self._most,
-                initial=conditions.first_addresses,
-                unit=self.unit,
-            )
-        )
+        return searches.of_numbers(conditions.first_addresses, self._most, conditions.address_error, self.unit)
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
         del case, limited_by

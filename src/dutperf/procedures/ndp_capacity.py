@@ -34,7 +34,7 @@ from dutperf.model import (
     Unit,
     VaryingAddress,
 )
-from dutperf.procedures import repeated_searches
+from dutperf.procedures import repeated_searches, searches
 from dutperf.procedures.addresses import frames_per_second
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan, PlanError
@@ -45,7 +45,7 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
-from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch, Bounds, Resolution, Search
+from dutperf.search.binary import TYPICAL_TRIALS, Search
 from dutperf.setup.conditions import Rate
 from dutperf.setup.conditions import Repetitions as Asked
 from dutperf.setup.configuration import ConfigError, Side
@@ -162,15 +162,7 @@ class NdpCapacityProcedure(RepeatedSearches[NdpCapacity]):
     def new_search(self, place: Place, prior: Prior) -> Search:
         del place, prior
         conditions = self.conditions
-        return BinarySearch(
-            Bounds(
-                Resolution(step=conditions.neighbour_error),
-                minimum=1,
-                maximum=self._most,
-                initial=conditions.first_neighbours,
-                unit=self.unit,
-            )
-        )
+        return searches.of_numbers(conditions.first_neighbours, self._most, conditions.neighbour_error, self.unit)
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
         del case, limited_by

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from types import ModuleType
 from typing import Annotated, Any
 
-from dutperf.model import Question, TrialResult
+from dutperf.model import Question, TrialResult, Unit
 from dutperf.procedures import rates
 from dutperf.procedures.bench import PlanError
 from dutperf.results import loss
@@ -85,6 +85,11 @@ def make(conditions: SearchRange, bounds: Bounds, prior: PriorResults | None = N
     except BoundsError as error:
         raise PlanError(str(error), option=_option_of(error)) from error
     return search
+
+
+def of_numbers(first: int, most: int, error: int, unit: Unit) -> Search:
+    """A search over whole numbers: it doubles from ``first``, then halves the range down to ``error``."""
+    return BinarySearch(Bounds(Resolution(step=error), minimum=1, maximum=most, initial=first, unit=unit))
 
 
 def lowest(conditions: SearchRange, bounds: Bounds) -> int:

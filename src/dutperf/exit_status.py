@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -25,6 +26,9 @@ sysexits.h calls it EX_TEMPFAIL."""
 INTERRUPTED = 130
 READER_GONE = 141
 """Nobody reads the output any more: that of a program that SIGPIPE ends."""
+
+DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What fails where the disk does not take more, neither data nor files."""
 
 DONE = (VALID, NO_NUMBER, INVALID)
 """The job is done: no number from the DUT is a result, and an invalid trial was repeated already."""

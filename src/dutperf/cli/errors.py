@@ -13,11 +13,9 @@ import typer
 
 from dutperf.cli.output import log
 from dutperf.errors import DutperfError
-from dutperf.exit_status import ABORTED, FAULT, INTERRUPTED, NOT_NOW, READER_GONE, WRONG_USAGE, signals_interrupt
+from dutperf.exit_status import ABORTED, DISK, FAULT, INTERRUPTED, NOT_NOW, READER_GONE, WRONG_USAGE, signals_interrupt
 from dutperf.fault import sentence_of_fault
 
-DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
-"""What a write fails with where the disk does not take more."""
 SCARCE = frozenset({errno.EAGAIN, errno.EBUSY, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """What fails because of what else runs on this machine."""
 
@@ -46,7 +44,7 @@ def reported() -> Iterator[None]:
 
 def _status_of_system(error: OSError) -> int | None:
     """Of an error that the system reports; None: it names no file, so it is a defect here."""
-    if error.errno in DISK:
+    if error.errno in DISK | {errno.EROFS}:
         return ABORTED
     if error.errno in SCARCE:
         return NOT_NOW

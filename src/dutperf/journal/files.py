@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dutperf import file_lock
 from dutperf.errors import DutperfError
+from dutperf.exit_status import DISK
 
 JOURNAL = "journal.jsonl"
 TRIAL_FILE = "trial.json"
@@ -32,10 +33,6 @@ class BeingWritten(JournalError):
 class WriteError(JournalError):
     """Results cannot be written: the disk is full or fails. Everything written before is complete, and
     the run can be resumed from there."""
-
-
-DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""What fails where the disk does not take more, neither data nor files."""
 
 
 def not_written(path: Path, error: OSError) -> JournalError:

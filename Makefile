@@ -9,9 +9,6 @@ SECONDS := 60
 CORES := 1
 RELEASE := bookworm
 PYTEST := scripts/own_session $(VENV)/python -m pytest
-# Tests that compare values and bytes, not times: they may run beside each other.
-BESIDE := tests/unit $(addprefix tests/engine/test_,$(addsuffix .py,additional described frames length_match queues reference_dut siitperf))
-
 # Tests start the command some hundred times. Where this is set, as in many containers, each start compiles the package.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -84,8 +81,8 @@ scalability: build
 test: setup-dev
 	@scripts/build cards
 	meson test -C build --print-errorlogs
-	$(PYTEST) --numprocesses auto $(BESIDE)
-	$(PYTEST) $(addprefix --ignore=,$(BESIDE))
+	$(PYTEST) --part beside --numprocesses auto
+	$(PYTEST) --part alone
 
 test-long: setup-dev
 	@scripts/build

@@ -5,6 +5,7 @@ machine."""
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -15,11 +16,22 @@ import pytest
 from dutperf.lab import site
 from undisturbed import NOT_SHOWN
 
+ALONE = ("integration", "faults")
+"""Directories whose tests measure DUTs, which others on the same cores would slow down."""
 MOST_NOT_SHOWN = 10
 MEMORY_BYTES = 2_000_000_000
 """Of free memory for the tests' files: a run writes up to 400 MB."""
 SESSION_PRIORITY = "-10"
 """A nice value: ten times the share of a session at normal priority."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Which tests of a selection run: all, or one of the two parts of ``make test``."""
+    parser.addoption(
+        "--part",
+        choices=("beside", "alone"),
+        help="only tests that compare values and bytes, which may run beside each other, or only the others",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,11 +68,37 @@ def _keep_files_in_memory() -> None:
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked root are skipped without it, and say so."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests of the other part are left out. Those marked root are skipped without it, and say so."""
+    part = config.getoption("part")
+    if part is not None:
+        others = [item for item in items if _is_alone(item) is not (part == "alone")]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in set(others)]
     for item in items:
         if item.get_closest_marker("root") and os.geteuid() != 0:
             item.add_marker(pytest.mark.skip(reason="needs root for network namespaces"))
+
+
+def _is_alone(item: pytest.Item) -> bool:
+    return _directory(item.path) in ALONE or item.get_closest_marker("alone") is not None
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Directories without a test of the part are not read: that takes a quarter of a minute."""
+    directories = {"alone": ("unit",), "beside": ALONE}.get(config.getoption("part"), ())
+    return True if _directory(collection_path) in directories else None
+
+
+def _directory(path: Path) -> str:
+    """That of the tests in which ``path`` lies."""
+    return next(iter(path.relative_to(Path(__file__).parent).parts), "")
+
+
+def pytest_collection_finish() -> None:
+    """What was loaded stays: looking through it for garbage again and again takes a twentieth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

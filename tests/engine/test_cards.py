@@ -92,6 +92,7 @@ def test_what_left_and_was_lost_is_not(measure: Measure, amiss: str, by: str) ->
     assert counts.transmitted.by == by
 
 
+@pytest.mark.alone
 def test_a_card_that_counts_late_is_awaited_only_where_frames_are_missing(measure: Measure) -> None:
     began = time.monotonic()
     _, counts = measure("card counts_late", trials=3)
@@ -99,6 +100,7 @@ def test_a_card_that_counts_late_is_awaited_only_where_frames_are_missing(measur
     assert time.monotonic() - began < 2 * 3  # of 0.3 s each, were they not awaited; and a start
 
 
+@pytest.mark.alone
 def test_at_the_media_s_rate_a_trial_is_granted_what_clocks_differ_by(measure: Measure) -> None:
     _, limited = measure(f"card media={MEDIA_MBPS}", rate_fps=round(MEDIA_FPS))
     assert limited.media is not None
@@ -113,6 +115,7 @@ def test_at_the_media_s_rate_a_trial_is_granted_what_clocks_differ_by(measure: M
         assert free.media is None
 
 
+@pytest.mark.alone
 def test_frames_that_wait_in_a_full_ring_are_owned_up_to(measure: Measure) -> None:
     """A card that is 2 % too slow: of 1,689 frames 34 would wait at the end, if its ring held so
     many. Their delays have it."""
@@ -127,6 +130,7 @@ def test_frames_that_wait_in_a_full_ring_are_owned_up_to(measure: Measure) -> No
     assert {cause.code for cause in result.causes} >= {"transmit_wait", "sending_time"}
 
 
+@pytest.mark.alone
 def test_a_ring_that_is_never_full_is_stated_and_harmless(measure: Measure) -> None:
     result, counts = measure(f"card media={MEDIA_MBPS} ring=4096", rate_fps=2000, stamping=Stamping.EVERY)
     assert counts.transmit_wait is not None

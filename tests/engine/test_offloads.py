@@ -123,6 +123,7 @@ def test_times_of_a_clock_that_cannot_be_read_are_not_offered(
     assert caught.value.field == "engine.offloads"
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("stamping", ["every", "tagged"])
 @pytest.mark.parametrize("queues", [1, 2])
 def test_a_delay_ends_when_the_nic_says(open_engine: OpenEngine, stamping: str, queues: int) -> None:
@@ -324,6 +325,7 @@ def test_a_queue_s_limit_is_above_what_it_needs_and_every_frame_leaves(open_engi
     expect_all(bursts)
 
 
+@pytest.mark.alone
 def test_a_limit_and_a_frame_timeout_exclude_each_other(open_engine: OpenEngine) -> None:
     timed = trial(stream(), stamping="every", frame_timeout_ns=10**9)
     with open_engine("ring", "ring", offloads=["rate_limit"]) as engine:

@@ -72,6 +72,7 @@ def test_frames_are_the_same_whatever_the_burst(open_capture: OpenCapture, patte
     assert all(one == frames[0] for one in frames[1:])
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("queues", [1, 2])
 def test_delays_are_told_by_part_of_the_sending_time(command: EngineCommand, queues: int) -> None:
     """The largest delay of all is the largest of a part; in the pause of each round nothing is due."""
@@ -109,6 +110,7 @@ def late_us(packets: list[Packet], of: Trial, tsc_hz: int) -> list[float]:
     return [one - min(behind) for one in behind]
 
 
+@pytest.mark.alone
 @EACH
 def test_frames_are_made_when_the_pattern_has_them_due(open_capture: OpenCapture, pattern: Pattern) -> None:
     """By the stamps in the frames. At a constant rate most would be off by more than the limit: a
@@ -157,6 +159,7 @@ def gaps_s(packets: list[Packet]) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.diff([float(packet.time) for packet in packets])
 
 
+@pytest.mark.alone
 def test_stamps_of_a_burst_are_close_together(open_capture: OpenCapture) -> None:
     """Within a burst next to no time passes, between bursts most of it."""
     tsc_hz, [packets] = timed(open_capture, [trial(made(Bursts(frames=40), 2000), stamping="every", burst=8)])

@@ -52,6 +52,7 @@ def on_ports(open_engine: OpenEngine, port: str, **members: object) -> TrialResu
         return engine.run(trial(stream(mode=FieldMode.FIXED), **members))
 
 
+@pytest.mark.alone
 def test_delays_over_memory_are_short_and_ordered(open_engine: OpenEngine) -> None:
     result = on_ports(open_engine, "ring", stamping="every")
     assert result.forward is not None

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import subprocess
 import sys
@@ -77,3 +79,21 @@ def state_of(pid: int) -> str:
 def test_what_cannot_be_started_is_an_error_of_the_caller() -> None:
     with pytest.raises(FileNotFoundError):
         child.start(["/nowhere"], signal.SIGKILL)
+
+
+def test_its_end_is_seen_at_once() -> None:
+    process = child.start(["sh", "-c", "read line || exit 3"], signal.SIGKILL, stdin=subprocess.PIPE)
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(process, 0.01)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert child.wait(process, 60) == 3
+    assert child.wait(process, 0) == 3
+
+
+def test_an_older_kernel_is_asked_every_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object) -> int:
+        raise OSError(errno.ENOSYS, "not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", unknown)
+    assert child.wait(child.start(["true"], signal.SIGKILL), 60) == 0

@@ -6,9 +6,11 @@ from __future__ import annotations
 import ctypes
 import os
 import queue
+import select
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -32,6 +34,24 @@ def start(command: Sequence[str], ends_by: signal.Signals, **options: Any) -> su
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
+
+
+def wait(process: subprocess.Popen[bytes], timeout_s: float) -> int:
+    """Its exit status, as soon as there is one; Popen.wait() sleeps for up to 50 ms at a time.
+
+    Raises:
+        subprocess.TimeoutExpired: it did not end within ``timeout_s`` seconds.
+    """
+    before_s = time.monotonic()
+    with suppress(OSError):  # it is gone and its status known, or the kernel is older than 5.3
+        ended = os.pidfd_open(process.pid)
+        watch = select.poll()
+        watch.register(ended, select.POLLIN)
+        try:
+            watch.poll(timeout_s * 1000)
+        finally:
+            os.close(ended)
+    return process.wait(timeout=max(0.0, timeout_s - (time.monotonic() - before_s)))
 
 
 def _start_and_stay(

@@ -102,7 +102,7 @@ class EngineProcess:
     def last_words(self) -> str:
         """How the process ended, and its last line on standard error, as one sentence."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=1)
+            child.wait(self._process, 1)
         self._readers[1].join(timeout=1)
         last = next((line for line in reversed(self._lines) if line.strip()), None)
         return f"the engine {_exit_text(self._process.returncode)}; " + (
@@ -143,11 +143,11 @@ class EngineProcess:
         """Wait for the end, each time before the next one of these signals."""
         for number in numbers:
             try:
-                return self._process.wait(timeout=CLOSE_S)
+                return child.wait(self._process, CLOSE_S)
             except subprocess.TimeoutExpired:
                 self._signal(number)
         try:
-            return self._process.wait(timeout=KILLED_S)
+            return child.wait(self._process, KILLED_S)
         except subprocess.TimeoutExpired:
             raise EngineTimeout(f"the engine (process {self._process.pid}) does not end: kill it by hand") from None
 

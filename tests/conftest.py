@@ -9,6 +9,7 @@ import gc
 import os
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if len(skipped) > MOST_NOT_SHOWN and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         print(f"\n{len(skipped)} tests could not show what they should, more than {MOST_NOT_SHOWN}")
+
+
+@pytest.fixture(autouse=True)
+def _signals_stay_as_they_were() -> Iterator[None]:
+    """A command that a test calls takes the signals for the rest of its process (exit_status.end_at_signals), which
+    here goes on with other tests."""
+    former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in former.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from dutperf.engine.client import EngineCommand
+from dutperf.engine.process import EngineProcess
 from dutperf.model import FieldMode, FrameSpec, Stamping, Stream, Trial, VaryingField
 from dutperf.setup.conditions import Rate
-from dutperf.tester.engine import EngineCommand
-from dutperf.tester.process import EngineProcess
 
 FRAMES = (1_000_000, 60_000_000)
 MOST_GROWTH = 1.25

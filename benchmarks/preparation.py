@@ -25,9 +25,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from cases import Case
 from pdv_memory import OPEN, answer, peak_mib
 
+from dutperf.engine.client import EngineCommand
+from dutperf.engine.process import EngineProcess
 from dutperf.model import ConnectionUse
-from dutperf.tester.engine import EngineCommand
-from dutperf.tester.process import EngineProcess
 
 CONNECTIONS, FEW = 10_000_000, 1_000
 MOST_S, MOST_BYTES = 1.0, 32.0

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.model import Direction, FieldMode, Fill, FrameSpec, Pattern, Poisson, Stream, Trial, Verdict
 from dutperf.report import drawing
 from dutperf.results.charts import Chart, Curve
 from dutperf.setup.pacing import NOBODY
-from dutperf.tester.engine import EngineCommand, EngineTester
 from dutperf.traffic.udp_ports import destination_ports, source_ports
 
 MBPS = 1000

@@ -33,10 +33,10 @@ from cases import CASES, Case
 from testpmd import PROGRAM, Testpmd
 
 from dutperf import lab
+from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.setup import configuration
 from dutperf.setup.configuration import Setup
 from dutperf.setup.ports import open_request
-from dutperf.tester.engine import EngineCommand, EngineTester
 
 EACH_OF_TWO = Case(f"{PROGRAM}, on each of two null ports")
 REFERENCE = f"{PROGRAM} txonly, burst 32, null port"

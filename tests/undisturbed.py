@@ -17,8 +17,8 @@ from typing import TypeVar
 
 import pytest
 
+from dutperf.judge.validity import DUT_DISTURBED
 from dutperf.model import TrialResult, Verdict
-from dutperf.tester.validity import DUT_DISTURBED
 
 Shown = TypeVar("Shown")
 

@@ -25,6 +25,8 @@ from tabulate import tabulate
 
 from dutperf import lab, procedures, traffic
 from dutperf.cli.output import live
+from dutperf.engine.client import EngineTester
+from dutperf.engine.factory import engine_on
 from dutperf.lab import hosts, netns
 from dutperf.lab.hosts import Hosts
 from dutperf.lab.refdut import Properties, RefDut
@@ -34,9 +36,7 @@ from dutperf.setup import configuration
 from dutperf.setup.conditions import Rate
 from dutperf.setup.configuration import Setup
 from dutperf.setup.dut import Device
-from dutperf.tester.dut_core import yield_to_the_dut
-from dutperf.tester.engine import EngineTester
-from dutperf.tester.factory import engine_on
+from dutperf.watch.dut_core import yield_to_the_dut
 
 LAB = "refdut-ipv4"
 FRAME_SIZE = 1518

@@ -13,14 +13,14 @@ import pytest
 
 from cards.machine import Guest
 from dutperf import traffic
+from dutperf.engine.client import EngineCommand, EngineTester
+from dutperf.engine.process import EngineProcess
 from dutperf.model import TrialResult
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import Setup
 from dutperf.setup.ports import open_request
 from dutperf.tester import Progress, ProgressCallback, TesterError
-from dutperf.tester.engine import EngineCommand, EngineTester
-from dutperf.tester.process import EngineProcess
 from plans import make_trial
 from undisturbed import PATIENCE_S, valid
 

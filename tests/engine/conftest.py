@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.tester import TesterError
-from dutperf.tester.engine import EngineCommand, EngineTester
 
 OpenEngine = Callable[..., EngineTester]
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from scapy.utils import RawPcapReader
 
+from dutperf.engine.client import EngineTester
 from dutperf.frames import additional
 from dutperf.model import AdditionalCounts, AdditionalFrames, Bursts, BytesAt, Poisson, Stamping
-from dutperf.tester.engine import EngineTester
 
 from .conftest import OpenEngine
 from .streams import stream, trial

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import pytest
 
+from dutperf.engine.client import EngineCommand
 from dutperf.model import DirectionCounts, Stamping, TrialResult
-from dutperf.tester.engine import EngineCommand
 
 from .conftest import OpenEngine, with_fake_nic
 from .streams import stream, trial

@@ -16,10 +16,10 @@ from scapy.packet import Raw
 from scapy.utils import RawPcapReader
 
 import frame_bytes
+from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.frames import Stack, Template, build
 from dutperf.model import Delays, DescribedFrame, KindCounts, Stamping, Stream, Tagged
 from dutperf.tester import TesterError
-from dutperf.tester.engine import EngineCommand, EngineTester
 from frame_rows import ENDPOINTS, ROWS, Row
 
 from .streams import trial

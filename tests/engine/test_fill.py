@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from documents import blocks
 from dutperf.cli import app
+from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.frames import Stack, build
 from dutperf.model import (
     LEFT_AND_RIGHT,
@@ -38,7 +39,6 @@ from dutperf.model import (
     Verdict,
 )
 from dutperf.tester import TesterError
-from dutperf.tester.engine import EngineCommand, EngineTester
 from frame_rows import ENDPOINTS
 
 from .conftest import OpenEngine, with_fake_nic

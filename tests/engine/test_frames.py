@@ -15,8 +15,8 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Packet
 from scapy.utils import rdpcap
 
+from dutperf.engine.client import EngineTester
 from dutperf.model import FieldMode, Stream, Trial, VaryingAddress
-from dutperf.tester.engine import EngineTester
 
 from .streams import frame, ports, stream, trial
 

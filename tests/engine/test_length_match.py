@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dutperf.tester.engine import EngineCommand
+from dutperf.engine.client import EngineCommand
 
 EXACT_BELOW = 16
 """With fewer arrivals out of order the match is exact (``kHypotheses``)."""

@@ -11,10 +11,10 @@ import time
 
 import pytest
 
+from dutperf.engine.client import EngineCommand
+from dutperf.judge.validity import LINK_DOWN
 from dutperf.model import Question, TrialResult, Verdict
 from dutperf.tester import TesterError
-from dutperf.tester.engine import EngineCommand
-from dutperf.tester.validity import LINK_DOWN
 
 from .conftest import OpenEngine, with_fake_nic
 from .streams import stream, trial

@@ -15,10 +15,10 @@ from typing import Any, get_args
 
 import pytest
 
+from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.model import Bursts, DirectionCounts, FieldMode, Poisson, TrialResult, VaryingAddress, Verdict
 from dutperf.setup.configuration import Offload
 from dutperf.tester import TesterError
-from dutperf.tester.engine import EngineCommand, EngineTester
 
 from .conftest import OpenEngine, with_fake_nic
 from .streams import frame, stream, trial

@@ -12,7 +12,7 @@ from scapy.utils import PcapNgReader
 
 from dutperf.model import Capture, Direction, Poisson, Stream, Trial, TrialResult, Verdict
 from dutperf.tester import TesterError
-from dutperf.tester.engine import EngineCommand, EngineTester
+from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.traffic.replayed import Plan, Source, recording_of, trial_of
 from recordings import capture, udp
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scapy.packet import Packet
 
+from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.model import Bursts, Direction, Pattern, Poisson, Profile, Segment, Stream, Trial, Verdict
-from dutperf.tester.engine import EngineCommand, EngineTester
 
 from .streams import stream, trial
 from .test_frames import OpenCapture, captured, payload

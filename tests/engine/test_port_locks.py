@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.tester import TesterError
-from dutperf.tester.engine import EngineCommand, EngineTester
 
 from .conftest import OpenEngine
 from .streams import stream, trial

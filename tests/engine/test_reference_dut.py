@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from scapy.all import ICMP, IP, TCP, UDP, Ether, ICMPv6EchoReply, ICMPv6EchoRequest, IPv6, Packet, Raw, rdpcap, wrpcap
 
+from dutperf.engine.process import EngineProcess
 from dutperf.lab.refdut import PROGRAM, VARIABLE
 from dutperf.machine.programs import find_program
-from dutperf.tester.process import EngineProcess
 
 MACS = {"left": "02:00:00:00:00:11", "right": "02:00:00:00:00:12"}
 TESTERS = {"left": "02:00:00:00:00:01", "right": "02:00:00:00:00:02"}

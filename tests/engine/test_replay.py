@@ -22,7 +22,7 @@ from scapy.utils import PcapReader
 
 from dutperf.model import Direction, LengthChanges, RecordedFrame, Recording, Trial, TrialResult, Verdict
 from dutperf.tester import TesterError
-from dutperf.tester.engine import EngineCommand, EngineTester
+from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.traffic.replayed import Plan, Source, recording_of, trial_of
 from recordings import MACS, capture, udp
 from undisturbed import until

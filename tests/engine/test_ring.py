@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from dutperf.engine.client import EngineCommand, EngineTester
+from dutperf.engine.process import EngineProcess
 from dutperf.model import FieldMode, Stream, Verdict
 from dutperf.tester import TesterError
-from dutperf.tester.engine import EngineCommand, EngineTester
-from dutperf.tester.process import EngineProcess
 
 from .conftest import OpenEngine
 from .streams import frame, stream, trial

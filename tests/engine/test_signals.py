@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from dutperf.tester.engine import EngineCommand
+from dutperf.engine.client import EngineCommand
 
 
 @pytest.mark.parametrize("number", [signal.SIGXFSZ, signal.SIGPIPE])

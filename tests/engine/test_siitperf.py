@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from scapy.utils import rdpcap
 
-from dutperf.tester.engine import EngineCommand
+from dutperf.engine.client import EngineCommand
 from siitperf_files import MACS, ROUTER, TRANSLATOR, link_commands, with_lines
 
 SIGNATURE = bytes.fromhex("d75450")

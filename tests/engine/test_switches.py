@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from dutperf.engine.client import EngineTester
 from dutperf.model import TrialResult, Verdict
 from dutperf.tester import TesterError
-from dutperf.tester.engine import EngineTester
 from switches import await_true, cores, running_testpmd
 
 from .conftest import OpenEngine

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from dutperf import lab, traffic
+from dutperf.engine.client import EngineCommand, EngineTester
+from dutperf.engine.factory import engine_on
 from dutperf.lab.refdut import Properties, Truth
 from dutperf.model import Direction, Stamping, Trial, TrialResult, Verdict
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester import Progress, phases
-from dutperf.tester.engine import EngineCommand, EngineTester
-from dutperf.tester.factory import engine_on
 from dutperf.traffic import switches
 from dutperf.traffic.switches import Learned, Roles
 from engine.streams import stream, trial

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
+from dutperf.engine.client import EngineCommand
 from dutperf.lab.refdut import Properties, Truth
 from dutperf.model import Direction, TrialResult, Verdict
-from dutperf.tester.engine import EngineCommand
 from integration.measuring import Bench, bench
 from integration.test_commands import wait_until
 

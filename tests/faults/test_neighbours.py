@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from dutperf.engine.factory import engine_on
 from dutperf.model import Direction, TrialResult, Verdict
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
-from dutperf.tester.factory import engine_on
 from integration.test_by_hand import by_hand, made
 from plans import make_trial
 

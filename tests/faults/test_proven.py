@@ -11,7 +11,7 @@ import pytest
 from dutperf.lab.refdut import Properties
 from dutperf.model import Direction, Question, TrialResult, Verdict
 from dutperf.setup.conditions import Usual
-from dutperf.tester.dut_core import UNSEEN_SHARE
+from dutperf.watch.dut_core import UNSEEN_SHARE
 from integration.measuring import Bench, bench
 from plans import make_trial
 from undisturbed import until

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import lab, traffic
+from dutperf.engine.client import EngineTester
+from dutperf.engine.factory import engine_on
 from dutperf.model import TrialResult
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import Setup
-from dutperf.tester.engine import EngineTester
-from dutperf.tester.factory import engine_on
 from plans import make_trial
 
 MAX_FRAME_SIZE = 1518

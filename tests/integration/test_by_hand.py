@@ -22,11 +22,11 @@ from typing import Any
 
 import pytest
 
+from dutperf.engine.factory import engine_on
 from dutperf.model import Direction, TrialResult
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester import TesterError
-from dutperf.tester.factory import engine_on
 from plans import make_trial
 from printed import printed
 from siitperf_files import ROUTER, TRANSLATOR, link_commands, with_lines

@@ -16,11 +16,11 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Packet
 from scapy.utils import PcapNgReader
 
+from dutperf.engine.client import EngineTester
+from dutperf.engine.factory import engine_on
 from dutperf.model import Capture, Trial, TrialResult
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
-from dutperf.tester.engine import EngineTester
-from dutperf.tester.factory import engine_on
 from plans import make_trial
 from undisturbed import LOSS_IS_CERTAIN, valid
 

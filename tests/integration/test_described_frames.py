@@ -21,12 +21,12 @@ from scapy.packet import Raw
 from scapy.utils import wrpcap, wrpcapng
 
 from dutperf import traffic
+from dutperf.engine.factory import engine_on
 from dutperf.model import ArrivedTags, Direction, DirectionCounts, OtherTags, TrialResult
 from dutperf.results import beside
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester import Tester, TesterError
-from dutperf.tester.factory import engine_on
 from plans import make_trial
 from undisturbed import LOSS_IS_CERTAIN, valid
 

@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
+from dutperf.engine.client import EngineTester
+from dutperf.engine.factory import engine_on
 from dutperf.setup import configuration
 from dutperf.tester import TesterError
-from dutperf.tester.engine import EngineTester
-from dutperf.tester.factory import engine_on
 
 from .test_by_hand import SIDES, made
 from .test_kernel_ports import PORTS, run_in

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from dutperf.engine.client import EngineCommand
+from dutperf.engine.factory import engine_on
 from dutperf.model import Direction, DirectionCounts, TrialResult
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester import Progress, ProgressCallback, TesterError
-from dutperf.tester.engine import EngineCommand
-from dutperf.tester.factory import engine_on
 from plans import make_trial
 from undisturbed import until, valid
 

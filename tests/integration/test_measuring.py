@@ -115,8 +115,8 @@ def run_on_ports(
     ready: Bench, names: dict[str, str], stamping: Stamping = Stamping.NONE, **parameters: Any
 ) -> TrialResult:
     """A slow trial on other ports of the same lab, opened with other parameters."""
+    from dutperf.engine.client import EngineCommand, EngineTester
     from dutperf.setup.ports import open_request
-    from dutperf.tester.engine import EngineCommand, EngineTester
     from plans import make_trial
 
     request = open_request(ready.setup, 1518) | parameters

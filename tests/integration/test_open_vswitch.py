@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.model import FieldMode, FrameSpec, Stream, Trial, VaryingField, Verdict
-from dutperf.tester.engine import EngineCommand, EngineTester
 from switches import OpenVSwitch, cores, has_open_vswitch, huge_pages
 
 pytestmark = pytest.mark.skipif(

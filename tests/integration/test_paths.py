@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from dutperf.engine.factory import engine_on
 from dutperf.model import Direction, TrialResult
 from dutperf.results import beside
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
-from dutperf.tester.factory import engine_on
 from plans import make_trial
 from printed import printed
 from undisturbed import LOSS_IS_CERTAIN, valid

@@ -26,7 +26,7 @@ from scapy.utils import PcapNgReader
 
 from dutperf.model import Capture, DirectionCounts, TrialResult
 from dutperf.setup import configuration
-from dutperf.tester.factory import engine_on
+from dutperf.engine.factory import engine_on
 from dutperf.traffic.replayed import Plan, Source, length_changes_of, recording_of, trial_of
 from printed import printed
 from recordings import MACS, capture, udp

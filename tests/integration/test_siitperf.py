@@ -20,7 +20,7 @@ import pytest
 
 from dutperf import lab
 from dutperf.exit_status import INVALID, NOT_NOW
-from dutperf.tester.validity import DUT_DISTURBED
+from dutperf.judge.validity import DUT_DISTURBED
 from printed import printed
 from siitperf_files import ROUTER, TRANSLATOR, link_commands, with_lines
 from undisturbed import until

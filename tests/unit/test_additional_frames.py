@@ -26,12 +26,12 @@ import dutperf
 from dutperf import traffic
 from dutperf.cli import app
 from dutperf.frames import additional
+from dutperf.judge import validity
 from dutperf.model import LEFT_AND_RIGHT, AdditionalCounts, AdditionalFrames, Direction, Stream, Trial
 from dutperf.procedures.recovery import Recovery, change_rate
 from dutperf.results.comparability import Weight, mismatches
 from dutperf.setup.conditions import Usual
 from dutperf.setup.configuration import ParameterError, Setup, parse
-from dutperf.tester import validity
 from dutperf.tester.simulated import SimulatedTester
 from plans import make_trial
 

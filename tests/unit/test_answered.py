@@ -20,7 +20,7 @@ from dutperf.model.address_range import AddressRange
 from dutperf.setup.conditions import Usual
 from dutperf.setup.configuration import ConfigError, Setup, parse
 from dutperf.setup.ports import open_request
-from dutperf.tester.answered import with_answers
+from dutperf.judge.answered import with_answers
 from dutperf.traffic.replayed import Plan, Source, recording_of, trial_of
 from fakes import transcript
 from plans import make_trial

@@ -18,11 +18,11 @@ from dutperf import __version__
 from dutperf.cli import condition_options
 from dutperf.cli.commands import doctor
 from dutperf.cli.commands.trial import show_and_write
+from dutperf.machine.doctor import Finding
 from dutperf.model import FieldMode
 from dutperf.procedures.throughput import Throughput
 from dutperf.setup.conditions import Foreground, Rate
 from dutperf.setup.configuration import ConfigError
-from dutperf.tester.doctor import Finding
 from plans import Everything
 
 

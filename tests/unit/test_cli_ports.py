@@ -14,9 +14,9 @@ from dutperf.cli import app
 from dutperf.cli.commands import doctor as doctor_command
 from dutperf.cli.commands import ports as ports_command
 from dutperf.cli.output import steps
+from dutperf.machine import doctor
 from dutperf.machine.access import Done
-from dutperf.tester import doctor
-from dutperf.tester.doctor import Finding
+from dutperf.machine.doctor import Finding
 from machines import DEVICES, FakeKernel, but, made_up
 
 A, B = "0000:01:00.0", "0000:01:00.1"
@@ -170,8 +170,8 @@ def ill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> doctor.Machine:
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    machine = doctor.Machine(root=tmp_path, run=lambda _argv: Done(127), user=0, pause=lambda: None)
-    monkeypatch.setattr(doctor_command, "Machine", lambda: machine)
+    machine = doctor_command.this_machine(root=tmp_path, run=lambda _argv: Done(127), user=0, pause=lambda: None)
+    monkeypatch.setattr(doctor_command, "this_machine", lambda: machine)
     return machine
 
 

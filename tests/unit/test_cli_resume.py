@@ -15,7 +15,7 @@ import yaml
 import command_line
 from command_line import QUICK, SEARCH, FakeLabs, dutperf, setup_of, throughput, trial
 from dutperf import lab
-from dutperf.tester.engine import EngineTester
+from dutperf.engine.client import EngineTester
 
 
 def test_an_interruption_ends_with_130_and_keeps_what_was_measured(

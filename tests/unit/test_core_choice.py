@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from test_dut_discovery import DUT, facts, process
 
-from dutperf.tester import core_choice, namespace_probe, socket_peers
-from dutperf.tester.core_choice import CoreChoice, configured, detect
-from dutperf.tester.dut_core import DutCores
+from dutperf.watch import core_choice, namespace_probe, socket_peers
+from dutperf.watch.core_choice import CoreChoice, configured, detect
+from dutperf.watch.dut_core import DutCores
 
 ENGINE = ("dutperf-engine",)
 VETHS = ("af_packet:eth1", "eth2")

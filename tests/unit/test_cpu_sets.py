@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dutperf.tester.cpu_sets import as_list, from_list, from_mask
+from dutperf.machine.cpu_sets import as_list, from_list, from_mask
 
 CORES = st.frozensets(st.integers(0, 300))
 

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from dutperf.judge import validity
 from dutperf.model import LOSS_BINS, Direction, Losses, Verdict
-from dutperf.tester import dut_core, dut_waits, validity
-from dutperf.tester.dut_core import DutCores, DutWatch, Reading, Sending, Starvation
-from dutperf.tester.dut_waits import Wait
+from dutperf.watch import dut_core, dut_waits
+from dutperf.watch.dut_core import DutCores, DutWatch, Reading, Sending, Starvation
+from dutperf.watch.dut_waits import Wait
 from plans import counts, trial
 
 TICKS = os.sysconf("SC_CLK_TCK")

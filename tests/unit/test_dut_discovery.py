@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a DUT works, from made-up facts of namespaces as :mod:`dutperf.tester.namespace_probe` has
+"""Where a DUT works, from made-up facts of namespaces as :mod:`dutperf.watch.namespace_probe` has
 them."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dutperf.tester.dut_discovery import Discovery, discover
+from dutperf.watch.dut_discovery import Discovery, discover
 
 HOST, TESTER, DUT, BEHIND, OTHER = 1, 2, 3, 4, 5
 PORTS = ("eth1", "eth2")

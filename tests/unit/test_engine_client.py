@@ -14,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from dutperf.engine import client as engine
+from dutperf.engine import process
+from dutperf.engine.client import EngineCommand, EngineTester, Patience
 from dutperf.model import FieldMode, FrameSpec, Question, Stream, Trial, VaryingField, Verdict
-from dutperf.tester import Progress, TesterError, engine, process
-from dutperf.tester.core_choice import CoreChoice
-from dutperf.tester.dut_core import DutCores, DutWatch, Sending, Starvation
-from dutperf.tester.engine import EngineCommand, EngineTester, Patience
+from dutperf.tester import Progress, TesterError
+from dutperf.watch.core_choice import CoreChoice
+from dutperf.watch.dut_core import DutCores, DutWatch, Sending, Starvation
 from fakes import fake_engine
 
 PREFIX = (sys.executable, fake_engine.__file__)

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+from dutperf.engine.client import _with_names
 from dutperf.model import Direction, DirectionCounts, KindCounts
 from dutperf.results import points
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
-from dutperf.tester.engine import _with_names
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import make_trial
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dutperf.tester import neighbours
+from dutperf.watch import neighbours
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from dutperf.judge import own_loss, validity
 from dutperf.model import LOSS_BINS, Direction, LateBursts, Poisson, Question, RateChange, Trial, Verdict
-from dutperf.tester import own_loss, validity
-from dutperf.tester.dut_core import Starvation
-from dutperf.tester.dut_waits import SAMPLE_S, Disturbance, Wait
+from dutperf.watch.dut_core import Starvation
+from dutperf.watch.dut_waits import SAMPLE_S, Disturbance, Wait
 from plans import counts
 from queueing import Frame, Server, Stall, a_trial, counted, lost, sent
 

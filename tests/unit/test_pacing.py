@@ -11,6 +11,7 @@ import pytest
 
 import dutperf
 from dutperf import procedures
+from dutperf.judge import validity
 from dutperf.model import Direction, Fill, IdleTimes, LineCounts, MediaLimit, Quantiles, Trial, TrialResult, Verdict
 from dutperf.procedures.definition import Chapter
 from dutperf.results import filled_lines
@@ -19,7 +20,6 @@ from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial, Usual, WithPacing
 from dutperf.setup.configuration import ParameterError
 from dutperf.setup.pacing import fill_of
-from dutperf.tester import validity
 from dutperf.tester.simulated import FILLED, SimulatedTester
 from plans import counts, make_trial, trial
 

@@ -12,6 +12,7 @@ import pytest
 
 from dutperf import journal
 from dutperf.journal import JOURNAL, ResumedJournal
+from dutperf.judge.validity import LINK_DOWN
 from dutperf.model import (
     LOSS_BINS,
     Arrivals,
@@ -31,7 +32,6 @@ from dutperf.setup.conditions import Rate
 from dutperf.setup.configuration import Dut
 from dutperf.tester import ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from dutperf.tester.validity import LINK_DOWN
 from plans import Log, SimulatedDevice, journal_lines, measure, plan, resume, trial
 
 TRUTH_FPS = 54_321

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from dutperf import journal
 from dutperf.journal import ResumedJournal
+from dutperf.judge import validity
 from dutperf.model import (
     ANY_LOSS,
     LOSS_BINS,
@@ -36,7 +37,7 @@ from dutperf.run.campaign import Plan
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Rate, SingleTrial
 from dutperf.setup.configuration import Dut
-from dutperf.tester import ProgressCallback, phases, validity
+from dutperf.tester import ProgressCallback, phases
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import CountingDevice, Log, SimulatedDevice, make_trial, making, measure, plan, resume, stream, trial
 

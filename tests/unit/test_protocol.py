@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
+from dutperf.engine.client import EngineCommand, EngineTester, Patience
+from dutperf.engine.process import EngineProcess
 from dutperf.model import LEFT_AND_RIGHT, Trial, Verdict, to_json
-from dutperf.tester.engine import EngineCommand, EngineTester, Patience
-from dutperf.tester.process import EngineProcess
 from fakes import fake_engine, transcript
 
 ENGINE = Path(__file__).parents[2] / "build" / "engine" / "dutperf-engine"

@@ -35,7 +35,7 @@ from dutperf.model import (
 )
 from dutperf.model.pattern import RecordedTimes
 from dutperf.setup.configuration import ParameterError
-from dutperf.tester.validity import judge
+from dutperf.judge.validity import judge
 from dutperf.traffic.replayed import Plan, ReplayError, Source, length_changes_of, recording_of, speed_of, trial_of
 from plans import counts
 from recordings import MACS, V4, V6, capture, udp

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 import simulated_run
 from dutperf import journal, procedures
 from dutperf.journal import JOURNAL, EndEvent, JournalError, JournalWriter, ResumedJournal, WriteError
+from dutperf.machine import host
 from dutperf.model import Trial, TrialResult
 from dutperf.results import summary as report
 from dutperf.results import tables
@@ -32,7 +33,7 @@ from dutperf.run import campaign
 from dutperf.run.campaign import Summary
 from dutperf.setup.conditions import Rate
 from dutperf.statistics.stopping import Auto
-from dutperf.tester import ProgressCallback, TesterError, host
+from dutperf.tester import ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import Counting, CountingDevice, Log, journal_lines, measure, plan, plan_event, resume
 from simulated_run import a_plan, a_tester, go_on, start

@@ -20,6 +20,7 @@ from dutperf import procedures
 from dutperf.api.results import fresh_directory
 from dutperf.cli import app
 from dutperf.lab.refdut import DirectionTruth, NatProperties, PortLosses, Properties, Quantiles, RefDutError, Truth
+from dutperf.machine import host
 from dutperf.model import Connections, ConnectionUse, Direction, TrialResult, Verdict
 from dutperf.procedures import back_to_back, establishment_rate, frame_loss, latency, pdv, throughput
 from dutperf.procedures.back_to_back import BURST_CAPACITY_FPS
@@ -36,7 +37,7 @@ from dutperf.selftest.ground_truth import ObservedTester, ObservedTrial, balance
 from dutperf.selftest.outcome import Outcome, markdown
 from dutperf.selftest.progress import ATTEMPTS, SelfTest
 from dutperf.setup.conditions import Conditions
-from dutperf.tester import TesterError, host
+from dutperf.tester import TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, counts, plan, trial
 

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dutperf import procedures
+from dutperf.judge import validity
 from dutperf.model import Cause, LimitedBy, Trial, TrialResult, Verdict
 from dutperf.procedures.bench import PlanError
 from dutperf.procedures.soak import HOPELESS
 from dutperf.setup.conditions import Rate
 from dutperf.statistics import sequential
-from dutperf.tester import ProgressCallback, validity
+from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import measure, narrowed, plan
 

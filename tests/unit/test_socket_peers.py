@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dutperf.tester import socket_peers
+from dutperf.watch import socket_peers
 
 LISTED = """\
 u_str LISTEN 0      128    /run/t/left 100            * 0   users:(("switch",pid=7,fd=9))

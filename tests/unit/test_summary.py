@@ -12,6 +12,7 @@ import pytest
 from dutperf import journal, procedures
 from dutperf.journal import JOURNAL, JournalError
 from dutperf.journal.events import event_of_json
+from dutperf.machine import host
 from dutperf.model import FRAME_SIZE, FRAME_SIZE_IPV4, Case, LimitedBy, Load, Verdict, axes_as_json, to_json
 from dutperf.procedures.throughput import PROCEDURE
 from dutperf.results import summary as report
@@ -20,7 +21,6 @@ from dutperf.results.deviations import Deviation, deviations
 from dutperf.results.summary import SUMMARY, Summary, write_summary
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, Rate, Usual
-from dutperf.tester import host
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import Everything, counts, make_trial, measure, plan
 from plans import trial as trial_of

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from dutperf.engine.client import EngineCommand, EngineTester, Patience
+from dutperf.judge import validity
+from dutperf.judge.unanswered import NUMBER_AWAY, Finding, Unrelated, finding_of, lasting, probe_of
 from dutperf.model import (
     AddressConflict,
     Cause,
@@ -23,9 +26,6 @@ from dutperf.model import (
 )
 from dutperf.procedures import evidence as of_trials
 from dutperf.results.loss import asked_in_words
-from dutperf.tester import validity
-from dutperf.tester.engine import EngineCommand, EngineTester, Patience
-from dutperf.tester.unanswered import NUMBER_AWAY, Finding, Unrelated, finding_of, lasting, probe_of
 from fakes import fake_engine
 from plans import counts, trial
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from dutperf.judge import validity
+from dutperf.judge.validity import NO_LINK_DOWN
 from dutperf.model import (
     LEFT_AND_RIGHT,
     LOSS_BINS,
@@ -39,10 +41,8 @@ from dutperf.model import (
     VaryingAddress,
     Verdict,
 )
-from dutperf.tester import validity
-from dutperf.tester.dut_core import Starvation
-from dutperf.tester.dut_waits import Disturbance
-from dutperf.tester.validity import NO_LINK_DOWN
+from dutperf.watch.dut_core import Starvation
+from dutperf.watch.dut_waits import Disturbance
 from plans import counts, stream, trial
 
 LATE_US = validity.LATENESS_LIMIT_US

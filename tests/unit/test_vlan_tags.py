@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dutperf import traffic
+from dutperf.judge.unasked import with_unasked
 from dutperf.model import (
     ArrivedTags,
     DirectionCounts,
@@ -22,7 +23,6 @@ from dutperf.results import beside
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.ports import open_request
-from dutperf.tester.unasked import with_unasked
 from plans import counts, make_trial
 
 

@@ -33,8 +33,8 @@ def _version(wanted: bool) -> None:
 
 
 def _engine_version() -> str:
+    from dutperf.engine.client import EngineCommand, engine_version
     from dutperf.tester import TesterError
-    from dutperf.tester.engine import EngineCommand, engine_version
 
     try:
         program = EngineCommand.find().program

@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 
 INSTALL = "apt-get install dutperf-engine; in a source tree: make build"
+BUILT_IN = "built in"
+"""In the version of an engine that has DPDK's drivers inside and loads none of the system's."""
 
 
 def find_program(name: str, variable: str) -> str | None:

@@ -68,7 +68,7 @@ class Fill(Value):
 
 class Question(Value):
     """What the procedure wants to learn from a trial, and how exactly
-    (:mod:`dutperf.tester.validity`)."""
+    (:mod:`dutperf.judge.validity`)."""
 
     tolerated_loss: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of a direction's frames that may be lost."""

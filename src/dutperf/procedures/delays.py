@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from dutperf.journal import RepetitionFinding, ResultEvent, TrialEvent
+from dutperf.judge.validity import DUT_CORE_TAKEN_LIMIT
 from dutperf.model import (
     LEFT_AND_RIGHT,
     Case,
@@ -67,7 +68,6 @@ from dutperf.setup.conditions import (
 from dutperf.statistics import intervals
 from dutperf.statistics import stopping as repetition
 from dutperf.statistics.stopping import Rule, Stopped
-from dutperf.tester.validity import DUT_CORE_TAKEN_LIMIT
 
 
 @dataclass(frozen=True)

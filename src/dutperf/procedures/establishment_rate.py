@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from dutperf.journal import ResultEvent
+from dutperf.judge.validity import SENDING_TIME_SLACK_S
 from dutperf.lab.refdut import NatProperties
 from dutperf.model import Case, LimitedBy, Load, Trial, TrialResult, Unit, Verdict
 from dutperf.procedures import repeated_searches, searches, stateful
@@ -35,7 +36,6 @@ from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import TYPICAL_TRIALS, Search
 from dutperf.search.restart import PriorResults
-from dutperf.tester.validity import SENDING_TIME_SLACK_S
 
 
 class EstablishmentRate(Validated):

@@ -4,13 +4,13 @@ in which direction and what arrived instead."""
 
 from __future__ import annotations
 
+from dutperf.judge.setup_faults import OF_NEIGHBOURS, OF_SETUP
 from dutperf.model import Direction, DirectionCounts, TrialResult, Verdict
 from dutperf.model.digits import two_digits
 from dutperf.results import beside
 from dutperf.results.loss import asked_in_words
 from dutperf.search import Outcome
 from dutperf.setup.conditions import Conditions
-from dutperf.tester.setup_faults import OF_NEIGHBOURS, OF_SETUP
 
 
 def outcome_of(result: TrialResult, conditions: Conditions) -> Outcome:

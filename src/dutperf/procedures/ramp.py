@@ -21,6 +21,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field
 
 from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.judge.own_loss import clear_parts, late_frames
+from dutperf.judge.validity import is_testers
 from dutperf.lab.refdut import Properties
 from dutperf.model import (
     LOSS_BINS,
@@ -53,8 +55,6 @@ from dutperf.setup.conditions import Repetitions, Steady, WithDuration
 from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
 from dutperf.setup.rate import OptionalRate
-from dutperf.tester.own_loss import clear_parts, late_frames
-from dutperf.tester.validity import is_testers
 
 PARTS = 50
 """Equal parts of the ramp with losses and delays of their own."""
@@ -143,7 +143,7 @@ class PartCounts(Value):
     """Whether frames left late in it, or shortly before: its losses may not be the DUT's."""
     delay_us: tuple[float, float, float] | None
     """Median, 99th percentile and maximum; None: no frame arrived, or the tester itself may have added more to the
-    median or the 99th percentile than is allowed (:func:`dutperf.tester.validity.is_testers`)."""
+    median or the 99th percentile than is allowed (:func:`dutperf.judge.validity.is_testers`)."""
 
 
 class Reading(Value):

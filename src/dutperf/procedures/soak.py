@@ -24,6 +24,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.judge import validity
 from dutperf.lab.refdut import Properties
 from dutperf.model import Case, LimitedBy, Load, Question, Trial, TrialResult, Value, Verdict
 from dutperf.procedures import evidence
@@ -51,7 +52,6 @@ from dutperf.setup.conditions import (
 from dutperf.setup.option import Option
 from dutperf.statistics import sequential, stopping
 from dutperf.statistics.stopping import Stopped
-from dutperf.tester import validity
 
 HOPELESS = 8
 """After so many trials, none of which was measured, none will be."""

@@ -13,7 +13,7 @@ to the tester).
 
 A value's error is its distance from the lowest rate that failed, at most the resolution (with
 MLRsearch a share of the rate), and a fifth of that where the tester was disturbed
-(:mod:`dutperf.tester.validity`). The DUT's buffer also takes frames during a trial: b buffered
+(:mod:`dutperf.judge.validity`). The DUT's buffer also takes frames during a trial: b buffered
 frames make the value of trials of T seconds b / T frames/s higher than the DUT's sustained rate.
 """
 
@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Self
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from dutperf.journal import ResultEvent, TrialEvent, WaitEvent
+from dutperf.judge.validity import SENDING_TIME_SLACK_S
 from dutperf.lab.refdut import Properties
 from dutperf.model import Case, Direction, LimitedBy, Load, Trial, Unit, Value, Verdict, without_none
 from dutperf.procedures import repeated_searches, searches
@@ -46,7 +47,6 @@ from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
 from dutperf.search.restart import PriorResults
 from dutperf.setup.conditions import Usual, WithConnections, WithTimeout
 from dutperf.statistics.stopping import Rule
-from dutperf.tester.validity import SENDING_TIME_SLACK_S
 
 
 class Throughput(WithTimeout, WithConnections, Searched, Usual):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dutperf.judge.validity import OVERCOME
 from dutperf.model import Case, Load, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
 from dutperf.procedures.bench import Place
 from dutperf.search.binary import Resolution
-from dutperf.tester.validity import OVERCOME
 
 ATTEMPTS = 4
 """Trials of one load before the tester counts as too slow for it."""

@@ -44,6 +44,8 @@ from dutperf.journal import (
     of_kind,
     plan_of,
 )
+from dutperf.judge.setup_faults import OF_NEIGHBOURS
+from dutperf.machine import host
 from dutperf.model import TRIAL_NUMBERS, Case, Load, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
 from dutperf.procedures.base import Procedure
@@ -66,10 +68,9 @@ from dutperf.run.requests import Requests
 from dutperf.run.waiting import PROBE_FPS, is_dut_down, probe, wait_for_dut
 from dutperf.setup import configuration
 from dutperf.setup.configuration import ConfigError
-from dutperf.tester import EndTrial, Progress, ProgressCallback, Tester, TesterError, host, phases
+from dutperf.tester import EndTrial, Progress, ProgressCallback, Tester, TesterError, phases
 from dutperf.tester.continued import ContinuedTester
 from dutperf.tester.replayed import ReplayedTester
-from dutperf.tester.setup_faults import OF_NEIGHBOURS
 from dutperf.version import __version__
 
 __all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "definition_of", "measure", "resume"]

@@ -26,9 +26,9 @@ from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import MEMORY_PORTS, ConfigError, Offloads, ParameterError, Setup
 from dutperf.setup.dut import Device
 from dutperf.tester import Tester, TesterError, calibration
-from dutperf.tester.dut_core import yielding_to_the_dut
-from dutperf.tester.engine import EngineTester
-from dutperf.tester.factory import engine_on
+from dutperf.watch.dut_core import yielding_to_the_dut
+from dutperf.engine.client import EngineTester
+from dutperf.engine.factory import engine_on
 from dutperf.traffic import sizes
 
 NOT_THERE = frozenset({"no_answer", "link_down"})

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dutperf.judge.setup_faults import OF_NEIGHBOURS, OF_SETUP
+from dutperf.judge.validity import LINK_DOWN
 from dutperf.model import Stamping, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
 from dutperf.tester import Tester
-from dutperf.tester.setup_faults import OF_NEIGHBOURS, OF_SETUP
-from dutperf.tester.validity import LINK_DOWN
 
 POLL_S = 1.0
 """Between two probes."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dutperf import traffic
+from dutperf.engine.factory import engine_on
 from dutperf.exit_status import ABORTED, FAULT, INTERRUPTED, INVALID, NOT_NOW, WRONG_USAGE, signals_interrupt
 from dutperf.fault import sentence_of_fault
 from dutperf.model import TRIAL_NUMBERS, ConnectionUse, Direction, DirectionCounts, Load, Trial, TrialResult, Verdict
@@ -27,8 +28,7 @@ from dutperf.siitperf.configuration import InputError, Settings
 from dutperf.siitperf.output import Figures, Lines
 from dutperf.siitperf.variables import Variables
 from dutperf.tester import Tester, TesterError, phases
-from dutperf.tester.dut_core import yield_to_the_dut
-from dutperf.tester.factory import engine_on
+from dutperf.watch.dut_core import yield_to_the_dut
 
 if TYPE_CHECKING:
     from dutperf.procedures.latency import Latency

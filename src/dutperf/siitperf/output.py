@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dutperf.judge.validity import sending_time_limit_s
 from dutperf.model import Direction, DirectionCounts, Phase, PhaseResult, Trial, TrialResult, Verdict
-from dutperf.tester.validity import sending_time_limit_s
 
 Figures = dict[str, float]
 OVERDUE = ("unsent", "sending_time")

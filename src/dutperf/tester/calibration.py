@@ -21,8 +21,8 @@ from pydantic import ValidationError
 
 from dutperf import file_lock
 from dutperf.journal import WriteError, write_whole
+from dutperf.machine import host
 from dutperf.model import Value, ports_of
-from dutperf.tester import host
 from dutperf.user_directory import NoHome, user_directory
 
 FORMAT = 2

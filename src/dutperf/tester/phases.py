@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from dutperf.judge.validity import held_against
 from dutperf.model import (
     NOT_OPENED,
     TRIAL_NUMBERS,
@@ -24,7 +25,6 @@ from dutperf.model import (
 )
 from dutperf.setup.dut import Device
 from dutperf.tester import ProgressCallback, Tester
-from dutperf.tester.validity import held_against
 
 _WORST_FIRST = (Verdict.ABORTED, Verdict.INVALID, Verdict.VALID)
 

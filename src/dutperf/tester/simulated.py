@@ -4,7 +4,7 @@ can be checked against them.
 
 The DUT is a server of constant capacity with a tail-drop queue; it may also lose frames at random.
 The tester has limits and disturbances of its own. Its counts are judged by the same rules as a real
-tester's (:mod:`dutperf.tester.validity`).
+tester's (:mod:`dutperf.judge.validity`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from dutperf.judge import validity
 from dutperf.model import (
     AdditionalCounts,
     ConnectionCounts,
@@ -39,7 +40,7 @@ from dutperf.model import (
     TrialResult,
     members_of,
 )
-from dutperf.tester import EndTrial, Progress, ProgressCallback, truth, validity
+from dutperf.tester import EndTrial, Progress, ProgressCallback, truth
 from dutperf.tester.simulated_switch import AddressTable, SimulatedSwitch
 from dutperf.tester.truth import NO_LIMIT, Lost
 

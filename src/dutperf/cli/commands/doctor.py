@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -12,8 +12,10 @@ from rich.table import Table
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import terminal
 from dutperf.cli.output.steps import Yes, carry_out
+from dutperf.engine.client import EngineCommand, engine_version
+from dutperf.lab.definition import PROGRAMS
+from dutperf.machine.doctor import Finding, Machine, examine, repairs
 from dutperf.setup.configuration import ConfigError
-from dutperf.tester.doctor import Finding, Machine, examine, repairs
 
 _STYLE = {"ok": "green", "note": "yellow", "missing": "red"}
 
@@ -36,12 +38,22 @@ def doctor(
     with reported():
         if yes and not fix:
             raise ConfigError("has no effect without --fix", "--yes")
-        machine = Machine()
+        machine = this_machine()
         terminal.output().print(as_table(examine(machine)))
         steps = repairs(machine) if fix else []
         if fix and not steps:
             say("nothing is missing that --fix could change")
         carry_out(machine, steps, yes=yes)
+
+
+def this_machine(**replaced: Any) -> Machine:
+    """It, with the engine that commands find and the programs that most labs start; tests replace members."""
+    found: dict[str, Any] = {
+        "find_engine": lambda: EngineCommand.find().program,
+        "engine_version": engine_version,
+        "lab_programs": {**PROGRAMS, "tayga": "tayga"},
+    }
+    return Machine(**(found | replaced))
 
 
 def as_table(findings: list[Finding]) -> Table:

@@ -26,6 +26,7 @@ from dutperf.cli.output import console, live, terminal
 from dutperf.exit_status import INVALID
 from dutperf.journal import claim, write_whole
 from dutperf.lab.refdut import RefDut
+from dutperf.machine import host
 from dutperf.results.tables import Table
 from dutperf.run.campaign import Observer
 from dutperf.run.testbench import Source, bench
@@ -36,7 +37,7 @@ from dutperf.selftest.floors import DisturbedError
 from dutperf.selftest.outcome import COLUMNS, FLOOR_COLUMNS, Outcome, floor_rows, markdown, row
 from dutperf.selftest.progress import SelfTest
 from dutperf.setup.configuration import ConfigError, Offloads
-from dutperf.tester import calibration, host
+from dutperf.tester import calibration
 from dutperf.tester.calibration import Calibration
 
 CALIBRATION = "calibration"

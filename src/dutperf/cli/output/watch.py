@@ -18,11 +18,11 @@ from dutperf.cli import options
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import json_lines, live, log, webhook
 from dutperf.cli.output.terminal import Output
+from dutperf.engine.client import reporting_every
 from dutperf.run import lease, progress
 from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement, Watch
 from dutperf.setup.configuration import ConfigError
-from dutperf.tester.engine import reporting_every
 
 
 @dataclass(frozen=True)

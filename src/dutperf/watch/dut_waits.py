@@ -5,7 +5,7 @@ A DUT's processes wait while others run on their core. So do soft interrupts, th
 forwarding: an interrupt does so much of them, and leaves the rest to a thread of the core,
 ``ksoftirqd``. While that waits behind another task, nothing is forwarded but at the timer's ticks; since Linux 6.5 also
 with every other interrupt, so that it may wait without a pause of the DUT
-(:attr:`dutperf.tester.dut_core.Starvation.arrivals_show_pauses`).
+(:attr:`dutperf.watch.dut_core.Starvation.arrivals_show_pauses`).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, sqrt
 
 from dutperf.model import LOSS_BINS, PUNCTUAL_US, Direction, DirectionCounts, Trial
-from dutperf.tester.dut_waits import Disturbance
+from dutperf.watch.dut_waits import Disturbance
 
 QUEUES = 8
 """So many queues of a DUT, among which flows are spread at random, are allowed for."""

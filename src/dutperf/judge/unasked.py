@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dutperf.judge.answered import ports_of
 from dutperf.model import ArrivedTags, DirectionCounts, Stream, Trial, TrialResult, UnaskedTags, in_vlan
 from dutperf.model.result import members_of
 from dutperf.model.vlan_tags import leading, outermost
-from dutperf.tester.answered import ports_of
 
 _ADDRESSES = 24
 """Hexadecimal digits of the two MAC addresses, before the tags."""

@@ -15,21 +15,19 @@ import resource
 import shutil
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dutperf.lab.definition import PROGRAMS
-from dutperf.machine import access, cpu_quota, memory, pci, processor
+from dutperf.errors import DutperfError
+from dutperf.machine import access, cpu_quota, cpu_sets, memory, pci, processor
 from dutperf.machine.access import MachineError
 from dutperf.machine.binding import load
 from dutperf.machine.pci import DRIVERS, HANDING_OVER, SHARED, VFIO, Function
 from dutperf.machine.ports import inventory
-from dutperf.machine.programs import INSTALL
+from dutperf.machine.programs import BUILT_IN, INSTALL
 from dutperf.machine.steps import Step
-from dutperf.tester import TesterError, cpu_sets
-from dutperf.tester.engine import BUILT_IN, EngineCommand, engine_version
 
 State = Literal["ok", "note", "missing"]
 
@@ -67,11 +65,15 @@ class Finding:
 class Machine(access.Machine):
     """The machine with the properties that are in no file; tests replace them too."""
 
+    find_engine: Callable[[], str] = field(kw_only=True)
+    """The engine's program. Raises DutperfError where there is none."""
+    engine_version: Callable[[str], str] = field(kw_only=True)
+    """What that program says of itself. Raises DutperfError where it does not start."""
+    lab_programs: Mapping[str, str] = field(kw_only=True)
+    """Programs that labs start, each with its Debian package."""
     memlock_bytes: int = field(default_factory=lambda: resource.getrlimit(resource.RLIMIT_MEMLOCK)[0])
     pause: Callable[[], None] = lambda: time.sleep(0.5)
     find_program: Callable[[str], str | None] = shutil.which
-    find_engine: Callable[[], str] = lambda: EngineCommand.find().program
-    engine_version: Callable[[str], str] = engine_version
     file_capabilities: Callable[[str], bytes] = lambda program: os.getxattr(program, "security.capability")
 
     def cpu_field(self, name: str) -> str:
@@ -92,7 +94,7 @@ class Machine(access.Machine):
         those of its file (capabilities(7))."""
         if self.user == 0:
             return int(self._status("CapEff") or "0", 16)
-        with suppress(TesterError, OSError, struct.error):
+        with suppress(DutperfError, OSError, struct.error):
             attribute = self.file_capabilities(self.find_engine())
             magic, low, _, high, _ = struct.unpack_from("<5I", attribute.ljust(20, b"\0"))
             in_file = (low | high << 32) if magic & _EFFECTIVE else 0
@@ -108,11 +110,10 @@ class Machine(access.Machine):
         return None if match is None else match[1]
 
 
-def examine(machine: Machine | None = None) -> list[Finding]:
-    """All checks of this machine, in a fixed order. Takes about half a second (the sample of steal
+def examine(machine: Machine) -> list[Finding]:
+    """All checks of a machine, in a fixed order. Takes about half a second (the sample of steal
     time)."""
-    examined = machine or Machine()
-    return [finding for check in _CHECKS for finding in check(examined)]
+    return [finding for check in _CHECKS for finding in check(machine)]
 
 
 def repairs(machine: access.Machine) -> list[Step]:
@@ -254,7 +255,7 @@ def hugetlbfs(machine: Machine) -> Iterator[Finding]:
 
 def dpdk(machine: Machine) -> Iterator[Finding]:
     """The drivers of the ports. The engine's version names DPDK's."""
-    with suppress(TesterError):
+    with suppress(DutperfError):
         if BUILT_IN in machine.engine_version(machine.find_engine()):
             yield Finding("DPDK", "ok", "built into the engine, with its drivers")
             return
@@ -322,13 +323,13 @@ def engine(machine: Machine) -> Iterator[Finding]:
     try:
         program = machine.find_engine()
         yield Finding("engine", "ok", f"{program}: {machine.engine_version(program)}")
-    except TesterError as error:
+    except DutperfError as error:
         yield Finding("engine", "missing", str(error), INSTALL)
 
 
 def programs(machine: Machine) -> Iterator[Finding]:
     """Programs that labs start."""
-    for program, package in {**PROGRAMS, "tayga": "tayga"}.items():
+    for program, package in machine.lab_programs.items():
         path = machine.find_program(program)
         if path is None:
             yield Finding(program, "missing", "not found; labs need it", f"apt-get install {package}")

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dutperf.machine.cpu_sets import Cores, as_list
 from dutperf.model import ports_of
-from dutperf.tester import namespace_probe, socket_peers
-from dutperf.tester.cpu_sets import Cores, as_list
-from dutperf.tester.dut_core import DutCores
-from dutperf.tester.dut_discovery import Discovery, discover
+from dutperf.watch import namespace_probe, socket_peers
+from dutperf.watch.dut_core import DutCores
+from dutperf.watch.dut_discovery import Discovery, discover
 
 LOCAL = ("sudo", "doas", "env", "nice", "taskset", "ip", "nsenter")
 """Command prefixes that start the engine on this machine."""

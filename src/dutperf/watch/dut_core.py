@@ -8,7 +8,7 @@ time of the processes in its namespace. The rest of a core's busy time, and the 
 hypervisor stole, was taken from the DUT.
 
 These are shares of a trial. A turn of a few milliseconds is less than they show, and loses frames all
-the same: it shows in how long the DUT's work waited (:mod:`dutperf.tester.dut_waits`).
+the same: it shows in how long the DUT's work waited (:mod:`dutperf.watch.dut_waits`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dutperf.tester.dut_waits import (
+from dutperf.watch.dut_waits import (
     MAX_USUAL_SHARE,
     SAMPLE_S,
     STEAL,

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for losses that DUT and test setup explain together: addresses that nobody answers for, a drain that is too
 short, errors and fragments, frames that come back; and for frames that arrive with other VLAN tags. None of that is a
-limit of the DUT. They are a part of the rules of :mod:`dutperf.tester.validity`."""
+limit of the DUT. They are a part of the rules of :mod:`dutperf.judge.validity`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 
+from dutperf.judge.own_loss import loss_matters
 from dutperf.model import Cause, Direction, DirectionCounts, NeighbourEvidence, Trial, tags_in_words
 from dutperf.model.address_range import destinations, sources
 from dutperf.model.frame_size import ETHERNET_OVERHEAD
-from dutperf.tester.own_loss import loss_matters
 
 OTHER_RUN = "other_run"
 """Test frames of another run, in ``other_received``; also the code of their cause."""
@@ -271,4 +271,4 @@ RULES = (
     ("multiplied", _multiplied),
     (VLAN_TAGS, _vlan_tags),
 )
-"""As in :data:`dutperf.tester.validity.RULES`."""
+"""As in :data:`dutperf.judge.validity.RULES`."""

@@ -23,6 +23,21 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
+from dutperf.engine.process import EngineDied, EngineProcess, EngineTimeout
+from dutperf.judge.answered import with_answers
+from dutperf.judge.setup_faults import VLAN_TAGS
+from dutperf.judge.unanswered import Finding, Unrelated, asked_for, finding_of, lasting, probe_of
+from dutperf.judge.unasked import with_unasked
+from dutperf.judge.validity import (
+    BURSTS,
+    DUT_DISTURBED,
+    LATE,
+    OF_A_WHOLE_TRIAL,
+    doubts,
+    hopeless,
+    judge,
+    proven_failed,
+)
 from dutperf.machine.programs import INSTALL, find_program
 from dutperf.model import (
     LEFT_AND_RIGHT,
@@ -43,31 +58,15 @@ from dutperf.model import (
     members_of,
 )
 from dutperf.setup.configuration import LINK_TIMEOUT_S, EngineSettings
-from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError, neighbours
-from dutperf.tester.answered import with_answers
-from dutperf.tester.core_choice import CoreChoice
-from dutperf.tester.dut_core import UNSEEN_SHARE, DutWatch, Sending, Starvation, keeping_off
-from dutperf.tester.process import EngineDied, EngineProcess, EngineTimeout
-from dutperf.tester.setup_faults import VLAN_TAGS
-from dutperf.tester.unanswered import Finding, Unrelated, asked_for, finding_of, lasting, probe_of
-from dutperf.tester.unasked import with_unasked
-from dutperf.tester.validity import (
-    BURSTS,
-    DUT_DISTURBED,
-    LATE,
-    OF_A_WHOLE_TRIAL,
-    doubts,
-    hopeless,
-    judge,
-    proven_failed,
-)
+from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError
+from dutperf.watch import neighbours
+from dutperf.watch.core_choice import CoreChoice
+from dutperf.watch.dut_core import UNSEEN_SHARE, DutWatch, Sending, Starvation, keeping_off
 
 PROTOCOL = 1
 PROGRAM = "dutperf-engine"
 VARIABLE = "DUTPERF_ENGINE"
 """Environment variable with the path of another engine than the one built or installed here."""
-BUILT_IN = "built in"
-"""In :func:`engine_version` of an engine that has DPDK's drivers inside and loads none of the system's."""
 CLOCKS_DRIFT = 500e-6
 """The kernel corrects its clock by no more than this, and the engine's is the processor's."""
 NETNS_DIRECTORY = Path("/run/netns")

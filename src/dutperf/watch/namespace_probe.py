@@ -5,7 +5,7 @@ as JSON to standard output.
 It runs where the engine runs (same prefix, same network namespace), because only there it may look
 at the peers. It imports nothing of this package, so that it starts at once. Namespaces are
 identified by the inode of their file; cores are in the kernel's own text form.
-:mod:`dutperf.tester.dut_discovery` reads its output.
+:mod:`dutperf.watch.dut_discovery` reads its output.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from dutperf.model import Trial
 from dutperf.model.address_range import AddressRange, destinations, in_networks, merged, one, sources
 
 MOST_RANGES = 1024
-"""Of an IP version at one end of a path. Whoever asks for others gets no answer (:mod:`dutperf.tester.validity`)."""
+"""Of an IP version at one end of a path. Whoever asks for others gets no answer (:mod:`dutperf.judge.validity`)."""
 
 
 def with_answers(params: dict[str, Any], trial: Trial, opened: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the cores of a DUT on this machine, which the tester avoids, from the facts of
-:mod:`dutperf.tester.namespace_probe`.
+:mod:`dutperf.watch.namespace_probe`.
 
 The DUT is everything behind the tester's veth ports: all namespaces that can be reached from their
 peers, without the one in which the rest of this machine runs. Its kernel work runs where receive
@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dutperf.tester.cpu_sets import Cores, from_list, from_mask
+from dutperf.machine.cpu_sets import Cores, from_list, from_mask
 
 Facts = Mapping[str, Any]
-"""The result of :func:`dutperf.tester.namespace_probe.facts`."""
+"""The result of :func:`dutperf.watch.namespace_probe.facts`."""
 Place = tuple[int, int]
 """An interface: its namespace and its index there."""
 _LONGEST_NAME = 15

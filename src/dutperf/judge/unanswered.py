@@ -4,7 +4,7 @@ rate: few frames are sent once more.
 
 While it waits for an answer from an address a DUT drops the frames for that next hop, however few there are. A DUT
 that asks for something else, as its time server, forwards few frames without a loss meanwhile. So it is with other
-causes of the test setup (:data:`~dutperf.tester.setup_faults.OF_SETUP`): if few frames are lost too, no trial at
+causes of the test setup (:data:`~dutperf.judge.setup_faults.OF_SETUP`): if few frames are lost too, no trial at
 another rate is valid either.
 """
 
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from dutperf.judge.setup_faults import CONFLICT, OF_NEIGHBOURS, OF_SETUP, UNANSWERED, VLAN_TAGS
 from dutperf.model import (
     TRIAL_NUMBERS,
     Cause,
@@ -26,7 +27,6 @@ from dutperf.model import (
     Trial,
     Verdict,
 )
-from dutperf.tester.setup_faults import CONFLICT, OF_NEIGHBOURS, OF_SETUP, UNANSWERED, VLAN_TAGS
 
 PROBE_SHARE, PROBE_FPS, PROBE_NS = 0.1, 250, 1_000_000_000
 """Frames per second of a probe: that share of the trial's, at most so many; and how long they are sent."""

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
 
+from dutperf.judge import setup_faults
+from dutperf.judge.own_loss import clear_parts, late_frames, loses_steadily, loss_matters, own_loss, steady_loss
+from dutperf.judge.setup_faults import OTHER_RUN
 from dutperf.model import (
     ANY_LOSS,
     LOSS_BINS,
@@ -25,11 +28,8 @@ from dutperf.model import (
     Trial,
     Verdict,
 )
-from dutperf.tester import setup_faults
-from dutperf.tester.dut_core import Starvation
-from dutperf.tester.dut_waits import SHORT_SOFTIRQ_WAIT_NS, Disturbance
-from dutperf.tester.own_loss import clear_parts, late_frames, loses_steadily, loss_matters, own_loss, steady_loss
-from dutperf.tester.setup_faults import OTHER_RUN
+from dutperf.watch.dut_core import Starvation
+from dutperf.watch.dut_waits import SHORT_SOFTIRQ_WAIT_NS, Disturbance
 
 SENDING_TIME_TOLERANCE = 1.00001
 """Sending may take this many times the trial's duration (siitperf's rule; Lencse, IJATES2 9(3),
@@ -103,7 +103,7 @@ def judge(
 
     ``missed``: what a DUT on this machine did not get of its cores. ``link_down``: the tester's own links that
     were down at any time of the trial. ``neighbours``: by port, what ARP and Neighbour Discovery say, without
-    addresses of which it is known that they have nothing to do with the traffic (:mod:`dutperf.tester.unanswered`).
+    addresses of which it is known that they have nothing to do with the traffic (:mod:`dutperf.judge.unanswered`).
     ``port_changes``: by port, why it was no longer the one that was opened.
     """
     causes = tuple(_ports(trial, link_down, port_changes or {}))

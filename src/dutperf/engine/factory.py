@@ -4,11 +4,11 @@ cores that it avoids."""
 
 from __future__ import annotations
 
+from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.setup.configuration import Setup
 from dutperf.setup.ports import open_request
-from dutperf.tester import core_choice
-from dutperf.tester.core_choice import CoreChoice
-from dutperf.tester.engine import EngineCommand, EngineTester
+from dutperf.watch import core_choice
+from dutperf.watch.core_choice import CoreChoice
 
 
 def engine_on(setup: Setup, max_frame_size: int) -> EngineTester:
@@ -25,7 +25,7 @@ def engine_on(setup: Setup, max_frame_size: int) -> EngineTester:
 
 def cores_of_dut(setup: Setup, command: EngineCommand) -> CoreChoice:
     """The cores from the configuration; without them, from
-    :func:`dutperf.tester.core_choice.detect`."""
+    :func:`dutperf.watch.core_choice.detect`."""
     engine = setup.engine
     if engine.dut_cores:
         return core_choice.configured(engine.dut_cores, engine.dut_netns, here=not engine.command)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from scapy.utils import PcapNgReader
 
+from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.model import Capture, Direction, Poisson, Stream, Trial, TrialResult, Verdict
 from dutperf.tester import TesterError
-from dutperf.engine.client import EngineCommand, EngineTester
-from dutperf.traffic.replayed import Plan, Source, recording_of, trial_of
+from dutperf.traffic.replayed import Replaying, recording_of, trial_of
 from recordings import capture, udp
 
 from .streams import stream
@@ -140,18 +140,18 @@ def test_a_capture_names_the_ports(command: EngineCommand, tmp_path: Path) -> No
     assert names == sorted(names)
 
 
-def replayed(tmp_path: Path, path: str, **source: Any) -> Trial:
+def replayed(tmp_path: Path, path: str, *, tag: bool = False) -> Trial:
     """200 frames of a capture on one path."""
     packets = [udp(size) for size in (40, 700) * 100]
-    recording = recording_of(Source(capture(tmp_path / "replayed.pcap", packets), speed=None, **source))
-    return trial_of(recording, Plan(direction=Direction(path), rate_fps=2000, drain_s=0.05), 1)
+    conditions = Replaying(directions=path, rate=2000, drain_s=0.05, tag=tag)
+    return trial_of(recording_of(capture(tmp_path / "replayed.pcap", packets), conditions), conditions, 1)
 
 
 @pytest.mark.parametrize("tags", [False, True])
 def test_a_replay_on_any_path(command: EngineCommand, tmp_path: Path, tags: bool) -> None:
     """Also on the fourth path, whose tags and fields say so."""
     with ring_of(command, 4, ("a", "c")) as engine:
-        result = engine.run(replayed(tmp_path, "d->a", tags=tags))
+        result = engine.run(replayed(tmp_path, "d->a", tag=tags))
     [(path, counts)] = result.directions().items()
     assert (path, counts.sent, counts.received) == ("d->a", 200, 200)
     assert (0 if counts.matched is None else counts.matched.sent) == (0 if tags else 200)
@@ -161,7 +161,7 @@ def test_a_replay_without_tags_needs_a_port_of_its_own(command: EngineCommand, t
     """Nothing tells its frames from those of another path into the port."""
     beside = stream(rate_fps=500)
     with ring_of(command, 4, ("a", "c")) as engine:
-        untagged, tagged = (replayed(tmp_path, "b->c", tags=tags) for tags in (False, True))
+        untagged, tagged = (replayed(tmp_path, "b->c", tag=tags) for tags in (False, True))
         for path, refused in (("a->b", False), ("a->c", True)):
             both = untagged.model_copy(update={"paths": {**untagged.streams(), Direction(path): beside}})
             if not refused:

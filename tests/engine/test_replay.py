@@ -20,10 +20,10 @@ from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 from scapy.utils import PcapReader
 
-from dutperf.model import Direction, LengthChanges, RecordedFrame, Recording, Trial, TrialResult, Verdict
-from dutperf.tester import TesterError
 from dutperf.engine.client import EngineCommand, EngineTester
-from dutperf.traffic.replayed import Plan, Source, recording_of, trial_of
+from dutperf.model import RecordedFrame, Recording, Trial, TrialResult, Verdict
+from dutperf.tester import TesterError
+from dutperf.traffic.replayed import Replaying, recording_of, trial_of
 from recordings import MACS, capture, udp
 from undisturbed import until
 
@@ -45,20 +45,20 @@ def packets(count: int = 200) -> list[Packet]:
     return [random.choice(kinds)(random.choice((20, 400, 1400, random.randrange(20, 1400)))) for _ in range(count)]
 
 
-def planned(tmp_path: Path, what: list[Packet], plan: Plan, times_ns: list[int] | None = None, **source: Any) -> Trial:
+def planned(tmp_path: Path, what: list[Packet], conditions: Replaying, times_ns: list[int] | None = None) -> Trial:
     path = capture(tmp_path / "replayed.pcap", what, times_ns)
-    return trial_of(recording_of(Source(path, **source)), plan, 1)
+    return trial_of(recording_of(path, conditions), conditions, 1)
 
 
-def quick(**plan: Any) -> Plan:
-    return Plan(**({"drain_s": 0.02} | plan))
+def quick(**conditions: Any) -> Replaying:
+    return Replaying(**({"drain_s": 0.02} | conditions))
 
 
 @pytest.mark.parametrize("keeps", [False, True])
 def test_every_byte_is_sent_but_for_addresses(open_capture: OpenCapture, tmp_path: Path, keeps: bool) -> None:
     broadcast = Ether(dst="ff:ff:ff:ff:ff:ff", src=MACS["src"]) / ARP()
     what = [*packets(), broadcast]
-    trial = planned(tmp_path, what, quick(rate_fps=2000, loop=2), keeps_macs=keeps)
+    trial = planned(tmp_path, what, quick(rate=2000, loop=2, macs="keep" if keeps else "rewrite"))
     engine, files = open_capture()
     result = engine.run(trial)
     engine.close()
@@ -78,7 +78,7 @@ def test_every_byte_is_sent_but_for_addresses(open_capture: OpenCapture, tmp_pat
 def test_a_tag_leaves_every_checksum_right(open_capture: OpenCapture, tmp_path: Path) -> None:
     what = packets()
     engine, files = open_capture()
-    result = engine.run(planned(tmp_path, what, quick(rate_fps=2000), tags=True))
+    result = engine.run(planned(tmp_path, what, quick(rate=2000, tag=True)))
     engine.close()
     assert result.forward is not None
     with PcapReader(str(files["left"])) as reader:
@@ -104,7 +104,7 @@ def test_frames_leave_at_the_times_of_the_capture(open_capture: OpenCapture, tmp
 
     def differences_ms() -> float:
         engine, files = open_capture()
-        engine.run(planned(tmp_path, what, quick(), times_ns, speed=speed))
+        engine.run(planned(tmp_path, what, quick(speed=str(speed)), times_ns))
         engine.close()
         with PcapReader(str(files["left"])) as reader:
             came_s = [float(packet.time) for packet in islice(reader, len(what))]
@@ -117,10 +117,10 @@ def test_frames_leave_at_the_times_of_the_capture(open_capture: OpenCapture, tmp
 
 KINDS: dict[str, dict[str, Any]] = {
     "own times": {},
-    "a rate": {"rate_fps": 50_000},
+    "a rate": {"rate": 50_000},
     "again and again": {"loop": 7},
     "for a time": {"loop": 0, "duration_s": 0.1},
-    "backwards": {"direction": Direction.REVERSE},
+    "backwards": {"directions": "reverse"},
 }
 
 
@@ -129,7 +129,7 @@ KINDS: dict[str, dict[str, Any]] = {
 def test_every_frame_arrives(command: EngineCommand, tmp_path: Path, plan: dict[str, Any], tags: bool) -> None:
     random = Random(1)
     times_ns = sorted(random.randrange(50_000_000) for _ in range(200))
-    trial = planned(tmp_path, packets(), quick(**plan), times_ns, tags=tags)
+    trial = planned(tmp_path, packets(), quick(**plan, tag=tags), times_ns)
     with EngineTester(command, RING) as engine:
         result = engine.run(trial)
     [(direction, one)] = result.directions().items()
@@ -180,7 +180,7 @@ def mutated(count: int) -> list[Packet]:
 def test_a_frame_gets_a_tag_where_the_receiver_finds_it(
     command: EngineCommand, tmp_path: Path, what: list[Packet]
 ) -> None:
-    trial = planned(tmp_path, what, quick(rate_fps=20_000), tags=True)
+    trial = planned(tmp_path, what, quick(rate=20_000, tag=True))
     with EngineTester(command, RING) as engine:
         result = engine.run(trial)
     assert result.forward is not None
@@ -191,7 +191,7 @@ def test_a_second_list_replaces_the_first(command: EngineCommand, tmp_path: Path
     """And the first one again; other trials between them have buffers of their own."""
     with EngineTester(command, RING) as engine:
         for count in (7, 300, 300, 7):
-            result = engine.run(planned(tmp_path, packets(count), quick(rate_fps=10_000)))
+            result = engine.run(planned(tmp_path, packets(count), quick(rate=10_000)))
             assert result.forward is not None
             assert result.forward.received == result.forward.sent == count
 
@@ -202,7 +202,7 @@ def test_frames_after_a_replay_are_those_of_their_trial(open_capture: OpenCaptur
 
     engine, files = open_capture()
     plain = trial(stream(4, 128, 20_000))
-    results = [engine.run(one) for one in (plain, planned(tmp_path, packets(), quick(rate_fps=20_000, loop=60)), plain)]
+    results = [engine.run(one) for one in (plain, planned(tmp_path, packets(), quick(rate=20_000, loop=60)), plain)]
     engine.close()
     sent = [one.forward.sent for one in results if one.forward is not None]
     with PcapReader(str(files["left"])) as reader:
@@ -215,14 +215,14 @@ def test_a_capture_of_test_frames_is_counted_by_order(command: EngineCommand, tm
     tag = bytes.fromhex("d754504600010001") + bytes(10)
     what = [udp(0) / Raw(tag + bytes(size)) for size in (0, 30, 60)]
     with EngineTester(command, RING) as engine:
-        result = engine.run(planned(tmp_path, what, quick(rate_fps=1000, loop=100)))
+        result = engine.run(planned(tmp_path, what, quick(rate=1000, loop=100)))
     assert result.forward is not None
     assert (result.forward.received, result.forward.stale) == (300, 0)
 
 
 def test_lengths_that_differ_are_no_loss_of_the_dut(command: EngineCommand, tmp_path: Path) -> None:
     """Told which, they are counted; else the trial is invalid and says by how much they differ."""
-    wrong = quick(rate_fps=2000, length_changes=LengthChanges(ipv4=8, ipv6=8, other=8))
+    wrong = quick(rate=2000, length_change="8")
     with EngineTester(command, RING) as engine:
         result = engine.run(planned(tmp_path, packets(), wrong))
     assert result.verdict is Verdict.INVALID

@@ -24,10 +24,10 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
 from scapy.utils import PcapNgReader
 
-from dutperf.model import Capture, DirectionCounts, TrialResult
-from dutperf.setup import configuration
 from dutperf.engine.factory import engine_on
-from dutperf.traffic.replayed import Plan, Source, length_changes_of, recording_of, trial_of
+from dutperf.model import DirectionCounts, Trial, TrialResult
+from dutperf.setup import configuration
+from dutperf.traffic.replayed import Replaying, recording_of, trial_of
 from printed import printed
 from recordings import MACS, capture, udp
 from undisturbed import LOSS_IS_CERTAIN, until, valid
@@ -88,12 +88,16 @@ def mixed(count: int) -> list[Packet]:
     ]
 
 
-def run(
-    kind: str, name: str, path: Path, source: dict[str, Any] | None = None, **plan: Any
-) -> tuple[TrialResult, DirectionCounts]:
+def sent(path: Path, **given: Any) -> Trial:
+    """The trial that replays a capture."""
+    conditions = Replaying(**({"drain_s": 0.3} | given))
+    return trial_of(recording_of(path, conditions), conditions, 1)
+
+
+def run(kind: str, name: str, path: Path, **given: Any) -> tuple[TrialResult, DirectionCounts]:
     """The first valid trial that replays a capture."""
     setup = configuration.parse(mapping(kind, name), "by hand")
-    trial = trial_of(recording_of(Source(path, **(source or {}))), Plan(**({"drain_s": 0.3} | plan)), 1)
+    trial = sent(path, **given)
     with engine_on(setup, 1518) as tester:
         result = valid(lambda: tester.run(trial), LOSS_IS_CERTAIN)
     [counts] = result.directions().values()
@@ -126,7 +130,7 @@ def test_frames_that_the_router_sends_back_are_not_its_loss(tmp_path: Path) -> N
     packets = [udp(network=IP(src="198.18.0.2", dst=f"198.{18 + number % 2}.0.2", ttl=9)) for number in range(400)]
     path = capture(tmp_path / "both.pcap", packets, [number * 1_000_000 for number in range(400)])
     with made("router") as name, engine_on(configuration.parse(mapping("router", name), "by hand"), 1518) as tester:
-        result = tester.run(trial_of(recording_of(Source(path)), Plan(drain_s=0.3), 1))
+        result = tester.run(sent(path))
     assert "returned" in {cause.code for cause in result.causes}, result.causes
     assert result.forward is not None
     assert result.forward.received == 200
@@ -169,11 +173,11 @@ def test_a_capture_of_real_traffic_goes_through_a_router(tmp_path: Path, writer:
     """As it is, but for addresses and what a router changes, and at its own times."""
     path = written(writer, Path("/tmp") / f"dutperf-{secrets.token_hex(4)}.pcap")
     try:
-        recording = recording_of(Source(path))
+        recording = recording_of(path, Replaying())
         assert len(recording) == 300
         arrived = tmp_path / "arrived.pcapng"
         with made("router") as name:
-            result, counts = run("router", name, path, capture=Capture(path=str(arrived), first=1000))
+            result, counts = run("router", name, path, capture="first", capture_to=str(arrived))
     finally:
         path.unlink(missing_ok=True)
     assert (counts.intended, counts.sent, counts.received, counts.out_of_order) == (300, 300, 300, 0)
@@ -200,7 +204,7 @@ def test_losses_are_those_that_the_dut_counts(tmp_path: Path, rule: str, frames:
     with made("router") as name:
         drop(f"{name}-dut", rule)
         setup = configuration.parse(mapping("router", name), "by hand")
-        trial = trial_of(recording_of(Source(path, None, tags=tags)), Plan(rate_fps=2000, drain_s=0.3), 1)
+        trial = sent(path, tag=tags, rate=2000)
         counted: list[tuple[TrialResult, int]] = []
         with engine_on(setup, 1518) as tester:
 
@@ -225,9 +229,10 @@ def test_lost_frames_are_captured_by_their_tags(tmp_path: Path) -> None:
             "router",
             name,
             path,
-            {"tags": True, "speed": None},
-            rate_fps=2000,
-            capture=Capture(path=str(lost), lost=1000),
+            tag=True,
+            rate=2000,
+            capture="lost",
+            capture_to=str(lost),
         )
     with PcapNgReader(str(lost)) as reader:
         packets = list(reader)
@@ -242,7 +247,7 @@ def test_a_translator_changes_no_length_that_counts(tmp_path: Path) -> None:
     packets = [udp(random.randrange(20, 1300), translated) for _ in range(500)]
     path = capture(tmp_path / "a.pcap", packets)
     with made("tayga") as name:
-        _, counts = run("tayga", name, path, {"speed": None}, rate_fps=1000)
+        _, counts = run("tayga", name, path, rate=1000)
     assert counts.received == counts.sent == 500
     assert counts.matched is not None
     assert (counts.matched.in_order, counts.matched.extra) == (500, 0)
@@ -275,7 +280,7 @@ def test_a_tunnel_changes_lengths_and_says_so(tmp_path: Path) -> None:
     packets = [packet for packet in mixed(600) if len(packet) < 1400]
     for packet in packets:
         packet[IP].dst = "198.19.0.200"
-    recording = recording_of(Source(capture(tmp_path / "a.pcap", packets), None))
+    path = capture(tmp_path / "a.pcap", packets)
     with made("router") as name:
         dut = f"{name}-dut"
         told(dut, "ip", "route", "add", "blackhole", "198.19.0.200")
@@ -285,8 +290,7 @@ def test_a_tunnel_changes_lengths_and_says_so(tmp_path: Path) -> None:
         )
 
         def result_of(change: str, tester: Any) -> TrialResult:
-            plan = Plan(rate_fps=500, drain_s=0.5, length_changes=length_changes_of(change))
-            result: TrialResult = tester.run(trial_of(recording, plan, 1))
+            result: TrialResult = tester.run(sent(path, rate=500, drain_s=0.5, length_change=change))
             return result
 
         with engine_on(setup, 1518) as tester:

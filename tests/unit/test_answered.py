@@ -14,14 +14,14 @@ from scapy.layers.inet import IP
 
 from dutperf import traffic
 from dutperf.frames import Endpoints, Stack, build
+from dutperf.judge.answered import with_answers
 from dutperf.model import Direction, Stream, Trial, VaryingAddress
 from dutperf.model import address_range as ranges
 from dutperf.model.address_range import AddressRange
 from dutperf.setup.conditions import Usual
 from dutperf.setup.configuration import ConfigError, Setup, parse
 from dutperf.setup.ports import open_request
-from dutperf.judge.answered import with_answers
-from dutperf.traffic.replayed import Plan, Source, recording_of, trial_of
+from dutperf.traffic.replayed import Replaying, recording_of, trial_of
 from fakes import transcript
 from plans import make_trial
 from recordings import capture, udp
@@ -149,7 +149,7 @@ def test_frames_of_a_replay_have_the_addresses_of_the_capture(tmp_path: Path) ->
     ends = [("198.18.0.5", "198.19.0.5"), ("198.18.0.6", "198.19.0.6"), ("198.18.0.5", "198.19.0.9")]
     file = capture(tmp_path / "some.pcap", [udp(network=IP(src=source, dst=to)) for source, to in ends])
     setup = parse({"left": LEFT, "right": RIGHT}, "test")
-    trial = trial_of(recording_of(Source(file)), Plan(rate_fps=1000), 1)
+    trial = trial_of(recording_of(file, Replaying()), Replaying(rate=1000), 1)
     everything = "255.255.255.255"
     assert answers(setup, trial)["forward"] == {
         "from": {"ipv4": [{"first": "198.18.0.5", "last": "198.18.0.6", "mask": everything}]},

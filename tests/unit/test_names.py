@@ -14,9 +14,9 @@ import dutperf
 TWICE = frozenset({
     "Address", "AtRate", "Bench", "Check", "Checked", "Cores", "Delays", "Entry", "Facts", "Figure",
     "Figures", "Finding", "Format", "Group", "Interface", "Key", "Kind", "LabOptions", "Load", "Loss", "Machine",
-    "NatOptions", "Offered", "Option", "Outcome", "Part", "Place", "Plan", "Planned", "Ports", "Quantiles",
+    "NatOptions", "Offered", "Option", "Outcome", "Part", "Place", "Planned", "Ports", "Quantiles",
     "Reading", "Record", "Recorded", "Repetitions", "Results", "RouterOptions", "Row", "Rule", "Run", "Series",
-    "Side", "Source", "State", "Step", "Times", "Value", "Values", "Verdict", "Wait", "Watch",
+    "Side", "State", "Step", "Times", "Value", "Values", "Verdict", "Wait", "Watch",
 })
 # fmt: on
 """Names that still have several definitions. It only gets shorter."""

@@ -20,6 +20,7 @@ from scapy.utils import PcapWriter
 
 from command_line import dutperf, write
 from dutperf.captures import CaptureError
+from dutperf.judge.validity import judge
 from dutperf.model import (
     Direction,
     LengthChanges,
@@ -35,8 +36,7 @@ from dutperf.model import (
 )
 from dutperf.model.pattern import RecordedTimes
 from dutperf.setup.configuration import ParameterError
-from dutperf.judge.validity import judge
-from dutperf.traffic.replayed import Plan, ReplayError, Source, length_changes_of, recording_of, speed_of, trial_of
+from dutperf.traffic.replayed import ReplayError, Replaying, factor_of, length_changes_of, recording_of, trial_of
 from plans import counts
 from recordings import MACS, V4, V6, capture, udp
 
@@ -50,7 +50,7 @@ def recording(times_ns: Sequence[int], **frame: Any) -> Recording:
 
 def test_frames_are_sent_as_they_are(tmp_path: Path) -> None:
     packets = [udp(18), udp(900, V6), Ether(dst="ff:ff:ff:ff:ff:ff", src=MACS["src"]) / ARP(), udp(5)]
-    sent = recording_of(Source(capture(tmp_path / "a.pcap", packets)))
+    sent = recording_of(capture(tmp_path / "a.pcap", packets), Replaying())
     frames = [sent[place] for place in range(len(sent))]
     assert [one.data for one in frames] == [bytes(packet).ljust(60, b"\0") for packet in packets]
     assert [one.destination_mac for one in frames] == ["next_hop4", "next_hop6", "given", "next_hop4"]
@@ -61,17 +61,17 @@ def test_frames_are_sent_as_they_are(tmp_path: Path) -> None:
 
 def test_an_ipv6_packet_in_vlans_has_the_next_hop_of_ipv6(tmp_path: Path) -> None:
     packet = Ether(**MACS) / Dot1Q(vlan=5) / Dot1Q(vlan=6) / V6 / UDP() / Raw(bytes(50))
-    assert recording_of(Source(capture(tmp_path / "a.pcap", [packet])))[0].destination_mac == "next_hop6"
+    assert recording_of(capture(tmp_path / "a.pcap", [packet]), Replaying())[0].destination_mac == "next_hop6"
 
 
 def test_addresses_may_be_kept(tmp_path: Path) -> None:
-    sent = recording_of(Source(capture(tmp_path / "a.pcap", [udp(), udp(100, V6)]), keeps_macs=True))
+    sent = recording_of(capture(tmp_path / "a.pcap", [udp(), udp(100, V6)]), Replaying(macs="keep"))
     assert {(sent[place].source_mac, sent[place].destination_mac) for place in (0, 1)} == {("given", "given")}
 
 
 def test_frames_with_room_get_a_tag(tmp_path: Path) -> None:
     packets = [udp(100), udp(10), Ether(**MACS) / V4 / TCP(flags="A"), udp(30, V6)]
-    sent = recording_of(Source(capture(tmp_path / "a.pcap", packets), tags=True))
+    sent = recording_of(capture(tmp_path / "a.pcap", packets), Replaying(tag=True))
     assert [sent[place].tag_at for place in range(4)] == [14 + 20 + 8 + 80, None, None, 14 + 40 + 8 + 10]
     assert sent.tagged == 2
 
@@ -79,9 +79,9 @@ def test_frames_with_room_get_a_tag(tmp_path: Path) -> None:
 def test_a_frame_of_an_earlier_trial_gets_no_second_tag(tmp_path: Path) -> None:
     packet = udp(0) / Raw(bytes.fromhex("d75450ab00010001") + bytes(60))
     path = capture(tmp_path / "a.pcap", [udp(), packet])
-    assert recording_of(Source(path)).tagged == 0
+    assert recording_of(path, Replaying()).tagged == 0
     with pytest.raises(ReplayError, match="frame 2 is a test frame"):
-        recording_of(Source(path, tags=True))
+        recording_of(path, Replaying(tag=True))
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_a_frame_of_an_earlier_trial_gets_no_second_tag(tmp_path: Path) -> None:
 )
 def test_times_are_those_of_the_capture_by_the_speed(tmp_path: Path, speed: str, times_ns: list[int]) -> None:
     path = capture(tmp_path / "a.pcap", [udp()] * 4, [0, 3, 3, 1_000_000_001])
-    assert list(recording_of(Source(path, speed_of(speed))).times_ns) == times_ns
+    assert list(recording_of(path, Replaying(speed=speed)).times_ns) == times_ns
 
 
 def test_with_a_rate_the_times_do_not_matter(tmp_path: Path) -> None:
     path = capture(tmp_path / "a.pcap", [udp()] * 3, [0, 5, 4])
-    assert list(recording_of(Source(path, None)).times_ns) == [0, 0, 0]
+    assert list(recording_of(path, Replaying(rate=1)).times_ns) == [0, 0, 0]
 
 
 def cut(path: Path, size: int) -> Path:
@@ -134,7 +134,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
 def test_what_cannot_be_sent_is_an_error_with_its_place(tmp_path: Path, made: Any, error: Any, text: str) -> None:
     path = made(tmp_path / "a.pcap")
     with pytest.raises(error) as raised:
-        recording_of(Source(path))
+        recording_of(path, Replaying())
     assert text in str(raised.value)
     assert str(path) in str(raised.value)
 
@@ -146,7 +146,7 @@ def test_a_frame_that_the_capture_cut_is_an_error(tmp_path: Path) -> None:
     writer.write_packet(bytes(udp())[:96], sec=1, usec=0, caplen=96, wirelen=142)
     writer.close()
     with pytest.raises(ReplayError, match="frame 1 has only 96 of its 142 bytes: capture whole frames"):
-        recording_of(Source(path))
+        recording_of(path, Replaying())
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**40), st.binary(min_size=60, max_size=90), st.sampled_from((None, 40)))))
@@ -185,22 +185,22 @@ PLANS: dict[str, tuple[dict[str, Any], int, int]] = {
     "until a time": ({"loop": 0, "duration_s": 0.0255}, 25_500_000, 10),
     "three times, but no longer": ({"loop": 3, "duration_s": 0.0015}, 1_500_000, 2),
     "once, with time to spare": ({"duration_s": 10.0}, PERIOD_NS, 4),
-    "at a rate": ({"rate_fps": 3}, 1_333_333_333, 4),
-    "at a rate, seven times": ({"rate_fps": 1_000_000, "loop": 7}, 28_000, 28),
-    "at a rate until a time": ({"rate_fps": 1000, "loop": 0, "duration_s": 0.0101}, 10_100_000, 11),
+    "at a rate": ({"rate": 3}, 1_333_333_333, 4),
+    "at a rate, seven times": ({"rate": 1_000_000, "loop": 7}, 28_000, 28),
+    "at a rate until a time": ({"rate": 1000, "loop": 0, "duration_s": 0.0101}, 10_100_000, 11),
 }
 
 
 @pytest.mark.parametrize(("plan", "duration_ns", "frames"), PLANS.values(), ids=PLANS)
 def test_how_often_and_how_long(plan: dict[str, Any], duration_ns: int, frames: int) -> None:
-    trial = trial_of(recording(TIMES_NS), Plan(**plan), 1)
+    trial = trial_of(recording(TIMES_NS), Replaying(**plan), 1)
     assert trial.duration_ns == duration_ns
     assert trial.intended(Direction.FORWARD) == frames
 
 
 @given(st.integers(1, 1_000_000_000), st.integers(1, 50), st.integers(1, 7))
 def test_at_any_rate_all_frames_are_sent(rate_fps: int, frames: int, loop: int) -> None:
-    trial = trial_of(recording([0] * frames), Plan(rate_fps=rate_fps, loop=loop), 1)
+    trial = trial_of(recording([0] * frames), Replaying(rate=rate_fps, loop=loop), 1)
     assert trial.intended(Direction.FORWARD) == frames * loop
 
 
@@ -215,29 +215,31 @@ ENDLESS: dict[str, tuple[Sequence[int], dict[str, Any], str]] = {
 def test_replays_that_would_not_end(times_ns: Sequence[int], plan: dict[str, Any], text: str) -> None:
     first = times_ns[0]
     with pytest.raises(ParameterError, match=text):
-        trial_of(recording([at_ns - first for at_ns in times_ns]), Plan(**plan), 1)
+        trial_of(recording([at_ns - first for at_ns in times_ns]), Replaying(**plan), 1)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1/0", "0/3", "1e3", "", "two", "0.0"])
 def test_factors_that_are_none(text: str) -> None:
-    with pytest.raises(ParameterError, match="is not a factor"):
-        speed_of(text)
+    with pytest.raises(ParameterError, match="is not a factor") as raised:
+        Replaying(speed=text)
+    assert raised.value.key == "speed"
 
 
 def test_changes_of_lengths() -> None:
     assert length_changes_of("+50") == LengthChanges(ipv4=50, ipv6=50, other=50)
     assert length_changes_of("ipv4=20, ipv6=-20") == LengthChanges(ipv4=20, ipv6=-20)
     for text in ("", "x", "1,2", "ipv5=1", "ipv4="):
-        with pytest.raises(ParameterError):
-            length_changes_of(text)
+        with pytest.raises(ParameterError) as raised:
+            Replaying(length_change=text)
+        assert raised.value.key == "length_change"
 
 
 def test_speed_is_exact() -> None:
-    assert speed_of("0.1") == Fraction(1, 10)
+    assert factor_of("0.1") == Fraction(1, 10)
 
 
 def test_the_request_names_the_list_and_the_report_its_digest() -> None:
-    trial = trial_of(recording(TIMES_NS), Plan(direction=Direction.REVERSE), 1)
+    trial = trial_of(recording(TIMES_NS), Replaying(directions="reverse"), 1)
     asked = trial.request()["reverse"]
     assert asked["replay"] == {"frames": 4, "length_changes": {"ipv4": 0, "ipv6": 0, "other": 0}}
     assert asked["pattern"] == {"kind": "recorded", "period_ns": PERIOD_NS}
@@ -293,7 +295,7 @@ MATCHES: dict[str, tuple[dict[str, int], bool]] = {
 @pytest.mark.parametrize(("matched", "valid"), MATCHES.values(), ids=MATCHES)
 def test_a_loss_counts_only_if_arrivals_are_explained(matched: dict[str, int], valid: bool) -> None:
     one = MatchedByLength(**({"sent": 1000, "reordered": 0, "extra": 0} | matched))
-    trial = trial_of(recording([0] * 1000), Plan(rate_fps=1000), 1)
+    trial = trial_of(recording([0] * 1000), Replaying(rate=1000), 1)
     received = one.in_order + one.reordered
     verdict, causes = judge(
         trial, {Direction.FORWARD: counts(intended=1000, sent=1000, received=received, matched=one, losses=None)}

@@ -32,9 +32,8 @@ from dutperf.run.testbench import USUAL_FRAME_SIZE, Source, check_one_size
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, Rate, SingleTrial, invalid_member
 from dutperf.setup.configuration import ParameterError, Setup
-from dutperf.setup.dut import Device
 from dutperf.spelling import hint
-from dutperf.tester import TesterError, phases
+from dutperf.tester import TesterError
 from dutperf.traffic.sizes import longest_frame
 
 StrPath = str | os.PathLike[str]
@@ -91,7 +90,7 @@ class Bench:
         for _ in range(planned.numbers - 1):
             next(self._numbers)
         with self._ready.modified(sized) as ready:
-            return phases.run(ready.tester, planned, dut=Device.of(ready.setup))
+            return ready.run(planned)
 
     def start(
         self,

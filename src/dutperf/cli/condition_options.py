@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from types import NoneType
@@ -15,7 +16,7 @@ import typer
 from dutperf.api import results
 from dutperf.cli import completion
 from dutperf.run.campaign import PlanError
-from dutperf.setup.conditions import Conditions, Model, Rate
+from dutperf.setup.conditions import Conditions, EveryTrial, Model, Rate
 from dutperf.setup.configuration import ConfigError, ParameterError
 from dutperf.setup.option import Offered, all_offered, flag_of, offered
 
@@ -25,7 +26,7 @@ _SOURCE_OPTIONS = {"lab": "--lab", "lab_options": "--lab-option", "config": "--c
 """Options of the parameters of the Python interface that are not conditions."""
 
 
-def declared(model: type[Conditions]) -> dict[str, tuple[Any, Any]]:
+def declared(model: type[EveryTrial]) -> dict[str, tuple[Any, Any]]:
     """Each member that ``model`` offers: its option for Typer, and its default as it would be typed
     (None: help shows none)."""
     return {one.name: (_declared(one), _default(one)) for one in offered(model)}
@@ -37,13 +38,20 @@ def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
     Raises:
         ConfigError: an option with an invalid value, named as on the command line.
     """
-    try:
+    with named_as_typed(model):
         return results.chosen(model, {name: None if value in ((), []) else value for name, value in given.items()})
+
+
+@contextmanager
+def named_as_typed(model: type[EveryTrial]) -> Iterator[None]:
+    """Within, errors name options, as ``model`` spells them, instead of parameters."""
+    try:
+        yield
     except (ParameterError, PlanError) as error:
         raise as_typed(error, model) from None
 
 
-def as_typed(error: ParameterError | PlanError, model: type[Conditions] = Conditions) -> ConfigError:
+def as_typed(error: ParameterError | PlanError, model: type[EveryTrial] = Conditions) -> ConfigError:
     """The same error for a user of the command line: with options, as ``model`` spells them, instead of
     parameters."""
     parameter = error.option if isinstance(error, PlanError) else error.key
@@ -53,13 +61,13 @@ def as_typed(error: ParameterError | PlanError, model: type[Conditions] = Condit
 def spelled(text: str) -> str:
     """``text`` with the option in place of each parameter in backticks: `` `max_rate` `` becomes
     ``--max-rate``."""
-    known = {*_SOURCE_OPTIONS, *(one.name for one in all_offered(Conditions))}
+    known = {*_SOURCE_OPTIONS, *(one.name for one in all_offered(EveryTrial))}
     return re.sub(r"`(\w+)`", lambda named: option_of(named[1]) if named[1] in known else named[0], text)
 
 
-def option_of(parameter: str, model: type[Conditions] = Conditions) -> str:
+def option_of(parameter: str, model: type[EveryTrial] = Conditions) -> str:
     """The option that sets a parameter of the Python interface, as ``model`` spells it; empty for none."""
-    own = next((one.flag for one in (*offered(model), *all_offered(Conditions)) if one.name == parameter), None)
+    own = next((one.flag for one in (*offered(model), *all_offered(EveryTrial)) if one.name == parameter), None)
     special = {**_SOURCE_OPTIONS, "series": "--frame-size", "": ""}
     return own or special.get(parameter, flag_of(parameter))
 

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import traffic
+from dutperf.engine.client import EngineTester
+from dutperf.engine.factory import engine_on
 from dutperf.invocation import command_line
 from dutperf.journal import JournalError
-from dutperf.model import FRAME_SIZE, Load, Trial
+from dutperf.model import FRAME_SIZE, Load, Trial, TrialResult
 from dutperf.run.campaign import Plan, PlanError
 from dutperf.run.waiting import POLL_S
 from dutperf.setup import configuration, ports
@@ -25,11 +27,9 @@ from dutperf.setup.changing_rate import is_changing
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import MEMORY_PORTS, ConfigError, Offloads, ParameterError, Setup
 from dutperf.setup.dut import Device
-from dutperf.tester import Tester, TesterError, calibration
-from dutperf.watch.dut_core import yielding_to_the_dut
-from dutperf.engine.client import EngineTester
-from dutperf.engine.factory import engine_on
+from dutperf.tester import ProgressCallback, Tester, TesterError, calibration, phases
 from dutperf.traffic import sizes
+from dutperf.watch.dut_core import yielding_to_the_dut
 
 NOT_THERE = frozenset({"no_answer", "link_down"})
 """Codes of errors that a DUT which starts later explains."""
@@ -251,13 +251,22 @@ class Bench:
     limited: str = ""
     """Why it is not the longest one of the conditions."""
 
+    @property
+    def dut(self) -> Device:
+        """What can be asked of the DUT."""
+        return Device.of(self.setup)
+
+    def run(self, planned: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        """See :func:`dutperf.tester.phases.run`."""
+        return phases.run(self.tester, planned, on_progress, dut=self.dut)
+
     def plan(self, conditions: Conditions) -> Plan:
         """The plan of a measurement under ``conditions``, which have their frame sizes."""
         return Plan(
             traffic=traffic.of(self.setup, conditions),
             conditions=conditions,
             too_long=lambda case: self._too_long(sizes.longest_of(conditions, case[FRAME_SIZE])),
-            dut=Device.of(self.setup),
+            dut=self.dut,
             config=configuration.as_json(self.setup),
             invocation=self.invocation,
             source=self.source.as_json(self.setup),
@@ -276,7 +285,7 @@ class Bench:
         Raises:
             ConfigError: the DUT's command failed, or this lab's DUT has none.
         """
-        filters, device = conditions.every.modified_by.filters, Device.of(self.setup)
+        filters, device = conditions.every.modified_by.filters, self.dut
         if filters is not None and self.source.lab is not None and not device.can("filters"):
             raise ParameterError(f"lab {self.source.lab} has no filters", "modifiers")
         with device.filtered(filters) as described:

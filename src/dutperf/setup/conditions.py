@@ -160,8 +160,8 @@ Repetitions = Annotated[
 ]
 
 
-class Conditions(Value):
-    """What every measurement has. Rates are per direction."""
+class WithFrameSizes(Value):
+    """Test frames of sizes that are chosen."""
 
     frame_sizes: Annotated[
         Given[tuple[Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)], ...], Sequence[int] | int | str],
@@ -184,74 +184,6 @@ class Conditions(Value):
     the traffic."""
     size_mix: str | None = None
     """A mix of frame sizes (:mod:`dutperf.setup.size_mix`); ``frame_sizes`` is then its mean."""
-    drain_s: Annotated[
-        float,
-        Field(ge=0, le=3_600),
-        Option(
-            "Time to receive residual frames after sending",
-            clause="RFC 2544 section 23: 2",
-            label="receiving time after sending, s",
-        ),
-    ] = 2.0
-    learning_rest_s: Annotated[
-        float,
-        Field(ge=0, le=60),
-        Option(
-            "Wait between ARP or NDP and the first frame of each trial",
-            clause="RFC 2544 section 23: 2",
-            label="wait after the learning frames (ARP, NDP), s",
-        ),
-    ] = 0.0
-    seed: Annotated[
-        int,
-        Field(ge=0, le=2**53 - 1),
-        Option("Random seed; the same seed sends the same frames", label="random seed"),
-    ] = 0
-    tx_burst: Annotated[
-        int,
-        Field(ge=1, le=512),
-        Option(
-            "Maximum number of due frames handed to the driver at once, 1-512",
-            label="maximum frames handed to the driver at once",
-            metavar="FRAMES",
-        ),
-    ] = 32
-
-    if not TYPE_CHECKING:  # an editor shows the members instead
-
-        def __init__(self, **given: Any) -> None:
-            """Conditions as a program gives them.
-
-            Raises:
-                ParameterError: no member of these conditions, or an invalid value.
-            """
-            _check_names(type(self), given)
-            _check_values(type(self), given)
-            try:
-                super().__init__(**given)
-            except ValidationError as error:
-                member, reason = invalid_member(error)
-                raise ParameterError(reason, member) from None
-
-        __init__.__pydantic_base_init__ = True  # validation does not call it
-
-    @property
-    def every(self) -> AllConditions:
-        """These conditions with what holds for the members that the procedure does not offer."""
-        return AllConditions.of(self)
-
-    @classmethod
-    def recorded(cls, members: Mapping[str, Any]) -> Self:
-        """From a journal or a suite, as :meth:`stated` wrote them; members of other models are ignored.
-
-        Raises:
-            ValidationError: an invalid value.
-        """
-        return cls.model_validate({name: value for name, value in members.items() if name in cls.model_fields})
-
-    def stated(self) -> dict[str, Any]:
-        """The members that the procedure uses, as JSON types."""
-        return to_json(self)
 
     @model_validator(mode="before")
     @classmethod
@@ -296,6 +228,84 @@ class Conditions(Value):
     def sizes_are_given(self) -> bool:
         """Whether ``frame_sizes`` were chosen, by the user or by :meth:`dutperf.traffic.TrafficKind.sized`."""
         return "frame_sizes" in self.model_fields_set
+
+
+class EveryTrial(Value):
+    """What every trial has, whatever it sends."""
+
+    drain_s: Annotated[
+        float,
+        Field(ge=0, le=3_600),
+        Option(
+            "Time to receive residual frames after sending",
+            clause="RFC 2544 section 23: 2",
+            label="receiving time after sending, s",
+        ),
+    ] = 2.0
+    learning_rest_s: Annotated[
+        float,
+        Field(ge=0, le=60),
+        Option(
+            "Wait between ARP or NDP and the first frame of each trial",
+            clause="RFC 2544 section 23: 2",
+            label="wait after the learning frames (ARP, NDP), s",
+        ),
+    ] = 0.0
+    tx_burst: Annotated[
+        int,
+        Field(ge=1, le=512),
+        Option(
+            "Maximum number of due frames handed to the driver at once, 1-512",
+            label="maximum frames handed to the driver at once",
+            metavar="FRAMES",
+        ),
+    ] = 32
+
+    if not TYPE_CHECKING:  # an editor shows the members instead
+
+        def __init__(self, **given: Any) -> None:
+            """Conditions as a program gives them.
+
+            Raises:
+                ParameterError: no member of these conditions, or an invalid value.
+            """
+            _check_names(type(self), given)
+            _check_values(type(self), given)
+            try:
+                super().__init__(**given)
+            except ValidationError as error:
+                member, reason = invalid_member(error)
+                raise ParameterError(reason, member) from None
+
+        __init__.__pydantic_base_init__ = True  # validation does not call it
+
+    @classmethod
+    def recorded(cls, members: Mapping[str, Any]) -> Self:
+        """From a journal or a suite, as :meth:`stated` wrote them; members of other models are ignored.
+
+        Raises:
+            ValidationError: an invalid value.
+        """
+        return cls.model_validate({name: value for name, value in members.items() if name in cls.model_fields})
+
+    def stated(self) -> dict[str, Any]:
+        """The members that the procedure uses, as JSON types."""
+        return to_json(self)
+
+
+class Conditions(EveryTrial, WithFrameSizes):
+    """What every measurement has. Rates are per direction."""
+
+    seed: Annotated[
+        int,
+        Field(ge=0, le=2**53 - 1),
+        Option("Random seed; the same seed sends the same frames", label="random seed"),
+    ] = 0
+
+    @property
+    def every(self) -> AllConditions:
+        """These conditions with what holds for the members that the procedure does not offer."""
+        return AllConditions.of(self)
 
     @property
     def mix(self) -> str:
@@ -768,18 +778,8 @@ class Calibrated(Conditions):
     ] = False
 
 
-class SingleTrial(
-    WithTimeout,
-    WithConnections,
-    WithDuration,
-    WithTolerance,
-    WithPattern,
-    WithPacing,
-    WithStreams,
-    WithPorts,
-    Conditions,
-):
-    """Conditions of a single trial."""
+class WithCapture(Value):
+    """Frames may be written to a file."""
 
     capture: Annotated[
         str | None,
@@ -792,6 +792,32 @@ class SingleTrial(
     capture_to: Annotated[str, Option("The capture file (pcapng), on the engine's machine", metavar="FILE")] = (
         "capture.pcapng"
     )
+
+    @field_validator("capture")
+    @classmethod
+    def _kinds_of_capture(cls, capture: str | None) -> str | None:
+        if capture is not None:
+            Capture.parse(capture, "any")
+        return capture
+
+    def capture_wanted(self) -> Capture | None:
+        """What goes to the capture file; its path is absolute."""
+        return None if self.capture is None else Capture.parse(self.capture, str(Path(self.capture_to).absolute()))
+
+
+class SingleTrial(
+    WithCapture,
+    WithTimeout,
+    WithConnections,
+    WithDuration,
+    WithTolerance,
+    WithPattern,
+    WithPacing,
+    WithStreams,
+    WithPorts,
+    Conditions,
+):
+    """Conditions of a single trial."""
 
     rates_may_change: ClassVar[bool] = True
     pattern: Annotated[
@@ -821,19 +847,8 @@ class SingleTrial(
         ),
     ] = default(None)
 
-    @field_validator("capture")
-    @classmethod
-    def _kinds_of_capture(cls, capture: str | None) -> str | None:
-        if capture is not None:
-            Capture.parse(capture, "any")
-        return capture
 
-    def capture_wanted(self) -> Capture | None:
-        """What goes to the capture file; its path is absolute."""
-        return None if self.capture is None else Capture.parse(self.capture, str(Path(self.capture_to).absolute()))
-
-
-def _check_names(model: type[Conditions], given: Iterable[str]) -> None:
+def _check_names(model: type[EveryTrial], given: Iterable[str]) -> None:
     """Raises ParameterError for a name that is no member."""
     for name in given:
         if name not in model.model_fields:
@@ -856,9 +871,10 @@ def within_the_trial(model: type[Conditions], members: Any, name: str, latest_s:
 # --- from what was chosen -------------------------------------------------------------------------
 
 Model = TypeVar("Model", bound=Conditions)
+OfTrial = TypeVar("OfTrial", bound=EveryTrial)
 
 
-def make(model: type[Model], chosen: Mapping[str, Any]) -> Model:
+def make(model: type[OfTrial], chosen: Mapping[str, Any]) -> OfTrial:
     """Conditions from the chosen members; None keeps the default.
 
     Raises:
@@ -872,7 +888,7 @@ def make(model: type[Model], chosen: Mapping[str, Any]) -> Model:
         raise ParameterError(reason, member) from None
 
 
-def _check_values(model: type[Conditions], chosen: Mapping[str, Any]) -> None:
+def _check_values(model: type[EveryTrial], chosen: Mapping[str, Any]) -> None:
     """Raises ParameterError for what validation would take as another number, or could not print."""
     for name, value in chosen.items():
         numbers = [one for one in _each(value) if isinstance(one, int)]
@@ -882,7 +898,7 @@ def _check_values(model: type[Conditions], chosen: Mapping[str, Any]) -> None:
             raise ParameterError("is a number beyond all limits", name)
 
 
-def _takes_truth_value(model: type[Conditions], name: str) -> bool:
+def _takes_truth_value(model: type[EveryTrial], name: str) -> bool:
     return name in model.model_fields and model.model_fields[name].annotation is bool
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
 
 from dutperf.captures import CapturedFrame, frames_of
 from dutperf.errors import DutperfError
@@ -20,7 +21,7 @@ from dutperf.model import (
     MIN_FRAME_SIZE,
     MOST_BYTES,
     MOST_FRAMES,
-    Capture,
+    PREAMBLE_AND_GAP,
     Direction,
     LengthChanges,
     Question,
@@ -30,8 +31,13 @@ from dutperf.model import (
     Replay,
     Stream,
     Trial,
+    Value,
 )
+from dutperf.setup.conditions import EveryTrial, WithCapture, WithTolerance
 from dutperf.setup.configuration import ParameterError, Setup
+from dutperf.setup.given import Given, default
+from dutperf.setup.option import Option
+from dutperf.setup.rate import OptionalRate, Rate
 
 FCS_SIZE = 4
 _ETHERNET_SIZE = 14
@@ -47,108 +53,146 @@ class ReplayError(DutperfError):
     """A capture cannot be replayed; the text names the file and the frame."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """Which frames are sent, and how each is changed."""
+class WithReplay(Value):
+    """How often and how fast a capture is sent, and how its frames are changed."""
 
-    path: Path
-    speed: Fraction | None = Fraction(1)
-    """How much faster than captured; None: the times of the capture are not needed."""
-    keeps_macs: bool = False
-    tags: bool = False
-    """Whether frames get a tag, as far as they have room for one."""
+    rate: Annotated[
+        OptionalRate,
+        Option(
+            "Send at this constant rate instead of the capture's times: frames/s, or % of the media's maximum",
+            metavar="RATE",
+        ),
+    ] = default(None)
+    speed: Annotated[
+        str, Option("Send faster or slower than captured: 2, 0.5, 1/3. Default: 1", metavar="FACTOR", depends=True)
+    ] = "1"
+    loop: Annotated[
+        int,
+        Field(ge=0, le=1_000_000_000),
+        Option("How often to send the capture; 0: until the duration ends", metavar="COUNT"),
+    ] = 1
+    duration_s: Annotated[
+        float | None, Field(ge=0.001, le=86_400), Option("End sending after this time at the latest")
+    ] = None
+    directions: Annotated[
+        Given[Direction, str],
+        Option(
+            "forward: from the left port; reverse: from the right port; with more ports than two one of their paths",
+            metavar="forward|reverse|PORT->PORT",
+        ),
+    ] = default(Direction.FORWARD)
+    macs: Annotated[
+        Literal["rewrite", "keep"],
+        Option(
+            "rewrite: the MAC addresses of the tester's port and of the DUT, but for group addresses; keep: those of"
+            " the capture"
+        ),
+    ] = "rewrite"
+    tag: Annotated[
+        bool, Option("Put a tag into each frame with room for it: such frames are counted exactly, by number")
+    ] = False
+    length_change: Annotated[
+        str | None,
+        Option(
+            "Bytes by which the DUT changes packets that it forwards, as a tunnel does. Translation between IPv4 and"
+            " IPv6, and VLAN tags, do not count",
+            metavar="BYTES|ipv4=BYTES,…",
+        ),
+    ] = None
+
+    @field_validator("speed")
+    @classmethod
+    def _factor(cls, speed: str, others: ValidationInfo) -> str:
+        if others.data.get("rate") is not None:
+            raise ValueError("goes without `rate`, which replaces the capture's times")
+        factor_of(speed)
+        return speed
+
+    @field_validator("length_change")
+    @classmethod
+    def _changes(cls, text: str | None) -> str | None:
+        if text is not None:
+            length_changes_of(text)
+        return text
+
+    @property
+    def factor(self) -> Fraction | None:
+        """How much faster than captured; None: the times of the capture are not needed."""
+        return factor_of(self.speed) if self.rate is None else None
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How often and how fast a recording is sent."""
-
-    direction: Direction = Direction.FORWARD
-    """Also a path between named ports."""
-    rate_fps: int | None = None
-    """None: at the times of the recording."""
-    loop: int = 1
-    """0: again and again until the end of ``duration_s``."""
-    duration_s: float | None = None
-    """When sending ends at the latest."""
-    drain_s: float = 2.0
-    rest_s: float = 0.0
-    burst: int = 32
-    tolerated_loss: float = 0.0
-    length_changes: LengthChanges | None = None
-    capture: Capture | None = None
+class Replaying(WithCapture, WithTolerance, EveryTrial, WithReplay):
+    """Conditions of a trial that sends the frames of a capture."""
 
 
-def recording_of(source: Source) -> Recording:
-    """The frames of a capture.
+def recording_of(path: Path, conditions: Replaying) -> Recording:
+    """The frames of the capture ``path``, as they are sent.
 
     Raises:
         CaptureError: the file cannot be read.
         ReplayError: a frame cannot be sent, or there is none.
     """
     recording = Recording()
-    clock = _Clock(source)
-    for number, frame in enumerate(frames_of(source.path), 1):
+    clock = _Clock(path, conditions.factor)
+    for number, frame in enumerate(frames_of(path), 1):
         recording.of_test_frames = recording.of_test_frames or _TAG.search(frame.data) is not None
-        recording.append(_sent(source, number, frame, clock.at_ns(number, frame)))
+        recording.append(_sent(conditions, path, number, frame, clock.at_ns(number, frame)))
         if len(recording) > MOST_FRAMES or recording.size > MOST_BYTES:
-            raise _wrong(
-                source.path, number, f"is one too many: at most {MOST_FRAMES:,} frames and {MOST_BYTES >> 20} MiB"
-            )
+            raise _wrong(path, number, f"is one too many: at most {MOST_FRAMES:,} frames and {MOST_BYTES >> 20} MiB")
     if not len(recording):
-        raise ReplayError(f"{source.path} has no frames")
+        raise ReplayError(f"{path} has no frames")
     return recording
 
 
 class _Clock:
     """When frames are due, from their times in the capture."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    def __init__(self, path: Path, factor: Fraction | None) -> None:
+        self._path, self._factor = path, factor
         self._began_ns: int | None = None
         self._last_ns = 0
 
     def at_ns(self, number: int, frame: CapturedFrame) -> int:
         """Of the next frame, after the first; 0 where the times are not needed."""
-        if self._source.speed is None:
+        if self._factor is None:
             return 0
         if self._began_ns is None:
             self._began_ns = self._last_ns = frame.time_ns
         before_ns, self._last_ns = self._last_ns, frame.time_ns
         if frame.time_ns < before_ns:
             raise _wrong(
-                self._source.path,
+                self._path,
                 number,
                 f"is {(before_ns - frame.time_ns) / 1e9:.9f} s earlier than the one before: sort the capture"
                 " (reordercap), or give a rate",
             )
-        at_ns = (frame.time_ns - self._began_ns) * self._source.speed.denominator // self._source.speed.numerator
+        at_ns = (frame.time_ns - self._began_ns) * self._factor.denominator // self._factor.numerator
         if at_ns >= LONGEST_NS:
-            raise _wrong(self._source.path, number, "is due after more than a day")
+            raise _wrong(self._path, number, "is due after more than a day")
         return at_ns
 
 
-def _sent(source: Source, number: int, frame: CapturedFrame, at_ns: int) -> RecordedFrame:
+def _sent(conditions: Replaying, path: Path, number: int, frame: CapturedFrame, at_ns: int) -> RecordedFrame:
     """A frame as it is sent."""
     data = frame.data
     if not frame.is_whole:
-        raise _wrong(source.path, number, f"has only {len(data)} of its {frame.wire_size} bytes: capture whole frames")
+        raise _wrong(path, number, f"has only {len(data)} of its {frame.wire_size} bytes: capture whole frames")
     if len(data) < _ETHERNET_SIZE:
-        raise _wrong(source.path, number, f"has {len(data)} bytes, no whole Ethernet header")
+        raise _wrong(path, number, f"has {len(data)} bytes, no whole Ethernet header")
     if len(data) + FCS_SIZE > MAX_FRAME_SIZE:
         raise _wrong(
-            source.path, number, f"has {len(data)} bytes; frames have at most {MAX_FRAME_SIZE - FCS_SIZE} without FCS"
+            path, number, f"has {len(data)} bytes; frames have at most {MAX_FRAME_SIZE - FCS_SIZE} without FCS"
         )
-    if source.tags and _TAG.search(data):
-        raise _wrong(source.path, number, "is a test frame, which has a tag already: replay this capture without tags")
+    if conditions.tag and _TAG.search(data):
+        raise _wrong(path, number, "is a test frame, which has a tag already: replay this capture without tags")
     data = data.ljust(_LEAST, b"\0")
-    is_group = bool(data[0] & 1)
+    keeps_macs, is_group = conditions.macs == "keep", bool(data[0] & 1)
     return RecordedFrame(
         at_ns,
         data,
-        "given" if source.keeps_macs or is_group else "next_hop6" if Walk(data).version == 6 else "next_hop4",
-        "given" if source.keeps_macs else "port",
-        _tag_at(data) if source.tags else None,
+        "given" if keeps_macs or is_group else "next_hop6" if Walk(data).version == 6 else "next_hop4",
+        "given" if keeps_macs else "port",
+        _tag_at(data) if conditions.tag else None,
     )
 
 
@@ -160,18 +204,22 @@ def _tag_at(data: bytes) -> int | None:
         return None
 
 
-def check(recording: Recording, *, loop: int, duration_s: float | None, own_times: bool) -> None:
-    """Check that a replay has an end. ``own_times``: whether the frames are due as in the capture.
+def check(recording: Recording, conditions: Replaying) -> None:
+    """Check that a replay has an end, and that what is to be captured can be known.
 
     Raises:
-        ParameterError: it has none, or nothing says when to repeat the capture.
+        ParameterError: it has none, or nothing says when to repeat the capture; or lost frames are to be captured,
+            which tags tell.
     """
-    if not loop and duration_s is None:
+    if not conditions.loop and conditions.duration_s is None:
         raise ParameterError("0 repeats the capture again and again: give a duration as well", "loop")
-    if own_times and loop != 1 and not recording.times_ns[-1]:
+    if conditions.rate is None and conditions.loop != 1 and not recording.times_ns[-1]:
         raise ParameterError(
             "all frames of the capture have the same time, so nothing says when to repeat them: give a rate", "loop"
         )
+    capture = conditions.capture_wanted()
+    if capture is not None and capture.lost and recording.tagged < len(recording):
+        raise ParameterError("lost frames are known by their tags, which not every frame has (`tag`)", "capture")
 
 
 def check_direction(direction: Direction, setup: Setup) -> None:
@@ -185,44 +233,54 @@ def check_direction(direction: Direction, setup: Setup) -> None:
         raise ParameterError(f"{direction} is no path of this configuration; it has {', '.join(known)}", "directions")
 
 
-def trial_of(recording: Recording, plan: Plan, number: int) -> Trial:
-    """The trial that sends ``recording``.
+def trial_of(recording: Recording, conditions: Replaying, number: int, media_mbps: float | None = None) -> Trial:
+    """The trial that sends ``recording``. ``media_mbps``: speed of the media; None: unknown.
 
     Raises:
-        ParameterError: it would have no end, or is too long.
+        ParameterError: it would have no end, is too long, or at a rate that the media does not carry.
     """
-    check(recording, loop=plan.loop, duration_s=plan.duration_s, own_times=plan.rate_fps is None)
-    if plan.rate_fps is None:
+    check(recording, conditions)
+    if conditions.rate is None:
         pattern = Recorded(period_ns=_period_ns(recording))
         frame_ns = Fraction(pattern.period_ns, len(recording))
     else:
-        pattern, frame_ns = None, Fraction(_NS_PER_S, plan.rate_fps)
-    duration_ns = _duration_ns(plan, floor(plan.loop * len(recording) * frame_ns))
+        pattern, frame_ns = None, Fraction(_NS_PER_S, _fps(conditions.rate, recording, media_mbps))
+    duration_ns = _duration_ns(conditions, floor(conditions.loop * len(recording) * frame_ns))
     if duration_ns > LONGEST_NS:
         raise ParameterError(f"the replay would last {duration_ns / 1e9:,.0f} s; a trial lasts a day at most", "loop")
+    changes = None if conditions.length_change is None else length_changes_of(conditions.length_change)
     stream = Stream(
         rate_fps=min(_NS_PER_S, max(1, round(_NS_PER_S / frame_ns))),
         pattern=pattern,
-        replay=Replay.of(recording, plan.length_changes),
+        replay=Replay.of(recording, changes),
     )
+    direction = conditions.directions
     return Trial(
         trial=number,
-        rest_ns=round(plan.rest_s * 1e9) or None,
+        rest_ns=round(conditions.learning_rest_s * 1e9) or None,
         duration_ns=duration_ns,
-        drain_ns=round(plan.drain_s * 1e9),
-        burst=plan.burst,
-        question=Question(tolerated_loss=plan.tolerated_loss),
-        capture=plan.capture,
-        **({str(plan.direction): stream} if plan.direction.is_of_two else {"paths": {plan.direction: stream}}),
+        drain_ns=round(conditions.drain_s * 1e9),
+        burst=conditions.tx_burst,
+        question=Question(tolerated_loss=conditions.loss_tolerance),
+        capture=conditions.capture_wanted(),
+        **({str(direction): stream} if direction.is_of_two else {"paths": {direction: stream}}),
     )
 
 
-def _duration_ns(plan: Plan, whole_ns: int) -> int:
+def _fps(rate: Rate, recording: Recording, media_mbps: float | None) -> int:
+    wire_bits = 8 * (recording.size / len(recording) + FCS_SIZE + PREAMBLE_AND_GAP)
+    try:
+        return rate.offered_fps(None if media_mbps is None else int(media_mbps * 1_000_000 / wire_bits))
+    except ValueError as error:
+        raise ParameterError(str(error), "rate") from None
+
+
+def _duration_ns(conditions: Replaying, whole_ns: int) -> int:
     """The sending time; ``whole_ns``: of all repetitions."""
-    if plan.duration_s is None:
+    if conditions.duration_s is None:
         return max(1, whole_ns)
-    limit_ns = max(1, round(plan.duration_s * 1e9))
-    return min(limit_ns, max(1, whole_ns)) if plan.loop else limit_ns
+    limit_ns = max(1, round(conditions.duration_s * 1e9))
+    return min(limit_ns, max(1, whole_ns)) if conditions.loop else limit_ns
 
 
 def _period_ns(recording: Recording) -> int:
@@ -231,18 +289,18 @@ def _period_ns(recording: Recording) -> int:
     return span_ns + max(1, span_ns // max(1, len(recording) - 1))
 
 
-def speed_of(text: str) -> Fraction:
+def factor_of(text: str) -> Fraction:
     """``"2"``, ``"0.5"``, ``"1/3"``.
 
     Raises:
-        ParameterError: no positive number.
+        ValueError: no positive number.
     """
     try:
         factor = Fraction(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9}|/[0-9]{1,9})?", text) else Fraction(0)
     except ZeroDivisionError:
         factor = Fraction(0)
     if not factor:
-        raise ParameterError(f"'{text}' is not a factor such as 2, 0.5 or 1/3", "speed")
+        raise ValueError(f"'{text}' is not a factor such as 2, 0.5 or 1/3")
     return factor
 
 
@@ -250,7 +308,7 @@ def length_changes_of(text: str) -> LengthChanges:
     """``"+50"``: of all frames; ``"ipv4=+20,ipv6=-20"``: by IP version, and ``other`` for those without.
 
     Raises:
-        ParameterError: the text is neither.
+        ValueError: the text is neither.
     """
     return LengthChanges(**dict(_changes(text)))
 
@@ -259,9 +317,8 @@ def _changes(text: str) -> Iterator[tuple[str, Any]]:
     for part in text.split(","):
         match = re.fullmatch(r"\s*((?P<of>ipv4|ipv6|other)=)?(?P<bytes>[+-]?[0-9]{1,4})\s*", part)
         if match is None or ("," in text and not match["of"]):
-            raise ParameterError(
-                f"'{text}' is neither a number of bytes such as +50 nor one for each of ipv4=, ipv6=, other=",
-                "length_change",
+            raise ValueError(
+                f"'{text}' is neither a number of bytes such as +50 nor one for each of ipv4=, ipv6=, other="
             )
         for name in (match["of"],) if match["of"] else ("ipv4", "ipv6", "other"):
             yield name, int(match["bytes"])

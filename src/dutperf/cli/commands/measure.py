@@ -27,7 +27,7 @@ from dutperf.run import suite
 from dutperf.run.campaign import Summary
 from dutperf.run.suite import SUITE, SuiteSummary
 from dutperf.run.testbench import Bench, Source, bench
-from dutperf.setup.conditions import Conditions
+from dutperf.setup.conditions import Conditions, EveryTrial
 from dutperf.setup.configuration import ConfigError
 from dutperf.tester import TesterError
 
@@ -149,7 +149,7 @@ def _signature(definition: Definition) -> Signature:
     return signature({name: (kind, None) for name, kind in SOURCE.items()}, definition.conditions, RESULT)
 
 
-def signature(first: Mapping[str, tuple[Any, Any]], model: type[Conditions], last: Mapping[str, Any]) -> Signature:
+def signature(first: Mapping[str, tuple[Any, Any]], model: type[EveryTrial], last: Mapping[str, Any]) -> Signature:
     """Signature of a command with the options ``first``, those of the conditions, and ``last``."""
     every = {**first, **condition_options.declared(model), **last}
     return Signature(

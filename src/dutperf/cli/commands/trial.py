@@ -22,8 +22,6 @@ from dutperf.procedures import evidence
 from dutperf.run.testbench import Bench, bench, check_one_rate, check_one_size
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, SingleTrial
-from dutperf.setup.dut import Device
-from dutperf.tester import phases
 
 NUMBER = 1
 """Number of the only trial."""
@@ -91,7 +89,7 @@ def run_one(planned: Trial, frame_size: int, ready: Bench) -> TrialResult:
         f" {live.duration(planned.whole_s)}"
     )
     with live.trial_progress(planned) as on_progress:
-        return phases.run(ready.tester, planned, on_progress, dut=Device.of(ready.setup))
+        return ready.run(planned, on_progress)
 
 
 def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: TrialResult) -> dict[str, Any]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dutperf.setup.conditions import Conditions, Rate, SingleTrial
     from dutperf.setup.configuration import ConfigError
     from dutperf.tester import TesterError
+    from dutperf.traffic.replayed import Replaying
 
 __all__ = [
     "Bench",
@@ -41,6 +42,7 @@ __all__ = [
     "Measured",
     "PlanError",
     "Rate",
+    "Replaying",
     "Results",
     "SingleTrial",
     "Status",
@@ -76,6 +78,7 @@ _MODULES = {
     "dutperf.results.measured": ("Measured",),
     "dutperf.api.results": ("Results",),
     "dutperf.tester": ("TesterError",),
+    "dutperf.traffic.replayed": ("Replaying",),
 }
 
 

@@ -24,6 +24,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
 from scapy.utils import PcapNgReader
 
+import dutperf as dutperf_api
 from dutperf.engine.factory import engine_on
 from dutperf.model import DirectionCounts, Trial, TrialResult
 from dutperf.setup import configuration
@@ -330,6 +331,20 @@ def test_the_command(tmp_path: Path) -> None:
     words = " ".join(text.stdout.split())
     assert "300 frames without a tag were matched with what arrived by order and length" in words
     assert "0 lost, 0 extra. This is weaker evidence than tags" in words
+
+
+def test_a_program_replays_a_capture(tmp_path: Path) -> None:
+    path = capture(tmp_path / "a.pcap", mixed(300))
+    with made("router") as name, dutperf_api.bench(config=mapping("router", name)) as bench:
+        result = valid(
+            lambda: bench.replay(path, Replaying(tag=True, rate=3000, directions="reverse", drain_s=0.3)),
+            LOSS_IS_CERTAIN,
+        )
+        with pytest.raises(dutperf_api.ConfigError, match="capture: 3046 bytes are longer than max_frame_size=1518"):
+            bench.replay(capture(tmp_path / "b.pcap", [udp(3000)]))
+    assert result.forward is None
+    assert result.reverse is not None
+    assert result.reverse.sent == result.reverse.received == 300
 
 
 def test_a_frame_that_the_port_does_not_take_is_named(tmp_path: Path) -> None:

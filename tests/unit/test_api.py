@@ -40,6 +40,7 @@ from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.option import offered
 from dutperf.statistics.stopping import Auto
 from plans import SWITCH
+from recordings import capture, udp
 from virtual import Labs
 
 QUICK: dict[str, Any] = {"duration_s": 0.5, "drain_s": 0, "repetitions": 2}
@@ -244,6 +245,21 @@ def test_mistakes_of_a_trial(labs: Labs) -> None:
     with pytest.raises(dutperf.PlanError, match="one frame size"):
         dutperf.trial(10, dutperf.SingleTrial(frame_sizes=(84, 128)), lab="refdut-siit")
     assert not labs.asked
+
+
+@pytest.mark.usefixtures("labs")
+def test_mistakes_of_a_replay_name_the_parameter(tmp_path: Path) -> None:
+    path = capture(tmp_path / "a.pcap", [udp()] * 5)
+    with dutperf.bench(config=yaml.safe_load(yaml.safe_dump(documented.CONFIG))) as bench:
+        for given, text in (
+            ((tmp_path / "none.pcap",), "capture: .*none.pcap"),
+            ((path, dutperf.SingleTrial()), r"conditions: should be those of a replay: dutperf.Replaying\(…\)"),
+            ((path, dutperf.Replaying(directions="a->b")), "directions: a->b is no path"),
+            ((path, dutperf.Replaying(loop=0)), "loop: 0 repeats the capture again and again"),
+            ((5,), "capture: "),
+        ):
+            with pytest.raises(dutperf.ConfigError, match=text):
+                bench.replay(*given)
 
 
 @pytest.mark.parametrize("read", [dutperf.open_result, dutperf.resume])

@@ -22,6 +22,7 @@ from dutperf import procedures, traffic
 from dutperf.api import arguments, results
 from dutperf.api.results import Results
 from dutperf.api.running import RunningTraffic, TrafficPart
+from dutperf.captures import CaptureError
 from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, TRIAL_NUMBERS, Stamping, Trial, TrialResult, to_json
 from dutperf.procedures.definition import Definition
 from dutperf.run import resume as resumption
@@ -34,6 +35,8 @@ from dutperf.setup.conditions import Conditions, Rate, SingleTrial, invalid_memb
 from dutperf.setup.configuration import ParameterError, Setup
 from dutperf.spelling import hint
 from dutperf.tester import TesterError
+from dutperf.traffic import replayed
+from dutperf.traffic.replayed import Replaying
 from dutperf.traffic.sizes import longest_frame
 
 StrPath = str | os.PathLike[str]
@@ -91,6 +94,27 @@ class Bench:
             next(self._numbers)
         with self._ready.modified(sized) as ready:
             return ready.run(planned)
+
+    def replay(self, capture: StrPath, conditions: Replaying | None = None) -> TrialResult:
+        """Send the frames of a capture, as ``dutperf replay`` does, in one trial.
+
+        Args:
+            capture: a file, pcap or pcapng, of Ethernet frames.
+            conditions: ``dutperf.Replaying(speed="2")``.
+
+        Raises:
+            ConfigError: the capture cannot be read or sent, or its frames are longer than those of this bench.
+            TesterError: see :func:`trial`.
+        """
+        if not isinstance(conditions, Replaying | None):
+            raise ParameterError("should be those of a replay: dutperf.Replaying(…)", "conditions")
+        wanted, path = conditions or Replaying(), arguments.path_of(capture, "capture")
+        try:
+            recording = replayed.recording_of(path, wanted)
+        except (CaptureError, replayed.ReplayError) as error:
+            raise ParameterError(str(error), "capture") from None
+        self._check_length(recording.longest, "capture")
+        return self._ready.run(self._ready.replay(recording, wanted, next(self._numbers) % TRIAL_NUMBERS))
 
     def start(
         self,
@@ -153,12 +177,15 @@ class Bench:
         traffic is impossible there."""
         sized = self._ready.sized(conditions)
         traffic.of(self.setup, sized).check()
-        if (longest := longest_frame(sized)) > self._ready.max_frame_size and not self._ready.limited:
-            raise ParameterError(
-                f"{longest} bytes are longer than max_frame_size={self._ready.max_frame_size} of this bench",
-                "frame_sizes",
-            )
+        if not self._ready.limited:
+            self._check_length(longest_frame(sized), "frame_sizes")
         return sized
+
+    def _check_length(self, longest: int, parameter: str) -> None:
+        """Raises ParameterError for frames that the ports were not opened for."""
+        most = self._ready.max_frame_size
+        if longest > most:
+            raise ParameterError(f"{longest} bytes are longer than max_frame_size={most} of this bench", parameter)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from dutperf.engine.client import EngineTester
 from dutperf.engine.factory import engine_on
 from dutperf.invocation import command_line
 from dutperf.journal import JournalError
-from dutperf.model import FRAME_SIZE, Load, Trial, TrialResult
+from dutperf.model import FRAME_SIZE, Load, Recording, Trial, TrialResult
 from dutperf.run.campaign import Plan, PlanError
 from dutperf.run.waiting import POLL_S
 from dutperf.setup import configuration, ports
@@ -28,7 +28,8 @@ from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import MEMORY_PORTS, ConfigError, Offloads, ParameterError, Setup
 from dutperf.setup.dut import Device
 from dutperf.tester import ProgressCallback, Tester, TesterError, calibration, phases
-from dutperf.traffic import sizes
+from dutperf.traffic import replayed, sizes
+from dutperf.traffic.replayed import Replaying
 from dutperf.watch.dut_core import yielding_to_the_dut
 
 NOT_THERE = frozenset({"no_answer", "link_down"})
@@ -293,6 +294,15 @@ class Bench:
 
     def sized(self, conditions: Conditions) -> Conditions:
         return traffic.of(self.setup, conditions).sized()
+
+    def replay(self, recording: Recording, conditions: Replaying, number: int) -> Trial:
+        """The trial that sends the frames of a capture.
+
+        Raises:
+            ParameterError: see :mod:`dutperf.traffic.replayed`.
+        """
+        replayed.check_direction(conditions.directions, self.setup)
+        return replayed.trial_of(recording, conditions, number, self.setup.media_mbps)
 
     def trial(self, conditions: Conditions, rate: Rate | None, number: int) -> Trial:
         """A single trial at ``rate`` under ``conditions``, which have one frame size; None: the

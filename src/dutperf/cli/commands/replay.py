@@ -53,8 +53,7 @@ def _replay(*, capture_file: Path, out: Path | None, as_json: bool, **given: Any
         replaying.check(recording, conditions)
         claim_trial(out)
         with _naming_longest(capture_file, recording), bench(source, longest=recording.longest) as ready:
-            replaying.check_direction(conditions.directions, ready.setup)
-            planned = replaying.trial_of(recording, conditions, NUMBER, ready.setup.media_mbps)
+            planned = ready.replay(recording, conditions, NUMBER)
             result = _run(planned, ready)
             report = _report(ready, planned, result, capture_file, conditions)
             show_and_write(report, out, as_json, lambda: console.replay(report, result))

@@ -16,8 +16,12 @@ from dutperf.lab import LabError
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import ConfigError
 from dutperf.setup.option import offered
+from dutperf.traffic.replayed import Replaying
 
-_MODELS = {definition.name: definition.conditions for definition in procedures.every()} | {"trial": SingleTrial}
+_MODELS = {definition.name: definition.conditions for definition in procedures.every()} | {
+    "trial": SingleTrial,
+    "replay": Replaying,
+}
 
 _AT_ONCE = ("--help", "--version", "--install-completion", "--show-completion")
 """Options that act while they are parsed: completion would be installed into the shell of whoever

@@ -17,8 +17,8 @@ import pytest
 from dutperf.lab import site
 from undisturbed import NOT_SHOWN
 
-ALONE = ("integration", "faults")
-"""Directories whose tests measure DUTs, which others on the same cores would slow down."""
+ALONE = ("cards", "integration", "faults")
+"""Directories whose tests measure DUTs or boot machines: others on the same cores would slow them down."""
 MOST_NOT_SHOWN = 10
 MEMORY_BYTES = 2_000_000_000
 """Of free memory for the tests' files: a run writes up to 400 MB."""
@@ -73,9 +73,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Tests of the other part are left out. Those marked root are skipped without it, and say so."""
     part = config.getoption("part")
     if part is not None:
-        others = [item for item in items if _is_alone(item) is not (part == "alone")]
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if item not in set(others)]
+        config.hook.pytest_deselected(items=[item for item in items if _is_alone(item) is not (part == "alone")])
+        items[:] = [item for item in items if _is_alone(item) is (part == "alone")]
     for item in items:
         if item.get_closest_marker("root") and os.geteuid() != 0:
             item.add_marker(pytest.mark.skip(reason="needs root for network namespaces"))

@@ -44,6 +44,8 @@ from frame_rows import ENDPOINTS
 from .conftest import OpenEngine, with_fake_nic
 from .streams import stream, trial
 
+pytestmark = pytest.mark.alone
+
 MBPS = 10
 BYTE_NS = 8000 / MBPS
 RING = 256

@@ -148,6 +148,7 @@ def test_without_help_a_delay_ends_at_the_poll(open_engine: OpenEngine) -> None:
         assert counts.delay_us.min >= POLLED_US
 
 
+@pytest.mark.alone
 def test_unstamped_frames_arrive_at_their_poll_and_are_counted(
     open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,7 @@ def test_a_tag_leaves_every_checksum_right(open_capture: OpenCapture, tmp_path: 
     assert numbers == list(range(len(numbers)))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("speed", [1, 4])
 def test_frames_leave_at_the_times_of_the_capture(open_capture: OpenCapture, tmp_path: Path, speed: int) -> None:
     """By the clock of the driver that writes them to a file."""

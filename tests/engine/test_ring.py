@@ -96,6 +96,7 @@ def test_many_trials_on_one_engine_do_not_meet(open_engine: OpenEngine) -> None:
             missing = result.forward.lost
 
 
+@pytest.mark.alone
 def test_nothing_is_sent_before_the_rest_after_the_learning_frames_is_over(open_engine: OpenEngine) -> None:
     with open_engine("ring", "ring") as engine:
         engine.environment()
@@ -132,7 +133,7 @@ def test_the_engine_says_when_sending_began_by_the_clock_of_its_machine(command:
             {
                 "id": 2,
                 "method": "run",
-                "params": trial(stream(), rest_ns=200_000_000, duration_ns=1_200_000_000).request(),
+                "params": trial(stream(), rest_ns=200_000_000, duration_ns=1_200_000_000, progress_ms=50).request(),
             }
         )
         began_at_the_latest_s = []

@@ -252,11 +252,13 @@ def test_mistakes_of_a_replay_name_the_parameter(tmp_path: Path) -> None:
     path = capture(tmp_path / "a.pcap", [udp()] * 5)
     with dutperf.bench(config=yaml.safe_load(yaml.safe_dump(documented.CONFIG))) as bench:
         for given, text in (
-            ((tmp_path / "none.pcap",), "capture: .*none.pcap"),
+            ((tmp_path / "none.pcap",), "file: .*none.pcap"),
             ((path, dutperf.SingleTrial()), r"conditions: should be those of a replay: dutperf.Replaying\(…\)"),
             ((path, dutperf.Replaying(directions="a->b")), "directions: a->b is no path"),
             ((path, dutperf.Replaying(loop=0)), "loop: 0 repeats the capture again and again"),
-            ((5,), "capture: "),
+            ((5,), "file: "),
+            ((path, dutperf.Replaying(capture="lost")), "capture: lost frames are known by their tags"),
+            ((path, dutperf.Replaying(rate=5, speed="2")), "speed: goes without .rate., which"),
         ):
             with pytest.raises(dutperf.ConfigError, match=text):
                 bench.replay(*given)

@@ -81,11 +81,13 @@ def test_what_cannot_be_started_is_an_error_of_the_caller() -> None:
         child.start(["/nowhere"], signal.SIGKILL)
 
 
-def test_its_end_is_seen_at_once() -> None:
+def test_its_end_is_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Popen.wait sleeps between two looks."""
     process = child.start(["sh", "-c", "read line || exit 3"], signal.SIGKILL, stdin=subprocess.PIPE)
     with pytest.raises(subprocess.TimeoutExpired):
         child.wait(process, 0.01)
     assert process.stdin is not None
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("slept"))
     process.stdin.close()
     assert child.wait(process, 60) == 3
     assert child.wait(process, 0) == 3

@@ -95,11 +95,11 @@ class Bench:
         with self._ready.modified(sized) as ready:
             return ready.run(planned)
 
-    def replay(self, capture: StrPath, conditions: Replaying | None = None) -> TrialResult:
+    def replay(self, file: StrPath, conditions: Replaying | None = None) -> TrialResult:
         """Send the frames of a capture, as ``dutperf replay`` does, in one trial.
 
         Args:
-            capture: a file, pcap or pcapng, of Ethernet frames.
+            file: a capture, pcap or pcapng, of Ethernet frames.
             conditions: ``dutperf.Replaying(speed="2")``.
 
         Raises:
@@ -108,12 +108,12 @@ class Bench:
         """
         if not isinstance(conditions, Replaying | None):
             raise ParameterError("should be those of a replay: dutperf.Replaying(…)", "conditions")
-        wanted, path = conditions or Replaying(), arguments.path_of(capture, "capture")
+        wanted, path = conditions or Replaying(), arguments.path_of(file, "file")
         try:
             recording = replayed.recording_of(path, wanted)
         except (CaptureError, replayed.ReplayError) as error:
-            raise ParameterError(str(error), "capture") from None
-        self._check_length(recording.longest, "capture")
+            raise ParameterError(str(error), "file") from None
+        self._check_length(recording.longest, "file")
         return self._ready.run(self._ready.replay(recording, wanted, next(self._numbers) % TRIAL_NUMBERS))
 
     def start(

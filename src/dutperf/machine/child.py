@@ -42,8 +42,10 @@ def wait(process: subprocess.Popen[bytes], timeout_s: float) -> int:
     Raises:
         subprocess.TimeoutExpired: it did not end within ``timeout_s`` seconds.
     """
+    if process.poll() is not None:  # its number may be another process's by now
+        return process.returncode
     before_s = time.monotonic()
-    with suppress(OSError):  # it is gone and its status known, or the kernel is older than 5.3
+    with suppress(OSError, AttributeError):  # the kernel is older than 5.3, or Python was built for such a one
         ended = os.pidfd_open(process.pid)
         watch = select.poll()
         watch.register(ended, select.POLLIN)

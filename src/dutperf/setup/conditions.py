@@ -96,7 +96,7 @@ def burst_of(pattern: str) -> int | None:
 
 
 def invalid_member(error: ValidationError) -> tuple[str, str]:
-    """The member of :class:`Conditions` with an invalid value (empty: several contradict each other),
+    """The member of conditions with an invalid value (empty: several contradict each other),
     and the reason, for a person."""
     details = errors.first(error)
     field = str(details["loc"][0]) if details["loc"] else ""

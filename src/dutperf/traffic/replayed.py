@@ -10,7 +10,7 @@ from math import floor
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, field_validator
 
 from dutperf.captures import CapturedFrame, frames_of
 from dutperf.errors import DutperfError
@@ -102,9 +102,7 @@ class WithReplay(Value):
 
     @field_validator("speed")
     @classmethod
-    def _factor(cls, speed: str, others: ValidationInfo) -> str:
-        if others.data.get("rate") is not None:
-            raise ValueError("goes without `rate`, which replaces the capture's times")
+    def _factor(cls, speed: str) -> str:
         factor_of(speed)
         return speed
 
@@ -123,6 +121,15 @@ class WithReplay(Value):
 
 class Replaying(WithCapture, WithTolerance, EveryTrial, WithReplay):
     """Conditions of a trial that sends the frames of a capture."""
+
+    capture: Annotated[
+        str | None,
+        Option(
+            "Write frames to a capture file: first (of all that arrive), unexpected; of tagged frames also lost and"
+            " damaged; each up to 1000 or :FRAMES",
+            metavar="KIND[:FRAMES],…",
+        ),
+    ] = None
 
 
 def recording_of(path: Path, conditions: Replaying) -> Recording:
@@ -208,9 +215,11 @@ def check(recording: Recording, conditions: Replaying) -> None:
     """Check that a replay has an end, and that what is to be captured can be known.
 
     Raises:
-        ParameterError: it has none, or nothing says when to repeat the capture; or lost frames are to be captured,
-            which tags tell.
+        ParameterError: it has none, or nothing says when to repeat the capture; or a speed beside a rate; or lost
+            frames are to be captured, which tags tell.
     """
+    if conditions.rate is not None and "speed" in conditions.model_fields_set:
+        raise ParameterError("goes without `rate`, which replaces the capture's times", "speed")
     if not conditions.loop and conditions.duration_s is None:
         raise ParameterError("0 repeats the capture again and again: give a duration as well", "loop")
     if conditions.rate is None and conditions.loop != 1 and not recording.times_ns[-1]:
@@ -237,7 +246,7 @@ def trial_of(recording: Recording, conditions: Replaying, number: int, media_mbp
     """The trial that sends ``recording``. ``media_mbps``: speed of the media; None: unknown.
 
     Raises:
-        ParameterError: it would have no end, is too long, or at a rate that the media does not carry.
+        ParameterError: see :func:`check`; it is too long, or at a rate that the media does not carry.
     """
     check(recording, conditions)
     if conditions.rate is None:

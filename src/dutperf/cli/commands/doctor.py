@@ -47,7 +47,7 @@ def doctor(
 
 
 def this_machine(**replaced: Any) -> Machine:
-    """It, with the engine that commands find and the programs that most labs start; tests replace members."""
+    """This machine, with the engine that commands find and the programs that most labs start; tests replace members."""
     found: dict[str, Any] = {
         "find_engine": lambda: EngineCommand.find().program,
         "engine_version": engine_version,

@@ -26,6 +26,8 @@ from .conftest import OpenEngine
 from .streams import stream, trial
 from .test_ring import reversed_stream
 
+pytestmark = pytest.mark.alone  # a switch that polls, and others that do on its core, keep each other from being joined
+
 RATE_FPS = 20_000
 QUEUE = 1024
 """Frames that the tester puts into a queue of its own making before it finds it full."""

@@ -36,9 +36,9 @@ class Silent:
 
 
 def measured(name: str, on: Bench, out: Path, **conditions: Any) -> TimesPoint:
-    """The only point of a run with one repetition of 2 s at 5,000 frames/s."""
+    """The only point of a run with one repetition of 4 s at 5,000 frames/s."""
     definition = procedures.find(name)
-    usual = {"duration_s": 2, "drain_s": 0.5, "repetitions": 1, "rate": "5k"}
+    usual = {"duration_s": 4, "drain_s": 0.5, "repetitions": 1, "rate": "5k"}
     chosen = definition.conditions(**(usual | conditions))
     plan = CommandBench(on.setup, on.tester, Source("none", {}, None)).plan(traffic.of(on.setup, chosen).sized())
     [point] = campaign.measure(definition, on.tester, plan, out, Silent()).points

@@ -5,6 +5,7 @@ happens before the answer."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -170,7 +171,9 @@ def ill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> doctor.Machine:
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    machine = doctor_command.this_machine(root=tmp_path, run=lambda _argv: Done(127), user=0, pause=lambda: None)
+    machine = replace(
+        doctor_command.this_machine(), root=tmp_path, run=lambda _argv: Done(127), user=0, pause=lambda: None
+    )
     monkeypatch.setattr(doctor_command, "this_machine", lambda: machine)
     return machine
 

@@ -82,7 +82,7 @@ def machine(tmp_path: Path) -> MakeMachine:
             "find_engine": lambda: "/opt/dutperf-engine",
             "engine_version": lambda _program: "0.2.0 (DPDK 22.11.11, instructions: x86-64-v4)",
         }
-        return this_machine(**{**given, **found, **members})
+        return replace(this_machine(), **{**given, **found, **members})  # type: ignore[arg-type]
 
     return make
 
@@ -104,8 +104,14 @@ def test_a_machine_that_tells_nothing_is_examined_all_the_same(tmp_path: Path) -
         raise TesterError("dutperf-engine is not built", code="no_engine")
 
     gone = {"find_program": lambda _program: None, "find_engine": no_engine}
-    bare = this_machine(
-        root=tmp_path, run=lambda _argv: Done(127), release="0", memlock_bytes=65536, pause=lambda: None, **gone
+    bare = replace(
+        this_machine(),
+        root=tmp_path,
+        run=lambda _argv: Done(127),
+        release="0",
+        memlock_bytes=65536,
+        pause=lambda: None,
+        **gone,
     )
     findings = examine(bare)
     assert {"engine", "tayga", "nft", "ip", "DPDK", "privileges", "huge pages", "TSC"} <= {
@@ -138,7 +144,7 @@ def test_an_engine_with_drivers_inside_needs_none_of_the_system(
 
 
 def test_every_lack_has_one_line_of_advice_and_nothing_else_has(tmp_path: Path, machine: MakeMachine) -> None:
-    for one in [*examine(machine()), *examine(this_machine(root=tmp_path / "nothing", pause=lambda: None))]:
+    for one in [*examine(machine()), *examine(replace(this_machine(), root=tmp_path / "nothing", pause=lambda: None))]:
         assert (one.advice is not None) == (one.state == "missing"), one
         assert "\n" not in one.text + (one.advice or "")
 
@@ -350,7 +356,7 @@ def test_a_missing_program_is_named_with_its_package(missing: str, machine: Make
 
 
 def test_this_machine_can_be_examined() -> None:
-    topics = [one.topic for one in examine(this_machine(pause=lambda: None))]
+    topics = [one.topic for one in examine(replace(this_machine(), pause=lambda: None))]
     assert topics.count("cores") == 1
     assert len(topics) >= len(doctor._CHECKS)
 

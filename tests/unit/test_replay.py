@@ -324,3 +324,5 @@ def test_errors_of_the_command_name_the_option(tmp_path: Path) -> None:
     missing = dutperf("replay", tmp_path / "none.pcap", "--config", config)
     assert missing.exit_code == 2
     assert "none.pcap" in missing.stderr
+    unread = dutperf("replay", tmp_path / "none.pcap", "--config", config, "--speed", "2", "--rate", "5")
+    assert unread.stderr.startswith("dutperf: --speed: goes without --rate")

@@ -136,9 +136,12 @@ def recording_of(path: Path, conditions: Replaying) -> Recording:
     """The frames of the capture ``path``, as they are sent.
 
     Raises:
+        ParameterError: both a speed and a rate are given.
         CaptureError: the file cannot be read.
         ReplayError: a frame cannot be sent, or there is none.
     """
+    if conditions.rate is not None and "speed" in conditions.model_fields_set:
+        raise ParameterError("goes without `rate`, which replaces the capture's times", "speed")
     recording = Recording()
     clock = _Clock(path, conditions.factor)
     for number, frame in enumerate(frames_of(path), 1):
@@ -215,11 +218,9 @@ def check(recording: Recording, conditions: Replaying) -> None:
     """Check that a replay has an end, and that what is to be captured can be known.
 
     Raises:
-        ParameterError: it has none, or nothing says when to repeat the capture; or a speed beside a rate; or lost
-            frames are to be captured, which tags tell.
+        ParameterError: it has none, or nothing says when to repeat the capture; or lost frames are to be captured,
+            which tags tell.
     """
-    if conditions.rate is not None and "speed" in conditions.model_fields_set:
-        raise ParameterError("goes without `rate`, which replaces the capture's times", "speed")
     if not conditions.loop and conditions.duration_s is None:
         raise ParameterError("0 repeats the capture again and again: give a duration as well", "loop")
     if conditions.rate is None and conditions.loop != 1 and not recording.times_ns[-1]:

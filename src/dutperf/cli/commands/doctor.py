@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -46,14 +46,13 @@ def doctor(
         carry_out(machine, steps, yes=yes)
 
 
-def this_machine(**replaced: Any) -> Machine:
-    """This machine, with the engine that commands find and the programs that most labs start; tests replace members."""
-    found: dict[str, Any] = {
-        "find_engine": lambda: EngineCommand.find().program,
-        "engine_version": engine_version,
-        "lab_programs": {**PROGRAMS, "tayga": "tayga"},
-    }
-    return Machine(**(found | replaced))
+def this_machine() -> Machine:
+    """This machine, with the engine that commands find and the programs that most labs start."""
+    return Machine(
+        find_engine=lambda: EngineCommand.find().program,
+        engine_version=engine_version,
+        lab_programs={**PROGRAMS, "tayga": "tayga"},
+    )
 
 
 def as_table(findings: list[Finding]) -> Table:

@@ -34,11 +34,11 @@ from dutperf.tester import TesterError
 Wanted = Sequence[tuple[Definition, Conditions]]
 
 SOURCE = {
-    "lab": options.LabName,
-    "lab_option": options.LabOptions,
-    "config_file": options.ConfigFile,
-    "queues": source_options.Queues,
-    "offloads": source_options.OffloadsText,
+    "lab": (options.LabName, None),
+    "lab_option": (options.LabOptions, None),
+    "config_file": (options.ConfigFile, None),
+    "queues": (source_options.Queues, None),
+    "offloads": (source_options.OffloadsText, None),
 }
 RESULT = {"out": (options.Out, None), "as_json": (options.Json, False)}
 
@@ -146,7 +146,7 @@ def split_source(given: Mapping[str, Any]) -> tuple[Source, dict[str, Any]]:
 
 def _signature(definition: Definition) -> Signature:
     """For Typer: each option's declaration and default."""
-    return signature({name: (kind, None) for name, kind in SOURCE.items()}, definition.conditions, RESULT)
+    return signature(SOURCE, definition.conditions, RESULT)
 
 
 def signature(first: Mapping[str, tuple[Any, Any]], model: type[EveryTrial], last: Mapping[str, Any]) -> Signature:

@@ -38,7 +38,7 @@ def replay(**given: Any) -> None:
 replay.__signature__ = signature(  # type: ignore[attr-defined]
     {
         "capture_file": (FILE, Parameter.empty),
-        **{name: (kind, None) for name, kind in SOURCE.items() if name != "queues"},  # one sender has the list
+        **{name: option for name, option in SOURCE.items() if name != "queues"},  # one sender has the list
     },
     Replaying,
     RESULT,

@@ -44,7 +44,7 @@ def trial(**given: Any) -> None:
 
 
 trial.__signature__ = signature(  # type: ignore[attr-defined]
-    {"rate": (options.RateText, None), **{name: (kind, None) for name, kind in SOURCE.items()}},
+    {"rate": (options.RateText, None), **SOURCE},
     SingleTrial,
     RESULT,
 )

@@ -13,6 +13,7 @@ import pytest
 from dutperf.lab.refdut import DirectionTruth, Properties, RefDut, Truth
 from dutperf.model import DirectionCounts, FieldMode, Stamping, TrialResult, Verdict
 from dutperf.setup.conditions import Usual
+from kernel_frames import others
 from plans import make_trial
 from undisturbed import until
 
@@ -87,10 +88,9 @@ def undisturbed(
 
 
 def seen(counts: DirectionCounts) -> dict[str, int]:
-    """What the tester says. ARP and NDP are no test frames: a slow answer is asked for twice, and comes twice."""
+    """What the tester says."""
     names = ("sent", "lost", "corrupted", "duplicates", "out_of_order", "stale")
-    others = sum(count for kind, count in counts.other_received.items() if not kind.startswith(("arp_", "ndp_")))
-    return {name: getattr(counts, name) for name in names} | {"other": others}
+    return {name: getattr(counts, name) for name in names} | {"other": sum(others(counts).values())}
 
 
 def done(truth: DirectionTruth) -> dict[str, int]:

@@ -55,15 +55,14 @@ public:
     // Reserves memory for the frames of the kinds that arrive, of `longest` bytes each; at most kMostBytes.
     CaptureBuffer(const CaptureSpec& spec, std::size_t longest);
 
-    // Called by the receiving loop for every frame, before it is known what it is. Returns whether it was kept.
-    bool take_first(const std::uint8_t* frame, std::size_t size, Ticks at) {
-        return counts_[0] < most_[0] && keep(CapturedAs::first, frame, size, at);
-    }
-    // Called by the receiving loop. Frames beyond the most are counted.
-    void take(CapturedAs kind, const std::uint8_t* frame, std::size_t size, Ticks at) {
+    // Called by the receiving loop: with `first` for every frame, before it is known what it is. Frames beyond the most
+    // are counted. Returns whether it was kept.
+    bool take(CapturedAs kind, const std::uint8_t* frame, std::size_t size, Ticks at) {
         const auto i = static_cast<std::size_t>(kind);
-        if (most_[i] == 0) return;
-        if (counts_[i] == most_[i] || !keep(kind, frame, size, at)) ++left_out_[i];
+        if (most_[i] == 0) return false;
+        if (counts_[i] < most_[i] && keep(kind, frame, size, at)) return true;
+        ++left_out_[i];
+        return false;
     }
 
     // Valid after the last frame.

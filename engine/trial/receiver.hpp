@@ -246,7 +246,7 @@ private:
     Intact take_one(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals = nullptr) {
         const std::uint8_t* frame = begin_of(one);
         const std::size_t length = rte_pktmbuf_data_len(&one);
-        const bool captured = capture_ != nullptr && capture_->take_first(frame, length, taken.arrival);
+        const bool captured = capture_ != nullptr && capture_->take(CapturedAs::first, frame, length, taken.arrival);
         const bool untagged = statistics().has_only_untagged();
         const std::uint8_t* payload = untagged ? nullptr : find_tag(frame, length);
         const bool plain = payload != nullptr && is_intact(frame, length);

@@ -18,6 +18,7 @@ from dutperf.model import MOST_CAPTURED, Capture, Trial, to_json
 from dutperf.run.testbench import bench
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import ConfigError
+from dutperf.spelling import count_of
 
 USUAL_FRAMES = 100_000
 NUMBER = 1
@@ -62,4 +63,5 @@ def _listen(source: Any, wanted: Capture, seconds: float, *, as_json: bool) -> N
     if as_json:
         typer.echo(json.dumps(to_json(captured)))
     else:
-        terminal.line(f"{captured.written.first:,} frames are in {wanted.path}")
+        more = f"; {captured.left_out.first:,} more arrived (--frames)" if captured.left_out.first else ""
+        terminal.line(f"{count_of(captured.written.first, 'frame')} in {wanted.path}{more}")

@@ -17,6 +17,11 @@ class DutperfError(Exception):
     is_temporary = False
     """Whether the same may succeed later, without any change by the user."""
 
+    @property
+    def sentence(self) -> str:
+        """What happened, and at which setting where that is known."""
+        return str(self)
+
 
 class StoreError(DutperfError):
     """A store of results cannot be used, or a directory has no results; the text is one sentence."""

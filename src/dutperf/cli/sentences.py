@@ -27,6 +27,4 @@ def sentence(error: DutperfError) -> str:
         return str(condition_options.as_typed(error))
     if isinstance(error, ConfigError | JournalError) and not isinstance(error, WriteError):
         return condition_options.spelled(str(error))
-    if isinstance(error, TesterError) and error.field:
-        return ": ".join(part for part in (error.place, error.field, str(error)) if part)
-    return str(error)
+    return error.sentence

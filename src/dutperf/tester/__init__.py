@@ -83,3 +83,7 @@ class TesterError(DutperfError):
         self.is_temporary = code in AWAY
         self.place = ""
         """The configuration file and the line of ``field``, where they are known."""
+
+    @property
+    def sentence(self) -> str:
+        return ": ".join(part for part in (self.place, self.field, str(self)) if part)

@@ -6,7 +6,9 @@ from __future__ import annotations
 import runpy
 import sys
 import traceback
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,12 +17,14 @@ import typer
 from dutperf import api
 from dutperf.cli import options
 from dutperf.cli.commands.measure import split_source
-from dutperf.cli.errors import reported
+from dutperf.cli.errors import reported, say
+from dutperf.cli.sentences import status_of
 from dutperf.errors import DutperfError
 from dutperf.exit_status import WRONG_USAGE
 from dutperf.run.testbench import USUAL_FRAME_SIZE, bench
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import ConfigError
+from dutperf.spelling import count_of
 
 MAIN = "main"
 
@@ -35,28 +39,34 @@ def script(
     """Run a Python file that sends traffic of its choice on a test setup."""
     with reported():
         main = _main_of(file)
-        given = {"lab": lab, "lab_option": lab_option, "config_file": config_file, "queues": None, "offloads": None}
-        source, _ = split_source(given)
-        with bench(source, SingleTrial(), longest=USUAL_FRAME_SIZE) as ready, closing(api.Bench(ready)) as made:
-            status = _called(main, made, list(arguments or ()), file)
+        given = arguments or []
+        _check_arguments(file, main, given)
+        chosen = {"lab": lab, "lab_option": lab_option, "config_file": config_file, "queues": None, "offloads": None}
+        source, _ = split_source(chosen)
+        opened = bench(source, SingleTrial(), longest=USUAL_FRAME_SIZE)
+        with opened as ready, closing(api.Bench(ready)) as made, _errors_of(file):
+            status = main(made, *given)
     raise typer.Exit(status if isinstance(status, int) else 0)
 
 
-def _called(main: Any, made: api.Bench, arguments: list[str], file: Path) -> Any:
-    """What the function returns; an error in it is shown from the user's file on."""
+@contextmanager
+def _errors_of(file: Path) -> Iterator[None]:
+    """Within, the user's code runs. What it raises is shown from its file on; an error of dutperf in one sentence, by
+    the parameters that the file gave."""
     try:
-        return main(made, *arguments)
-    except DutperfError:
-        raise
+        yield
     except Exception as error:
         trace = error.__traceback__
         while trace is not None and Path(trace.tb_frame.f_code.co_filename) != file:
             trace = trace.tb_next
-        traceback.print_exception(error.with_traceback(trace or error.__traceback__))
-        raise typer.Exit(WRONG_USAGE) from None
+        if not isinstance(error, DutperfError):
+            traceback.print_exception(error.with_traceback(trace))
+            raise typer.Exit(WRONG_USAGE) from None
+        say(f"{file}, line {trace.tb_lineno}: {error.sentence}" if trace is not None else error.sentence)
+        raise typer.Exit(status_of(error)) from None
 
 
-def _main_of(file: Path) -> Any:
+def _main_of(file: Path) -> Callable[..., Any]:
     """The function of the file. Modules beside it can be imported.
 
     Raises:
@@ -65,7 +75,19 @@ def _main_of(file: Path) -> Any:
     if not file.is_file():
         raise ConfigError(f"{file} is not a file", "FILE")
     sys.path.insert(0, str(file.parent.absolute()))
-    main = runpy.run_path(str(file)).get(MAIN)
+    with _errors_of(file):
+        main: Callable[..., Any] | None = runpy.run_path(str(file)).get(MAIN)
     if not callable(main):
         raise ConfigError(f"{file} has no function {MAIN}(bench, *arguments)", "FILE")
     return main
+
+
+def _check_arguments(file: Path, main: Callable[..., Any], arguments: list[str]) -> None:
+    """Raises ConfigError where the function does not take so many."""
+    with suppress(ValueError):  # a function that is not Python's does not say what it takes
+        parameters = signature(main)
+        try:
+            parameters.bind(None, *arguments)
+        except TypeError as error:
+            text = f"{MAIN}{parameters} of {file}, with a bench and {count_of(len(arguments), 'argument')}: {error}"
+            raise ConfigError(text, "ARGUMENT") from None

@@ -42,7 +42,7 @@ def test_version_without_an_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DUTPERF_ENGINE", "/nowhere/dutperf-engine")
     result = dutperf("--version")
     assert (result.exit_code, result.stdout.splitlines()[0]) == (0, f"dutperf {__version__}")
-    assert result.stdout.splitlines()[1].startswith("no engine: /nowhere/dutperf-engine")
+    assert result.stdout.splitlines()[1].startswith("no engine: DUTPERF_ENGINE: /nowhere/dutperf-engine")
 
 
 STATUS = [("Engine", 0, "valid"), ("Drops", 3, "invalid"), ("Killed", 4, "aborted")]

@@ -123,6 +123,20 @@ def test_the_engine_says_its_versions(machine: MakeMachine) -> None:
     assert finding(machine(), "engine").text == "/opt/dutperf-engine: 0.2.0 (DPDK 22.11.11, instructions: x86-64-v4)"
 
 
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [("/bin/true", "/bin/true is no dutperf-engine: as its version it says"), ("/nowhere", "/nowhere")],
+)
+def test_another_program_is_no_engine(
+    program: str, said: str, machine: MakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DUTPERF_ENGINE", program)
+    real = this_machine()
+    found = finding(machine(find_engine=real.find_engine, engine_version=real.engine_version), "engine")
+    assert found.state == "missing"
+    assert found.text.startswith(f"DUTPERF_ENGINE: {said}")
+
+
 def test_an_engine_that_does_not_start_is_missing(tmp_path: Path, machine: MakeMachine) -> None:
     broken = tmp_path / "dutperf-engine"
     broken.write_text("#!/bin/sh\necho 'librte_eal.so.23: cannot open shared object file' >&2; exit 127\n")

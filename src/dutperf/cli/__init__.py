@@ -40,7 +40,7 @@ def _engine_version() -> str:
         program = EngineCommand.find().program
         return f"engine {engine_version(program)}: {program}"
     except TesterError as error:
-        return f"no engine: {error}"
+        return f"no engine: {error.sentence}"
 
 
 @app.callback()

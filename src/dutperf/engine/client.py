@@ -67,6 +67,7 @@ PROTOCOL = 1
 PROGRAM = "dutperf-engine"
 VARIABLE = "DUTPERF_ENGINE"
 """Environment variable with the path of another engine than the one built or installed here."""
+_LONGEST_NAME = 40
 CLOCKS_DRIFT = 500e-6
 """The kernel corrects its clock by no more than this, and the engine's is the processor's."""
 NETNS_DIRECTORY = Path("/run/netns")
@@ -217,12 +218,12 @@ def _program(elsewhere: bool) -> str:
     if found is None:
         raise TesterError(f"there is no {PROGRAM} ({INSTALL})", code="no_engine")
     if shutil.which(found) is None:
-        raise TesterError(
-            f"{found} is not an executable program",
-            code="no_engine",
-            field=VARIABLE if VARIABLE in os.environ else None,
-        )
+        raise _no_engine(f"{found} is not an executable program")
     return found
+
+
+def _no_engine(text: str) -> TesterError:
+    return TesterError(text, code="no_engine", field=VARIABLE if VARIABLE in os.environ else None)
 
 
 def engine_version(program: str) -> str:
@@ -234,10 +235,14 @@ def engine_version(program: str) -> str:
     try:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=20)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise TesterError(f"{program} does not start: {error}", code="no_engine") from error
+        raise _no_engine(f"{program} does not start: {error}") from error
     if done.returncode != 0:
-        raise TesterError(f"{program} does not start: {' '.join(done.stderr.split())}", code="no_engine")
-    return done.stdout.strip().removeprefix(f"{PROGRAM} ")
+        raise _no_engine(f"{program} does not start: {' '.join(done.stderr.split())}")
+    name, _, version = done.stdout.strip().partition(" ")
+    if name != PROGRAM:
+        said = name[:_LONGEST_NAME] or "nothing"
+        raise _no_engine(f"{program} is no {PROGRAM}: as its version it says {said!r}")
+    return version
 
 
 class EngineTester:

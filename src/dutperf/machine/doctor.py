@@ -324,7 +324,7 @@ def engine(machine: Machine) -> Iterator[Finding]:
         program = machine.find_engine()
         yield Finding("engine", "ok", f"{program}: {machine.engine_version(program)}")
     except DutperfError as error:
-        yield Finding("engine", "missing", str(error), INSTALL)
+        yield Finding("engine", "missing", error.sentence, INSTALL)
 
 
 def programs(machine: Machine) -> Iterator[Finding]:

@@ -13,12 +13,13 @@ from pydantic import ValidationError
 from dutperf import procedures
 from dutperf.model import LEFT_AND_RIGHT, Direction
 from dutperf.procedures.back_to_back import BackToBack
+from dutperf.procedures.establishment_rate import EstablishmentRate
 from dutperf.procedures.frame_loss import FrameLoss
 from dutperf.procedures.latency import Latency
 from dutperf.procedures.recovery import Recovery
 from dutperf.procedures.reset import Reset
 from dutperf.procedures.throughput import Throughput
-from dutperf.setup.conditions import Rate, Usual, each
+from dutperf.setup.conditions import Rate, SingleTrial, Usual, each
 from dutperf.setup.configuration import ParameterError
 from dutperf.setup.option import offered
 from plans import Everything
@@ -168,6 +169,24 @@ def test_the_defaults_conform() -> None:
 def test_what_cannot_be(members: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         Throughput(**members)
+
+
+NEEDING = [
+    (SingleTrial, {"capture_to": "a.pcapng"}, "capture", {"capture": "first"}),
+    (Throughput, {"preliminary_rate": "5k"}, "connections", {"connections": 10}),
+    (Throughput, {"phase_gap_s": 1.0}, "connections", {"connections": 10}),
+    (EstablishmentRate, {"phase_gap_s": 1.0, "reply_share": 0.0}, "reply_share", {"reply_share": 0.5}),
+]
+
+
+@pytest.mark.parametrize(("model", "members", "needed", "given"), NEEDING)
+def test_a_member_without_effect_is_refused(
+    model: Any, members: dict[str, Any], needed: str, given: dict[str, Any]
+) -> None:
+    [name] = members.keys() - given.keys()
+    with pytest.raises(ParameterError, match=f"`{name}` has no effect without `{needed}`"):
+        model(**members)
+    model(**members | given)
 
 
 def test_a_list_of_rates_is_not_empty() -> None:

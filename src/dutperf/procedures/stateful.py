@@ -44,7 +44,11 @@ class OfConnections(SearchRange, OneFrameEach):
     phase_gap_s: Annotated[
         float,
         Field(ge=0, le=3_600),
-        Option("Wait between opening and validation, in s", label="wait between opening and validation, s"),
+        Option(
+            "Wait between opening and validation, in s",
+            label="wait between opening and validation, s",
+            needs="reply_share",
+        ),
     ] = 0.0
 
 

@@ -261,6 +261,14 @@ class EveryTrial(Value):
         ),
     ] = 32
 
+    @model_validator(mode="after")
+    def _has_an_effect(self) -> Self:
+        for one in offered(type(self)):
+            needed = one.option.needs
+            if needed and not getattr(self, needed) and getattr(self, one.name) != one.field.default:
+                raise ValueError(f"`{one.name}` has no effect without `{needed}`")
+        return self
+
     if not TYPE_CHECKING:  # an editor shows the members instead
 
         def __init__(self, **given: Any) -> None:
@@ -661,12 +669,17 @@ PreliminaryRate = Annotated[
         " establishment rate (RFC 9693 section 4.2)",
         label="rate of the preliminary phase, connections/s",
         metavar="RATE",
+        needs="connections",
     ),
 ]
 PhaseGap = Annotated[
     float,
     Field(ge=0, le=3_600),
-    Option("Wait between the preliminary phase and the trial, in s", label="wait after the preliminary phase, s"),
+    Option(
+        "Wait between the preliminary phase and the trial, in s",
+        label="wait after the preliminary phase, s",
+        needs="connections",
+    ),
 ]
 
 
@@ -789,9 +802,9 @@ class WithCapture(Value):
             metavar="KIND[:FRAMES],…",
         ),
     ] = None
-    capture_to: Annotated[str, Option("The capture file (pcapng), on the engine's machine", metavar="FILE")] = (
-        "capture.pcapng"
-    )
+    capture_to: Annotated[
+        str, Option("The capture file (pcapng), on the engine's machine", metavar="FILE", needs="capture")
+    ] = "capture.pcapng"
 
     @field_validator("capture")
     @classmethod
@@ -892,7 +905,10 @@ def _check_values(model: type[EveryTrial], chosen: Mapping[str, Any]) -> None:
     """Raises ParameterError for what validation would take as another number, or could not print."""
     for name, value in chosen.items():
         numbers = [one for one in _each(value) if isinstance(one, int)]
-        if any(isinstance(one, bool) for one in numbers) and not _takes_truth_value(model, name):
+        if _takes_truth_value(model, name):
+            if not isinstance(value, bool | None):
+                raise ParameterError(f"should be true or false (it is {value!r})", name)
+        elif any(isinstance(one, bool) for one in numbers):
             raise ParameterError(f"should be a number or a text, not true or false (it is {value})", name)
         if any(abs(one) > _HIGHEST for one in numbers):
             raise ParameterError("is a number beyond all limits", name)

@@ -41,6 +41,8 @@ class Option:
     """Whether the conditions read it from text, although it is a number."""
     depends: bool = False
     """Whether the default depends on other members, so that help shows none."""
+    needs: str = ""
+    """Another member, without which (None, 0) this one has no effect."""
 
     def described(self) -> str:
         """The whole help text."""

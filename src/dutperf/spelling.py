@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was perhaps meant by a name that is not known."""
+"""How a count is written, and what was perhaps meant by a name that is not known."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+
+def count_of(count: int, of: str) -> str:
+    """``1 frame``, ``2,000 frames``."""
+    return f"{count:,} {of}{'' if count == 1 else 's'}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

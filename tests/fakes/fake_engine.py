@@ -74,6 +74,10 @@ class Engine:
         """The trial takes no time and loses nothing."""
         self.result(request, trial)
 
+    def load(self, request: int, params: Any) -> None:
+        sizes = [len(one["bytes"]) // 2 for one in params["frames"]]
+        say(request, "loaded", frames=len(sizes), bytes=sum(sizes), tagged=0)
+
     def stop(self, request: int, _params: Any) -> None:
         say(request, "stopped")
         if self.running is not None:
@@ -99,7 +103,9 @@ class Engine:
 
 def counts(trial: dict[str, Any], direction: str) -> dict[str, Any]:
     """Everything was sent in time and arrived."""
-    sent = -(-trial[direction]["rate_fps"] * trial["duration_ns"] // 1_000_000_000)
+    stream = trial[direction]
+    frames = -(-stream["rate_fps"] * trial["duration_ns"] // 1_000_000_000)
+    sent = stream["replay"]["frames"] if "replay" in stream else frames
     quantiles = {"p50": 1.0, "p99": 2.0, "p999": 3.0, "max": 4.0}
     stamped = {"none": None, "every": sent, "tagged": trial.get("tagged", {}).get("count")}[
         trial.get("stamping", "none")

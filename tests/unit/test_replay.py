@@ -109,6 +109,7 @@ def cut(path: Path, size: int) -> Path:
     return path
 
 
+DAY_NS = 86_400 * 10**9
 BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "nothing": (lambda path: cut(capture(path, []), 0), CaptureError, "is cut off in the header, at byte 0"),
     "no frames": (lambda path: capture(path, []), ReplayError, "has no frames"),
@@ -122,9 +123,9 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "too long": (lambda path: capture(path, [udp(), udp(9171)]), ReplayError, "frame 2 has 9213 bytes"),
     "too short": (lambda path: capture(path, [udp(), b"12345"]), ReplayError, "frame 2 has 5 bytes"),
     "more than a day": (
-        lambda path: capture(path, [udp()] * 2, [0, 86_400 * 10**9]),
+        lambda path: capture(path, [udp()] * 2, [0, DAY_NS]),
         ReplayError,
-        "frame 2 is due after more than a day",
+        "frame 2 is due after more than a day: give a `duration_s`, a `speed` or a `rate`",
     ),
     "no file": (lambda path: path, CaptureError, "No such file"),
 }
@@ -198,6 +199,16 @@ def test_how_often_and_how_long(plan: dict[str, Any], duration_ns: int, frames: 
     assert trial.intended(Direction.FORWARD) == frames
 
 
+@pytest.mark.parametrize("loop", [0, 1, 3])
+def test_frames_that_are_due_after_the_sending_time_are_neither_needed_nor_repeated(tmp_path: Path, loop: int) -> None:
+    path = capture(tmp_path / "a.pcap", [udp()] * 4, [0, 10**9, 2 * 10**9, 3 * DAY_NS])
+    conditions = Replaying(duration_s=2.0, loop=loop)
+    sent = recording_of(path, conditions)
+    assert list(sent.times_ns) == [0, 10**9]
+    trial = trial_of(sent, conditions, 1)
+    assert (trial.duration_ns, trial.intended(Direction.FORWARD)) == (2 * 10**9, 2)
+
+
 @given(st.integers(1, 1_000_000_000), st.integers(1, 50), st.integers(1, 7))
 def test_at_any_rate_all_frames_are_sent(rate_fps: int, frames: int, loop: int) -> None:
     trial = trial_of(recording([0] * frames), Replaying(rate=rate_fps, loop=loop), 1)
@@ -223,6 +234,57 @@ def test_factors_that_are_none(text: str) -> None:
     with pytest.raises(ParameterError, match="is not a factor") as raised:
         Replaying(speed=text)
     assert raised.value.key == "speed"
+
+
+@pytest.mark.parametrize(
+    ("given", "factor"),
+    [
+        (2, Fraction(2)),
+        (0.5, Fraction(1, 2)),
+        (1.25, Fraction(5, 4)),
+        (Fraction(1, 3), Fraction(1, 3)),
+        (1 / 3, Fraction(1, 3)),
+    ],
+)
+def test_a_program_gives_a_speed_as_a_number(given: Any, factor: Fraction) -> None:
+    assert Replaying(speed=given).factor == factor
+
+
+@pytest.mark.parametrize("given", [0, -2, 1e-12, 1e10, float("nan"), float("inf"), True])
+def test_numbers_that_are_no_factor(given: Any) -> None:
+    with pytest.raises(ParameterError) as raised:
+        Replaying(speed=given)
+    assert raised.value.key == "speed"
+
+
+@pytest.mark.parametrize("given", ["yes", "true", 1, 0, 1.0])
+def test_whether_frames_get_a_tag_is_true_or_false(given: Any) -> None:
+    with pytest.raises(ParameterError, match="should be true or false"):
+        Replaying(tag=given)
+
+
+def shown(path: Path, tmp_path: Path, *arguments: str) -> tuple[str, str]:
+    """What a replay with the fake engine says: the result, and while it runs."""
+    result = dutperf("replay", path, "--config", write(tmp_path, "Engine"), "--drain", "0", *arguments)
+    return " ".join(result.stdout.split()), result.stderr
+
+
+def test_frames_of_one_time_have_no_rate(tmp_path: Path) -> None:
+    path = capture(tmp_path / "a.pcap", [udp()] * 3, [5, 5, 5])
+    result, meanwhile = shown(path, tmp_path)
+    assert "3 frames, all due at once" in meanwhile
+    assert "--rate" in meanwhile
+    assert "frames/s, " not in result.partition("┏")[0]
+    result, meanwhile = shown(path, tmp_path, "--rate", "100")
+    assert "3 frames at 100 frames/s in the mean" in meanwhile
+    assert "100 frames/s, " in result.partition("┏")[0]
+
+
+def test_a_lone_frame(tmp_path: Path) -> None:
+    result, meanwhile = shown(capture(tmp_path / "a.pcap", [udp()]), tmp_path)
+    assert "replaying 1 frame, " in meanwhile
+    assert "frames/s:" not in result
+    assert "1 frames" not in result
 
 
 def test_changes_of_lengths() -> None:
@@ -315,6 +377,7 @@ def test_errors_of_the_command_name_the_option(tmp_path: Path) -> None:
         (["--length-change", "much"], "--length-change"),
         (["--capture", "lost"], "--capture"),
         (["--capture", "everything"], "--capture"),
+        (["--capture-to", "elsewhere.pcapng"], "--capture-to has no effect without --capture\n"),
         (["--rate", "50%"], "--rate"),
     ]
     for arguments, option in rows:

@@ -54,6 +54,8 @@ class Recording:
         """Which one it is, from 1 on."""
         self.tagged = 0
         self.of_test_frames = False
+        self.ends_before = False
+        """Whether the capture has more frames, which are due after the sending time."""
         self._data = bytearray()
         self._ends: array[int] = array("Q")
         self._tags_at: array[int] = array("H")

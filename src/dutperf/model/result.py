@@ -23,6 +23,7 @@ from dutperf.model.connections import ConnectionCounts
 from dutperf.model.icmp import IcmpError
 from dutperf.model.value import Count, Direction, Value, without_empty
 from dutperf.model.vlan_tags import ArrivedTags
+from dutperf.spelling import count_of
 
 
 class Quantiles(Value):
@@ -602,15 +603,15 @@ class NeighbourEvidence(Value):
 
     def asked_in_vain(self) -> str:
         """``the DUT asked for 198.19.0.3 (12 requests by 198.19.0.1)``; empty if it did not."""
-        named = [f"{one.target} ({_count(one.requests, 'request')} by {one.asker})" for one in self.unanswered]
+        named = [f"{one.target} ({count_of(one.requests, 'request')} by {one.asker})" for one in self.unanswered]
         others = self.requests - sum(one.requests for one in self.unanswered)
-        named += [f"others ({_count(others, 'request')})"] if others else []
+        named += [f"others ({count_of(others, 'request')})"] if others else []
         return f"the DUT asked for {', '.join(named)}" if named else ""
 
     def moves(self) -> str:
         """``198.18.0.1 has the MAC address 02:00:00:00:00:03 by 2 messages of the DUT``; empty if none moved."""
         return ", ".join(
-            f"{one.gateway} has the MAC address {one.mac} by {_count(one.messages, 'message')} of the DUT"
+            f"{one.gateway} has the MAC address {one.mac} by {count_of(one.messages, 'message')} of the DUT"
             for one in self.moved
             if one.given is None
         )
@@ -647,10 +648,6 @@ class NeighbourEvidence(Value):
             for one in self.conflicts
             if one.by_dut
         )
-
-
-def _count(count: int, of: str) -> str:
-    return f"{count:,} {of}{'' if count == 1 else 's'}"
 
 
 class PhaseResult(Value):

@@ -21,6 +21,7 @@ from typing import Self
 from dutperf.errors import DutperfError
 from dutperf.model import Value
 from dutperf.results.comparison import Comparison, Row, digits
+from dutperf.spelling import count_of
 from dutperf.statistics import ranks
 
 
@@ -154,7 +155,7 @@ def _check_possible(rows: Sequence[Row], alpha: float) -> None:
         return
     enough = next(count for count in range(1, 1000) if ranks.smallest_p(count, count) * len(rows) <= alpha)
     raise GateError(
-        f"{fewest[0]} and {fewest[1]} repetitions in {len(rows)} row{'s' if len(rows) != 1 else ''} cannot show a"
+        f"{fewest[0]} and {fewest[1]} repetitions in {count_of(len(rows), 'row')} cannot show a"
         f" difference at an error rate of {alpha:g}, so the condition could never fail: measure {enough} repetitions"
         " each, or let the medians alone decide (--by-median)"
     )

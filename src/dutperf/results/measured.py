@@ -16,6 +16,7 @@ from dutperf.results.summary import Summary
 from dutperf.results.tables import Record
 from dutperf.results.trials import FinishedTrial
 from dutperf.setup.conditions import Conditions
+from dutperf.spelling import count_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,7 +95,7 @@ class Measured:
         if not self.events or self.is_complete:
             return None
         done = len(list(of_kind(self.events, ResultEvent)))
-        so_far = f"{done} trial{'' if done == 1 else 's'} so far, the last event at {moment(self.events[-1].time)}"
+        so_far = f"{count_of(done, 'trial')} so far, the last event at {moment(self.events[-1].time)}"
         if self.under_way:
             return f"running: {so_far}; the figures are preliminary"
         end = journal.end_of(self.events)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dutperf.model import Value
+from dutperf.spelling import count_of
 from dutperf.statistics import intervals, stopping
 
 
@@ -57,7 +58,7 @@ class Repetitions(Value):
         """``after 12 repetitions (narrow enough)``: the beginning of a sentence; without a reason
         where the number was given."""
         reason = f" ({self.stopped})" if self.stopped not in (None, stopping.Stopped.NUMBER) else ""
-        return f"after {self.finished} repetition{'s' if self.finished != 1 else ''}{reason}"
+        return f"after {count_of(self.finished, 'repetition')}{reason}"
 
     def certainty(self, figures: Statistics) -> str:
         """Number of repetitions and the median's interval, in a sentence; empty without an

@@ -45,6 +45,8 @@ _LEAST = MIN_FRAME_SIZE - FCS_SIZE
 _NS_PER_S = 1_000_000_000
 _TAG = re.compile(rb"\xd7TP.{4}\x01", re.DOTALL)
 """How tags begin (protocol/README.md)."""
+_FASTEST = 999_999_999
+"""Factor of a capture's times."""
 LONGEST_NS = 86_400 * _NS_PER_S
 """Of a trial."""
 
@@ -64,8 +66,9 @@ class WithReplay(Value):
         ),
     ] = default(None)
     speed: Annotated[
-        str, Option("Send faster or slower than captured: 2, 0.5, 1/3. Default: 1", metavar="FACTOR", depends=True)
-    ] = "1"
+        Given[str, str | float | Fraction],
+        Option("Send faster or slower than captured: 2, 0.5, 1/3. Default: 1", metavar="FACTOR", depends=True),
+    ] = default("1")
     loop: Annotated[
         int,
         Field(ge=0, le=1_000_000_000),
@@ -99,6 +102,13 @@ class WithReplay(Value):
             metavar="BYTES|ipv4=BYTES,…",
         ),
     ] = None
+
+    @field_validator("speed", mode="before")
+    @classmethod
+    def _of_number(cls, speed: Any) -> Any:
+        if isinstance(speed, int | float | Fraction) and abs(float(speed)) <= _FASTEST:
+            return str(Fraction(speed).limit_denominator(_FASTEST))
+        return speed
 
     @field_validator("speed")
     @classmethod
@@ -145,8 +155,14 @@ def recording_of(path: Path, conditions: Replaying) -> Recording:
     recording = Recording()
     clock = _Clock(path, conditions.factor)
     for number, frame in enumerate(frames_of(path), 1):
+        at_ns = clock.at_ns(number, frame)
+        if conditions.duration_s is not None and at_ns >= _limit_ns(conditions.duration_s):
+            recording.ends_before = True
+            break
+        if at_ns >= LONGEST_NS:
+            raise _wrong(path, number, "is due after more than a day: give a `duration_s`, a `speed` or a `rate`")
         recording.of_test_frames = recording.of_test_frames or _TAG.search(frame.data) is not None
-        recording.append(_sent(conditions, path, number, frame, clock.at_ns(number, frame)))
+        recording.append(_sent(conditions, path, number, frame, at_ns))
         if len(recording) > MOST_FRAMES or recording.size > MOST_BYTES:
             raise _wrong(path, number, f"is one too many: at most {MOST_FRAMES:,} frames and {MOST_BYTES >> 20} MiB")
     if not len(recording):
@@ -176,10 +192,7 @@ class _Clock:
                 f"is {(before_ns - frame.time_ns) / 1e9:.9f} s earlier than the one before: sort the capture"
                 " (reordercap), or give a rate",
             )
-        at_ns = (frame.time_ns - self._began_ns) * self._factor.denominator // self._factor.numerator
-        if at_ns >= LONGEST_NS:
-            raise _wrong(self._path, number, "is due after more than a day")
-        return at_ns
+        return (frame.time_ns - self._began_ns) * self._factor.denominator // self._factor.numerator
 
 
 def _sent(conditions: Replaying, path: Path, number: int, frame: CapturedFrame, at_ns: int) -> RecordedFrame:
@@ -251,7 +264,7 @@ def trial_of(recording: Recording, conditions: Replaying, number: int, media_mbp
     """
     check(recording, conditions)
     if conditions.rate is None:
-        pattern = Recorded(period_ns=_period_ns(recording))
+        pattern = Recorded(period_ns=_period_ns(recording, conditions))
         frame_ns = Fraction(pattern.period_ns, len(recording))
     else:
         pattern, frame_ns = None, Fraction(_NS_PER_S, _fps(conditions.rate, recording, media_mbps))
@@ -289,12 +302,21 @@ def _duration_ns(conditions: Replaying, whole_ns: int) -> int:
     """The sending time; ``whole_ns``: of all repetitions."""
     if conditions.duration_s is None:
         return max(1, whole_ns)
-    limit_ns = max(1, round(conditions.duration_s * 1e9))
+    limit_ns = _limit_ns(conditions.duration_s)
     return min(limit_ns, max(1, whole_ns)) if conditions.loop else limit_ns
 
 
-def _period_ns(recording: Recording) -> int:
-    """From the first frame to its repetition: the mean gap follows the last frame."""
+def _limit_ns(duration_s: float) -> int:
+    """When sending ends at the latest."""
+    return max(1, round(duration_s * 1e9))
+
+
+def _period_ns(recording: Recording, conditions: Replaying) -> int:
+    """From the first frame to its repetition: the mean gap follows the last frame. Nothing is repeated of a capture
+    that is longer than the sending time."""
+    if recording.ends_before:
+        assert conditions.duration_s is not None
+        return _limit_ns(conditions.duration_s)
     span_ns = recording.times_ns[-1]
     return span_ns + max(1, span_ns // max(1, len(recording) - 1))
 

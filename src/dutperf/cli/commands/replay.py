@@ -22,6 +22,7 @@ from dutperf.run.testbench import USUAL_FRAME_SIZE, Bench, bench
 from dutperf.setup import configuration
 from dutperf.setup.conditions import make
 from dutperf.setup.configuration import ConfigError
+from dutperf.spelling import count_of
 from dutperf.tester import TesterError
 from dutperf.traffic import replayed as replaying
 from dutperf.traffic.replayed import Replaying
@@ -82,8 +83,11 @@ def _naming_longest(path: Path, recording: Recording) -> Iterator[None]:
 def _run(planned: Trial, ready: Bench) -> TrialResult:
     [(direction, stream)] = planned.streams().items()
     frames = planned.intended(direction)
-    mean = f" frames at {stream.rate_fps:,} frames/s in the mean" if frames > 1 else " frame"
-    say(f"replaying {frames:,}{mean}, {live.duration(planned.whole_s)}")
+    apart = planned.times(direction).due_ns(frames - 1) if frames else 0
+    when = f" at {stream.rate_fps:,} frames/s in the mean" if apart else ", all due at once" if frames > 1 else ""
+    say(f"replaying {count_of(frames, 'frame')}{when}, {live.duration(planned.whole_s)}")
+    if frames > 1 and not apart:
+        say("all frames of the capture have the same time: --rate sends them at a rate of your choice")
     with live.trial_progress(planned) as on_progress:
         return ready.run(planned, on_progress)
 

@@ -18,6 +18,7 @@ from dutperf.cli.output import console, terminal
 from dutperf.exit_status import WRONG_USAGE
 from dutperf.results.measured import moment
 from dutperf.results.tables import Table
+from dutperf.spelling import count_of
 from dutperf.store import Entry, Store
 
 app = typer.Typer(no_args_is_help=True, epilog=epilog("store"), help="Keep results in a database, and find them again.")
@@ -66,7 +67,7 @@ def add(
     with reported(), opened(store, create=True) as kept:
         for directory in directories:
             added, unreadable = kept.add(directory)
-            terminal.line(f"{directory}: {len(added)} measurement{'' if len(added) == 1 else 's'}")
+            terminal.line(f"{directory}: {count_of(len(added), 'measurement')}")
             missed += unreadable
     _end_with(missed)
 

@@ -40,6 +40,7 @@ from dutperf.results import (
 )
 from dutperf.run.campaign import Summary
 from dutperf.run.suite import SuiteSummary
+from dutperf.spelling import count_of
 
 _STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.ABORTED: "bold red"}
 _MEANING = {
@@ -139,19 +140,18 @@ def replay(report: dict[str, Any], result: TrialResult) -> None:
     planned = Trial.model_validate(report["trial"])
     [stream] = planned.streams().values()
     assert stream.replay is not None, "a replay"
-    several = any(counts.intended > 1 for counts in result.directions().values())
-    mean = f", {_on_the_wire(planned)} in the mean" if several else ""
-    frames = f"{stream.replay.frames:,} frame{'s' if stream.replay.frames > 1 else ''}"
-    title = f"{frames} of {report['replay']['file']}{mean}"
+    rates_fps = report["replay"]["rates_fps"]
+    mean = f", {_on_the_wire(planned)} in the mean" if any(one["intended"] for one in rates_fps.values()) else ""
+    title = f"{count_of(stream.replay.frames, 'frame')} of {report['replay']['file']}{mean}"
     if result.directions():
         output().print(_counts(title, result))
     _verdict(result)
     if report["passed"] is not None:
         goal = f"loss ratio goal {report['loss_tolerance']:g}" if report["loss_tolerance"] else "no loss"
         line(f"{'passed' if report['passed'] else 'failed'} ({goal})")
-    for direction, rates in report["replay"]["rates_fps"].items():
-        shown = ", ".join(f"{name} {rate:,.1f}" for name, rate in rates.items() if rate is not None)
-        line(f"{direction}, frames/s: {shown}")
+    for direction, rates in rates_fps.items():
+        if shown := ", ".join(f"{name} {rate:,.1f}" for name, rate in rates.items() if rate is not None):
+            line(f"{direction}, frames/s: {shown}")
     line(f"counted {report['replay']['counted']}")
     for counts in result.directions().values():
         if counts.matched is not None:
@@ -167,7 +167,8 @@ def matched_in_words(matched: MatchedByLength, changes: LengthChanges) -> str:
         f", changed by {', '.join(f'{change:+} ({name})' for name, change in changed.items())}" if changed else ""
     )
     return (
-        f"{matched.sent:,} frames without a tag were matched with what arrived by order and length ({by}):"
+        f"{count_of(matched.sent, 'frame')} without a tag {'was' if matched.sent == 1 else 'were'} matched with what"
+        f" arrived by order and length ({by}):"
         f" {matched.in_order:,} in order, {matched.reordered:,} reordered, {matched.lost:,} lost, {matched.extra:,}"
         " extra. This is weaker evidence than tags: a frame of another source may stand for a lost one of its length,"
         " and damage is not seen"

@@ -17,6 +17,7 @@ from dutperf.cli.output.terminal import Output
 from dutperf.model import DirectionCounts, Trial, TrialResult, Verdict
 from dutperf.results import beside
 from dutperf.run.campaign import Observer, Status
+from dutperf.spelling import count_of
 from dutperf.tester import Progress, ProgressCallback
 
 
@@ -139,7 +140,7 @@ class LiveObserver(PlainObserver):
         return [
             *self._agenda.lines(status),
             *last,
-            *([f"after this one {more} more measurement{'s' if more > 1 else ''}"] if more else []),
+            *([f"after this one {count_of(more, 'more measurement')}"] if more else []),
         ]
 
     def _shows(self, result: TrialResult) -> bool:
@@ -179,7 +180,7 @@ def _left(status: Status) -> str:
 
 
 def _trials(status: Status) -> str:
-    return f"{status.trials_left} trial{'' if status.trials_left == 1 else 's'}"
+    return count_of(status.trials_left, "trial")
 
 
 def _progress_text(progress: Progress) -> str:

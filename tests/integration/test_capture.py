@@ -79,7 +79,7 @@ def captured(run: Callable[[], TrialResult], path: Path, in_spite_of: Collection
 
 
 def planned(setup: configuration.Setup, capture: Capture, **conditions: object) -> Trial:
-    chosen = SingleTrial(**({"duration_s": 0.5, "drain_s": 0.3, "frame_sizes": (90,)} | conditions))  # type: ignore[arg-type]
+    chosen = SingleTrial(**({"duration_s": 0.3, "drain_s": 0.2, "frame_sizes": (90,)} | conditions))  # type: ignore[arg-type]
     return make_trial(setup, chosen, 90, RATE_FPS, 1).model_copy(update={"capture": capture})
 
 

@@ -62,7 +62,7 @@ def mac(namespace: str, port: str) -> str:
 def run_of(config: Config, tester: Tester, **conditions: Any) -> TrialResult:
     """One trial of half a second."""
     setup = configuration.Setup.model_validate(config)
-    chosen = SingleTrial(**({"duration_s": 0.5, "drain_s": 0.5, "frame_sizes": (SIZE,)} | conditions))
+    chosen = SingleTrial(**({"duration_s": 0.3, "drain_s": 0.2, "frame_sizes": (SIZE,)} | conditions))
     sized = traffic.of(setup, chosen).sized()
     planned = make_trial(setup, sized, sized.frame_sizes[0], RATE_FPS, 1)
     return tester.run(planned.model_copy(update={"by_flow": True}))

@@ -24,13 +24,13 @@ from dutperf.lab import telemetry, testpmd
 from dutperf.model import LEFT_AND_RIGHT
 from dutperf.setup import configuration
 from dutperf.setup.dut import Device
+from labs.stations import Stations, stations_of
+from labs.test_labs import wait_for
 from printed import printed
 from switches import has_open_vswitch
 from undisturbed import until
 
-from .stations import Stations, stations_of
 from .test_commands import dutperf
-from .test_labs import wait_for
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 

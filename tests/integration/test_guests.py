@@ -18,9 +18,8 @@ from dutperf.lab.guest.machine import MACS
 from dutperf.model import Direction
 from dutperf.setup import configuration
 from dutperf.setup.dut import Device
-
-from .stations import Stations, stations_of
-from .test_labs import (
+from labs.stations import Stations, stations_of
+from labs.test_labs import (
     ROUTED,
     TRANSLATED,
     assert_carries,

@@ -8,10 +8,10 @@ import socket
 
 import pytest
 
+from labs.stations import ETH_P_ALL, PACKET_OUTGOING, in_namespace
 from undisturbed import valid
 
 from .measuring import bench
-from .stations import ETH_P_ALL, PACKET_OUTGOING, in_namespace
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 

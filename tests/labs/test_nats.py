@@ -24,9 +24,9 @@ from dutperf.lab.refdut import ConnectionsTruth, RefDut
 from dutperf.model import LEFT_AND_RIGHT
 from dutperf.setup import configuration
 from dutperf.setup.dut import Device
+from integration.test_by_hand import made
 
 from .stations import Stations, in_namespace, mac_of, stations_of
-from .test_by_hand import made
 from .test_labs import wait_for
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]

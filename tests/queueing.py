@@ -9,7 +9,7 @@ bucket, which is the same in other words.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
@@ -62,13 +62,15 @@ def a_trial(rate_fps: int, duration_s: float = 1.0, **members: Any) -> Trial:
 def sent(of: Trial, stalls: Sequence[Stall], seed: int) -> list[Frame]:
     """In the order in which they leave."""
     random = Random(seed)
+    in_order = sorted(stalls, key=lambda stall: stall.start_s)
     frames = []
     for direction in of.streams():
-        times, left_s = of.times(direction), 0.0
+        times, left_s, back_s, coming = of.times(direction), 0.0, 0.0, deque(in_order)
         for number in range(of.intended(direction)):
             due_s = times.due_ns(number) / 1e9
-            until_s = max([stall.end_s for stall in stalls if stall.start_s <= due_s < stall.end_s], default=due_s)
-            left_s = max(until_s, left_s + CALL_S)
+            while coming and coming[0].start_s <= due_s:
+                back_s = max(back_s, coming.popleft().end_s)
+            left_s = max(due_s, back_s, left_s + CALL_S)
             frames.append(Frame(direction, number, due_s, left_s, random.randrange(2**16)))
     return sorted(frames, key=lambda frame: (frame.left_s, frame.due_s))
 
@@ -86,7 +88,8 @@ def lost(frames: Sequence[Frame], dut: Server, seed: int = 0, without_core: Sequ
         if len(queue) > dut.queue:
             gone.append(frame)
             continue
-        queue.append(_served(max(queue[-1] if queue else 0.0, frame.left_s), service_s, without_core))
+        begins_s = max(queue[-1], frame.left_s) if queue else frame.left_s
+        queue.append(_served(begins_s, service_s, without_core) if without_core else begins_s + service_s)
         if unlucky and frame in unlucky:
             gone.append(frame)
     return gone
@@ -152,5 +155,5 @@ def _late(of: Trial, direction: Direction, frames: Sequence[Frame]) -> LateFrame
 
 
 def _bins(of: Trial, due_s: Sequence[float]) -> tuple[int, ...]:
-    parts = [min(LOSS_BINS - 1, int(at_s / of.duration_s * LOSS_BINS)) for at_s in due_s]
-    return tuple(parts.count(part) for part in range(LOSS_BINS))
+    parts = Counter(min(LOSS_BINS - 1, int(at_s / of.duration_s * LOSS_BINS)) for at_s in due_s)
+    return tuple(parts[part] for part in range(LOSS_BINS))

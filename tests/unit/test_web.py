@@ -19,6 +19,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
 import documented
@@ -258,6 +259,25 @@ def test_every_address_of_the_interface_is_in_its_document(reader: TestClient, s
     assert there == routes
 
 
+@pytest.mark.parametrize("path", ["/api/labs", "/api/runs/0/stop", "/store"])
+def test_a_method_that_an_address_does_not_have_is_answered_by_those_it_has(owner: TestClient, path: str) -> None:
+    answer = owner.request("PUT", path)
+    assert answer.status_code == 405
+    assert set(answer.headers["allow"].replace(" ", "").split(",")) <= {"GET", "HEAD", "POST"}
+
+
+def test_what_the_document_calls_valid_is_not_refused_for_its_form(reader: TestClient) -> None:
+    paths = reader.get("/api/openapi.json").json()["paths"]
+    asked = [one["post"]["requestBody"] for one in paths.values() if "post" in one]
+    assert all(one["required"] for one in asked)
+    start = Draft202012Validator(paths["/api/runs"]["post"]["requestBody"]["content"]["application/json"]["schema"])
+    assert [start.is_valid(one) for one in ({}, {"plan": "x"}, {"procedure": "pdv"})] == [False, True, True]
+    [page] = [one["schema"] for one in paths["/api/store/measurements"]["get"]["parameters"] if one["name"] == "page"]
+    for number in (0, 1, 1_000_000, 1_000_001):
+        refused = reader.get("/api/store/measurements", params={"page": number}).status_code == 400
+        assert refused is not Draft202012Validator(page).is_valid(number)
+
+
 def test_the_pages_link_to_pages_that_are_there(reader: TestClient) -> None:
     from html.parser import HTMLParser
 
@@ -436,7 +456,7 @@ def test_the_rate_of_traffic_is_changed(owner: TestClient, by_hand: list[Request
 @pytest.mark.parametrize(
     ("asked", "text"),
     [
-        ({}, "procedure: there is no None"),
+        ({}, "give a plan or a procedure"),
         ({"procedure": "throughput"}, "give either lab or config"),
         ({"procedure": "x", "lab": "kernel-ipv4"}, "there is no x"),
         ({"procedure": "throughput", "lab": "kernel-ipv4", "options": {"x": "1"}}, "unknown key"),

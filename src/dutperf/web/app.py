@@ -52,7 +52,8 @@ class Address:
     """What the handler is called."""
     body: Mapping[str, Any] | None = None
     """JSON schema; None: it has none."""
-    query: tuple[str, ...] = ()
+    query: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """JSON schema of each parameter."""
     kind: str = "application/json"
     """Of the answer."""
 
@@ -69,6 +70,7 @@ _START = {
         "config": {**_TEXT, "description": "a file in the directory of the test setups"},
         "options": _OBJECT,
     },
+    "anyOf": [{"required": ["plan"]}, {"required": ["procedure"]}],
 }
 _REQUEST = {
     "type": "object",
@@ -78,7 +80,10 @@ _REQUEST = {
         "end": {"type": "boolean"},
     },
 }
-_FILTERS = ("dut", "procedure", "since", "series", "page")
+_LAST_PAGE = 1_000_000
+_FILTERS = dict.fromkeys(("dut", "procedure", "since", "series"), _TEXT) | {
+    "page": {"type": "integer", "minimum": 1, "maximum": _LAST_PAGE}
+}
 INTERFACE = (
     Address("/api/runs", "GET", "Runs in the served directories, the latest first", "list_runs"),
     Address("/api/runs", "POST", "Start a plan or a procedure", "start", _START),
@@ -294,14 +299,15 @@ def server_refused(server: Server) -> Callable[[Request, Exception], Response]:
 
     def refused(request: Request, error: Exception) -> Response:
         if isinstance(error, Refused):
-            status, text = error.status, str(error)
+            status, text, headers = error.status, str(error), None
         else:
             assert isinstance(error, HTTPException)
-            status, text = error.status_code, error.detail
+            status, text, headers = error.status_code, error.detail, error.headers
         if request.url.path.startswith("/api/"):
-            return JSONResponse({"error": text}, status)
+            return JSONResponse({"error": text}, status, headers)
         page = server._page("error.html.j2", request, text=text)
         page.status_code = status
+        page.headers.update(headers or {})
         return page
 
     return refused
@@ -313,7 +319,9 @@ def document() -> dict[str, Any]:
     for one in INTERFACE:
         names = [part[1:-1] for part in one.path.split("/") if part.startswith("{")]
         parameters = [{"name": name, "in": "path", "required": True, "schema": _TEXT} for name in names]
-        parameters += [{"name": name, "in": "query", "required": False, "schema": _TEXT} for name in one.query]
+        parameters += [
+            {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in one.query.items()
+        ]
         refusal = {
             "description": "refused",
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
@@ -328,7 +336,7 @@ def document() -> dict[str, Any]:
             },
         }
         if one.body is not None:
-            operation["requestBody"] = {"content": {"application/json": {"schema": one.body}}}
+            operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": one.body}}}
             operation["security"] = [{"token": []}, {"cookie": []}]
         paths.setdefault(one.path, {})[one.method.lower()] = operation
     return {
@@ -367,8 +375,8 @@ async def _body(request: Request) -> dict[str, Any]:
 
 def _page_number(asked: Mapping[str, str]) -> int:
     text = asked.get("page", "1")
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 1_000_000:
-        raise Refused("page: is not a number from 1 on")
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _LAST_PAGE:
+        raise Refused(f"page: is not a number from 1 to {_LAST_PAGE:,}")
     return int(text[:9])
 
 

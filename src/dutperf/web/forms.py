@@ -102,6 +102,8 @@ def plan_of(asked: Mapping[str, Any], places: Places) -> dict[str, Any]:
     if unknown:
         raise Refused(f"unknown: {', '.join(sorted(map(str, unknown)))}")
     procedure, options = asked.get("procedure"), asked.get("options") or {}
+    if procedure is None:
+        raise Refused("give a plan or a procedure")
     if not isinstance(procedure, str) or procedure not in procedures.NAMES:
         raise Refused(f"procedure: there is no {procedure}")
     if not isinstance(options, Mapping) or len(options) > MOST_OPTIONS:

@@ -209,6 +209,12 @@ def test_frames_that_are_due_after_the_sending_time_are_neither_needed_nor_repea
     assert (trial.duration_ns, trial.intended(Direction.FORWARD)) == (2 * 10**9, 2)
 
 
+def test_a_capture_that_is_not_sorted_is_refused_also_behind_the_sending_time(tmp_path: Path) -> None:
+    path = capture(tmp_path / "a.pcap", [udp()] * 3, [0, 5 * 10**9, 10**9])
+    with pytest.raises(ReplayError, match="frame 3 is 4.000000000 s earlier than the one before"):
+        recording_of(path, Replaying(duration_s=2.0))
+
+
 @given(st.integers(1, 1_000_000_000), st.integers(1, 50), st.integers(1, 7))
 def test_at_any_rate_all_frames_are_sent(rate_fps: int, frames: int, loop: int) -> None:
     trial = trial_of(recording([0] * frames), Replaying(rate=rate_fps, loop=loop), 1)

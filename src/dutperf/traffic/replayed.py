@@ -158,7 +158,7 @@ def recording_of(path: Path, conditions: Replaying) -> Recording:
         at_ns = clock.at_ns(number, frame)
         if conditions.duration_s is not None and at_ns >= _limit_ns(conditions.duration_s):
             recording.ends_before = True
-            break
+            continue  # one of the rest may be due before: then the capture is not sorted
         if at_ns >= LONGEST_NS:
             raise _wrong(path, number, "is due after more than a day: give a `duration_s`, a `speed` or a `rate`")
         recording.of_test_frames = recording.of_test_frames or _TAG.search(frame.data) is not None

@@ -91,7 +91,7 @@ def test_a_dut_that_may_be_anywhere_is_watched_where_one_core_is_left(monkeypatc
     say(monkeypatch, facts(None, process(9, "tayga", DUT, "0-1"), usable=2))
     choice = detect(ENGINE, VETHS)
     assert choice.dut_cores == ()
-    assert choice.watched(ON) == DutCores((1,), None, namespaces=(DUT,))
+    assert choice.watched(ON) == DutCores((1,), None, namespaces=(DUT,), may_be_idle=True)
     why = (
         "the DUT: tayga (9) on any core, its kernel's work runs on the core of the sender; the tester's loops"
         " have core 0"
@@ -111,7 +111,7 @@ def test_who_may_not_see_whose_processes_they_are_does_not_take_them_for_others(
 ) -> None:
     say(monkeypatch, facts(None, process(9, "tayga", DUT, "1")))
     choice = detect(ENGINE, VETHS)
-    assert choice.watched(ON) == DutCores((1,), None, namespaces=(DUT,))
+    assert choice.watched(ON) == DutCores((1,), None, namespaces=(DUT,), may_be_idle=True)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert choice.watched(ON) is None
     assert choice.dut_cores == (1,)

@@ -102,6 +102,28 @@ def test_how_long_the_duts_threads_waited_for_a_core(tmp_path: Path) -> None:
     assert watched.reading(proc).waited_since(watched.reading(proc)) == 0
 
 
+@pytest.mark.parametrize(("waited_ns", "missed_s"), [(0, 0.0), (3_000_000_000, 3.0)])
+def test_a_process_misses_what_it_waits_for_and_no_more(tmp_path: Path, waited_ns: int, missed_s: float) -> None:
+    """Others have all of the core. A shell in the DUT's namespace did not want it; a gateway did."""
+    proc, schedstat = tmp_path / "proc", tmp_path / "proc" / "17" / "task" / "17" / "schedstat"
+    write_stat(proc, 0, 0)
+    schedstat.parent.mkdir(parents=True)
+    (proc / "17" / "stat").write_text("17 (sleep) S " + " ".join(["0"] * 20))
+    schedstat.write_text("5 0 1\n")
+    for may_be_idle in (False, True):
+        watch = DutWatch(DutCores((1,), None, pids=(17,), may_be_idle=may_be_idle), proc)
+        watch.begin()
+        write_stat(proc, 1000 * TICKS, 0)
+        schedstat.write_text(f"5 {waited_ns} 1\n")
+        missed = watch.starvation()
+        assert missed.share == (None if may_be_idle else 1.0)
+        assert missed.at_most_s >= missed_s
+        if may_be_idle:
+            assert missed.at_most_s == pytest.approx(missed_s)
+        write_stat(proc, 0, 0)
+        schedstat.write_text("5 0 1\n")
+
+
 def test_a_dut_whose_processes_have_ended_lacks_no_core(tmp_path: Path) -> None:
     """A gateway that died forwards nothing: that is its own doing, however busy its core is."""
     proc = tmp_path / "proc"

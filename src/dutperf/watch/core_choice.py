@@ -55,7 +55,9 @@ class CoreChoice:
         cores = tuple(sorted(discovery.cores - _loops(environment))) or (tuple(anywhere) if len(anywhere) == 1 else ())
         # Without access to the DUT's processes, their time would count as that of others.
         readable = os.geteuid() == 0 or not any(work.is_process for work in discovery.works)
-        return DutCores(cores, None, discovery.namespaces, discovery.pids) if cores and readable else None
+        if not cores or not readable:
+            return None
+        return DutCores(cores, None, discovery.namespaces, discovery.pids, may_be_idle=not discovery.steered)
 
     def stated(self, environment: Mapping[str, Any]) -> dict[str, Any]:
         """The cores of both and the reason, for the result, as JSON types."""

@@ -57,6 +57,9 @@ class DutCores:
     """Further namespaces, by the inodes of their files."""
     pids: tuple[int, ...] = ()
     """The DUT's processes in other namespaces, and kernel threads that work for it alone."""
+    may_be_idle: bool = False
+    """Whether only processes speak for these cores, and no kernel work: they may be a shell or a daemon that forwards
+    nothing. Then others take nothing from the DUT but what its processes waited for."""
 
     def reading(self, proc: Path = PROC) -> Reading:
         """Read the counters now."""
@@ -117,8 +120,10 @@ class Reading:
 
     def starvation_since(self, before: Reading, elapsed_s: float, cores: int, usual_s: float = 0.0) -> Starvation:
         """The CPU time that the DUT did not get since ``before``. Ticks are coarse: a small share of
-        them counts as none. ``usual_s`` of the missing time does not count."""
-        share, waited_s = self.taken_since(before, elapsed_s, cores), self.waited_since(before, usual_s)
+        them counts as none. ``usual_s`` of the missing time does not count. ``cores``: how many are the DUT's; 0: none
+        is known to be, so only its processes' waiting counts."""
+        share = self.taken_since(before, elapsed_s, cores) if cores else None
+        waited_s = self.waited_since(before, usual_s)
         taken_s = (share or 0.0) * elapsed_s * cores
         return Starvation(share, waited_s, max(waited_s, taken_s if (share or 0.0) > COARSE_SHARE else 0.0))
 
@@ -195,7 +200,8 @@ class DutWatch:
         ]
         idle_s = sum(one.waited_s + one.stolen_s for one in waits) - sum(one.waited_s + one.stolen_s for one in during)
         usual_s = usual_wait_s(during)
-        missed = now.starvation_since(self._before, elapsed_s, len(self._cores.cores), idle_s + usual_s)
+        cores = 0 if self._cores.may_be_idle else len(self._cores.cores)
+        missed = now.starvation_since(self._before, elapsed_s, cores, idle_s + usual_s)
         known = disturbances(during)
         known_s = sum(one.waited_s for one in known)  # also of soft interrupts, and threads that have ended since
         return replace(

@@ -58,11 +58,11 @@ def of_neighbours(
                 f"The {sender} port has it: the two ports are exchanged, by their cables or in the configuration"
                 if _are_exchanged(trial, direction, evidence[receiver])
                 else "Give the DUT a route by way of the tester's own address, or name the address in"
-                f" {_key(receiver)}.answers_for"
+                f" {_key(receiver)}.answers_for, also if no test frame goes there"
             )
             text = (
                 f"{direction}: {one.lost:,} frames were lost, and {asked} at the {receiver} port, which does not answer"
-                f" for that: frames that had to go there were dropped. {advice}"
+                f" for that: frames that have to go there are dropped. {advice}"
             )
             yield Cause(code=UNANSWERED, text=text, direction=direction)
         moves = evidence[sender].moves() if sender in evidence else ""

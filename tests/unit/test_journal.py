@@ -94,7 +94,7 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_no_journal(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match="cannot read"):
+    with pytest.raises(JournalError, match="there is no run in"):
         journal.read(tmp_path)
 
 

@@ -98,9 +98,9 @@ def test_each_plot_of_the_page_can_be_drawn_by_its_name(page: str, suite_directo
 def test_a_killed_run_has_a_report_that_says_so(killed: Path) -> None:
     assert dutperf("report", killed).exit_code == 0
     page = (killed / REPORT).read_text()
-    assert re.search(r"<b>throughput:</b> not complete: it was killed after \d+ trials so far", page)
+    assert re.search(r"<b>throughput:</b> not complete: it was killed or could not write after \d+ trials so far", page)
     shown = dutperf("show", killed)
-    assert "throughput is not complete: it was killed after" in shown.stdout
+    assert "throughput is not complete: it was killed or could not write after" in shown.stdout
     assert f"resume with: dutperf resume {killed}" in shown.stdout.replace("\n", "")
     assert sorted(path.name for path in killed.iterdir()) == [JOURNAL, REPORT]
 
@@ -133,7 +133,7 @@ def test_a_suite_that_was_cut_off(suite_directory: Path, tmp_path: Path) -> None
     assert [one.note for one in found.measured] == [None] + [results.NOT_YET] * 5
     assert not found.is_complete
     page = html.page(found.measured)
-    assert "<b>throughput:</b> not complete: it was killed" in page
+    assert "<b>throughput:</b> not complete: it was killed or could not write" in page
     assert "<b>latency:</b> not measured yet" in page
     assert f"resume with: dutperf resume {part}" in dutperf("show", part).stdout.replace("\n", "")
 
@@ -190,7 +190,7 @@ def test_what_cannot_be_is_said_in_a_sentence(arguments: tuple[str, ...], said: 
 def test_a_directory_without_results(command: str, tmp_path: Path) -> None:
     result = dutperf(command, tmp_path)
     assert result.exit_code == 2
-    assert f"cannot read {tmp_path / JOURNAL}" in result.stderr
+    assert f"there is no run in {tmp_path}: it has no {JOURNAL}" in result.stderr
 
 
 def test_measuring_does_not_wait_for_what_draws() -> None:

@@ -206,7 +206,9 @@ def test_a_run_that_was_killed_says_how_many_repetitions_there_could_have_been(t
     )
     [point] = summarise([event_of_json(event) for event in events[: seventh + 1]], PROCEDURE).points
     assert (point.repetitions.finished, point.repetitions.stopped) == (7, None)
-    assert "(7 of at most 100 repetitions; the run ended early because it was killed)" in point.message
+    assert (
+        "(7 of at most 100 repetitions; the run ended early because it was killed or could not write)" in point.message
+    )
     assert point.throughput_fps.median_interval is not None
 
 

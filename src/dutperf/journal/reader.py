@@ -38,6 +38,8 @@ def read(directory: Path) -> list[Event]:
     except OSError as error:
         if (directory / TRIAL_FILE).is_file():
             raise JournalError(f"{directory} holds a single trial, not a run: dutperf show {directory}") from None
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise JournalError(f"there is no run in {directory}: it has no {JOURNAL}") from None
         raise JournalError(f"cannot read {path}: {error.strerror}") from error
     # A line is complete only with its line feed: what follows the last one is empty or torn.
     return [_event(path, number, line) for number, line in enumerate(lines[:-1], start=1)]

@@ -100,7 +100,7 @@ class Measured:
             return f"running: {so_far}; the figures are preliminary"
         end = journal.end_of(self.events)
         ways = {} if end is None else {"interrupted": "interrupted", "error": f"ended by an error ({end.message})"}
-        how = ways.get("" if end is None else end.outcome, "killed")
+        how = ways.get("" if end is None else end.outcome, "killed or could not write")
         return f"not complete: it was {how} after {so_far}; the figures are those up to then"
 
 

@@ -308,7 +308,7 @@ class Recorded:
     def _end_of_run(self) -> str:
         end = end_of(self.events)
         if end is None:
-            return "it was killed"
+            return "it was killed or could not write"
         reasons = {
             "interrupted": "it was interrupted",
             "error": f"of an error: {end.message}",

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from dutperf import journal, procedures
-from dutperf.api.results import earlier_throughput
 from dutperf.cli import condition_options
 from dutperf.journal.events import event_of_json
 from dutperf.model import LimitedBy, Stamping
@@ -25,6 +24,7 @@ from dutperf.results import points
 from dutperf.results.summary import summarise
 from dutperf.run import attempts, campaign
 from dutperf.run.campaign import PlanError, Summary
+from dutperf.run.earlier_runs import earlier_throughput
 from dutperf.setup.conditions import Rate, Usual
 from dutperf.setup.configuration import ConfigError
 from dutperf.statistics.stopping import Auto, Stopped

@@ -17,7 +17,6 @@ import pytest
 from typer.testing import CliRunner
 
 from dutperf import procedures
-from dutperf.api.results import fresh_directory
 from dutperf.cli import app
 from dutperf.lab.refdut import DirectionTruth, NatProperties, PortLosses, Properties, Quantiles, RefDutError, Truth
 from dutperf.machine import host
@@ -29,6 +28,7 @@ from dutperf.procedures.establishment_rate import CONNECTIONS, ESTABLISHED_CPS
 from dutperf.procedures.known_truth import DELAY_MS, LOST_EVERY, QUEUE_FRAMES, Evidence
 from dutperf.procedures.throughput import CAPACITY_FPS, SEARCH_S
 from dutperf.run.campaign import Plan
+from dutperf.run.earlier_runs import fresh_directory
 from dutperf.selftest import checks, floors
 from dutperf.selftest.checks import Check
 from dutperf.selftest.findings import Finding, Judgement, exit_status, judge
@@ -408,7 +408,9 @@ class Described(SimulatedTester):
 def test_runs_of_one_second_have_directories_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two self-tests that began at once wrote into each other's journals."""
     monkeypatch.chdir(tmp_path)
-    code = "from dutperf.api.results import fresh_directory; d = fresh_directory('x'); (d / 'mine').touch(); print(d)"
+    code = (
+        "from dutperf.run.earlier_runs import fresh_directory; d = fresh_directory('x'); (d / 'mine').touch(); print(d)"
+    )
     made = {fresh_directory("selftest") for _ in range(20)}
     assert len(made) == 20
     assert all(one.is_dir() for one in made)

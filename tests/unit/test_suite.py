@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from dutperf import journal, procedures
-from dutperf.api.results import earlier_throughput
 from dutperf.journal import JOURNAL, JournalError
 from dutperf.model import Case, Load
 from dutperf.procedures.back_to_back import BackToBackPoint
 from dutperf.procedures.bench import PlanError
 from dutperf.run import resume, suite
 from dutperf.run.campaign import Observer, Plan
+from dutperf.run.earlier_runs import earlier_throughput
 from dutperf.run.suite import Measurement, SuiteSummary
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.tester import ProgressCallback

@@ -25,13 +25,13 @@ from dutperf.api.running import RunningTraffic, TrafficPart
 from dutperf.captures import CaptureError
 from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, TRIAL_NUMBERS, Stamping, Trial, TrialResult, to_json
 from dutperf.procedures.definition import Definition
+from dutperf.run import earlier_runs, suite, testbench
 from dutperf.run import resume as resumption
-from dutperf.run import suite, testbench
 from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement
 from dutperf.run.testbench import USUAL_FRAME_SIZE, Source, check_one_size
 from dutperf.setup import configuration
-from dutperf.setup.conditions import Conditions, Rate, SingleTrial, invalid_member
+from dutperf.setup.conditions import Conditions, DelayFiles, Rate, SingleTrial, invalid_member
 from dutperf.setup.configuration import ParameterError, Setup
 from dutperf.spelling import hint
 from dutperf.tester import TesterError
@@ -80,7 +80,7 @@ class Bench:
         progress: Callback | None,
     ) -> Results:
         (definition, wanted), watch = planned, _watch(progress)
-        directory = results.fresh_directory(definition.name) if out is None else arguments.path_of(out, "out")
+        directory = earlier_runs.fresh_directory(definition.name) if out is None else arguments.path_of(out, "out")
         measurements = suite.arrange([(definition, self._sized(wanted))])
         ready = replace(self._ready, invocation=_invocation(definition, conditions))
         suite.measure(measurements, ready, directory, watch)
@@ -377,8 +377,15 @@ def _planned(conditions: Conditions, throughput_from: Results | StrPath | None) 
     """The procedure, and its conditions with what is read for them."""
     definition = _procedure(conditions)
     if throughput_from is not None:
-        conditions = results.at_throughput_of(throughput_from, conditions)
-    return definition, results.with_fresh_files(conditions)
+        directory = (
+            throughput_from.directory
+            if isinstance(throughput_from, Results)
+            else arguments.path_of(throughput_from, "throughput_from")
+        )
+        conditions = earlier_runs.at_throughput_of(directory, conditions)
+    if isinstance(conditions, DelayFiles) and conditions.delays_to is not None:
+        arguments.path_of(conditions.delays_to, "delays_to")
+    return definition, earlier_runs.with_fresh_files(conditions)
 
 
 def _procedure(conditions: object) -> Definition:

@@ -4,33 +4,22 @@ and the report."""
 
 from __future__ import annotations
 
-import atexit
-import json
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dutperf import journal
-from dutperf.api.arguments import path_of
-from dutperf.journal import JOURNAL, JournalError, not_written
-from dutperf.model import FRAME_SIZE
+from dutperf.journal import JOURNAL, JournalError
 from dutperf.report import export, html
 from dutperf.report.html import REPORT
 from dutperf.results import tables
-from dutperf.results.deviations import OF_A_SEARCH
 from dutperf.results.measured import Measured
-from dutperf.results.summary import SUMMARY, summarise
+from dutperf.results.summary import summarise
 from dutperf.results.tables import Record
 from dutperf.run import campaign, suite
-from dutperf.run.campaign import PlanError, Summary
+from dutperf.run.campaign import Summary
 from dutperf.run.suite import SUITE, Measurement, Part, SuiteSummary
-from dutperf.setup import conditions
-from dutperf.setup.conditions import AtThroughput, Conditions, DelayFiles, Foreground, Model, Rate, Usual
-from dutperf.setup.configuration import ParameterError
 
 if TYPE_CHECKING:
     import pandas
@@ -147,121 +136,6 @@ def write_report(directory: Path) -> Path:
         WriteError: it cannot be written.
     """
     return read(directory).write_report()
-
-
-def fresh_directory(procedure: str) -> Path:
-    """A new directory ``results/DATE-TIME-PROCEDURE`` under the current one. It is made at once: two runs may begin in
-    the same second. If nothing is written there, it is removed at the end of the program.
-
-    Raises:
-        JournalError: it cannot be made.
-    """
-    stem = Path("results") / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{procedure}"
-    for path in (stem, *(stem.with_name(f"{stem.name}-{number}") for number in range(2, 1000))):
-        try:
-            path.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise not_written(path, error) from None
-        atexit.register(_remove_if_empty, path.resolve())
-        return path
-    raise JournalError(f"cannot write {stem}: there are a thousand runs of this second")
-
-
-def _remove_if_empty(directory: Path) -> None:
-    with suppress(OSError):
-        directory.rmdir()
-
-
-def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
-    """As :func:`dutperf.setup.conditions.each`. ``throughput_from`` may be the directory of an earlier run;
-    ``delays_to`` must not hold the delays of another run.
-
-    Raises:
-        ParameterError: an invalid value.
-        PlanError: see :func:`earlier_throughput`.
-    """
-    prior = given.get("throughput_from")
-    members = {name: value for name, value in given.items() if name != "throughput_from" or isinstance(value, Mapping)}
-    made = tuple(map(with_fresh_files, conditions.each(model, members)))
-    return made if prior is None or isinstance(prior, Mapping) else tuple(at_throughput_of(prior, one) for one in made)
-
-
-def at_throughput_of(earlier: Results | str | os.PathLike[str], wanted: Model) -> Model:
-    """``wanted``, to be measured at the throughput that an earlier run found.
-
-    Raises:
-        ParameterError: no path, or the procedure does not measure at a throughput.
-        PlanError: see :func:`earlier_throughput`.
-    """
-    if not isinstance(wanted, AtThroughput):
-        raise ParameterError("only procedures at the throughput take one", "throughput_from")
-    directory = earlier.directory if isinstance(earlier, Results) else path_of(earlier, "throughput_from")
-    return wanted.model_copy(update=earlier_throughput(directory, wanted))
-
-
-def with_fresh_files(wanted: Model) -> Model:
-    """``wanted``, whose files of delays are new ones.
-
-    Raises:
-        ParameterError: the directory holds the delays of another run.
-    """
-    if not isinstance(wanted, DelayFiles) or wanted.delays_to is None:
-        return wanted
-    return wanted.model_copy(update={"delays_to": _fresh(path_of(wanted.delays_to, "delays_to"))})
-
-
-def _fresh(directory: Path) -> str:
-    """The absolute path: the engine may have another working directory."""
-    if any(directory.glob("*/trial-*.npy")):
-        raise ParameterError(
-            f"{directory} holds the delays of another run: choose another directory or remove them", "delays_to"
-        )
-    return str(directory.absolute())
-
-
-def _text(value: Any) -> str:
-    return value.text() if isinstance(value, Foreground) else str(value)
-
-
-def earlier_throughput(directory: Path, wanted: Conditions) -> dict[str, Any]:
-    """Members of the conditions from an earlier run: median throughput (frames/s) by frame size, and the
-    deviations of its search. In a suite it is the run with the traffic of ``wanted``.
-
-    Raises:
-        PlanError: no summary of a throughput run, no number in it, or other traffic.
-    """
-    place = suite.throughput_in(directory, wanted)
-    if place != directory and not place.exists():
-        raise PlanError(f"{directory} has no throughput of this traffic ({place.name})", option="throughput_from")
-    try:
-        summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
-        medians = {point["case"][FRAME_SIZE.name]: point["throughput_fps"]["median"] for point in summary["points"]}
-        measured = {name: summary["conditions"][name] for name in ("foreground", "networks", "directions")}
-        deviations = [one["text"] for one in summary.get("deviations", ()) if one["clause"] in OF_A_SEARCH]
-        burst_rate = summary["conditions"].get("burst_rate")
-        measured |= {
-            "pattern": summary["conditions"].get("pattern", Usual().pattern),
-            "burst_rate": burst_rate and Rate.model_validate(burst_rate),
-        }
-    except (OSError, ValueError, KeyError, TypeError):
-        raise PlanError(f"{place} has no {SUMMARY} of a throughput run", option="throughput_from") from None
-    measured["foreground"] = Foreground.model_validate(measured["foreground"])
-    differing = [
-        f"{name.replace('_', ' ')} {_text(value)}"
-        for name, value in measured.items()
-        if value != getattr(wanted.every, name)
-    ]
-    if differing:
-        raise PlanError(
-            f"the throughput in {place} was measured with other traffic ({', '.join(differing)})",
-            option="throughput_from",
-        )
-    found = {size: int(median) for size, median in medians.items() if median is not None and median >= 1}
-    if not found:
-        raise PlanError(f"the run in {place} found no throughput", option="throughput_from")
-    return {"throughput_from": found, "throughput_deviations": tuple(deviations)}
 
 
 def _run(directory: Path) -> Results:

@@ -7,14 +7,15 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
+from inspect import Parameter, Signature
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
-from dutperf.api import results
 from dutperf.cli import completion
+from dutperf.run import earlier_runs
 from dutperf.run.campaign import PlanError
 from dutperf.setup.conditions import Conditions, EveryTrial, Model, Rate
 from dutperf.setup.configuration import ConfigError, ParameterError
@@ -32,6 +33,17 @@ def declared(model: type[EveryTrial]) -> dict[str, tuple[Any, Any]]:
     return {one.name: (_declared(one), _default(one)) for one in offered(model)}
 
 
+def signature(first: Mapping[str, tuple[Any, Any]], model: type[EveryTrial], last: Mapping[str, Any]) -> Signature:
+    """Signature of a command with the options ``first``, those of the conditions, and ``last``."""
+    every = {**first, **declared(model), **last}
+    return Signature(
+        [
+            Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+            for name, (kind, default) in every.items()
+        ]
+    )
+
+
 def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
     """The chosen conditions, one for every combination of values in lists.
 
@@ -39,7 +51,7 @@ def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
         ConfigError: an option with an invalid value, named as on the command line.
     """
     with named_as_typed(model):
-        return results.chosen(model, {name: None if value in ((), []) else value for name, value in given.items()})
+        return earlier_runs.chosen(model, {name: None if value in ((), []) else value for name, value in given.items()})
 
 
 @contextmanager

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options for the tester's ports, of commands that send."""
+"""The options of commands that send: the test setup, the tester's ports, and where the result goes."""
 
 from __future__ import annotations
 
-from typing import Annotated, get_args
+from collections.abc import Mapping
+from typing import Annotated, Any, get_args
 
 import typer
 
+from dutperf.cli import options
+from dutperf.run.testbench import Source
 from dutperf.setup import configuration
 from dutperf.setup.configuration import MAX_QUEUES
 
@@ -36,6 +39,15 @@ OffloadsText = Annotated[
     ),
 ]
 
+SOURCE = {
+    "lab": (options.LabName, None),
+    "lab_option": (options.LabOptions, None),
+    "config_file": (options.ConfigFile, None),
+    "queues": (Queues, None),
+    "offloads": (OffloadsText, None),
+}
+RESULT = {"out": (options.Out, None), "as_json": (options.Json, False)}
+
 
 def offloads(text: str | None) -> configuration.Offloads | None:
     """``"receive_timestamps"`` to ``("receive_timestamps",)``; None where the option was not given.
@@ -44,3 +56,15 @@ def offloads(text: str | None) -> configuration.Offloads | None:
         ConfigError: an unknown offload.
     """
     return None if text is None else configuration.offloads((name.strip() for name in text.split(",")), "--offloads")
+
+
+def split_source(given: Mapping[str, Any]) -> tuple[Source, dict[str, Any]]:
+    """The source of the test setup (the options :data:`SOURCE`), and the other options."""
+    source = Source.of(
+        given["lab"],
+        options.lab_options(given["lab_option"]),
+        given["config_file"],
+        given["queues"],
+        offloads(given["offloads"]),
+    )
+    return source, {name: value for name, value in given.items() if name not in SOURCE}

@@ -19,7 +19,6 @@ from pydantic import ValidationError
 
 from dutperf.errors import DutperfError
 from dutperf.journal import WriteError, is_being_written, journals_of, write_whole
-from dutperf.procedures import traffic
 from dutperf.procedures.bench import PlanError
 from dutperf.procedures.request import Request
 
@@ -96,6 +95,8 @@ def ask(directory: Path, request: Request, patience_s: float = PATIENCE_S) -> No
 
 def _taker_in(directory: Path) -> Path:
     """The directory of the measurement that takes requests."""
+    from dutperf.procedures import traffic  # imported late: nothing else needs this procedure
+
     running = [path for path in journals_of(directory) if is_being_written(path.parent)]
     if not running:
         raise RequestError(f"nothing is being measured in {directory}")

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from dutperf.cli import options, source_options
-from dutperf.cli.commands.measure import split_source
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import live, terminal
+from dutperf.cli.source_options import split_source
 from dutperf.exit_status import ABORTED
 from dutperf.model import MOST_CAPTURED, Capture, Trial, to_json
 from dutperf.run.testbench import bench

@@ -5,42 +5,34 @@ definition."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from inspect import Parameter, Signature
+from inspect import Signature
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from dutperf.api import results
-from dutperf.api.results import fresh_directory
-from dutperf.cli import condition_options, options, source_options
+from dutperf.cli import condition_options
 from dutperf.cli.errors import say
 from dutperf.cli.output import console, terminal, watch
 from dutperf.cli.output.watch import Watchers, watched
+from dutperf.cli.source_options import RESULT, SOURCE, split_source
 from dutperf.exit_status import INVALID, NO_NUMBER
 from dutperf.journal import JOURNAL, WriteError
 from dutperf.procedures.definition import Definition
 from dutperf.report.html import REPORT
 from dutperf.run import suite
 from dutperf.run.campaign import Summary
+from dutperf.run.earlier_runs import fresh_directory
 from dutperf.run.suite import SUITE, SuiteSummary
-from dutperf.run.testbench import Bench, Source, bench
-from dutperf.setup.conditions import Conditions, EveryTrial
+from dutperf.run.testbench import Bench, bench
+from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import ConfigError
 from dutperf.tester import TesterError
 
 Wanted = Sequence[tuple[Definition, Conditions]]
-
-SOURCE = {
-    "lab": (options.LabName, None),
-    "lab_option": (options.LabOptions, None),
-    "config_file": (options.ConfigFile, None),
-    "queues": (source_options.Queues, None),
-    "offloads": (source_options.OffloadsText, None),
-}
-RESULT = {"out": (options.Out, None), "as_json": (options.Json, False)}
 
 
 def command(definition: Definition) -> Callable[..., None]:
@@ -132,29 +124,6 @@ def _command(definition: Definition, /, *, out: Path | None, as_json: bool, watc
     raise typer.Exit(status)
 
 
-def split_source(given: Mapping[str, Any]) -> tuple[Source, dict[str, Any]]:
-    """The source of the test setup (the options :data:`SOURCE`), and the other options."""
-    source = Source.of(
-        given["lab"],
-        options.lab_options(given["lab_option"]),
-        given["config_file"],
-        given["queues"],
-        source_options.offloads(given["offloads"]),
-    )
-    return source, {name: value for name, value in given.items() if name not in SOURCE}
-
-
 def _signature(definition: Definition) -> Signature:
     """For Typer: each option's declaration and default."""
-    return signature(SOURCE, definition.conditions, RESULT)
-
-
-def signature(first: Mapping[str, tuple[Any, Any]], model: type[EveryTrial], last: Mapping[str, Any]) -> Signature:
-    """Signature of a command with the options ``first``, those of the conditions, and ``last``."""
-    every = {**first, **condition_options.declared(model), **last}
-    return Signature(
-        [
-            Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-            for name, (kind, default) in every.items()
-        ]
-    )
+    return condition_options.signature(SOURCE, definition.conditions, RESULT)

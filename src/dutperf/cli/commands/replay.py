@@ -13,10 +13,10 @@ import typer
 
 from dutperf.captures import CaptureError
 from dutperf.cli import condition_options
-from dutperf.cli.commands.measure import RESULT, SOURCE, signature, split_source
 from dutperf.cli.commands.trial import NUMBER, claim_trial, show_and_write, status_of
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import console, live
+from dutperf.cli.source_options import RESULT, SOURCE, split_source
 from dutperf.model import Direction, DirectionCounts, Recording, Trial, TrialResult, Verdict, to_json
 from dutperf.run.testbench import USUAL_FRAME_SIZE, Bench, bench
 from dutperf.setup import configuration
@@ -36,7 +36,7 @@ def replay(**given: Any) -> None:
         _replay(**given)
 
 
-replay.__signature__ = signature(  # type: ignore[attr-defined]
+replay.__signature__ = condition_options.signature(  # type: ignore[attr-defined]
     {
         "capture_file": (FILE, Parameter.empty),
         **{name: option for name, option in SOURCE.items() if name != "queues"},  # one sender has the list

@@ -11,13 +11,13 @@ from typing import Annotated
 
 import typer
 
-from dutperf.api.results import fresh_directory
 from dutperf.cli import options, plan_file
 from dutperf.cli.commands.measure import measure_all, show_result
 from dutperf.cli.commands.resume import resume_and_show
 from dutperf.cli.errors import say
 from dutperf.cli.output.watch import Watchers, watched
 from dutperf.journal import WriteError, held, is_being_written, not_written
+from dutperf.run.earlier_runs import fresh_directory
 from dutperf.run.suite import PLAN, SUITE, has_begun
 from dutperf.run.testbench import bench
 from dutperf.setup.configuration import ConfigError

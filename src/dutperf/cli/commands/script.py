@@ -16,9 +16,9 @@ import typer
 
 from dutperf import api
 from dutperf.cli import options
-from dutperf.cli.commands.measure import split_source
 from dutperf.cli.errors import reported, say
 from dutperf.cli.sentences import status_of
+from dutperf.cli.source_options import split_source
 from dutperf.errors import DutperfError
 from dutperf.exit_status import WRONG_USAGE
 from dutperf.run.testbench import USUAL_FRAME_SIZE, bench

@@ -19,7 +19,6 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from dutperf.api.results import fresh_directory
 from dutperf.cli import options, source_options
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import console, live, terminal
@@ -29,6 +28,7 @@ from dutperf.lab.refdut import RefDut
 from dutperf.machine import host
 from dutperf.results.tables import Table
 from dutperf.run.campaign import Observer
+from dutperf.run.earlier_runs import fresh_directory
 from dutperf.run.testbench import Source, bench
 from dutperf.selftest import checks, floors
 from dutperf.selftest.checks import Check

@@ -12,9 +12,9 @@ import typer
 
 from dutperf import traffic
 from dutperf.cli import condition_options, options
-from dutperf.cli.commands.measure import RESULT, SOURCE, signature, split_source
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import console, live
+from dutperf.cli.source_options import RESULT, SOURCE, split_source
 from dutperf.exit_status import ABORTED, INVALID, NO_NUMBER
 from dutperf.journal import TRIAL_FILE, JournalError, claim, write_new
 from dutperf.model import Trial, TrialResult, Verdict, to_json
@@ -43,7 +43,7 @@ def trial(**given: Any) -> None:
         _trial(**given)
 
 
-trial.__signature__ = signature(  # type: ignore[attr-defined]
+trial.__signature__ = condition_options.signature(  # type: ignore[attr-defined]
     {"rate": (options.RateText, None), **SOURCE},
     SingleTrial,
     RESULT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import JustifyMethod
 from rich.markup import escape
@@ -39,8 +39,10 @@ from dutperf.results import (
     tester_delay,
 )
 from dutperf.run.campaign import Summary
-from dutperf.run.suite import SuiteSummary
 from dutperf.spelling import count_of
+
+if TYPE_CHECKING:  # it knows procedures, which a single trial does not need
+    from dutperf.run.suite import SuiteSummary
 
 _STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.ABORTED: "bold red"}
 _MEANING = {

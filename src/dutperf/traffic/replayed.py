@@ -154,9 +154,10 @@ def recording_of(path: Path, conditions: Replaying) -> Recording:
         raise ParameterError("goes without `rate`, which replaces the capture's times", "speed")
     recording = Recording()
     clock = _Clock(path, conditions.factor)
+    limit_ns = None if conditions.duration_s is None else _limit_ns(conditions.duration_s)
     for number, frame in enumerate(frames_of(path), 1):
         at_ns = clock.at_ns(number, frame)
-        if conditions.duration_s is not None and at_ns >= _limit_ns(conditions.duration_s):
+        if limit_ns is not None and at_ns >= limit_ns:
             recording.ends_before = True
             continue  # one of the rest may be due before: then the capture is not sorted
         if at_ns >= LONGEST_NS:

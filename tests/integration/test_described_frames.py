@@ -60,7 +60,7 @@ def mac(namespace: str, port: str) -> str:
 
 
 def run_of(config: Config, tester: Tester, **conditions: Any) -> TrialResult:
-    """One trial of half a second."""
+    """One trial of a third of a second."""
     setup = configuration.Setup.model_validate(config)
     chosen = SingleTrial(**({"duration_s": 0.3, "drain_s": 0.2, "frame_sizes": (SIZE,)} | conditions))
     sized = traffic.of(setup, chosen).sized()

@@ -44,7 +44,7 @@ def test_every_connection_of_a_nat_carries_frames_in_both_directions(name: str) 
     assert result.dut_connections == 2_000
     for counts in result.directions().values():
         assert (counts.sent, counts.received, counts.corrupted) == (2_000, 2_000, 0)
-        assert others(counts) == {}
+        assert others(counts).keys() <= {"icmpv6_other"}  # reports of multicast groups, at any time
 
 
 def test_a_dut_that_maps_connections_anew_is_found_out() -> None:

@@ -253,3 +253,10 @@ def test_where_no_size_fits_the_port_the_refusal_names_one_that_was_asked_for(tm
     done = trial(write(tmp_path, "ShortMtu"), "--frame-size", "1200")
     assert done.exit_code == 2
     assert "right.port: the MTU of r0 is 1000, frames of 1200 bytes need 1182" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--delays-to", "--throughput-from"])
+def test_a_path_that_nobody_can_have_is_told_with_its_option(config: Path, option: str) -> None:
+    result = dutperf("latency", "--config", config, option, "a" * 300)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"dutperf: {option}: cannot be used: File name too long")

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dutperf import procedures, traffic
-from dutperf.api import arguments, results
+from dutperf.api import results
 from dutperf.api.results import Results
 from dutperf.api.running import RunningTraffic, TrafficPart
 from dutperf.captures import CaptureError
@@ -30,8 +30,8 @@ from dutperf.run import resume as resumption
 from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement
 from dutperf.run.testbench import USUAL_FRAME_SIZE, Source, check_one_size
-from dutperf.setup import configuration
-from dutperf.setup.conditions import Conditions, DelayFiles, Rate, SingleTrial, invalid_member
+from dutperf.setup import arguments, configuration
+from dutperf.setup.conditions import Conditions, Rate, SingleTrial, invalid_member
 from dutperf.setup.configuration import ParameterError, Setup
 from dutperf.spelling import hint
 from dutperf.tester import TesterError
@@ -377,14 +377,8 @@ def _planned(conditions: Conditions, throughput_from: Results | StrPath | None) 
     """The procedure, and its conditions with what is read for them."""
     definition = _procedure(conditions)
     if throughput_from is not None:
-        directory = (
-            throughput_from.directory
-            if isinstance(throughput_from, Results)
-            else arguments.path_of(throughput_from, "throughput_from")
-        )
-        conditions = earlier_runs.at_throughput_of(directory, conditions)
-    if isinstance(conditions, DelayFiles) and conditions.delays_to is not None:
-        arguments.path_of(conditions.delays_to, "delays_to")
+        earlier = throughput_from.directory if isinstance(throughput_from, Results) else throughput_from
+        conditions = earlier_runs.at_throughput_of(earlier, conditions)
     return definition, earlier_runs.with_fresh_files(conditions)
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from dutperf.api import arguments
 from dutperf.model import Direction, SoFar, Trial, TrialResult, Verdict
+from dutperf.setup import arguments
 from dutperf.setup.conditions import Rate, SingleTrial
 from dutperf.tester import EndTrial, Progress, Tester
 

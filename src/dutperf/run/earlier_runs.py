@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -18,6 +19,7 @@ from dutperf.results.deviations import OF_A_SEARCH
 from dutperf.results.summary import SUMMARY
 from dutperf.run.campaign import PlanError
 from dutperf.setup import conditions
+from dutperf.setup.arguments import path_of
 from dutperf.setup.conditions import AtThroughput, Conditions, DelayFiles, Foreground, Model, Rate, Usual
 from dutperf.setup.configuration import ParameterError
 
@@ -61,16 +63,16 @@ def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
     return made if prior is None or isinstance(prior, Mapping) else tuple(at_throughput_of(prior, one) for one in made)
 
 
-def at_throughput_of(directory: Path, wanted: Model) -> Model:
+def at_throughput_of(directory: str | os.PathLike[str], wanted: Model) -> Model:
     """``wanted``, to be measured at the throughput that an earlier run found.
 
     Raises:
-        ParameterError: the procedure does not measure at a throughput.
+        ParameterError: no path, or the procedure does not measure at a throughput.
         PlanError: see :func:`earlier_throughput`.
     """
     if not isinstance(wanted, AtThroughput):
         raise ParameterError("only procedures at the throughput take one", "throughput_from")
-    return wanted.model_copy(update=earlier_throughput(directory, wanted))
+    return wanted.model_copy(update=earlier_throughput(path_of(directory, "throughput_from"), wanted))
 
 
 def with_fresh_files(wanted: Model) -> Model:
@@ -81,7 +83,7 @@ def with_fresh_files(wanted: Model) -> Model:
     """
     if not isinstance(wanted, DelayFiles) or wanted.delays_to is None:
         return wanted
-    return wanted.model_copy(update={"delays_to": _fresh(Path(wanted.delays_to))})
+    return wanted.model_copy(update={"delays_to": _fresh(path_of(wanted.delays_to, "delays_to"))})
 
 
 def _fresh(directory: Path) -> str:

@@ -13,7 +13,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
@@ -717,11 +719,28 @@ class AllConditions(WithTimeout, WithConnections, WithGoals, Usual):
     @classmethod
     def of(cls, conditions: Conditions) -> AllConditions:
         """``conditions``, and what holds for a procedure that does not offer a member."""
-        if isinstance(conditions, AllConditions):
-            return conditions
-        known = cls.model_fields  # looked up once: this runs several times for each trial
-        given = {name: value for name, value in conditions if name in known}
-        return cls.model_construct(conditions.model_fields_set & given.keys(), **given)
+        return conditions if isinstance(conditions, AllConditions) else _completed(_This(conditions))
+
+
+@dataclass(frozen=True, eq=False)
+class _This:
+    """Conditions as a key: these, not equal ones."""
+
+    conditions: Conditions
+
+    def __hash__(self) -> int:
+        return id(self.conditions)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _This) and self.conditions is other.conditions
+
+
+@lru_cache(maxsize=4)
+def _completed(this: _This) -> AllConditions:
+    """Kept, since each trial asks several times for those of its run."""
+    known = AllConditions.model_fields
+    given = {name: value for name, value in this.conditions if name in known}
+    return AllConditions.model_construct(this.conditions.model_fields_set & given.keys(), **given)
 
 
 class WithMaximum(Conditions):

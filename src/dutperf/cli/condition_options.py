@@ -73,8 +73,12 @@ def as_typed(error: ParameterError | PlanError, model: type[EveryTrial] = Condit
 def spelled(text: str) -> str:
     """``text`` with the option in place of each parameter in backticks: `` `max_rate` `` becomes
     ``--max-rate``."""
-    known = {*_SOURCE_OPTIONS, *(one.name for one in all_offered(EveryTrial))}
-    return re.sub(r"`(\w+)`", lambda named: option_of(named[1]) if named[1] in known else named[0], text)
+
+    def option(named: re.Match[str]) -> str:
+        known = {*_SOURCE_OPTIONS, *(one.name for one in all_offered(EveryTrial))}
+        return option_of(named[1]) if named[1] in known else named[0]
+
+    return re.sub(r"`(\w+)`", option, text)
 
 
 def option_of(parameter: str, model: type[EveryTrial] = Conditions) -> str:

@@ -16,7 +16,7 @@ from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.model import Bursts, Direction, Pattern, Poisson, Profile, Segment, Stream, Trial, Verdict
 
 from .streams import stream, trial
-from .test_frames import OpenCapture, captured, payload
+from .test_frames import OpenCapture, captured, captured_bytes, payload
 from .test_ring import reversed_stream
 
 RATE_FPS = 500
@@ -66,8 +66,7 @@ def test_every_frame_arrives(command: EngineCommand, pattern: Pattern) -> None:
 
 @EACH
 def test_frames_are_the_same_whatever_the_burst(open_capture: OpenCapture, pattern: Pattern) -> None:
-    of_each = captured(open_capture, [trial(made(pattern, 2000), burst=burst) for burst in (1, 7, 64, 512)])
-    frames = [[bytes(packet) for packet in packets] for packets in of_each]
+    frames = captured_bytes(open_capture, [trial(made(pattern, 2000), burst=burst) for burst in (1, 7, 64, 512)])
     assert len(frames[0]) == 400
     assert all(one == frames[0] for one in frames[1:])
 

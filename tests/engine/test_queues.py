@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scapy.utils import rdpcap
+from scapy.utils import RawPcapReader
 
 from dutperf.model import DirectionCounts, FieldMode, Poisson, RateChange, Trial, Verdict
 from dutperf.tester import TesterError
@@ -106,8 +106,7 @@ def sent_by(open_engine: OpenEngine, directory: Path, queues: int, one: Trial, *
     assert result.forward.sent == result.forward.intended
     frames: dict[int, bytes] = {}
     for queue, file in enumerate(files):
-        for packet in rdpcap(str(file)):
-            data = bytes(packet)
+        for data, _ in RawPcapReader(str(file)):
             tag = data.index(SIGNATURE)
             number = int.from_bytes(data[tag + 8 : tag + 13], "big")
             assert number % queues == queue

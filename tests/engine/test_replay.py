@@ -18,7 +18,7 @@ from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment
 from scapy.layers.l2 import ARP, GRE, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
-from scapy.utils import PcapReader
+from scapy.utils import PcapReader, RawPcapReader
 
 from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.model import RecordedFrame, Recording, Trial, TrialResult, Verdict
@@ -64,8 +64,8 @@ def test_every_byte_is_sent_but_for_addresses(open_capture: OpenCapture, tmp_pat
     engine.close()
     assert result.forward is not None
     assert result.forward.sent == 2 * len(what)
-    with PcapReader(str(files["left"])) as reader:
-        sent = [bytes(packet) for packet in islice(reader, result.forward.sent)]
+    with RawPcapReader(str(files["left"])) as reader:
+        sent = [data for data, _ in islice(reader, result.forward.sent)]
     macs = bytes.fromhex("020000000002020000000001")
     for packet, data in zip(what * 2, sent, strict=True):
         expected = bytes(packet).ljust(60, b"\0")
@@ -167,10 +167,10 @@ ODD: list[Packet] = [
 
 def mutated(count: int) -> list[Packet]:
     """Frames with wrong bytes in their headers."""
-    random = Random(6)
+    random, sound = Random(6), [bytes(one) for one in ODD + packets(20)]
     frames = []
     for _ in range(count):
-        data = bytearray(bytes(random.choice(ODD + packets(20))))
+        data = bytearray(random.choice(sound))
         for _ in range(random.randrange(4)):
             data[random.randrange(12, min(len(data), 90))] = random.choice((0, 1, 4, 6, 17, 41, 44, 47, 58, 0x45, 255))
         frames.append(Raw(bytes(data)))
@@ -206,8 +206,8 @@ def test_frames_after_a_replay_are_those_of_their_trial(open_capture: OpenCaptur
     results = [engine.run(one) for one in (plain, planned(tmp_path, packets(), quick(rate=20_000, loop=60)), plain)]
     engine.close()
     sent = [one.forward.sent for one in results if one.forward is not None]
-    with PcapReader(str(files["left"])) as reader:
-        each = [[bytes(packet) for packet in islice(reader, count)] for count in sent]
+    with RawPcapReader(str(files["left"])) as reader:
+        each = [[data for data, _ in islice(reader, count)] for count in sent]
     assert each[0] == each[2]
 
 

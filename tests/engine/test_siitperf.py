@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from scapy.utils import rdpcap
+from scapy.utils import RawPcapReader
 
 from dutperf.engine.client import EngineCommand
 from siitperf_files import MACS, ROUTER, TRANSLATOR, link_commands, with_lines
@@ -78,7 +78,7 @@ def _run(directory: Path, argv: list[str], environment: dict[str, str]) -> bytes
 def _captured(files: Path, command: EngineCommand, argv: list[str]) -> list[list[bytes]]:
     """Every test frame of each side, without what each engine draws (the run) and the checksum over it."""
     _run(files.parent, argv, _environment(files, command))
-    sides = [[bytes(frame) for frame in rdpcap(str(files / f"{side}.pcap"))] for side in ("left", "right")]
+    sides = [[frame for frame, _ in RawPcapReader(str(files / f"{side}.pcap"))] for side in ("left", "right")]
     return [[_without_run(frame, frame.find(SIGNATURE)) for frame in side if SIGNATURE in frame] for side in sides]
 
 

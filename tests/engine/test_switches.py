@@ -167,7 +167,7 @@ def test_a_switch_that_ends_makes_the_trial_invalid(open_engine: OpenEngine, fol
     devices = [f"net_vhost{n},iface={path}" for n, path in enumerate(sockets)]
     with (
         running_testpmd(folder, *devices) as switch,
-        open_engine(*(f"virtio_user:{path}" for path in sockets), **cores()) as engine,
+        open_engine(*(f"virtio_user:{path}" for path in sockets), link_timeout_ms=1_000, **cores()) as engine,
     ):
         check(both_ways(engine))
         threading.Timer(0.1, switch.kill).start()

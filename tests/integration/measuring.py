@@ -48,7 +48,7 @@ class Bench:
 
     def run(self, rate_fps: int, **conditions: Any) -> TrialResult:
         """One trial, half a second unless said otherwise, with the lab's smallest frames."""
-        defaults: dict[str, Any] = {"duration_s": 0.5, "drain_s": 0.3}
+        defaults: dict[str, Any] = {"duration_s": 0.5, "drain_s": 0.2}
         chosen = SingleTrial(**(defaults | conditions))
         size = conditions.get("frame_sizes", [traffic.of(self.setup, chosen).smallest_frame_size])[0]
         return self.tester.run(make_trial(self.setup, chosen, size, rate_fps, 1))

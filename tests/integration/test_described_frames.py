@@ -68,14 +68,44 @@ def run_of(config: Config, tester: Tester, **conditions: Any) -> TrialResult:
     return tester.run(planned.model_copy(update={"by_flow": True}))
 
 
-def trial_of(config: Config, **conditions: Any) -> TrialResult:
-    """One valid trial."""
-    with engine_on(configuration.Setup.model_validate(config), 1518) as tester:
-        return valid(lambda: run_of(config, tester, **conditions))
-
-
 def all_arrived(counts: DirectionCounts) -> bool:
     return counts.received == counts.sent == counts.intended and counts.corrupted == 0
+
+
+RunOnce = Callable[..., TrialResult]
+"""One valid trial under conditions."""
+
+
+@contextmanager
+def ready(config: Config) -> Iterator[RunOnce]:
+    """For many trials."""
+    with engine_on(configuration.Setup.model_validate(config), 1518) as tester:
+        yield lambda **conditions: valid(lambda: run_of(config, tester, **conditions))
+
+
+def trial_of(config: Config, **conditions: Any) -> TrialResult:
+    """One valid trial."""
+    with ready(config) as run:
+        return run(**conditions)
+
+
+@pytest.fixture(scope="module")
+def bridge() -> Iterator[RunOnce]:
+    with by_hand("bridge") as name:
+        sides = {
+            "left": {"port": "eth1", "version": 4, "ipv4": "198.18.0.2/15", "ipv6": "2001:2::2/48"},
+            "right": {"port": "eth2", "version": 4, "ipv4": "198.19.0.2/15", "ipv6": "2001:2::3/48"},
+        }
+        for side, opposite in (("left", "eth2"), ("right", "eth1")):
+            sides[side]["gateway_mac"] = mac(name, opposite)
+        with ready({"engine": {"netns": name}, **sides}) as run:
+            yield run
+
+
+@pytest.fixture(scope="module")
+def router() -> Iterator[RunOnce]:
+    with by_hand("router") as name, ready({"engine": {"netns": name}, **SIDES["router"]}) as run:
+        yield run
 
 
 @pytest.mark.parametrize(
@@ -89,19 +119,11 @@ def all_arrived(counts: DirectionCounts) -> bool:
         "eth(type=0x88b5)",
     ],
 )
-def test_a_bridge_passes_every_frame(frame: str) -> None:
-    with by_hand("bridge") as name:
-        sides = {
-            "left": {"port": "eth1", "version": 4, "ipv4": "198.18.0.2/15", "ipv6": "2001:2::2/48"},
-            "right": {"port": "eth2", "version": 4, "ipv4": "198.19.0.2/15", "ipv6": "2001:2::3/48"},
-        }
-        for side, opposite in (("left", "eth2"), ("right", "eth1")):
-            sides[side]["gateway_mac"] = mac(name, opposite)
-        result = trial_of({"engine": {"netns": name}, **sides}, frame=frame)
-        hidden = ArrivedTags(hidden=True) if frame.startswith("vlan") else None  # AF_XDP on a veth
-        for counts in result.directions().values():
-            assert all_arrived(counts)
-            assert counts.vlan_tags == hidden
+def test_a_bridge_passes_every_frame(bridge: RunOnce, frame: str) -> None:
+    hidden = ArrivedTags(hidden=True) if frame.startswith("vlan") else None  # AF_XDP on a veth
+    for counts in bridge(frame=frame).directions().values():
+        assert all_arrived(counts)
+        assert counts.vlan_tags == hidden
 
 
 @pytest.mark.parametrize(
@@ -114,24 +136,20 @@ def test_a_bridge_passes_every_frame(frame: str) -> None:
         "ip/udp/vxlan/eth/ipv4/udp",
     ],
 )
-def test_a_router_passes_packets_whose_headers_it_changes(frame: str) -> None:
-    with by_hand("router") as name:
-        result = trial_of({"engine": {"netns": name}, **SIDES["router"]}, frame=frame)
-        assert all(all_arrived(counts) for counts in result.directions().values())
+def test_a_router_passes_packets_whose_headers_it_changes(router: RunOnce, frame: str) -> None:
+    assert all(all_arrived(counts) for counts in router(frame=frame).directions().values())
 
 
-def test_frames_of_a_capture_through_a_router(tmp_path: Path) -> None:
+def test_frames_of_a_capture_through_a_router(router: RunOnce, tmp_path: Path) -> None:
     """A capture that scapy wrote: a DNS query, and a GRE tunnel."""
     network = IP(src="198.18.0.2", dst="198.19.0.2", ttl=9)
     query = Ether() / network / UDP(sport=53, dport=53) / DNS(qd=DNSQR(qname="a-name-long-enough.example"))
     tunnel = Ether() / network / GRE(chksum_present=1) / IPv6() / TCP(flags="PA") / Raw(b"GET / HTTP/1.1\r\n" * 3)
     capture = str(tmp_path / "capture.pcapng")
     wrpcapng(capture, [query, tunnel])
-    with by_hand("router") as name:
-        for number, packet in enumerate((query, tunnel), 1):
-            members = {"frame_from": f"{capture}:{number}", "directions": "forward", "frame_sizes": len(packet) + 4}
-            result = trial_of({"engine": {"netns": name}, **SIDES["router"]}, **members)
-            assert all(all_arrived(counts) for counts in result.directions().values())
+    for number, packet in enumerate((query, tunnel), 1):
+        result = router(frame_from=f"{capture}:{number}", directions="forward", frame_sizes=len(packet) + 4)
+        assert all(all_arrived(counts) for counts in result.directions().values())
 
 
 def test_frames_that_the_dut_sends_back(tmp_path: Path) -> None:
@@ -156,11 +174,11 @@ def test_frames_that_the_dut_sends_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("lab_records")
-@pytest.mark.parametrize("frame", ["ip/udp", "ip/tcp(flags=SA)", "ip/icmp"])
-def test_a_translator_makes_other_headers(frame: str) -> None:
-    with bench("tayga-siit") as ready:
-        result = valid(lambda: ready.run(RATE_FPS, frame=frame, frame_sizes=(SIZE,)))
-        assert all(all_arrived(counts) for counts in result.directions().values())
+def test_a_translator_makes_other_headers() -> None:
+    with bench("tayga-siit") as tayga:
+        for frame in ("ip/udp", "ip/tcp(flags=SA)", "ip/icmp"):
+            result = valid(lambda frame=frame: tayga.run(RATE_FPS, frame=frame, frame_sizes=(SIZE,)))
+            assert all(all_arrived(counts) for counts in result.directions().values()), frame
 
 
 WEB, VOICE, LOGIN = (10, 1024), (20, 3000), (10, 5000)

@@ -72,14 +72,23 @@ def test_frames_with_the_addresses_of_a_filter_are_denied_by_it() -> None:
     assert counted == [0] * 6 + [sent] + [0] * 19
 
 
-@pytest.mark.parametrize("headers", ["hop-by-hop", "routing", "destination", "routing+destination+fragment"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "hop-by-hop",
+        "routing+destination+fragment",
+        *(pytest.param(one, marks=pytest.mark.long) for one in ("routing", "destination")),
+    ],
+)
 def test_frames_with_extension_headers_pass_the_filters_of_ipv6(headers: str) -> None:
     result, counted = run_with_filters(25, "from_dl_6", modifiers=(f"extension-header:{headers}",))
     assert all(all_arrived(counts) for counts in result.directions().values())
     assert counted == [0] * 24 + [result.directions()[Direction.FORWARD].sent, 0]
 
 
-@pytest.mark.parametrize(("header", "number"), [("hop-by-hop", 0), ("fragment", 44), ("destination", 60)])
+@pytest.mark.parametrize(
+    ("header", "number"), [("hop-by-hop", 0), ("fragment", 44), pytest.param("destination", 60, marks=pytest.mark.long)]
+)
 def test_the_router_sees_the_extension_header_in_as_many_frames_as_asked_for(header: str, number: int) -> None:
     rule = f'iifname "dl" meta protocol ip6 @nh,48,8 {number} counter'
     counted: list[tuple[TrialResult, int]] = []

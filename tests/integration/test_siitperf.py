@@ -123,6 +123,7 @@ def test_scripts_for_siitperf_run_unchanged(name: str, text: str, tmp_path: Path
 NATS = [pytest.param("nft-nat44", marks=pytest.mark.long), "refdut-nat44"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NATS)
 def test_scripts_for_stateful_tests_run_unchanged(name: str, tmp_path: Path) -> None:
     with workplace(name, with_lines(ROUTER, *NAT44, "Responder-tuples 3"), tmp_path) as here:

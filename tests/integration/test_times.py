@@ -36,9 +36,9 @@ class Silent:
 
 
 def measured(name: str, on: Bench, out: Path, **conditions: Any) -> TimesPoint:
-    """The only point of a run with one repetition of 4 s at 5,000 frames/s."""
+    """The only point of a run with one repetition of 3 s at 5,000 frames/s."""
     definition = procedures.find(name)
-    usual = {"duration_s": 4, "drain_s": 0.5, "repetitions": 1, "rate": "5k"}
+    usual = {"duration_s": 3, "drain_s": 0.5, "repetitions": 1, "rate": "5k"}
     chosen = definition.conditions(**(usual | conditions))
     plan = CommandBench(on.setup, on.tester, Source("none", {}, None)).plan(traffic.of(on.setup, chosen).sized())
     [point] = campaign.measure(definition, on.tester, plan, out, Silent()).points
@@ -71,7 +71,9 @@ def test_a_token_bucket_recovers_at_once(tmp_path: Path) -> None:
     with bench("kernel-ipv4", {"limit_fps": "5000", "burst": "100"}) as ready:
         runs = count()
         point = until(
-            lambda: measured("recovery", ready, tmp_path / str(next(runs)), overload_s=2, directions="forward"),
+            lambda: measured(
+                "recovery", ready, tmp_path / str(next(runs)), overload_s=2, directions="forward", duration_s=4
+            ),
             lambda point: not point.limited_by_tester,
             lambda point: point.message,
             fewest=1,

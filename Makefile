@@ -79,7 +79,7 @@ scalability: build
 	$(VENV)/python examples/stateful-scalability/run.py --cores $(CORES)
 
 test: setup-dev
-	@scripts/build cards
+	@scripts/build
 	meson test -C build --print-errorlogs
 	$(PYTEST) --part beside --numprocesses auto
 	$(PYTEST) --part alone

@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _group(item: pytest.Item) -> str:
     """The model of the guest's cards, or the file whose tests have guests of their own."""
     called: dict[str, str] = item.callspec.params if hasattr(item, "callspec") else {}
-    return called.get("model") or {"test_obstacles": "e1000e", "test_one_card": "e1000e", "test_virtio": "virtio"}.get(
+    return called.get("model") or {"test_obstacles": "e1000e", "test_virtio": "virtio"}.get(
         item.path.stem, item.path.stem
     )
 

@@ -48,8 +48,10 @@ def ring_paths(ports: int) -> list[str]:
     return [f"{NAMES[one]}->{NAMES[(one + 1) % ports]}" for one in range(ports)]
 
 
-@pytest.mark.parametrize("queues", [1, 2])
-@pytest.mark.parametrize("ports", [3, 4, 16])
+@pytest.mark.parametrize(
+    ("ports", "queues"),
+    [(3, 1), (4, 2), (16, 1), *(pytest.param(*row, marks=pytest.mark.long) for row in ((3, 2), (4, 1), (16, 2)))],
+)
 def test_each_path_has_its_own_counts(command: EngineCommand, ports: int, queues: int) -> None:
     with ring_of(command, ports, queues=queues) as engine:
         streams = {path: stream(rate_fps=100 + 10 * number) for number, path in enumerate(ring_paths(ports))}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every procedure returns the truth: more than a thousand seeded runs on simulated DUTs, a third of
-the longest of them except in ``make truth``, each with an error that its procedure states.
+"""Every procedure returns the truth: hundreds of seeded runs on simulated DUTs, in ``make truth`` three
+times as many, each with an error that its procedure states.
 
 What a DUT is capable of, how it loses and delays, which directions send and how often the tester is
 disturbed is drawn for each run. Where the truth is a matter of chance, the figure has to lie where
@@ -97,7 +97,7 @@ def exponential(mean: float, share: float) -> float:
     return -inf if share <= 0 else inf if share >= 1 else -mean * log(1 - share)
 
 
-@some_or_all(100, 300)
+@some_or_all(50, 300)
 def test_throughput_by_binary_search(runs: int, tmp_path: Path) -> None:
     """Error: the resolution, and what the DUT's buffer takes, a buffer's frames over the trial's
     length."""
@@ -108,10 +108,11 @@ def test_throughput_by_binary_search(runs: int, tmp_path: Path) -> None:
         assert one.capacity_fps + buffered - 0.01 * above - 1 <= value <= one.capacity_fps + buffered + 1
 
 
-def test_throughput_by_mlrsearch_for_two_goals(tmp_path: Path) -> None:
+@some_or_all(40, 100)
+def test_throughput_by_mlrsearch_for_two_goals(runs: int, tmp_path: Path) -> None:
     """Error: the resolution as a share of the load; a goal's load may exceed the capacity by what
     the goal allows to be lost."""
-    for one in worlds(100, lambda dut, _: replace(dut, queue_frames=0)):
+    for one in worlds(runs, lambda dut, _: replace(dut, queue_frames=0)):
         maximum_fps = round(2.5 * one.capacity_fps)
         options = {
             "search": "mlr",
@@ -124,18 +125,22 @@ def test_throughput_by_mlrsearch_for_two_goals(tmp_path: Path) -> None:
             assert 0.99 * truth - 2 <= value <= truth + 1, (one, goal)
 
 
-def test_throughput_with_a_tolerance_is_what_the_dut_can_do_beside_its_random_loss(tmp_path: Path) -> None:
+@some_or_all(40, 100)
+def test_throughput_with_a_tolerance_is_what_the_dut_can_do_beside_its_random_loss(runs: int, tmp_path: Path) -> None:
     """Error: the resolution, and upwards what the tolerance allows to be lost."""
-    lossy = worlds(100, lambda dut, random: replace(dut, loss_ratio=random.uniform(0, 2e-4), queue_frames=0))
+    lossy = worlds(runs, lambda dut, random: replace(dut, loss_ratio=random.uniform(0, 2e-4), queue_frames=0))
     for one in lossy:
         point = one.measured("throughput", tmp_path, loss_tolerance=0.005, resolution=Rate.parse("1%"))
         value, above = point.throughput_fps.median, point.upper_bound.load.value
         assert one.capacity_fps - 0.01 * above - 1 <= value <= one.capacity_fps / (1 - 0.005) + 1
 
 
-def test_frame_loss_rate(tmp_path: Path) -> None:
+@some_or_all(60, 150)
+def test_frame_loss_rate(runs: int, tmp_path: Path) -> None:
     """Error: that of a share of so many frames, and a buffer's frames less."""
-    lossy = worlds(150, lambda dut, random: replace(dut, loss_ratio=float(np.exp(random.uniform(log(1e-5), log(0.2))))))
+    lossy = worlds(
+        runs, lambda dut, random: replace(dut, loss_ratio=float(np.exp(random.uniform(log(1e-5), log(0.2)))))
+    )
     for one in lossy:
         rates = tuple(fps(max(50, round(share * one.capacity_fps))) for share in (0.5, 0.99, 1.2, 3))
         point = one.measured("frame-loss", tmp_path, rates=rates)
@@ -198,7 +203,7 @@ def test_ipdv(tmp_path: Path) -> None:
             assert narrow <= -figures["min"].median * 1000 <= wide
 
 
-@some_or_all(70, 200)
+@some_or_all(30, 200)
 def test_back_to_back_frames(runs: int, tmp_path: Path) -> None:
     """Error: the resolution, and a frame or two because frames are whole. An accident in every
     fiftieth trial is forgiven."""
@@ -225,7 +230,7 @@ MEDIA_FPS = 1_488_095
 """Gigabit Ethernet, frames of 64 bytes."""
 
 
-@some_or_all(3, 10)
+@some_or_all(1, 10)
 def test_random_loss_without_tolerance_and_with_it(runs: int, tmp_path: Path) -> None:
     """Lencse, Kovács, Shima, IJATES2 9(2), 2020: a router that loses one frame in 10,000 has almost
     no throughput by RFC 2544, and another one each time; with a tolerance of 0.011 % it has the

@@ -9,6 +9,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,11 @@ from typer.testing import CliRunner
 
 from command_syntax import parse
 from dutperf import procedures
-from dutperf.cli import app, examples, reference
+from dutperf.cli import app, examples, panels, reference
 from dutperf.journal import JOURNAL
 from dutperf.run.suite import SUITE
-from dutperf.setup.conditions import FRAME_SIZE_SERIES
+from dutperf.setup.conditions import FRAME_SIZE_SERIES, EveryTrial
+from dutperf.setup.option import OUTPUT, TRIAL, all_offered
 
 PAGES = {" ".join(page.words): page for page in reference.pages()}
 COMMANDS = sorted(name.removeprefix("dutperf ") for name in PAGES if name != "dutperf")
@@ -54,6 +56,34 @@ def test_help_ends_with_an_example_that_the_command_line_understands(command: st
     assert shown.exit_code == 0
     assert f"Example: {examples.line(command)}" in " ".join(shown.stdout.split())
     parse(examples.line(command))
+
+
+@pytest.mark.parametrize("command", ["throughput", "frame-loss", "address-ageing", "trial", "replay FILE"])
+def test_help_begins_with_what_a_newcomer_needs(command: str) -> None:
+    shown = CliRunner().invoke(app, [*command.split()[:1], "--help"], env={"COLUMNS": "220", "TERMINAL_WIDTH": "220"})
+    titles = re.findall(r"╭─ (.+?) ─", shown.stdout)
+    assert titles == [title for title in ("Arguments", "Options", *panels.ORDER) if title in titles]
+    assert set(titles) >= {panels.FIRST, panels.SETUP, TRIAL, OUTPUT}
+    first = shown.stdout.partition(f" {panels.FIRST} ")[2].partition("╰")[0]
+    assert re.findall(r"^│ (--[a-z-]+)", first, re.MULTILINE)[:2] == ["--lab", "--config"]
+    assert "--drain" not in first
+
+
+def test_an_option_of_every_trial_is_about_the_same_in_every_command() -> None:
+    of_each: dict[str, set[str]] = {}
+    for one in all_offered(EveryTrial):
+        of_each.setdefault(one.name, set()).add(one.option.panel)
+    ambiguous = {name for name, found in of_each.items() if len(found - {""}) > 1}
+    assert ambiguous <= set(panels.MOST_USED)  # which have a panel by their names
+    assert {panel for found in of_each.values() for panel in found} <= {"", *panels.ORDER}
+
+
+def test_every_command_is_listed_in_a_group() -> None:
+    [page] = [page for page in PAGES.values() if page.words == ("dutperf",)]
+    groups = [panel for panel, _ in groupby(entry.panel for entry in page.commands)]
+    assert len(groups) == len(set(groups)) == 6
+    assert {entry.name: entry.panel for entry in page.commands}["ndp-capacity"].startswith("Switches")
+    assert "Commands" not in groups
 
 
 def test_a_command_that_does_not_exist_or_an_option_that_is_wrong_is_no_example() -> None:

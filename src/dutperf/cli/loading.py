@@ -20,7 +20,7 @@ class Commands(Mapping[str, Any]):
     """The commands by their names, each imported when it is first asked for."""
 
     def __getitem__(self, name: str) -> Any:
-        module, _ = COMMANDS[name]
+        module, _, _ = COMMANDS[name]
         return load(name, module)
 
     def __contains__(self, name: object) -> bool:
@@ -49,8 +49,8 @@ class Group(TyperGroup):
         """The name and the sentence: what lists show."""
         if cmd_name not in COMMANDS:
             return None
-        _, text = COMMANDS[cmd_name]
-        return TyperCommand(cmd_name, help=text)
+        _, panel, text = COMMANDS[cmd_name]
+        return TyperCommand(cmd_name, help=text, rich_help_panel=panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command itself, to be called."""
@@ -71,6 +71,7 @@ def load(name: str, module: str) -> Any:
         function = members[name.replace("-", "_")] if procedure is None else _of_procedure(procedure)
         alone.command(name, epilog=epilog(name))(function)
         command = typer.main.get_command(alone)
+        import_module("dutperf.cli.panels").arrange(command)
     command.name = name
     return command
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ class Entry:
 
     name: str
     text: str
+    panel: str
+    """What it is listed under."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +69,12 @@ def pages() -> Iterator[Page]:
 
 def markdown(page: Page) -> str:
     """A section of the documentation."""
-    lists = (("Arguments", page.arguments), ("Options", page.options), ("Commands", page.commands))
     parts = [f"## {' '.join(page.words)}", page.text, f"```text\n{page.usage}\n```"]
     if page.example is not None:
         parts.append(f"```sh\n{page.example}\n```")
     parts += [
         f"**{title}**\n\n" + "\n".join(f"* `{one.name}`: {_inline(one.text)}" for one in entries)
-        for title, entries in lists
-        if entries
+        for title, entries in groupby((*page.arguments, *page.options, *page.commands), lambda one: one.panel)
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -116,17 +117,28 @@ def _pages(command: Any, words: tuple[str, ...], parent: Any) -> Iterator[Page]:
         words=words,
         text=(command.help or "").strip(),
         usage=" ".join([" ".join(words), *command.collect_usage_pieces(context)]),
-        arguments=tuple(_entry(record) for one, record in records if one.param_type_name == "argument"),
-        options=tuple(_entry(record) for one, record in records if one.param_type_name == "option"),
-        commands=tuple(Entry(name, (one.help or "").strip().split("\n\n")[0]) for name, one in inner.items()),
+        arguments=tuple(_entry(record, "Arguments") for one, record in records if one.param_type_name == "argument"),
+        options=tuple(
+            _entry(record, one.rich_help_panel or "Options")
+            for one, record in records
+            if one.param_type_name == "option"
+        ),
+        commands=tuple(
+            Entry(name, (one.help or "").strip().split("\n\n")[0], _panel(command, context, name))
+            for name, one in inner.items()
+        ),
     )
     for name, one in inner.items():
         yield from _pages(one, (*words, name), context)
 
 
-def _entry(record: tuple[str, str]) -> Entry:
+def _panel(group: Any, context: Any, name: str) -> str:
+    return group.get_command(context, name).rich_help_panel or "Commands"
+
+
+def _entry(record: tuple[str, str], panel: str) -> Entry:
     name, text = record
-    return Entry(" ".join(name.split()), " ".join(text.split()))
+    return Entry(" ".join(name.split()), " ".join(text.split()), panel)
 
 
 def _inline(text: str) -> str:
@@ -135,7 +147,13 @@ def _inline(text: str) -> str:
 
 
 def _tagged(entries: Sequence[Entry]) -> str:
-    return "\n".join(f".TP\n.B {_roff(one.name)}\n{_roff(one.text) or '.'}" for one in entries)
+    """With headings, where there are several panels."""
+    panels = [(panel, list(each)) for panel, each in groupby(entries, lambda one: one.panel)]
+    return "\n".join(
+        (f".SS {_roff(panel)}\n" if len(panels) > 1 else "")
+        + "\n".join(f".TP\n.B {_roff(one.name)}\n{_roff(one.text) or '.'}" for one in each)
+        for panel, each in panels
+    )
 
 
 def _roff(text: str) -> str:

@@ -17,25 +17,26 @@ from dutperf.search.binary import BinarySearch, Bounds, BoundsError, Resolution,
 from dutperf.search.restart import PriorResults
 from dutperf.setup.conditions import Rate, WithGoals, WithMaximum
 from dutperf.setup.given import default
-from dutperf.setup.option import Option
+from dutperf.setup.option import SEARCH, Option
 from dutperf.setup.rate import AnyRate, OptionalRate
 
 
 class SearchRange(WithMaximum):
     """The rates that are searched."""
 
-    min_rate: Annotated[OptionalRate, Option("Lowest rate of the search", label="lowest rate", metavar="RATE")] = (
-        default(None)
-    )
-    initial_rate: Annotated[OptionalRate, Option("Rate to try first", label="first rate", metavar="RATE")] = default(
-        None
-    )
+    min_rate: Annotated[
+        OptionalRate, Option("Lowest rate of the search", label="lowest rate", metavar="RATE", panel=SEARCH)
+    ] = default(None)
+    initial_rate: Annotated[
+        OptionalRate, Option("Rate to try first", label="first rate", metavar="RATE", panel=SEARCH)
+    ] = default(None)
     resolution: Annotated[
         AnyRate,
         Option(
             "Resolution at which the search ends: frames/s, or a share of the maximum rate",
             label="resolution of the search",
             metavar="RATE",
+            panel=SEARCH,
         ),
     ] = default(Rate(value=0.5, unit="percent"))
 

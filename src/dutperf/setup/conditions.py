@@ -47,7 +47,7 @@ from dutperf.setup.changing_rate import FORMS, ChangingRate, is_changing
 from dutperf.setup.configuration import ParameterError
 from dutperf.setup.given import Given, default
 from dutperf.setup.modifiers import Modifiers
-from dutperf.setup.option import Option, all_offered, offered
+from dutperf.setup.option import OUTPUT, SEARCH, TRAFFIC, TRIAL, Option, all_offered, offered
 from dutperf.setup.pacing import SOFTWARE, fill_of
 from dutperf.setup.rate import AnyRate, OptionalRate
 from dutperf.setup.rate import Rate as Rate
@@ -148,7 +148,9 @@ class Foreground(Value):
 Duration = Annotated[
     float,
     Field(ge=0.001, le=86_400),
-    Option("Sending time of a trial", clause="RFC 2544 section 24: 60", label="sending time of a trial, s"),
+    Option(
+        "Sending time of a trial", clause="RFC 2544 section 24: 60", label="sending time of a trial, s", panel=TRIAL
+    ),
 ]
 Repetitions = Annotated[
     Given[Annotated[int, Field(ge=1, le=10_000)] | stopping.Auto, str],
@@ -158,6 +160,7 @@ Repetitions = Annotated[
         " defaults are auto:width=1%,min=10,max=100,confidence=95%",
         label="repetitions asked for",
         metavar="COUNT|auto",
+        panel=SEARCH,
     ),
 ]
 
@@ -179,6 +182,7 @@ class WithFrameSizes(Value):
             metavar="BYTES|SERIES|MIX",
             listed=True,
             depends=True,
+            panel=TRAFFIC,
         ),
     ] = default((84,))
     series: Series | None = None
@@ -242,6 +246,7 @@ class EveryTrial(Value):
             "Time to receive residual frames after sending",
             clause="RFC 2544 section 23: 2",
             label="receiving time after sending, s",
+            panel=TRIAL,
         ),
     ] = 2.0
     learning_rest_s: Annotated[
@@ -251,6 +256,7 @@ class EveryTrial(Value):
             "Wait between ARP or NDP and the first frame of each trial",
             clause="RFC 2544 section 23: 2",
             label="wait after the learning frames (ARP, NDP), s",
+            panel=TRIAL,
         ),
     ] = 0.0
     tx_burst: Annotated[
@@ -260,6 +266,7 @@ class EveryTrial(Value):
             "Maximum number of due frames handed to the driver at once, 1-512",
             label="maximum frames handed to the driver at once",
             metavar="FRAMES",
+            panel=TRIAL,
         ),
     ] = 32
 
@@ -309,7 +316,7 @@ class Conditions(EveryTrial, WithFrameSizes):
     seed: Annotated[
         int,
         Field(ge=0, le=2**53 - 1),
-        Option("Random seed; the same seed sends the same frames", label="random seed"),
+        Option("Random seed; the same seed sends the same frames", label="random seed", panel=TRIAL),
     ] = 0
 
     @property
@@ -385,6 +392,7 @@ class WithSettling(Value):
             "Wait between trials, for the DUT to settle",
             clause="RFC 2544 section 23: 5",
             label="wait between trials, s",
+            panel=TRIAL,
         ),
     ] = 0.0
     dut_patience_s: Annotated[
@@ -393,6 +401,7 @@ class WithSettling(Value):
         Option(
             "Longest wait for a DUT that forwards nothing, or does not answer when the ports are opened",
             label="longest wait for a DUT that forwards nothing, s",
+            panel=TRIAL,
         ),
     ] = 0.0
 
@@ -408,6 +417,7 @@ class WithTolerance(Value):
             clause="RFC 2544: 0",
             label="loss ratio goal per direction",
             metavar="RATIO",
+            panel=TRIAL,
         ),
     ] = 0.0
 
@@ -416,7 +426,8 @@ class WithStreams(Value):
     """Which frames are sent, and where to."""
 
     directions: Annotated[
-        Directions, Option("Directions that send", clause="RFC 2544 section 14: both", label="directions that send")
+        Directions,
+        Option("Directions that send", clause="RFC 2544 section 14: both", label="directions that send", panel=TRAFFIC),
     ] = "both"
     foreground: Annotated[
         Given[Foreground, str],
@@ -426,6 +437,7 @@ class WithStreams(Value):
             label="foreground traffic n:m, the rest is native IPv6",
             metavar="N:M,…",
             several=True,
+            panel=TRAFFIC,
         ),
     ] = default(Foreground())
     networks: Annotated[
@@ -437,6 +449,7 @@ class WithStreams(Value):
             label="destination networks in each direction",
             metavar="COUNT,…",
             several=True,
+            panel=TRAFFIC,
         ),
     ] = 1
     frame: Annotated[
@@ -446,6 +459,7 @@ class WithStreams(Value):
             " UDP directly over IP",
             label="headers of the frames",
             metavar="HEADERS",
+            panel=TRAFFIC,
         ),
     ] = None
     frame_from: Annotated[
@@ -455,6 +469,7 @@ class WithStreams(Value):
             " from tag= on. Default: frames that the tester makes",
             label="frame from a capture",
             metavar="FILE[:N][,tag=BYTE][,macs=keep]",
+            panel=TRAFFIC,
         ),
     ] = None
     flows: Annotated[
@@ -464,6 +479,7 @@ class WithStreams(Value):
             "Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP ports of its own",
             label="flows in each direction",
             metavar="COUNT",
+            panel=TRAFFIC,
         ),
     ] = 1
     modifiers: Annotated[
@@ -476,6 +492,7 @@ class WithStreams(Value):
             flag="--modifier",
             metavar="NAME",
             listed=True,
+            panel=TRAFFIC,
         ),
     ] = default(())
 
@@ -506,7 +523,9 @@ class WithPorts(Value):
     ports: Annotated[
         Given[FieldMode, Literal["fixed", "increasing", "decreasing", "random"]],
         Option(
-            "How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4", label="UDP ports"
+            "How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4",
+            label="UDP ports",
+            panel=TRAFFIC,
         ),
     ] = default(FieldMode.RANDOM)
 
@@ -523,6 +542,7 @@ class WithPattern(Value):
             " 2544 section 21)",
             label="traffic pattern at the mean rate",
             metavar="constant|poisson|bursts:FRAMES",
+            panel=TRAFFIC,
         ),
     ] = "constant"
     burst_rate: Annotated[
@@ -531,6 +551,7 @@ class WithPattern(Value):
             "With bursts: the rate within a burst (100%). Default: as fast as the tester can send",
             label="rate within a burst",
             metavar="RATE",
+            panel=TRAFFIC,
         ),
     ] = default(None)
     warm_up_s: Annotated[
@@ -540,6 +561,7 @@ class WithPattern(Value):
             "Send a trial's traffic for so long before it and count none of it, so that the DUT's caches and tables are"
             " filled (a preliminary phase)",
             label="warm-up before each trial, s",
+            panel=TRAFFIC,
         ),
     ] = 0.0
 
@@ -577,6 +599,7 @@ class WithPacing(Value):
             " has (02:00:00:00:88:b5, or the given one), which the DUT's NIC drops",
             label="spacing of the frames",
             metavar="software|fill[:MAC]",
+            panel=TRAFFIC,
         ),
     ] = SOFTWARE
 
@@ -603,7 +626,8 @@ class WithGoals(Value):
     """A search for the highest rate that passes, by one of two methods."""
 
     search: Annotated[
-        Literal["binary", "mlr"], Option("How the rate is found: binary, or mlr (MLRsearch, RFC 9971)", label="search")
+        Literal["binary", "mlr"],
+        Option("How the rate is found: binary, or mlr (MLRsearch, RFC 9971)", label="search", panel=SEARCH),
     ] = "binary"
     goals: Annotated[
         Given[tuple[Annotated[float, Field(ge=0, lt=1)], ...], Sequence[float]],
@@ -613,6 +637,7 @@ class WithGoals(Value):
             flag="--goal",
             metavar="RATIO",
             listed=True,
+            panel=SEARCH,
         ),
     ] = default(())
 
@@ -630,6 +655,7 @@ TimeoutMs = Annotated[
         "Frames with a longer delay count as lost; not part of any RFC. Every frame is then time-stamped",
         label="frame timeout, ms",
         metavar="MS",
+        panel=TRIAL,
     ),
 ]
 """Proposed by Lencse, Kovács, Shima, IJATES2 9(2), 2020."""
@@ -672,6 +698,7 @@ PreliminaryRate = Annotated[
         label="rate of the preliminary phase, connections/s",
         metavar="RATE",
         needs="connections",
+        panel=TRAFFIC,
     ),
 ]
 PhaseGap = Annotated[
@@ -681,6 +708,7 @@ PhaseGap = Annotated[
         "Wait between the preliminary phase and the trial, in s",
         label="wait after the preliminary phase, s",
         needs="connections",
+        panel=TRAFFIC,
     ),
 ]
 
@@ -697,6 +725,7 @@ class WithConnections(Value):
             label="connections",
             metavar="COUNT,…",
             several=True,
+            panel=TRAFFIC,
         ),
     ] = default(None)
     preliminary_rate: PreliminaryRate = default(PRELIMINARY_RATE)
@@ -753,6 +782,7 @@ class WithMaximum(Conditions):
             " series and bursts need this option",
             label="highest rate",
             metavar="RATE",
+            panel=SEARCH,
         ),
     ] = default(None)
 
@@ -767,6 +797,7 @@ class AtThroughput(Conditions):
             " it and `throughput_from` the throughput is measured first",
             label="rate per direction",
             metavar="RATE",
+            panel=SEARCH,
         ),
     ] = default(None)
     throughput_from: Annotated[
@@ -775,6 +806,7 @@ class AtThroughput(Conditions):
             "Use the median throughput of each frame size from this earlier run",
             label="rate measured at by frame size, frames/s per direction",
             metavar="DIR",
+            panel=SEARCH,
         ),
     ] = default(None)
     """Frame size (bytes) to frames/s per direction."""
@@ -793,6 +825,7 @@ class DelayFiles(Conditions):
             " the engine's machine, also if engine.command starts the engine on another one",
             label="files of all delays",
             metavar="DIR",
+            panel=OUTPUT,
         ),
     ] = default(None)
 
@@ -806,6 +839,7 @@ class Calibrated(Conditions):
             "Subtract the tester's own typical delay (dutperf selftest) from latencies; the results say so. Differences"
             " of delays do not change",
             label="the tester's own delay is subtracted",
+            panel=TRIAL,
         ),
     ] = False
 
@@ -819,10 +853,11 @@ class WithCapture(Value):
             "Write frames to a capture file: any of lost, damaged, unexpected (no test frames) and first (of all that"
             " arrive), each up to 1000 or :FRAMES. Receiving then takes two to three times as long",
             metavar="KIND[:FRAMES],…",
+            panel=OUTPUT,
         ),
     ] = None
     capture_to: Annotated[
-        str, Option("The capture file (pcapng), on the engine's machine", metavar="FILE", needs="capture")
+        str, Option("The capture file (pcapng), on the engine's machine", metavar="FILE", needs="capture", panel=OUTPUT)
     ] = "capture.pcapng"
 
     @field_validator("capture")
@@ -860,14 +895,21 @@ class SingleTrial(
             " the whole trial, or with /2s again and again (of steps: each for 2 s)",
             label="traffic pattern",
             metavar="PATTERN",
+            panel=TRAFFIC,
         ),
     ] = "constant"
     foreground: Annotated[
         Given[Foreground, str],
-        Option("Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground", metavar="N:M"),
+        Option(
+            "Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground",
+            metavar="N:M",
+            panel=TRAFFIC,
+        ),
     ] = default(Foreground())
     networks: Annotated[
-        int, Field(ge=1, le=256), Option("Destination networks in each direction, 1-256", metavar="COUNT")
+        int,
+        Field(ge=1, le=256),
+        Option("Destination networks in each direction, 1-256", metavar="COUNT", panel=TRAFFIC),
     ] = 1
     connections: Annotated[
         Given[ConnectionCount | None, str],
@@ -876,6 +918,7 @@ class SingleTrial(
             " them, in both directions. Default: a stateless DUT",
             metavar="COUNT",
             text=True,
+            panel=TRAFFIC,
         ),
     ] = default(None)
 

@@ -15,6 +15,9 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+TRAFFIC, TRIAL, SEARCH, OUTPUT = "Traffic", "Trial", "Search and repetitions", "Output"
+"""What options are about, as help and manual group them."""
+
 
 @dataclass(frozen=True)
 class Option:
@@ -41,6 +44,8 @@ class Option:
     """Whether the conditions read it from text, although it is a number."""
     depends: bool = False
     """Whether the default depends on other members, so that help shows none."""
+    panel: str = ""
+    """What it is about; empty: a procedure's own."""
     needs: str = ""
     """Another member, without which (None, 0) this one has no effect."""
 

@@ -36,7 +36,7 @@ from dutperf.model import (
 from dutperf.setup.conditions import EveryTrial, WithCapture, WithTolerance
 from dutperf.setup.configuration import ParameterError, Setup
 from dutperf.setup.given import Given, default
-from dutperf.setup.option import Option
+from dutperf.setup.option import OUTPUT, TRAFFIC, TRIAL, Option
 from dutperf.setup.rate import OptionalRate, Rate
 
 FCS_SIZE = 4
@@ -63,36 +63,45 @@ class WithReplay(Value):
         Option(
             "Send at this constant rate instead of the capture's times: frames/s, or % of the media's maximum",
             metavar="RATE",
+            panel=TRAFFIC,
         ),
     ] = default(None)
     speed: Annotated[
         Given[str, str | float | Fraction],
-        Option("Send faster or slower than captured: 2, 0.5, 1/3. Default: 1", metavar="FACTOR", depends=True),
+        Option(
+            "Send faster or slower than captured: 2, 0.5, 1/3. Default: 1",
+            metavar="FACTOR",
+            depends=True,
+            panel=TRAFFIC,
+        ),
     ] = default("1")
     loop: Annotated[
         int,
         Field(ge=0, le=1_000_000_000),
-        Option("How often to send the capture; 0: until the duration ends", metavar="COUNT"),
+        Option("How often to send the capture; 0: until the duration ends", metavar="COUNT", panel=TRAFFIC),
     ] = 1
     duration_s: Annotated[
-        float | None, Field(ge=0.001, le=86_400), Option("End sending after this time at the latest")
+        float | None, Field(ge=0.001, le=86_400), Option("End sending after this time at the latest", panel=TRIAL)
     ] = None
     directions: Annotated[
         Given[Direction, str],
         Option(
             "forward: from the left port; reverse: from the right port; with more ports than two one of their paths",
             metavar="forward|reverse|PORT->PORT",
+            panel=TRAFFIC,
         ),
     ] = default(Direction.FORWARD)
     macs: Annotated[
         Literal["rewrite", "keep"],
         Option(
             "rewrite: the MAC addresses of the tester's port and of the DUT, but for group addresses; keep: those of"
-            " the capture"
+            " the capture",
+            panel=TRAFFIC,
         ),
     ] = "rewrite"
     tag: Annotated[
-        bool, Option("Put a tag into each frame with room for it: such frames are counted exactly, by number")
+        bool,
+        Option("Put a tag into each frame with room for it: such frames are counted exactly, by number", panel=TRAFFIC),
     ] = False
     length_change: Annotated[
         str | None,
@@ -100,6 +109,7 @@ class WithReplay(Value):
             "Bytes by which the DUT changes packets that it forwards, as a tunnel does. Translation between IPv4 and"
             " IPv6, and VLAN tags, do not count",
             metavar="BYTES|ipv4=BYTES,…",
+            panel=TRAFFIC,
         ),
     ] = None
 
@@ -138,6 +148,7 @@ class Replaying(WithCapture, WithTolerance, EveryTrial, WithReplay):
             "Write frames to a capture file: first (of all that arrive), unexpected; of tagged frames also lost and"
             " damaged; each up to 1000 or :FRAMES",
             metavar="KIND[:FRAMES],…",
+            panel=OUTPUT,
         ),
     ] = None
 

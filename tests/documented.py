@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import procedures
+from dutperf.dut.device import Device
 from dutperf.run import suite
 from dutperf.run.campaign import Observer, Plan
 from dutperf.run.suite import Measurement
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import Dut
-from dutperf.setup.dut import Device
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, plan
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import procedures, traffic
+from dutperf.dut.device import Device
+from dutperf.dut.printed import ByCause
 from dutperf.journal import JOURNAL, PlanEvent, ResumedJournal
 from dutperf.model import (
     FRAME_SIZE,
@@ -35,7 +37,6 @@ from dutperf.run.campaign import Observer, Plan, Status, Summary
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, Duration, Rate, Repetitions
 from dutperf.setup.configuration import Dut, Setup
-from dutperf.setup.dut import ByCause, Device
 from dutperf.tester import ProgressCallback, Tester
 from dutperf.tester.simulated import SimulatedTester
 

@@ -25,6 +25,7 @@ from tabulate import tabulate
 
 from dutperf import lab, procedures, traffic
 from dutperf.cli.output import live
+from dutperf.dut.reference import ReferenceDevice
 from dutperf.engine.client import EngineTester
 from dutperf.engine.factory import engine_on
 from dutperf.lab import hosts, netns
@@ -35,7 +36,6 @@ from dutperf.run import campaign
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Rate
 from dutperf.setup.configuration import Setup
-from dutperf.setup.dut import Device
 from dutperf.watch.dut_core import yield_to_the_dut
 
 LAB = "refdut-ipv4"
@@ -154,7 +154,7 @@ class Bench:
         plan = campaign.Plan(
             traffic=traffic.of(self.setup, conditions),
             conditions=conditions,
-            dut=Device(self.setup.dut.model_copy(update={"properties": properties})),
+            dut=ReferenceDevice(self.setup.dut.model_copy(update={"properties": properties})),
             config=configuration.as_json(self.setup),
             invocation=sys.argv,
         )

@@ -20,10 +20,10 @@ import yaml
 from scapy.all import IP, UDP, Ether, IPv6, Packet, Raw, rdpcap
 
 from dutperf import lab
+from dutperf.dut.device import Device
 from dutperf.lab import telemetry, testpmd
 from dutperf.model import LEFT_AND_RIGHT
 from dutperf.setup import configuration
-from dutperf.setup.dut import Device
 from labs.stations import Stations, stations_of
 from labs.test_labs import wait_for
 from printed import printed

@@ -13,11 +13,11 @@ import pytest
 from scapy.all import UDP, IPv6
 
 from dutperf import lab
+from dutperf.dut.device import Device
 from dutperf.lab.guest import packages
 from dutperf.lab.guest.machine import MACS
 from dutperf.model import Direction
 from dutperf.setup import configuration
-from dutperf.setup.dut import Device
 from labs.stations import Stations, stations_of
 from labs.test_labs import (
     ROUTED,

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from dutperf import dut
 from dutperf.frames.additional import reply_error
 from dutperf.model import AdditionalCounts, Direction, TrialResult
-from dutperf.setup.dut import Device
 from undisturbed import LOSS_IS_CERTAIN, valid
 
 from .measuring import Bench, bench
@@ -46,7 +46,7 @@ def run_with_filters(filters: int, chain: str, **conditions: Any) -> tuple[Trial
     with bench(f"kernel-ipv{version}") as ready:
 
         def attempt() -> TrialResult:
-            with Device.of(ready.setup).filtered(filters) as device:
+            with dut.of_setup(ready.setup).filtered(filters) as device:
                 assert len(device.identity()["filters"]) > 4 * filters
                 counted.append((ready.run(RATE_FPS, **conditions), packets(ready, chain)))
             return counted[-1][0]

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 import dutperf
+from dutperf.dut.device import Device
 from dutperf.model import Direction, LimitedBy, Trial, TrialResult
 from dutperf.procedures.bench import PlanError
 from dutperf.procedures.ndp_capacity import PROCEDURE, TEST_FRAMES, NdpCapacityPoint
 from dutperf.setup.configuration import ConfigError, Dut
-from dutperf.setup.dut import Device
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedTester
 from plans import counts, measure, plan

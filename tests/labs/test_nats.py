@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 from scapy.all import IP, UDP, Ether, IPv6, Packet, Raw
 
-from dutperf import lab
+from dutperf import dut, lab
+from dutperf.dut.device import Device
 from dutperf.lab.conntrack import statistics
 from dutperf.lab.refdut import ConnectionsTruth, RefDut
 from dutperf.model import LEFT_AND_RIGHT
 from dutperf.setup import configuration
-from dutperf.setup.dut import Device
 from integration.test_by_hand import made
 
 from .stations import Stations, in_namespace, mac_of, stations_of
@@ -68,7 +68,7 @@ class Nat:
     @property
     def connections(self) -> Device:
         """What the package knows of its connections."""
-        return Device(self.dut)
+        return dut.of(self.dut)
 
     @property
     def left(self) -> tuple[str, str]:
@@ -103,7 +103,7 @@ class Nat:
 
     def lost(self) -> dict[str, int]:
         """What it counts as lost, both directions, by cause."""
-        count = Device(self.dut).losses
+        count = dut.of(self.dut).losses
         losses = count()
         assert losses is not None
         return {

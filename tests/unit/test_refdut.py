@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from dutperf.dut.device import Device
+from dutperf.dut.reference import ReferenceDevice
 from dutperf.lab.refdut import NatProperties, Properties, RefDut, RefDutError
 from dutperf.lab.reference import NatOptions, Ports, ReferenceOptions, open_request, sides_of_tester
 from dutperf.setup import configuration
-from dutperf.setup.dut import Device
 
 QUANTILES = {"p50": 1.0, "p99": 2.0, "p999": 3.0, "max": 4.0}
 DIRECTION = {
@@ -88,7 +89,7 @@ def by_control(answering: RefDut) -> Device:
         side: {"port": "null", "version": 4, "ipv4": address}
         for side, address in (("left", "198.18.0.2/24"), ("right", "198.19.0.2/24"))
     }
-    return Device(configuration.parse({**sides, "dut": {"control": str(answering.socket)}}, "test").dut)
+    return ReferenceDevice(configuration.parse({**sides, "dut": {"control": str(answering.socket)}}, "test").dut)
 
 
 def test_connections_of_a_nat_are_counted_by_its_socket(serve: Serve) -> None:

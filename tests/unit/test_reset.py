@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dutperf import procedures
+from dutperf.dut.device import Device
 from dutperf.journal import ResumedJournal
 from dutperf.model import LimitedBy, Trial, TrialResult
 from dutperf.procedures.times import TimesPoint
@@ -18,7 +19,6 @@ from dutperf.run import attempts, campaign
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.setup.conditions import Rate
 from dutperf.setup.configuration import ConfigError, Dut
-from dutperf.setup.dut import Device
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, SimulatedDevice, measure, plan, resume

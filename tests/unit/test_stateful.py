@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dutperf import procedures, traffic
+from dutperf.dut.device import Device
 from dutperf.model import (
     LEFT_AND_RIGHT,
     Case,
@@ -36,7 +37,6 @@ from dutperf.run.campaign import Plan
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial, each, make
 from dutperf.setup.configuration import ConfigError, Dut, ParameterError, Setup
-from dutperf.setup.dut import Device
 from dutperf.tester import ProgressCallback, phases
 from dutperf.tester.simulated import SimulatedTester
 from dutperf.traffic.connections import ports

@@ -15,13 +15,13 @@ from typing import Any, Generic, Protocol
 
 from typing_extensions import TypeVar
 
+from dutperf.dut.device import Device
 from dutperf.errors import DutperfError
 from dutperf.journal import Finding
 from dutperf.model import Case, Load, Trial, TrialResult
 from dutperf.procedures.request import Request
 from dutperf.procedures.trial_action import TrialAction
 from dutperf.setup.conditions import Conditions
-from dutperf.setup.dut import Device
 from dutperf.tester import Progress
 from dutperf.tester.calibration import Calibration
 from dutperf.traffic import TrafficKind

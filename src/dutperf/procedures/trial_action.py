@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dutperf.setup.dut import Running
+from dutperf.dut.commands import Running
 from dutperf.tester import Progress, ProgressCallback
 
 

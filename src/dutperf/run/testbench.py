@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dutperf import traffic
+from dutperf import dut, traffic
+from dutperf.dut.device import Device
 from dutperf.engine.client import EngineTester
 from dutperf.engine.factory import engine_on
 from dutperf.invocation import command_line
@@ -26,7 +27,6 @@ from dutperf.setup import configuration, ports
 from dutperf.setup.changing_rate import is_changing
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import MEMORY_PORTS, ConfigError, Offloads, ParameterError, Setup
-from dutperf.setup.dut import Device
 from dutperf.tester import ProgressCallback, Tester, TesterError, calibration, phases
 from dutperf.traffic import replayed, sizes
 from dutperf.traffic.replayed import Replaying
@@ -255,7 +255,7 @@ class Bench:
     @property
     def dut(self) -> Device:
         """What can be asked of the DUT."""
-        return Device.of(self.setup)
+        return dut.of_setup(self.setup)
 
     def run(self, planned: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
         """See :func:`dutperf.tester.phases.run`."""
@@ -384,7 +384,7 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
     with (
         source.placing_errors(),
         source.setup(max(USUAL_FRAME_SIZE, asked)) as setup,
-        Device.of(setup).in_place(),
+        dut.of_setup(setup).in_place(),
         yielding_to_the_dut(),
     ):
         for one in conditions:

@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
+from dutperf.dut.commands import Running
+from dutperf.dut.device import Device
+from dutperf.dut.reference import ReferenceDevice
 from dutperf.lab.refdut import Properties, RefDutError
 from dutperf.model import Load, Verdict
 from dutperf.procedures import pdv
@@ -21,7 +24,6 @@ from dutperf.selftest.checks import Check
 from dutperf.selftest.findings import Finding, Judgement
 from dutperf.selftest.ground_truth import ObservedTester, ReferenceDut, balance
 from dutperf.setup.conditions import Conditions
-from dutperf.setup.dut import Device, Running
 from dutperf.tester import Tester, TesterError
 
 ATTEMPTS = 3
@@ -75,7 +77,7 @@ class SelfTest:
         return replace(plan, dut=_Checked(plan.dut, self.dut, check))
 
 
-class _Checked(Device):
+class _Checked(ReferenceDevice):
     """The reference DUT in one check. Its losses are read by :class:`ObservedTester`."""
 
     def __init__(self, device: Device, reference: ReferenceDut, check: Check) -> None:

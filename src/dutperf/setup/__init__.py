@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test setup and the conditions: configuration, conditions, traffic, and the DUT's commands."""
+"""The test setup and the conditions: configuration, conditions, ports."""

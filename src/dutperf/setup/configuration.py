@@ -260,7 +260,7 @@ Command = Annotated[str | tuple[str, ...], BeforeValidator(_command)]
 
 class DutCommands(Value):
     """Commands for the DUT, which run on this machine, each for at most ``time_limit_s`` seconds; see
-    :mod:`dutperf.setup.dut`."""
+    :mod:`dutperf.dut`."""
 
     set_up: Command | None = None
     """Before the tester's ports are opened."""

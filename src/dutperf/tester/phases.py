@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from dutperf.dut.device import Device
 from dutperf.judge.validity import held_against
 from dutperf.model import (
     NOT_OPENED,
@@ -23,7 +24,6 @@ from dutperf.model import (
     TrialResult,
     Verdict,
 )
-from dutperf.setup.dut import Device
 from dutperf.tester import ProgressCallback, Tester
 
 _WORST_FIRST = (Verdict.ABORTED, Verdict.INVALID, Verdict.VALID)

@@ -12,6 +12,15 @@ import math
 import re
 from collections.abc import Iterator
 
+from dutperf.model import Direction, shown_directions
+
+COUNTED = "connections"
+"""Name that a line of the command ``count_connections`` may give the count itself."""
+DELETION = "deletion_s"
+"""Name of the line in which ``clear_connections`` may tell its time."""
+ByCause = dict[Direction, dict[str, int]]
+"""Frames that a DUT has counted as lost, by direction and cause."""
+
 _LINE_END = re.compile(r"\r\n?|\n")
 _NAMED = re.compile(r"(?=\S*[^\W\d])(?P<name>[^\s{}\"'<>]+?)(?:\s*[:=]\s*|\s+)(?P<value>\S+)")
 _LIKE_A_NUMBER = re.compile(r"[-+]?[.,]?\d")
@@ -58,38 +67,80 @@ def whole(text: str, line: str) -> int:
     return int(text)
 
 
-def count(output: str, name: str) -> int:
-    """The number in the line ``name N``, else the first number of the output; ``7/100`` is 7.
+def losses(output: str) -> ByCause:
+    """Loss counters, in lines of direction, cause and number.
+
+    Raises:
+        ValueError: a line is not understood, or a counter is there twice.
+    """
+    found: ByCause = {}
+    for line in lines(output):
+        match line.split():
+            case [direction, cause, number] if _is_direction(direction):
+                causes = found.setdefault(Direction(direction), {})
+                if cause in causes:
+                    raise ValueError(f"printed {direction} {cause} more than once")
+                causes[cause] = whole(number, line)
+            case _:
+                raise ValueError(f"'{line}' is not a direction, a cause and a number")
+    return {direction: found.get(direction, {}) for direction in shown_directions(found)}
+
+
+def _is_direction(text: str) -> bool:
+    try:
+        Direction(text)
+    except ValueError:
+        return False
+    return True
+
+
+def count(output: str) -> int:
+    """The number of connections: in the line ``connections N``, else the first number of the output; ``7/100`` is 7.
 
     Raises:
         ValueError: there is no number, or it is not a whole one.
     """
-    told = [number for one, number in named_numbers(output) if one == name]
+    told = [number for one, number in named_numbers(output) if one == COUNTED]
     if told:
         if len(set(told)) > 1:
-            raise ValueError(f"printed {name} more than once: {', '.join(map(str, told))}")
+            raise ValueError(f"printed {COUNTED} more than once: {', '.join(map(str, told))}")
         return told[0]
     for line in lines(output):
         found = _COUNT.search(line)
         if found is not None:
             return whole(re.sub(r"/[0-9]+$", "", found[0].rstrip(".,:'")), line)
-    raise ValueError(f"printed no number of {name}; {last_line(output)}")
+    raise ValueError(f"printed no number of {COUNTED}; {last_line(output)}")
 
 
-def seconds(output: str, name: str) -> float | None:
-    """The number in the line ``name N``; None: no line has the name.
+def statistics(output: str) -> dict[str, int]:
+    """What is printed beside the number of connections, in lines of a name and a number.
+
+    Raises:
+        ValueError: a number is not understood, or a name is there twice.
+    """
+    found: dict[str, int] = {}
+    for name, number in named_numbers(output):
+        if name in found:
+            raise ValueError(f"printed {name} more than once")
+        found[name] = number
+    found.pop(COUNTED, None)
+    return found
+
+
+def seconds(output: str) -> float | None:
+    """How long the deletion of connections took, in the line ``deletion_s N``; None: no line has the name.
 
     Raises:
         ValueError: a line has the name, and is not understood, or is not the only one.
     """
-    having = [line for line in lines(output) if name in line.lower()]
+    having = [line for line in lines(output) if DELETION in line.lower()]
     if not having:
         return None
     if len(having) > 1:
-        raise ValueError(f"printed {name} more than once: {'; '.join(having)}")
+        raise ValueError(f"printed {DELETION} more than once: {'; '.join(having)}")
     found = _NAMED.fullmatch(having[0])
-    if found is None or found["name"] != name or not _SECONDS.fullmatch(found["value"]):
-        raise ValueError(f"'{having[0]}' is not {name} and a number of seconds, as in {name} 0.25")
+    if found is None or found["name"] != DELETION or not _SECONDS.fullmatch(found["value"]):
+        raise ValueError(f"'{having[0]}' is not {DELETION} and a number of seconds, as in {DELETION} 0.25")
     value = float(found["value"])
     if not math.isfinite(value):
         raise ValueError(f"'{having[0]}': that is no time")

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference DUT: its losses and connections by its control socket (``dut.control`` of the configuration)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from dutperf.dut.device import Device
+from dutperf.dut.printed import ByCause
+from dutperf.lab.refdut import RefDut, RefDutError
+from dutperf.model import Direction
+from dutperf.setup.configuration import ConfigError
+
+Answer = TypeVar("Answer")
+
+
+class ReferenceDevice(Device):
+    """The reference DUT, which may have commands too."""
+
+    deletes_by = "control"
+
+    def counts_losses(self) -> bool:
+        return True
+
+    def losses(self) -> ByCause | None:
+        with suppress(RefDutError):
+            truth = self._client.counters()
+            return {Direction.FORWARD: truth.forward.lost, Direction.REVERSE: truth.reverse.lost}
+        return None
+
+    def clear_connections(self) -> float:
+        began_s = time.monotonic()
+        self._ask(lambda refdut: refdut.clear_connections())
+        return time.monotonic() - began_s
+
+    def count_connections(self) -> int | None:
+        counted = self._counted()
+        return None if counted is None else counted["current"]
+
+    def connection_statistics(self) -> dict[str, int]:
+        return {name: number for name, number in (self._counted() or {}).items() if name != "current"}
+
+    def _counted(self) -> dict[str, int] | None:
+        truth = self._ask(lambda refdut: refdut.counters())
+        return None if truth.connections is None else truth.connections.model_dump()
+
+    def _ask(self, ask: Callable[[RefDut], Answer]) -> Answer:
+        try:
+            return ask(self._client)
+        except RefDutError as error:
+            raise ConfigError(str(error), f"{self.key}.control") from None
+
+    @property
+    def _client(self) -> RefDut:
+        return RefDut(Path(str(self.described.control)))

@@ -151,10 +151,11 @@ class Bench:
         conditions = throughput.Throughput(frame_sizes=(FRAME_SIZE,), **times, **rates, **WAYS[way])
 
         properties = properties_of(scenario).model_dump(exclude_defaults=True)
+        [described] = self.setup.duts()
         plan = campaign.Plan(
             traffic=traffic.of(self.setup, conditions),
             conditions=conditions,
-            dut=ReferenceDevice(self.setup.dut.model_copy(update={"properties": properties})),
+            dut=ReferenceDevice(described.model_copy(update={"properties": properties})),
             config=configuration.as_json(self.setup),
             invocation=sys.argv,
         )

@@ -77,7 +77,7 @@ def test_a_probe_that_fails_is_said(program: str, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("probed")
 def test_confined_work_is_kept_off_and_watched() -> None:
     choice = detect(ENGINE, VETHS)
-    assert choice.watched(ON) == DutCores((1,), None, namespaces=(DUT,))
+    assert choice.watched(ON) == DutCores((1,), namespaces=(DUT,))
     assert choice.stated(ON) == {
         "core_choice": {
             "tester": [0],
@@ -91,7 +91,7 @@ def test_a_dut_that_may_be_anywhere_is_watched_where_one_core_is_left(monkeypatc
     say(monkeypatch, facts(None, process(9, "tayga", DUT, "0-1"), usable=2))
     choice = detect(ENGINE, VETHS)
     assert choice.dut_cores == ()
-    assert choice.watched(ON) == DutCores((1,), None, namespaces=(DUT,), may_be_idle=True)
+    assert choice.watched(ON) == DutCores((1,), namespaces=(DUT,), may_be_idle=True)
     why = (
         "the DUT: tayga (9) on any core, its kernel's work runs on the core of the sender; the tester's loops"
         " have core 0"
@@ -111,7 +111,7 @@ def test_who_may_not_see_whose_processes_they_are_does_not_take_them_for_others(
 ) -> None:
     say(monkeypatch, facts(None, process(9, "tayga", DUT, "1")))
     choice = detect(ENGINE, VETHS)
-    assert choice.watched(ON) == DutCores((1,), None, namespaces=(DUT,), may_be_idle=True)
+    assert choice.watched(ON) == DutCores((1,), namespaces=(DUT,), may_be_idle=True)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert choice.watched(ON) is None
     assert choice.dut_cores == (1,)
@@ -128,8 +128,8 @@ def test_a_core_that_both_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("here", [True, False])
 def test_what_the_configuration_says_is_watched_where_it_is_of_this_machine(here: bool) -> None:
-    choice = configured([1, 2], "dut", here=here)
-    assert choice.watched(ON) == (DutCores((1, 2), "dut") if here else None)
+    choice = configured([1, 2], ["clat", "plat"], here=here)
+    assert choice.watched(ON) == (DutCores((1, 2), ("clat", "plat")) if here else None)
     assert (
         choice.stated(ON)["core_choice"]["why"]
         == "the configuration gives the DUT cores 1-2; the tester's loops have core 0"
@@ -194,6 +194,6 @@ def test_a_switch_at_the_other_end_of_a_socket_is_the_dut(monkeypatch: pytest.Mo
     asked: list[str] = []
     monkeypatch.setattr(socket_peers, "pids", lambda ports: (asked.extend(ports), (7, 9))[1])
     environment = {"left": {"port": "virtio_user:/run/t/left"}, "right": {"port": "virtio_user:/run/t/right"}}
-    assert configured([1], None, here=True).watched(environment) == DutCores((1,), None, pids=(7, 9))
+    assert configured([1], (), here=True).watched(environment) == DutCores((1,), pids=(7, 9))
     assert asked == ["virtio_user:/run/t/left", "virtio_user:/run/t/right"]
-    assert configured([1], None, here=False).watched(environment) is None
+    assert configured([1], (), here=False).watched(environment) is None

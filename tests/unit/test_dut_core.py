@@ -39,7 +39,7 @@ def write_stat(proc: Path, user: int, softirq: int, steal: int = 0) -> None:
 def test_what_is_not_soft_interrupts_was_taken_by_others(
     tmp_path: Path, user: int, softirq: int, steal: int, taken: float
 ) -> None:
-    proc, watched = tmp_path / "proc", DutCores((1,), None)
+    proc, watched = tmp_path / "proc", DutCores((1,))
     write_stat(proc, 100, 100, 100)
     before = watched.reading(proc)
     write_stat(proc, 100 + user, 100 + softirq, 100 + steal)
@@ -47,17 +47,20 @@ def test_what_is_not_soft_interrupts_was_taken_by_others(
 
 
 def test_the_duts_own_processes_are_not_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    proc, namespace = tmp_path / "proc", tmp_path / "netns" / "dut"
-    namespace.parent.mkdir()
-    namespace.write_text("")
-    monkeypatch.setattr(dut_core, "NETNS", namespace.parent)
+    proc, netns = tmp_path / "proc", tmp_path / "netns"
+    netns.mkdir()
+    for name in ("clat", "plat", "other"):
+        (netns / name).write_text("")
+    monkeypatch.setattr(dut_core, "NETNS", netns)
     write_stat(proc, TICKS, 0)
-    for pid, mine in (("17", True), ("18", False)):
+    for pid, where in (("17", "clat"), ("18", "other"), ("19", "plat")):
         (proc / pid / "ns").mkdir(parents=True)
         (proc / pid / "stat").write_text(f"{pid} (a b) S " + " ".join(["0"] * 10) + f" {TICKS // 2} {TICKS // 4} 0")
-        (proc / pid / "ns" / "net").symlink_to(namespace if mine else tmp_path)
-    reading = DutCores((1,), "dut").reading(proc)
-    assert (reading.busy_ticks, reading.own_ticks) == (TICKS, {17: TICKS // 2 + TICKS // 4})
+        (proc / pid / "ns" / "net").symlink_to(netns / where)
+    own = TICKS // 2 + TICKS // 4
+    assert DutCores((1,), ("clat", "plat")).reading(proc).own_ticks == {17: own, 19: own}
+    reading = DutCores((1,), ("clat",)).reading(proc)
+    assert (reading.busy_ticks, reading.own_ticks) == (TICKS, {17: own})
     assert Reading(2 * TICKS, {17: TICKS, 19: TICKS}).taken_since(reading, 1.0, 1) == 0.0
 
 
@@ -70,7 +73,7 @@ def test_a_process_of_the_dut_that_ended_takes_its_account_with_it() -> None:
 
 def test_this_machine_can_be_read() -> None:
     core = max(os.sched_getaffinity(0))
-    assert DutCores((core,), None).reading().busy_ticks > 0
+    assert DutCores((core,)).reading().busy_ticks > 0
 
 
 @pytest.mark.parametrize(
@@ -84,7 +87,7 @@ def test_a_loss_while_others_had_the_core_says_nothing_about_the_dut(lost: int, 
 
 
 def test_how_long_the_duts_threads_waited_for_a_core(tmp_path: Path) -> None:
-    proc, watched = tmp_path / "proc", DutCores((1,), None, pids=(17,))
+    proc, watched = tmp_path / "proc", DutCores((1,), pids=(17,))
     threads = {"17": 1_000_000, "18": 2_000_000}
 
     def write(more_ns: int, steal: int) -> None:
@@ -111,7 +114,7 @@ def test_a_process_misses_what_it_waits_for_and_no_more(tmp_path: Path, waited_n
     (proc / "17" / "stat").write_text("17 (sleep) S " + " ".join(["0"] * 20))
     schedstat.write_text("5 0 1\n")
     for may_be_idle in (False, True):
-        watch = DutWatch(DutCores((1,), None, pids=(17,), may_be_idle=may_be_idle), proc)
+        watch = DutWatch(DutCores((1,), pids=(17,), may_be_idle=may_be_idle), proc)
         watch.begin()
         write_stat(proc, 1000 * TICKS, 0)
         schedstat.write_text(f"5 {waited_ns} 1\n")
@@ -129,7 +132,7 @@ def test_a_dut_whose_processes_have_ended_lacks_no_core(tmp_path: Path) -> None:
     proc = tmp_path / "proc"
     write_stat(proc, 0, 0)
     (proc / "17").mkdir()
-    watch = DutWatch(DutCores((1,), None, pids=(17,)), proc)
+    watch = DutWatch(DutCores((1,), pids=(17,)), proc)
     for alive in (True, False, False):
         watch.begin()
         if not alive and (proc / "17").exists():
@@ -143,7 +146,7 @@ def test_a_dut_whose_processes_have_ended_lacks_no_core(tmp_path: Path) -> None:
 def test_a_dut_that_is_all_kernel_is_not_taken_for_dead(tmp_path: Path) -> None:
     proc = tmp_path / "proc"
     write_stat(proc, 0, 0)
-    watch = DutWatch(DutCores((1,), None), proc)
+    watch = DutWatch(DutCores((1,)), proc)
     watch.begin()
     write_stat(proc, 1000 * TICKS, 0)
     assert watch.starvation().share == 1.0
@@ -187,7 +190,7 @@ def test_a_short_trial_is_looked_at_more_often(tmp_path: Path) -> None:
     write_stat(proc, 0, 0)
     schedstat = proc / "17" / "task" / "17" / "schedstat"
     schedstat.parent.mkdir(parents=True)
-    watch = DutWatch(DutCores((1,), None, pids=(17,)), proc)
+    watch = DutWatch(DutCores((1,), pids=(17,)), proc)
     schedstat.write_text("5 0 3")
     watch.begin(0.25)
     began_s = time.monotonic()
@@ -210,7 +213,7 @@ def test_a_trial_that_raised_leaves_no_thread(tmp_path: Path) -> None:
     write_stat(proc, 0, 0)
     (proc / "17" / "task" / "17").mkdir(parents=True)
     (proc / "17" / "task" / "17" / "schedstat").write_text("5 1000000 3")
-    watch = DutWatch(DutCores((1,), None, pids=(17,)), proc)
+    watch = DutWatch(DutCores((1,), pids=(17,)), proc)
     before = threading.active_count()
     watch.begin()
     watch.begin()
@@ -231,7 +234,7 @@ def test_only_waiting_while_frames_are_sent_counts(tmp_path: Path, monkeypatch: 
     timed = [replace(one, ended_s=1000.0 + 0.05 * number) for number, one in enumerate(of, 1)]
     ended = dut_core.WaitSampler.waits
     monkeypatch.setattr(dut_core.WaitSampler, "waits", lambda one: timed if ended(one) is not None else [])
-    watch = DutWatch(DutCores((1,), None, pids=(17,)), proc)
+    watch = DutWatch(DutCores((1,), pids=(17,)), proc)
     watch.begin()
     count_up(schedstat, round(sum(one.waited_s for one in of) * 1e9))
     missed = watch.starvation(Sending(1002.0, 1002.02, 4.98))
@@ -259,7 +262,7 @@ def test_time_stolen_at_the_end_of_sending_counts_though_it_is_accounted_later(
     timed[20] = replace(timed[20], stolen_s=0.01)  # from 1001.00 to 1001.05
     ended = dut_core.WaitSampler.waits
     monkeypatch.setattr(dut_core.WaitSampler, "waits", lambda one: timed if ended(one) is not None else [])
-    watch = DutWatch(DutCores((1,), None, pids=(17,)), proc)
+    watch = DutWatch(DutCores((1,), pids=(17,)), proc)
     watch.begin()
     assert watch.starvation(Sending(1000.0, 1000.0, 0.98)).waited_s == pytest.approx(0.01)
     watch.begin()
@@ -273,7 +276,7 @@ def test_a_watch_is_ended_once(tmp_path: Path) -> None:
     process = proc / "17"
     (process / "task" / "17").mkdir(parents=True)
     (process / "task" / "17" / "schedstat").write_text("5 1000000 3")
-    watch = DutWatch(DutCores((1,), None, pids=(17,)), proc)
+    watch = DutWatch(DutCores((1,), pids=(17,)), proc)
     watch.begin()
     shutil.rmtree(process)
     watch.begin()
@@ -316,7 +319,7 @@ def test_soft_interrupts_that_waited_for_others_lacked_their_core(
     own.parent.mkdir(parents=True)
     (proc / "17" / "comm").write_text("dut\n")
     count_up_both(own, 0, 0)
-    watch = DutWatch(DutCores((1,), None, pids=(17,) if own_ran_ms else ()), proc)
+    watch = DutWatch(DutCores((1,), pids=(17,) if own_ran_ms else ()), proc)
     watch.begin()
     began_s = time.monotonic()
     count_up_both(own, round(own_ran_ms * 1e6), 0)

@@ -82,7 +82,7 @@ def test_the_engine_on_this_machine_knows_when_sending_began(
 ) -> None:
     seen: list[Sending | None] = []
     monkeypatch.setattr(DutWatch, "starvation", lambda _watch, sending: seen.append(sending) or Starvation())
-    choice = CoreChoice(configured=DutCores((0,), None), is_here=here)
+    choice = CoreChoice(configured=DutCores((0,)), is_here=here)
     before_s = time.monotonic()
     with EngineTester(EngineCommand(engine, PREFIX), {}, PATIENT, choice=choice) as tester:
         tester.run(a_trial())

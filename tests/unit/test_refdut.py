@@ -121,6 +121,14 @@ def test_a_reference_dut_without_a_nat_cannot_clear(serve: Serve) -> None:
         by_control(answering).clear_connections()
 
 
+@pytest.mark.parametrize(("counted", "deletes"), [({"connections": CONNECTIONS}, True), ({}, False)])
+def test_in_a_row_only_a_nat_is_asked_to_delete_connections(
+    counted: dict[str, Any], deletes: bool, serve: Serve
+) -> None:
+    answering, _ = serve(COUNTERS | counted)
+    assert by_control(answering).deletes_connections() == deletes
+
+
 def test_options_of_a_nat_become_a_request() -> None:
     texts = {
         "connections": "1000",

@@ -130,19 +130,14 @@ class Device:
             return run()
         before = self.losses()
         result = run()
-        after = self.losses()
-        if before is None or after is None:
-            return result.model_copy(update={"dut_losses_unknown": "the DUT did not tell its loss counters"})
-        if back := _went_back(before, after):
-            return result.model_copy(update={"dut_losses_unknown": back})
-        lost = {
-            way: {cause: after.get(way, {})[cause] - before.get(way, {}).get(cause, 0) for cause in after.get(way, {})}
-            for way in {**before, **after}
-        }
-        counted = {way: {cause: number for cause, number in causes.items() if number} for way, causes in lost.items()}
-        return result.model_copy(update={"dut_losses": counted})
+        lost = losses_between(before, self.losses())
+        return result.model_copy(update={"dut_losses_unknown" if isinstance(lost, str) else "dut_losses": lost})
 
     # --- its connections (RFC 9693) -----------------------------------------------------------------
+
+    def deletes_connections(self) -> bool:
+        """Whether it can delete them."""
+        return self.can("clear_connections")
 
     def clear_connections(self) -> float:
         """Delete all connections; returns how long that took, in seconds: by the output of the command,
@@ -163,6 +158,10 @@ class Device:
     def begin_without_connections(self) -> None:
         """Delete all connections, and make sure that none is left (RFC 9693 section 4.4)."""
         self.clear_connections()
+        self.check_without_connections()
+
+    def check_without_connections(self) -> None:
+        """Raises ConfigError where some are left."""
         if left := self.count_connections():
             raise ConfigError(
                 f"the DUT has {left:,} connections after all were deleted: it must have none before a trial (RFC 9693"
@@ -214,6 +213,19 @@ class Device:
             yield
         except ValueError as error:
             raise ConfigError(str(error), self._key(name)) from None
+
+
+def losses_between(before: ByCause | None, after: ByCause | None) -> ByCause | str:
+    """What a DUT lost between two readings of its loss counters, or why that is not known."""
+    if before is None or after is None:
+        return "the DUT did not tell its loss counters"
+    if back := _went_back(before, after):
+        return back
+    lost = {
+        way: {cause: after.get(way, {})[cause] - before.get(way, {}).get(cause, 0) for cause in after.get(way, {})}
+        for way in {**before, **after}
+    }
+    return {way: {cause: number for cause, number in causes.items() if number} for way, causes in lost.items()}
 
 
 def _went_back(before: ByCause, after: ByCause) -> str:

@@ -32,6 +32,9 @@ class ReferenceDevice(Device):
             return {Direction.FORWARD: truth.forward.lost, Direction.REVERSE: truth.reverse.lost}
         return None
 
+    def deletes_connections(self) -> bool:
+        return self._counted() is not None
+
     def clear_connections(self) -> float:
         began_s = time.monotonic()
         self._ask(lambda refdut: refdut.clear_connections())

@@ -28,5 +28,5 @@ def cores_of_dut(setup: Setup, command: EngineCommand) -> CoreChoice:
     :func:`dutperf.watch.core_choice.detect`."""
     engine = setup.engine
     if engine.dut_cores:
-        return core_choice.configured(engine.dut_cores, engine.dut_netns, here=not engine.command)
+        return core_choice.configured(engine.dut_cores, engine.dut_netns or (), here=not engine.command)
     return core_choice.detect(command.argv(), [side.port for side in setup.sides().values()])

@@ -749,7 +749,8 @@ class TrialResult(PhaseResult):
     """Frames that the DUT itself counted as lost during the measuring phase, by cause; None: it does not
     count them, or not for this trial."""
     dut_losses_unknown: str | None = None
-    """Why these are not known though the DUT has loss counters; None: they are, or it has none."""
+    """Why these are not known though the DUT has loss counters, or which of several DUTs in a row has none; None: they
+    are, or it has none."""
 
     @property
     def not_opened(self) -> bool:

@@ -106,11 +106,18 @@ def _box(side: str, config: Mapping[str, Any]) -> Box:
 
 
 def _dut(plan: PlanEvent, config: Mapping[str, Any]) -> list[tuple[str, str]]:
-    identity = [
-        (str(name), labels.text(value))
-        for name, value in environments.flat(plan.dut)
-        if name not in ("name", "version")
-    ]
+    if len(row := environments.duts(plan.dut)) > 1:
+        identity = [
+            (str(one["name"]), ", ".join(f"{name} {labels.text(value)}" for name, value in environments.flat(rest)))
+            for one in row
+            if (rest := {key: value for key, value in one.items() if key != "name"})
+        ]
+    else:
+        identity = [
+            (str(name), labels.text(value))
+            for name, value in environments.flat(plan.dut)
+            if name not in ("name", "version")
+        ]
     media = [("media", f"{config['media_mbps']:,} Mbit/s")] if config.get("media_mbps") else []
     versions = {config[side].get("version") for side in ("left", "right")}
     return [("task", "translates between IPv4 and IPv6" if len(versions) > 1 else "forwards"), *identity, *media]

@@ -102,7 +102,7 @@ def _stated(one: Measured) -> Iterator[tuple[str, Any]]:
         if not name.startswith("dut.") and name not in _GENERATED
     }
     yield from ((f"set-up.{name}", value) for name, value in config.items())
-    yield from ((f"dut.{name}", value) for name, value in environments.flat(summary.dut) if name != "control")
+    yield from ((f"dut.{name}", value) for name, value in environments.of_dut(summary.dut) if name != "control")
     yield "dutperf", plan.dutperf
     yield from environments.stated(summary.environment)
     yield from ((f"deviation from {deviation.clause}", deviation.text) for deviation in summary.deviations)

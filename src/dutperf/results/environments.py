@@ -51,6 +51,23 @@ def changes(events: Sequence[Event]) -> tuple[EnvironmentChange, ...]:
     return tuple(found)
 
 
+def duts(dut: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The DUT of a result, or each of several in a row."""
+    row = dut.get("row")
+    named = [one for one in row if isinstance(one, Mapping) and "name" in one] if isinstance(row, list) else []
+    return named if len(named) > 1 else [dut]
+
+
+def of_dut(dut: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What a result says of its DUT, by dotted names; of several in a row after the name of each."""
+    if len(row := duts(dut)) == 1:
+        yield from flat(dut)
+        return
+    yield "name", dut.get("name")
+    for one in row:
+        yield from flat({key: value for key, value in one.items() if key != "name"}, str(one["name"]))
+
+
 def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """The leaves of JSON types by their dotted names. Lists of plain values are leaves, and loads,
     which are named by their unit."""

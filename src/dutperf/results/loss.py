@@ -97,14 +97,14 @@ UNKNOWN = "the DUT's own loss counts of this trial are not known"
 
 def counted_in_words(lost: int, causes: Mapping[str, int] | None, unknown: str | None = None) -> str:
     """``of 12 lost frames the DUT counts 12 itself: 10 queue, 2 random``; empty where none was lost
-    or the DUT has no loss counters. ``unknown``: why it has, but not of this trial."""
+    or the DUT has no loss counters. ``unknown``: why it has, but not of this trial, or not of all DUTs in a row."""
     if not lost or causes is None:
         return f"{UNKNOWN}: {unknown}" if lost and unknown else ""
     counted = sum(causes.values())
     named = ", ".join(f"{count:,} {cause.replace('_', ' ')}" for cause, count in causes.items())
     others = f"{lost:,} test frames are lost, and the DUT counts {counted:,}, others among them"
     said = f"of {lost:,} lost frames the DUT counts {counted:,} itself" if counted <= lost else others
-    return said + (f": {named}" if named else "")
+    return said + (f": {named}" if named else "") + (f" ({unknown})" if unknown else "")
 
 
 def _span(losses: Losses, sending_s: float) -> str:

@@ -46,7 +46,7 @@ class Loss(Value):
     dut: dict[str, int] | None = None
     """Frames that the DUT itself counted as lost, by cause; None: it has no loss counters, or see ``dut_unknown``."""
     dut_unknown: str | None = None
-    """Why they are not known of this trial."""
+    """Why they are not known of this trial, or not of all DUTs in a row."""
     asked: tuple[str, ...] = ()
     """What ARP and Neighbour Discovery at the ports say, in words."""
     beside: str = ""

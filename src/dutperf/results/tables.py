@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dutperf.model import Axis, Case, axes_of
-from dutperf.results.environments import flat
+from dutperf.results.environments import duts, flat
 from dutperf.results.points import Point, Row, measured
 from dutperf.results.streams import StreamResult
 from dutperf.results.summary import Summary
@@ -108,8 +108,8 @@ def messages(summary: Summary) -> list[tuple[str, bool]]:
 
 
 def dut_name(dut: Mapping[str, Any]) -> str:
-    """Name and version; empty where the setup has none."""
-    return " ".join(str(dut[key]) for key in ("name", "version") if dut.get(key))
+    """Name and version, of several DUTs in a row those of each; empty where the setup has none."""
+    return ", ".join(" ".join(str(one[key]) for key in ("name", "version") if one.get(key)) for one in duts(dut))
 
 
 def records(summary: Summary) -> list[Record]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from dutperf import dut, traffic
 from dutperf.dut.device import Device
+from dutperf.dut.row import Row
 from dutperf.engine.client import EngineTester
 from dutperf.engine.factory import engine_on
 from dutperf.invocation import command_line
@@ -210,8 +211,13 @@ def _as_now(recorded: Setup, names: list[str], path: Path, current: Path | Setup
             f"the run cannot be resumed: {path} has other ports than the run had ({', '.join(_ports(recorded))})"
         )
     engine = recorded.engine.model_copy(update={"command": current.engine.command})
-    device = recorded.dut.model_copy(update={"commands": current.dut.commands})
-    return recorded.model_copy(update={"engine": engine, "dut": device})
+    if len(recorded.duts()) != len(current.duts()):
+        raise JournalError(f"the run cannot be resumed: {path} has another number of DUTs than the run had")
+    duts = tuple(
+        was.model_copy(update={"commands": now.commands})
+        for was, now in zip(recorded.duts(), current.duts(), strict=True)
+    )
+    return recorded.model_copy(update={"engine": engine, "dut": duts if len(duts) > 1 else duts[0]})
 
 
 def _ports(setup: Setup) -> list[str]:
@@ -253,7 +259,7 @@ class Bench:
     """Why it is not the longest one of the conditions."""
 
     @property
-    def dut(self) -> Device:
+    def dut(self) -> Device | Row:
         """What can be asked of the DUT."""
         return dut.of_setup(self.setup)
 

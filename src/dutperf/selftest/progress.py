@@ -74,6 +74,7 @@ class SelfTest:
     def _plan(self, check: Check, conditions: Conditions) -> Plan:
         """The bench's plan, with the DUT's properties, and with resets by its control socket."""
         plan = self.bench.plan(conditions)
+        assert isinstance(plan.dut, Device), "the reference DUT is alone"
         return replace(plan, dut=_Checked(plan.dut, self.dut, check))
 
 

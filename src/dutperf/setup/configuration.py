@@ -28,9 +28,12 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     JsonValue,
+    PlainSerializer,
     StringConstraints,
+    Tag,
     TypeAdapter,
     ValidationError,
     field_validator,
@@ -146,6 +149,10 @@ Offload = Literal["receive_timestamps", "send_at", "checksums", "rate_limit"]
 """Hardware offloads that a port may have (protocol/README.md)."""
 
 
+def _one_or_several(texts: object) -> object:
+    return (texts,) if isinstance(texts, str) else texts
+
+
 def _each_once(named: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
     if named is not None and (twice := [one for one in named if named.count(one) > 1]):
         raise ValueError(f"names {twice[0]} twice")
@@ -161,6 +168,15 @@ Network = Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)]
 Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value)]
 
 
+Namespaces = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_one_or_several),
+    Field(min_length=1),
+    PlainSerializer(lambda names: names[0] if len(names) == 1 else list(names)),
+]
+"""Names of network namespaces; one alone may be given, and is written, without a list."""
+
+
 LINK_TIMEOUT_S = 10.0
 """Autonegotiation of a copper link takes some seconds."""
 FlowControl = Literal["off", "receive", "transmit", "full"]
@@ -174,8 +190,8 @@ class EngineSettings(Value):
     netns: Annotated[str, StringConstraints(pattern=r"^[^\s/]+$")] | None = None
     cores: Annotated[Cores | None, BeforeValidator(_list_or_auto)] = None
     """Cores for the hot loops, in order of preference; None: the engine chooses."""
-    dut_netns: str | None = None
-    """Network namespace of a DUT on this machine: its processes may use the DUT's cores."""
+    dut_netns: Namespaces | None = None
+    """Network namespaces of DUTs on this machine: their processes may use the DUTs' cores."""
     dut_cores: Cores = ()
     """Cores that a DUT on the same machine uses."""
     queues: Annotated[int, Field(ge=1, le=MAX_QUEUES)] = 1
@@ -314,6 +330,16 @@ class Dut(BaseModel):
         return self.model_dump(mode="json", exclude_none=True, exclude={"commands", "control"})
 
 
+def _tag_of(given: object) -> str:
+    return "row" if isinstance(given, list | tuple) else "one"
+
+
+OneOrRow = Annotated[
+    Annotated[Dut, Tag("one")] | Annotated[tuple[Dut, ...], Field(min_length=2), Tag("row")], Discriminator(_tag_of)
+]
+"""The DUT, or several in a row from left to right."""
+
+
 class PlannedStream(Value):
     """One of several streams that are sent together, in each direction that it names."""
 
@@ -390,10 +416,6 @@ class Stateful(Value):
         return Direction.FORWARD if self.initiator == "left" else Direction.REVERSE
 
 
-def _one_or_several(texts: object) -> object:
-    return (texts,) if isinstance(texts, str) else texts
-
-
 PortName = Annotated[str, StringConstraints(pattern=f"^{PORT_NAME}$")]
 
 
@@ -411,7 +433,7 @@ class Setup(Value):
     """Streams that share each direction's rate; empty: one, from the conditions."""
     stateful: Stateful = Stateful()
     """For measurements with connections."""
-    dut: Dut = Dut()
+    dut: OneOrRow = Dut()
     media_mbps: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     """Speed of the links in Mbit/s, for the maximum frame rates of RFC 8219 appendix A."""
 
@@ -422,6 +444,10 @@ class Setup(Value):
         assert self.left is not None, "the configuration is checked"
         assert self.right is not None, "the configuration is checked"
         return {"left": self.left, "right": self.right}
+
+    def duts(self) -> tuple[Dut, ...]:
+        """The DUT, or those in a row from left to right."""
+        return (self.dut,) if isinstance(self.dut, Dut) else self.dut
 
     def path_ends(self) -> dict[Direction, tuple[str, str]]:
         """The sending and the receiving port of each path, by their names."""
@@ -500,6 +526,8 @@ def parse(mapping: object, origin: str, lines: Mapping[Location, int] | None = N
         _check(setup)
     except ValidationError as error:
         details = errors.first(error)
+        if details["loc"][:1] == ("dut",):
+            details["loc"] = ("dut", *details["loc"][2:])  # without the tag of OneOrRow
         raise _error(details["loc"], _sentence(details), origin, lines) from None
     except _Invalid as error:
         raise _error(error.location, error.message, origin, lines) from None
@@ -510,7 +538,8 @@ def _truth_values(given: object, location: Location = ()) -> Iterator[Location]:
     """Where a configuration has true or false, which no key takes: a number made of it would be 0 or 1, and a text
     ``False``. The DUT may have further keys."""
     if isinstance(given, bool):
-        if location[:1] != ("dut",) or len(location) == 1 or location[1] in Dut.model_fields:
+        of_dut = [part for part in location[1:] if isinstance(part, str)]
+        if location[:1] != ("dut",) or not of_dut or of_dut[0] in Dut.model_fields:
             yield location
     elif isinstance(given, Mapping):
         for key, value in given.items():
@@ -543,13 +572,20 @@ def as_json(setup: Setup) -> dict[str, Any]:
     may run as root.
     """
     members = to_json(setup)
-    members["dut"].pop("commands", None)
+    for described in [members["dut"]] if isinstance(setup.dut, Dut) else members["dut"]:
+        described.pop("commands", None)
     return members
 
 
 def commands_of(setup: Setup) -> list[str]:
-    """Names of the DUT's commands in the configuration."""
-    return [] if setup.dut.commands is None else sorted(setup.dut.commands.names())
+    """Names of the DUT's commands in the configuration, after those of the DUTs where there are several."""
+    named = {"": setup.dut} if isinstance(setup.dut, Dut) else {f"{one.name}: ": one for one in setup.dut}
+    return [
+        f"{dut}{command}"
+        for dut, one in named.items()
+        if one.commands is not None
+        for command in sorted(one.commands.names())
+    ]
 
 
 class _Invalid(Exception):
@@ -625,11 +661,25 @@ def _check(setup: Setup) -> None:
     _check_between(setup, within)
     for name, side in setup.sides().items():
         _check_seen_as((*within, name), side, path_texts.senders_to(name, setup.path_ends(), setup.sides()))
-    commands = setup.dut.commands
-    if commands is not None and not commands.names():
-        raise _Invalid(
-            ("dut", "commands"), f"names no command; there are {', '.join(COMMANDS[:-1])} and {COMMANDS[-1]}"
-        )
+    _check_duts(setup)
+
+
+def _check_duts(setup: Setup) -> None:
+    one_alone = isinstance(setup.dut, Dut)
+    seen: set[str] = set()
+    for number, dut in enumerate(setup.duts()):
+        location: Location = ("dut",) if one_alone else ("dut", number)
+        if dut.commands is not None and not dut.commands.names():
+            raise _Invalid(
+                (*location, "commands"), f"names no command; there are {', '.join(COMMANDS[:-1])} and {COMMANDS[-1]}"
+            )
+        if one_alone:
+            continue
+        if not dut.name:
+            raise _Invalid((*location, "name"), "is missing: each of several DUTs needs a name of its own")
+        if dut.name in seen:
+            raise _Invalid((*location, "name"), f"{dut.name} is already the name of another DUT")
+        seen.add(dut.name)
 
 
 def _check_paths(setup: Setup) -> None:

@@ -24,7 +24,7 @@ from dutperf.api import results
 from dutperf.errors import DutperfError, StoreBusy, StoreError
 from dutperf.journal import JOURNAL, JournalError
 from dutperf.model import Load
-from dutperf.results import comparability, comparison
+from dutperf.results import comparability, comparison, environments
 from dutperf.results.measured import Measured
 from dutperf.run.suite import SUITE
 from dutperf.user_directory import user_directory
@@ -326,7 +326,7 @@ def _entry(one: Measured, path: Path, root: Path) -> Entry:
         procedure=summary.procedure,
         started=str(summary.environment.get("started") or one.plan.time),
         dut=str(summary.dut.get("name") or "unknown"),
-        dut_version=str(summary.dut.get("version") or ""),
+        dut_version=", ".join(str(one["version"]) for one in environments.duts(summary.dut) if one.get("version")),
         host=str(host.get("name", "")),
         cpu=str(host.get("cpu", "")),
         dutperf=one.plan.dutperf,

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from dutperf.dut.device import Device
+from dutperf.dut.row import Row
 from dutperf.judge.validity import held_against
 from dutperf.model import (
     NOT_OPENED,
@@ -41,7 +42,7 @@ def run(
     on_progress: ProgressCallback | None = None,
     *,
     on_preliminary: ProgressCallback | None = None,
-    dut: Device | None = None,
+    dut: Device | Row | None = None,
 ) -> TrialResult:
     """Run ``trial``; its result includes those of its preliminary phases.
 
@@ -108,7 +109,7 @@ def _not_opened(phase: Trial, result: TrialResult, trial: Trial, dut_connections
     )
 
 
-def _delete(dut: Device, trial: Trial, measured: TrialResult, dut_connections: int | None) -> dict[str, Any]:
+def _delete(dut: Device | Row, trial: Trial, measured: TrialResult, dut_connections: int | None) -> dict[str, Any]:
     """Times the deletion of the connections that ``trial`` opened: members of the result."""
     missing = None if _is_bad(measured) else _not_opened(trial, measured, trial, dut_connections)
     if missing is not None:

@@ -57,7 +57,7 @@ class CoreChoice:
         readable = os.geteuid() == 0 or not any(work.is_process for work in discovery.works)
         if not cores or not readable:
             return None
-        return DutCores(cores, None, discovery.namespaces, discovery.pids, may_be_idle=not discovery.steered)
+        return DutCores(cores, (), discovery.namespaces, discovery.pids, may_be_idle=not discovery.steered)
 
     def stated(self, environment: Mapping[str, Any]) -> dict[str, Any]:
         """The cores of both and the reason, for the result, as JSON types."""
@@ -75,10 +75,10 @@ class CoreChoice:
         return {"core_choice": {"tester": sorted(loops), "dut": list(self.dut_cores), "why": "; ".join(reasons)}}
 
 
-def configured(dut_cores: Sequence[int], netns: str | None, *, here: bool) -> CoreChoice:
-    """The choice where the configuration names the DUT's cores and its network namespace; ``here``:
+def configured(dut_cores: Sequence[int], netns: Sequence[str], *, here: bool) -> CoreChoice:
+    """The choice where the configuration names the DUT's cores and its network namespaces; ``here``:
     they are on this machine and can be watched."""
-    watched = DutCores(tuple(dut_cores), netns) if here else None
+    watched = DutCores(tuple(dut_cores), tuple(netns)) if here else None
     return CoreChoice(tuple(dut_cores), f"the configuration gives the DUT {named(dut_cores)}", watched, is_here=here)
 
 

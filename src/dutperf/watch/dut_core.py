@@ -52,7 +52,8 @@ class DutCores:
     """The DUT's cores, and the namespaces of its processes (none: it runs in the kernel only)."""
 
     cores: tuple[int, ...]
-    netns: str | None
+    netns: tuple[str, ...] = ()
+    """By their names."""
     namespaces: tuple[int, ...] = ()
     """Further namespaces, by the inodes of their files."""
     pids: tuple[int, ...] = ()
@@ -77,8 +78,7 @@ class DutCores:
         )
 
     def _processes(self, proc: Path) -> Iterator[int]:
-        named = None if self.netns is None else _inode(NETNS / self.netns)
-        wanted = {*self.namespaces, named} - {None}
+        wanted = {*self.namespaces, *(_inode(NETNS / name) for name in self.netns)} - {None}
         for entry in proc.iterdir() if wanted else ():
             if entry.name.isdigit() and _inode(entry / "ns" / "net") in wanted:
                 yield int(entry.name)

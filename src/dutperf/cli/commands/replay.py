@@ -109,7 +109,7 @@ def _report(ready: Bench, planned: Trial, result: TrialResult, path: Path, condi
             },
         },
         "trial": to_json(planned),
-        "dut": ready.setup.dut.identity(),
+        "dut": ready.dut.identity(),
         "config": configuration.as_json(ready.setup),
         "environment": ready.tester.environment(),
     }

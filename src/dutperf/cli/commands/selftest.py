@@ -162,7 +162,8 @@ def _check(parts: Sequence[str], directory: Path, *, quick: bool) -> Iterator[Fi
 def _check_on(lab: str, chosen: Sequence[Check], directory: Path, *, quick: bool) -> Iterator[Finding]:
     conditions = [check.definition.conditions(**check.chosen(quick=quick)) for check in chosen]
     with bench(Source(lab, {}, None), *conditions) as ready:
-        dut = RefDut(Path(str(ready.setup.dut.control)))
+        [described] = ready.setup.duts()
+        dut = RefDut(Path(str(described.control)))
         self_test = SelfTest(ready, dut, directory, _watch, quick)
         for check in chosen:
             yield from self_test.findings(check)

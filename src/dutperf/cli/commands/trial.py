@@ -110,7 +110,7 @@ def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: Tria
         },
         "frame_size_ipv4": traffic.of(ready.setup, conditions).size_ipv4(frame_size),
         "trial": to_json(planned),
-        "dut": ready.setup.dut.identity(),
+        "dut": ready.dut.identity(),
         "config": configuration.as_json(ready.setup),
         "environment": ready.tester.environment(),
     }

@@ -226,7 +226,11 @@ def _remarks(result: TrialResult) -> Iterator[str]:
     for direction, causes in (result.dut_losses or {}).items():
         yield f"the DUT's own counters, {direction}: {_by_kind(causes) or 'nothing'} lost"
     if result.dut_losses_unknown is not None:
-        yield f"{loss.UNKNOWN}: {result.dut_losses_unknown}"
+        yield (
+            result.dut_losses_unknown
+            if result.dut_losses is not None
+            else f"{loss.UNKNOWN}: {result.dut_losses_unknown}"
+        )
 
 
 def captured(capture: CaptureWritten) -> str:

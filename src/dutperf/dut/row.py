@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several DUTs in a row, as a measurement deals with one (RFC 8219 section 4.2: the dual DUT test setup)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from dutperf.dut.commands import Running
+from dutperf.dut.device import Device, losses_between
+from dutperf.model import Direction, TrialResult
+from dutperf.setup.configuration import ConfigError, Dut
+
+
+class Row:
+    """DUTs from left to right. Its methods are those of :class:`dutperf.dut.device.Device`, for all of them."""
+
+    def __init__(self, devices: Sequence[Device]) -> None:
+        self.devices = {str(one.described.name): one for one in devices}
+        """By their names."""
+
+    @property
+    def has_connections(self) -> bool:
+        return any(one.has_connections for one in self.devices.values())
+
+    def identity(self) -> dict[str, Any]:
+        """A name for all, and what the results say about each."""
+        return {"name": _listed(list(self.devices)), "row": [one.identity() for one in self.devices.values()]}
+
+    # --- around a measurement -----------------------------------------------------------------------
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Set up from left to right, and torn down in reverse."""
+        with ExitStack() as stack:
+            for one in self.devices.values():
+                stack.enter_context(one.in_place())
+            yield
+
+    @contextmanager
+    def filtered(self, filters: int | None) -> Iterator[tuple[Dut, ...]]:
+        """Within, each that has the command has so many filters; the values say which."""
+        with ExitStack() as stack:
+            yield tuple(stack.enter_context(one.filtered(filters)) for one in self.devices.values())
+
+    # --- around a trial -----------------------------------------------------------------------------
+
+    def can(self, command: str) -> bool:
+        return any(one.can(command) for one in self.devices.values())
+
+    def state(self) -> str:
+        """Each state under a line with the DUT's name."""
+        states = {name: one.state() for name, one in self.devices.items() if one.can("state")}
+        return "".join(f"{name}:\n{text.rstrip()}\n" for name, text in states.items())
+
+    def reset(self) -> Running:
+        """Start to reset those that have the command, at the same time."""
+        started: list[Running] = []
+        with ExitStack() as stack:
+            for one in self.devices.values():
+                if one.can("reset"):
+                    started.append(one.reset())
+                    stack.callback(started[-1].kill)
+            stack.pop_all()
+        return _Resets(started)
+
+    def clear_addresses(self) -> None:
+        for one in self.devices.values():
+            one.clear_addresses()
+
+    def losses_during(self, run: Callable[[], TrialResult]) -> TrialResult:
+        """The result of ``run``, with the losses that each counted, under its name."""
+        counting = {name: one for name, one in self.devices.items() if one.counts_losses()}
+        if not counting:
+            return run()
+        before = {name: one.losses() for name, one in counting.items()}
+        result = run()
+        lost = {name: losses_between(before[name], one.losses()) for name, one in counting.items()}
+        if unknown := [f"{name}: {reason}" for name, reason in lost.items() if isinstance(reason, str)]:
+            return result.model_copy(update={"dut_losses_unknown": "; ".join(unknown)})
+        all_lost: dict[Direction, dict[str, int]] = {}
+        for name, by_cause in lost.items():
+            assert not isinstance(by_cause, str), "all are known"
+            for way, causes in by_cause.items():
+                all_lost.setdefault(way, {}).update({f"{name}: {cause}": number for cause, number in causes.items()})
+        others = [name for name in self.devices if name not in counting]
+        silent = f"{_listed(others)} {'has' if len(others) == 1 else 'have'} no loss counters" if others else None
+        return result.model_copy(update={"dut_losses": all_lost, "dut_losses_unknown": silent})
+
+    # --- their connections (RFC 9693) ---------------------------------------------------------------
+
+    def clear_connections(self) -> float:
+        """Delete those of each that can, one after the other; the times add up."""
+        able = [one for one in self.devices.values() if one.deletes_connections()]
+        if not able:
+            raise ConfigError(
+                f"none of {_listed(list(self.devices))} has the command clear_connections: without it their connections"
+                " cannot be deleted before a trial",
+                "dut",
+            )
+        return sum(one.clear_connections() for one in able)
+
+    def begin_without_connections(self) -> None:
+        self.clear_connections()
+        for one in self.devices.values():
+            one.check_without_connections()
+
+    def count_connections(self) -> int | None:
+        """The smallest count: a connection through the row needs an entry in each."""
+        counts = [count for one in self.devices.values() if (count := one.count_connections()) is not None]
+        return min(counts, default=None)
+
+    def connection_statistics(self) -> dict[str, int]:
+        return {
+            f"{name}: {statistic}": number
+            for name, one in self.devices.items()
+            for statistic, number in one.connection_statistics().items()
+        }
+
+
+class _Resets:
+    """Resets of several DUTs."""
+
+    def __init__(self, running: Sequence[Running]) -> None:
+        self._running = list(running)
+
+    def finish(self) -> None:
+        """Wait for all. Raises the error of the first one that failed."""
+        errors: list[ConfigError] = []
+        while self._running:
+            try:
+                self._running.pop(0).finish()
+            except ConfigError as error:
+                errors.append(error)
+            except BaseException:
+                self.kill()
+                raise
+        if errors:
+            raise errors[0]
+
+    def kill(self) -> None:
+        while self._running:
+            self._running.pop(0).kill()
+
+
+def _listed(names: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(", ".join(names).rsplit(", ", 1)) if len(names) > 1 else names[0]

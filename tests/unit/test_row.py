@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several DUTs in a row: the commands of each in order, and what is said of which."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from command_line import dutperf, setup_of, throughput, trial
+from dutperf import dut
+from dutperf.cli.output import console
+from dutperf.dut.row import Row
+from dutperf.model import Direction, TrialResult, Verdict
+from dutperf.results import environments, tables
+from dutperf.results.points import losses
+from dutperf.setup import configuration
+from dutperf.setup.configuration import ConfigError, Dut
+from dutperf.store import Store
+from plans import CountingDevice, counts
+
+RESULT = TrialResult(trial=1, verdict=Verdict.VALID)
+SIDES = {
+    side: {"port": "null", "version": 4, "ipv4": address}
+    for side, address in (("left", "198.18.0.2/24"), ("right", "198.19.0.2/24"))
+}
+
+
+def row(*commands: dict[str, Any], names: tuple[str, ...] = ("CLAT", "PLAT", "CPE")) -> Row:
+    """DUTs with these commands."""
+    duts = [{"name": name} | ({"commands": each} if each else {}) for name, each in zip(names, commands, strict=False)]
+    made = dut.of_setup(configuration.parse({**SIDES, "dut": duts}, "test"))
+    assert isinstance(made, Row)
+    return made
+
+
+def logging(tmp_path: Path, name: str, *commands: str) -> dict[str, str]:
+    return {command: f"echo {name}.{command} >> {tmp_path / 'log'}" for command in commands}
+
+
+def log(tmp_path: Path) -> list[str]:
+    return (tmp_path / "log").read_text().split()
+
+
+# --- the configuration ----------------------------------------------------------------------------
+
+
+REFUSED: list[tuple[Any, str]] = [
+    ([{"name": "CLAT"}], "dut: should have at least 2 items"),
+    ([{"name": "CLAT"}, {"version": "1"}], "dut.1.name: is missing: each of several DUTs needs a name"),
+    ([{"name": "CLAT"}, {"name": ""}], "dut.1.name: is missing"),
+    ([{"name": "1"}, {"name": 1}], "dut.1.name: 1 is already the name of another DUT"),
+    ([{"name": "CLAT"}, 5], "dut.1: should be a mapping, with keys of name, version, commands, control"),
+    ([{"name": "CLAT"}, {"name": "PLAT", "control": True}], "dut.1.control: is true or false"),
+    ([{"name": "CLAT"}, {"name": "PLAT", "commands": {}}], "dut.1.commands: names no command"),
+    (
+        [{"name": "CLAT"}, {"name": "PLAT", "commands": {"sate": "ls"}}],
+        "dut.1.commands.sate: unknown key; did you mean state?",
+    ),
+]
+
+
+@pytest.mark.parametrize(("duts", "words"), REFUSED)
+def test_what_is_no_row(duts: Any, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        configuration.parse({**SIDES, "dut": duts}, "test")
+    assert words in str(caught.value)
+
+
+def test_a_row_comes_back_from_a_journal_without_its_commands() -> None:
+    duts = [{"name": "CLAT", "hardened": True, "commands": {"state": "ls", "reset": "ls"}}, {"name": "PLAT"}]
+    setup = configuration.parse({**SIDES, "engine": {"dut_netns": ["one", "two"]}, "dut": duts}, "test")
+    kept = configuration.as_json(setup)
+    assert kept["dut"] == [{"name": "CLAT", "hardened": True}, {"name": "PLAT"}]
+    assert kept["engine"]["dut_netns"] == ["one", "two"]
+    assert configuration.commands_of(setup) == ["CLAT: reset", "CLAT: state"]
+    assert configuration.as_json(configuration.parse(kept, "journal")) == kept
+
+
+def test_a_single_namespace_is_written_as_it_was_given() -> None:
+    setup = configuration.parse({**SIDES, "engine": {"dut_netns": "one"}}, "test")
+    assert setup.engine.dut_netns == ("one",)
+    assert configuration.as_json(setup)["engine"]["dut_netns"] == "one"
+
+
+# --- around a measurement -------------------------------------------------------------------------
+
+
+def test_it_is_set_up_from_left_to_right_and_torn_down_in_reverse(tmp_path: Path) -> None:
+    both = [logging(tmp_path, name, "set_up", "tear_down") for name in ("CLAT", "PLAT")]
+    with row(*both).in_place():
+        assert log(tmp_path) == ["CLAT.set_up", "PLAT.set_up"]
+    assert log(tmp_path)[2:] == ["PLAT.tear_down", "CLAT.tear_down"]
+
+
+@pytest.mark.parametrize(
+    ("failing", "run"),
+    [
+        ("set_up", ["CLAT.set_up", "PLAT.tear_down", "CLAT.tear_down"]),
+        ("tear_down", ["CLAT.set_up", "PLAT.set_up", "CLAT.tear_down"]),
+    ],
+)
+def test_all_are_torn_down_where_one_fails_and_that_one_is_named(failing: str, run: list[str], tmp_path: Path) -> None:
+    clat, plat, cpe = (logging(tmp_path, name, "set_up", "tear_down") for name in ("CLAT", "PLAT", "CPE"))
+    devices = row(clat, plat | {failing: "exit 7"}, *([] if failing == "tear_down" else [cpe]))
+    with pytest.raises(ConfigError, match=rf"^dut\.1\.commands\.{failing}: ended with status 7"), devices.in_place():
+        pass
+    assert log(tmp_path) == run
+
+
+def test_each_that_has_filters_says_which() -> None:
+    told = {"filters": 'echo "$DUTPERF_FILTERS rules"'}
+    with row(told, {}, told).filtered(25) as duts:
+        assert [one.identity().get("filters") for one in duts] == [["25 rules"], None, ["25 rules"]]
+    with row(told, told).filtered(None) as duts:
+        assert all("filters" not in one.identity() for one in duts)
+
+
+# --- around a trial -------------------------------------------------------------------------------
+
+
+def test_each_state_has_its_name() -> None:
+    asked = row({"state": "echo one; echo two"}, {"reset": "ls"}, {"state": "printf three"})
+    assert asked.can("state")
+    assert not asked.can("losses")
+    assert asked.state() == "CLAT:\none\ntwo\nCPE:\nthree\n"
+
+
+def test_those_that_can_are_reset_at_the_same_time(tmp_path: Path) -> None:
+    """Each waits for the other."""
+    meet = "touch {0}/{1}; until [ -e {0}/{2} ]; do sleep 0.02; done; sleep 0.2; echo {1} >> {0}/log"
+    resets = row({"reset": meet.format(tmp_path, "a", "b")}, {}, {"reset": meet.format(tmp_path, "b", "a")})
+    resets.reset().finish()
+    assert sorted(log(tmp_path)) == ["a", "b"]
+
+
+def test_a_reset_that_fails_is_named_and_the_others_are_waited_for(tmp_path: Path) -> None:
+    running = row({"reset": "exit 5"}, {"reset": f"sleep 0.3; echo done > {tmp_path / 'log'}"}).reset()
+    with pytest.raises(ConfigError, match=r"^dut\.0\.commands\.reset: ended with status 5"):
+        running.finish()
+    assert log(tmp_path) == ["done"]
+
+
+def test_resets_that_are_killed_all_end(tmp_path: Path) -> None:
+    late = [{"reset": f"sleep 1; echo {name} >> {tmp_path / 'log'}"} for name in "ab"]
+    row(*late).reset().kill()
+    with pytest.raises(ConfigError, match=r"^dut\.1\.commands\.reset: cannot run /no/such/program"):
+        row(late[0], {"reset": ["/no/such/program"]}).reset()
+    time.sleep(1.3)
+    assert not (tmp_path / "log").exists()
+
+
+def test_each_forgets_its_addresses(tmp_path: Path) -> None:
+    row(*(logging(tmp_path, name, "clear_addresses") for name in ("CLAT", "PLAT"))).clear_addresses()
+    assert log(tmp_path) == ["CLAT.clear_addresses", "PLAT.clear_addresses"]
+
+
+# --- losses ---------------------------------------------------------------------------------------
+
+
+def counters(tmp_path: Path, name: str, text: str) -> dict[str, list[str]]:
+    (tmp_path / name).write_text(text)
+    return {"losses": ["cat", str(tmp_path / name)]}
+
+
+def test_a_loss_has_the_name_of_the_dut_that_counted_it(tmp_path: Path) -> None:
+    commands = [counters(tmp_path, name, f"forward {name} 5\nreverse full 0\n") for name in ("queue", "tun")]
+
+    def lose() -> TrialResult:
+        (tmp_path / "queue").write_text("forward queue 8\nreverse full 2\n")
+        (tmp_path / "tun").write_text("forward tun 6\nreverse full 0\n")
+        return RESULT
+
+    result = row(*commands).losses_during(lose)
+    assert (result.dut_losses, result.dut_losses_unknown) == (
+        {Direction.FORWARD: {"CLAT: queue": 3, "PLAT: tun": 1}, Direction.REVERSE: {"CLAT: full": 2}},
+        None,
+    )
+
+
+def test_one_without_counters_is_named_beside_what_the_others_counted(tmp_path: Path) -> None:
+    def lose() -> TrialResult:
+        (tmp_path / "clat").write_text("forward queue 4\n")
+        return RESULT
+
+    result = row(counters(tmp_path, "clat", "forward queue 1\n"), {}).losses_during(lose)
+    lossy = result.model_copy(update={"forward": counts(received=900)})
+    said = losses(lossy)["forward"].sentence()
+    assert "the DUT counts 3 itself: 3 CLAT: queue (PLAT has no loss counters)" in said
+    assert list(console._remarks(result))[-3:] == [
+        "the DUT's own counters, forward: 3 CLAT: queue lost",
+        "the DUT's own counters, reverse: nothing lost",
+        "PLAT has no loss counters",
+    ]
+    assert row({}, {"state": "ls"}).losses_during(lambda: RESULT) == RESULT
+
+
+def test_one_that_does_not_answer_makes_the_losses_unknown(tmp_path: Path) -> None:
+    devices = row(*(counters(tmp_path, name, "forward queue 5\n") for name in ("clat", "plat")))
+
+    def restart() -> TrialResult:
+        (tmp_path / "plat").unlink()
+        return RESULT
+
+    result = devices.losses_during(restart)
+    assert result.dut_losses is None
+    assert result.dut_losses_unknown == "PLAT: the DUT did not tell its loss counters"
+    counters(tmp_path, "plat", "forward queue 7\n")
+
+    def go_back() -> TrialResult:
+        counters(tmp_path, "plat", "forward queue 2\n")
+        return RESULT
+
+    why = "PLAT: its loss counters went back during the trial (forward queue from 7 to 2)"
+    assert devices.losses_during(go_back).dut_losses_unknown == why
+    silent = row(counters(tmp_path, "clat", "forward queue 5\n"), {"losses": "exit 3"})
+    with pytest.raises(ConfigError, match=r"^dut\.1\.commands\.losses: ended with status 3"):
+        silent.losses_during(lambda: RESULT)
+
+
+BY_CAUSE = st.fixed_dictionaries(
+    dict.fromkeys(
+        (Direction.FORWARD, Direction.REVERSE), st.dictionaries(st.sampled_from("abc"), st.integers(1, 2**40))
+    )
+)
+
+
+@given(st.lists(BY_CAUSE, min_size=2, max_size=4))
+def test_no_loss_of_any_dut_is_left_out_or_added_to_another_s(lost: list[dict[Direction, dict[str, int]]]) -> None:
+    before = {way: dict.fromkeys("abc", 7) for way in (Direction.FORWARD, Direction.REVERSE)}
+    after = [{way: {cause: 7 + each[way].get(cause, 0) for cause in "abc"} for way in before} for each in lost]
+    readings = [[before, one] for one in after]
+    devices = [CountingDevice(lambda told=told: told.pop(0)) for told in readings]
+    for number, one in enumerate(devices):
+        one.described = Dut(name=f"{number}")
+    result = Row(devices).losses_during(lambda: RESULT)
+    assert result.dut_losses == {
+        way: {f"{number}: {cause}": each[way][cause] for number, each in enumerate(lost) for cause in each[way]}
+        for way in before
+    }
+
+
+# --- connections ----------------------------------------------------------------------------------
+
+
+def test_each_that_can_deletes_its_connections(tmp_path: Path) -> None:
+    clearing = [{"clear_connections": f"echo {name} >> {tmp_path / 'log'}; echo deletion_s 0.25"} for name in "ab"]
+    assert row(clearing[0], {}, clearing[1]).clear_connections() == 0.5
+    assert log(tmp_path) == ["a", "b"]
+    with pytest.raises(ConfigError, match=r"^dut: none of CLAT, PLAT and CPE has the command clear_connections"):
+        row({}, {"state": "ls"}, {}).clear_connections()
+
+
+def test_one_that_has_connections_left_is_named() -> None:
+    clears, empty, full = (
+        {"clear_connections": "true"},
+        {"count_connections": "echo 0"},
+        {"count_connections": "echo 9"},
+    )
+    row(clears | empty, empty).begin_without_connections()
+    with pytest.raises(ConfigError, match=r"^dut\.1\.commands\.clear_connections: the DUT has 9 connections after"):
+        row(clears | empty, full).begin_without_connections()
+
+
+def test_the_smallest_count_of_connections_is_that_of_the_row() -> None:
+    counted = row({"count_connections": "echo 12; echo early 3"}, {}, {"count_connections": "echo 7; echo early 1"})
+    assert counted.count_connections() == 7
+    assert counted.connection_statistics() == {"CLAT: early": 3, "CPE: early": 1}
+    assert row({}, {"state": "ls"}).count_connections() is None
+
+
+# --- what the results say -------------------------------------------------------------------------
+
+
+def test_a_row_has_a_name_for_all_and_the_identity_of_each() -> None:
+    assert row({}, {}).identity() == {"name": "CLAT and PLAT", "row": [{"name": "CLAT"}, {"name": "PLAT"}]}
+    assert row({}, {}, {}).identity()["name"] == "CLAT, PLAT and CPE"
+
+
+def configured(directory: Path, **commands: str) -> Path:
+    each = {name: f"echo {name} >> {directory / 'log'}; {command}" for name, command in commands.items()}
+    setup = setup_of("Engine")
+    setup["dut"] = [{"name": "CLAT", "version": "0.9"}, {"name": "PLAT", "version": "1.2", "cores": [1, 2]}]
+    setup["dut"][1] |= {"commands": each} if each else {}
+    path = directory / "row.yaml"
+    path.write_text(yaml.safe_dump(setup))
+    return path
+
+
+def test_everything_that_shows_a_result_shows_the_row(tmp_path: Path) -> None:
+    out, other = tmp_path / "out", tmp_path / "other"
+    config = configured(tmp_path, state="true")
+    measured = throughput(config, out, "--json")
+    assert measured.exit_code == 0, measured.stderr
+    assert json.loads(measured.stdout)["dut"] == {
+        "name": "CLAT and PLAT",
+        "row": [{"name": "CLAT", "version": "0.9"}, {"name": "PLAT", "version": "1.2", "cores": [1, 2]}],
+    }
+    assert ", of CLAT 0.9, PLAT 1.2" in dutperf("show", out, columns=200).stdout.replace("\n", " ")
+    assert dutperf("report", out).exit_code == 0
+    page = (out / "report.html").read_text()
+    assert "DUT: CLAT 0.9, PLAT 1.2" in page
+    assert "<dt>PLAT</dt><dd>version 1.2, cores 1, 2</dd>" in page
+    [entry], _ = Store(tmp_path / "store.sqlite").add(out)
+    assert (entry.dut, entry.dut_version) == ("CLAT and PLAT", "0.9, 1.2")
+    config.write_text(config.read_text().replace("version: '1.2'", "version: '1.3'"))
+    assert throughput(config, other).exit_code == 0
+    assert "dut PLAT version: 1.2 against 1.3" in dutperf("compare", out, other, columns=200).stdout
+    assert json.loads(trial(config, "--json").stdout)["dut"]["name"] == "CLAT and PLAT"
+
+
+def test_what_a_user_says_of_a_single_dut_is_no_row() -> None:
+    for place in ("7 b", ["7 b"], [{"name": "rack"}]):
+        told = {"name": "router", "version": "1", "row": place}
+        assert tables.dut_name(told) == "router 1"
+        assert dict(environments.of_dut(told)) == dict(environments.flat(told))
+
+
+def test_a_command_that_fails_is_named_with_its_place_in_the_row(tmp_path: Path) -> None:
+    result = throughput(configured(tmp_path, set_up="exit 4", tear_down="true"), tmp_path / "out")
+    assert result.exit_code == 2
+    assert "row.yaml, line " in result.stderr
+    assert ": dut.1.commands.set_up: ended with status 4" in result.stderr.replace("\n", " ")
+    assert log(tmp_path) == ["set_up", "tear_down"]
+
+
+def test_a_run_with_a_row_goes_on_with_the_commands_of_its_configuration(tmp_path: Path) -> None:
+    config, out = configured(tmp_path, state="true"), tmp_path / "out"
+    assert throughput(config, out).exit_code == 0
+    whole = (out / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (out / "journal.jsonl").write_bytes(b"".join(whole[:7]))
+    before = config.read_text()
+    config.write_text(before.replace("name: CLAT", "name: CLAT\n  commands: {reset: ls}"))
+    refused = dutperf("resume", out)
+    assert refused.exit_code == 2
+    assert "other commands for the DUT than the run had (PLAT: state)" in refused.stderr.replace("\n", " ")
+    config.write_text(before)
+    asked = len(log(tmp_path))
+    assert dutperf("resume", out).exit_code == 0
+    assert len(log(tmp_path)) > asked
+    assert len((out / "journal.jsonl").read_bytes().splitlines()) >= len(whole)

@@ -322,6 +322,14 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
     ("an address without a list", ROUTER, [("left.answers_for", "198.18.0.9")], "left.answers_for", "[198.18.0.9]"),
     ("a range as a list", ROUTER, [("left.varying_address", [2, 100])], "left.varying_address", "mode, min, max"),
     ("no speed", ROUTER, [("media_mbps", 0)], "media_mbps", "greater than or equal to 1"),
+    ("a link between one DUT", ROUTER, [("between", {"overhead": 20})], "between", "several DUTs"),
+    (
+        "more links than DUTs",
+        ROUTER,
+        [("dut", [{"name": "a"}, {"name": "b"}]), ("between", [{"overhead": 20}, {"mbps": 100}])],
+        "between",
+        "has 2 links; between 2 DUTs are 1",
+    ),
 ]
 
 

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from dutperf import traffic
 from dutperf.model import FRAME_SIZE, FRAME_SIZE_IPV4, Case, FieldMode, FrameSpec, Load, Trial
 from dutperf.setup.conditions import Conditions, Foreground, Rate, SingleTrial, Usual
-from dutperf.setup.configuration import ConfigError, ParameterError, Setup, parse
+from dutperf.setup.configuration import ConfigError, Dut, LinkBetween, ParameterError, Setup, parse
 from dutperf.setup.ports import open_request, with_media
 from dutperf.traffic.base import MAX_FRAMES
 from dutperf.traffic.udp_ports import destination_ports, source_ports
@@ -208,6 +208,33 @@ def test_the_media_s_maximum(media_mbps: int | None, size: int, fps: int | None)
         traffic.of(IPV4.model_copy(update={"media_mbps": media_mbps}), Usual()).maximum_fps(Case({FRAME_SIZE: size}))
         == fps
     )
+
+
+IN_A_ROW = IPV4.model_copy(update={"dut": (Dut(name="CLAT"), Dut(name="PLAT")), "media_mbps": 1_000})
+BETWEEN = [
+    ({}, {}, 1_488_095),
+    ({"overhead": 20}, {}, 1_201_923),  # 64 + 20 bytes, and 20 of preamble and gap
+    ({"overhead": 20}, {"foreground": "10:9"}, 1_201_923),  # native IPv6 of 84 bytes stays as it is
+    ({"overhead": 40}, {"foreground": "10:9"}, 1_008_064),
+    ({"overhead": 20, "mbps": 100}, {}, 120_192),
+    ({"mbps": 10_000}, {}, 1_488_095),
+    ({"overhead": -20}, {}, 1_488_095),
+    ({"overhead": 20}, {"frame_sizes": "imix:64=2,68=1"}, 1_000_000_000 * 3 // (8 * (84 + 84 + 88 + 3 * 20))),
+]
+
+
+@pytest.mark.parametrize(("link", "conditions", "fps"), BETWEEN)
+def test_the_maximum_is_that_of_the_slowest_link(link: dict[str, int], conditions: dict[str, Any], fps: int) -> None:
+    """Between DUTs in a row frames may be longer (RFC 8219 appendix A)."""
+    setup = IN_A_ROW.model_copy(update={"between": (LinkBetween(**link),)})
+    kind = traffic.of(setup, traffic.of(setup, Usual(**conditions)).sized())
+    [case] = kind.cases()
+    assert kind.maximum_fps(case) == fps
+
+
+def test_the_speed_between_duts_alone_is_a_maximum_too() -> None:
+    setup = IN_A_ROW.model_copy(update={"between": (LinkBetween(mbps=100),), "media_mbps": None})
+    assert traffic.of(setup, Usual()).maximum_fps(Case({FRAME_SIZE: 64})) == 148_809
 
 
 def test_the_media_s_maximum_of_a_mix_is_not_above_the_line() -> None:

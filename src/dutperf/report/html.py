@@ -119,6 +119,9 @@ def _dut(plan: PlanEvent, config: Mapping[str, Any]) -> list[tuple[str, str]]:
             if name not in ("name", "version")
         ]
     media = [("media", f"{config['media_mbps']:,} Mbit/s")] if config.get("media_mbps") else []
+    for link in config.get("between", ()):
+        speed = f"{link['mbps']:,} Mbit/s, " if link.get("mbps") else ""
+        media.append(("between the DUTs", f"{speed}frames {link.get('overhead', 0):+} bytes"))
     versions = {config[side].get("version") for side in ("left", "right")}
     return [("task", "translates between IPv4 and IPv6" if len(versions) > 1 else "forwards"), *identity, *media]
 

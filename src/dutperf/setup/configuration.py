@@ -59,7 +59,7 @@ from dutperf.model.value import Port16
 from dutperf.setup import frame_file, host_address, path_texts, yaml_text
 from dutperf.setup.size_mix import SizeMix
 from dutperf.setup.yaml_text import Location, YamlError, path_of
-from dutperf.spelling import hint
+from dutperf.spelling import count_of, hint
 
 Address = IPv4Address | IPv6Address
 Interface = IPv4Interface | IPv6Interface
@@ -149,8 +149,8 @@ Offload = Literal["receive_timestamps", "send_at", "checksums", "rate_limit"]
 """Hardware offloads that a port may have (protocol/README.md)."""
 
 
-def _one_or_several(texts: object) -> object:
-    return (texts,) if isinstance(texts, str) else texts
+def _one_or_several(given: object) -> object:
+    return (given,) if isinstance(given, str | Mapping) else given
 
 
 def _each_once(named: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
@@ -334,6 +334,15 @@ def _tag_of(given: object) -> str:
     return "row" if isinstance(given, list | tuple) else "one"
 
 
+class LinkBetween(Value):
+    """The link between two DUTs in a row, which the tester does not see."""
+
+    mbps: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    """Its speed in Mbit/s; None: that of the tester's links."""
+    overhead: Annotated[int, Field(ge=-40, le=1_000)] = 0
+    """Bytes by which test frames are longer there than at the tester's ports: 20 where IPv4 becomes IPv6."""
+
+
 OneOrRow = Annotated[
     Annotated[Dut, Tag("one")] | Annotated[tuple[Dut, ...], Field(min_length=2), Tag("row")], Discriminator(_tag_of)
 ]
@@ -434,6 +443,8 @@ class Setup(Value):
     stateful: Stateful = Stateful()
     """For measurements with connections."""
     dut: OneOrRow = Dut()
+    between: Annotated[tuple[LinkBetween, ...], BeforeValidator(_one_or_several)] = ()
+    """The links between several DUTs, from left to right; empty: as the tester's, with frames of the same length."""
     media_mbps: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     """Speed of the links in Mbit/s, for the maximum frame rates of RFC 8219 appendix A."""
 
@@ -665,6 +676,12 @@ def _check(setup: Setup) -> None:
 
 
 def _check_duts(setup: Setup) -> None:
+    links = len(setup.duts()) - 1
+    if setup.between and not links:
+        raise _Invalid(("between",), "is about links between several DUTs: dut is then a list of them")
+    if setup.between and len(setup.between) != links:
+        named = count_of(len(setup.between), "link")
+        raise _Invalid(("between",), f"has {named}; between {links + 1} DUTs are {links}, from left to right")
     one_alone = isinstance(setup.dut, Dut)
     seen: set[str] = set()
     for number, dut in enumerate(setup.duts()):

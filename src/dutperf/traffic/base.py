@@ -40,7 +40,7 @@ from dutperf.model import (
 )
 from dutperf.setup.changing_rate import ChangingRate, is_changing
 from dutperf.setup.conditions import FRAME_SIZE_SERIES, AllConditions, Conditions, burst_of
-from dutperf.setup.configuration import ConfigError, ParameterError, Setup, Side, missing_seen_as
+from dutperf.setup.configuration import ConfigError, LinkBetween, ParameterError, Setup, Side, missing_seen_as
 from dutperf.setup.pacing import fill_of
 from dutperf.setup.size_mix import SizeMix
 from dutperf.traffic import additional, addresses
@@ -138,7 +138,7 @@ class TrafficKind(ABC):
 
     def maximum_fps(self, case: Case) -> int | None:
         """The media's maximum frame rate in frames/s per direction, for the larger frame (RFC 8219
-        appendix A), of a mix for its exact mean; None where its speed is not known."""
+        appendix A), of a mix for its exact mean, and on the slowest link; None where no speed is known."""
         return self._media_fps(case[FRAME_SIZE])
 
     def own_rates(self, case: Case) -> Profile | None:
@@ -236,13 +236,26 @@ class TrafficKind(ABC):
             raise ParameterError(str(error), option) from None
 
     def _media_fps(self, frame_size: int) -> int | None:
-        if self.setup.media_mbps is None:
-            return None
         order: tuple[int, ...] = (frame_size,)
         if self.given.size_mix is not None:
             order = SizeMix.parse(self.given.size_mix).at_least(self.smallest_frame_size).order
-        bytes_on_wire = sum(order) + len(order) * PREAMBLE_AND_GAP
-        return self.setup.media_mbps * 1_000_000 * len(order) // (8 * bytes_on_wire)
+        links = [(self.setup.media_mbps, order)] + [
+            (link.mbps or self.setup.media_mbps, [self._size_between(size, link) for size in order])
+            for link in self.setup.between
+        ]
+        rates = (
+            mbps * 1_000_000 * len(sizes) // (8 * (sum(sizes) + len(sizes) * PREAMBLE_AND_GAP))
+            for mbps, sizes in links
+            if mbps is not None
+        )
+        return min(rates, default=None)
+
+    def _size_between(self, frame_size: int, link: LinkBetween) -> int:
+        """Of the larger frame on a link between DUTs: a test frame with its overhead, or one of native IPv6."""
+        only_ipv4 = all(side.version == 4 for side in self.setup.sides().values())
+        test_frame = self.size_ipv4(frame_size) if only_ipv4 else frame_size
+        native = frame_size if self.conditions.foreground.native_percent else 0
+        return max(test_frame + link.overhead, native, MIN_FRAME_SIZE)
 
     @property
     def _rest_ns(self) -> int | None:

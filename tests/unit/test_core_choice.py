@@ -8,6 +8,7 @@ import os
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,13 @@ def test_the_probe_reads_a_link_of_rtnetlink() -> None:
     )
     assert namespace_probe._link(header + name + peer + number) == {"name": "eth1", "index": 7, "peer": 4, "netnsid": 0}
     assert namespace_probe._link(header + name) == {"name": "eth1", "index": 7, "peer": 7, "netnsid": None}
+
+
+@pytest.mark.parametrize(("cores", "is_row", "shared"), [([1], True, True), ([1, 2], True, False), ([1], False, False)])
+def test_duts_in_a_row_share_the_one_core_that_they_have(cores: list[int], is_row: bool, shared: bool) -> None:
+    watched = replace(configured(cores, ["clat", "plat"], here=True), is_row=is_row).watched(ON)
+    assert watched is not None
+    assert watched.share_one == shared
 
 
 def test_a_switch_at_the_other_end_of_a_socket_is_the_dut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dutperf.judge import validity
 from dutperf.model import LOSS_BINS, Direction, Losses, Verdict
@@ -366,3 +368,26 @@ def test_a_thread_that_waits_keeps_off_the_duts_core(
 
 def test_half_of_a_core_is_never_usual() -> None:
     assert dut_waits.usual_wait_s(waits(25.0, {})) == 0.0
+
+
+PARTS = st.lists(st.tuples(*[st.floats(0, 1)] * 3, st.floats(-0.01, 0)), max_size=60)
+
+
+@given(PARTS)
+def test_duts_that_share_a_core_waited_for_others_at_least_as_long_as_these_ran(
+    parts: list[tuple[float, float, float, float]],
+) -> None:
+    """Each part: the share of its time in which others ran, of the rest in which a DUT ran, of that in which another
+    DUT waited, and by how much too little is read of how long the DUTs ran so far."""
+    told, others_s, before_s = [], 0.0, 0.0
+    for others, of_rest, of_ran, late_s in parts:
+        ran_s = 0.05 * (1 - others) * of_rest
+        others_s += 0.05 * others
+        told.append(Wait(0.05, 0.05 * others + ran_s * of_ran, ran_s=ran_s + late_s - before_s))
+        before_s = late_s
+    kept = list(dut_waits.without_each_other(told))
+    assert [one.waited_s + one.for_each_other_s for one in kept] == pytest.approx([one.waited_s for one in told])
+    waited_s = sum(one.waited_s for one in kept)
+    assert waited_s >= others_s - 0.02
+    if all(of_rest == 1 for _, of_rest, *_ in parts):
+        assert waited_s <= others_s + 0.01 + 1e-9, "they leave nothing idle, and wait for each other all the time"

@@ -4,6 +4,8 @@ cores that it avoids."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.setup.configuration import Setup
 from dutperf.setup.ports import open_request
@@ -19,7 +21,7 @@ def engine_on(setup: Setup, max_frame_size: int) -> EngineTester:
         TesterError: there is no engine, or no such network namespace.
     """
     command = EngineCommand.find(setup.engine.command, setup.engine.netns)
-    choice = cores_of_dut(setup, command)
+    choice = replace(cores_of_dut(setup, command), is_row=len(setup.duts()) > 1)
     return EngineTester(command, open_request(setup, max_frame_size, choice.dut_cores), choice=choice)
 
 

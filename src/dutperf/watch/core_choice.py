@@ -38,6 +38,8 @@ class CoreChoice:
     discovery: Discovery | None = None
     is_here: bool = field(default=False, compare=False)
     """The engine runs on this machine."""
+    is_row: bool = field(default=False, compare=False)
+    """Several DUTs are in a row."""
 
     def watched(self, environment: Mapping[str, Any]) -> DutCores | None:
         """The cores on which other processes would disturb the DUT; ``environment`` has the cores of
@@ -50,14 +52,21 @@ class CoreChoice:
             if self.configured is None:
                 return None
             switches = socket_peers.pids(port.get("port", "") for port in ports_of(environment).values())
-            return replace(self.configured, pids=(*self.configured.pids, *switches))
+            share_one = self.is_row and len(self.configured.cores) == 1
+            return replace(self.configured, pids=(*self.configured.pids, *switches), share_one=share_one)
         anywhere = Cores().union(*(work.cores for work in discovery.floating)) - _loops(environment)
         cores = tuple(sorted(discovery.cores - _loops(environment))) or (tuple(anywhere) if len(anywhere) == 1 else ())
         # Without access to the DUT's processes, their time would count as that of others.
         readable = os.geteuid() == 0 or not any(work.is_process for work in discovery.works)
         if not cores or not readable:
             return None
-        return DutCores(cores, (), discovery.namespaces, discovery.pids, may_be_idle=not discovery.steered)
+        return DutCores(
+            cores,
+            namespaces=discovery.namespaces,
+            pids=discovery.pids,
+            may_be_idle=not discovery.steered,
+            share_one=self.is_row and len(cores) == 1,
+        )
 
     def stated(self, environment: Mapping[str, Any]) -> dict[str, Any]:
         """The cores of both and the reason, for the result, as JSON types."""

@@ -34,6 +34,7 @@ from dutperf.watch.dut_waits import (
     ticks,
     usual_wait_s,
     waited_ns,
+    without_each_other,
 )
 
 PROC = Path("/proc")
@@ -61,6 +62,9 @@ class DutCores:
     may_be_idle: bool = False
     """Whether only processes speak for these cores, and no kernel work: they may be a shell or a daemon that forwards
     nothing. Then others take nothing from the DUT but what its processes waited for."""
+
+    share_one: bool = False
+    """Whether several DUTs in a row share one core: then they wait for each other."""
 
     def reading(self, proc: Path = PROC) -> Reading:
         """Read the counters now."""
@@ -199,7 +203,7 @@ class DutWatch:
             if one.ended_s > time_s.earliest_s - SAMPLE_S and one.began_s < time_s.latest_s + time_s.duration_s
         ]
         idle_s = sum(one.waited_s + one.stolen_s for one in waits) - sum(one.waited_s + one.stolen_s for one in during)
-        usual_s = usual_wait_s(during)
+        usual_s = usual_wait_s(during) + sum(one.for_each_other_s for one in waits)
         cores = 0 if self._cores.may_be_idle else len(self._cores.cores)
         missed = now.starvation_since(self._before, elapsed_s, cores, idle_s + usual_s)
         known = disturbances(during)
@@ -218,7 +222,8 @@ class DutWatch:
     def _waits(self) -> list[Wait]:
         """The waits since :meth:`begin`; ends the sampling."""
         sampler, self._sampler = self._sampler, None
-        return [] if sampler is None else sampler.waits()
+        waits = [] if sampler is None else sampler.waits()
+        return list(without_each_other(waits)) if self._cores.share_one else waits
 
 
 def yield_to_the_dut() -> None:

@@ -44,6 +44,8 @@ MAX_THREADS = 256
 SHORT_SOFTIRQ_WAIT_NS = 1_000_000
 """Soft interrupts that wait for less between two looks lose nothing: as with a frame that is less than a
 millisecond late, a queue of the kernel (netdev_max_backlog: 1,000 frames) has room for what comes meanwhile."""
+TICK_S = 0.01
+"""Longest time between two ticks of a kernel (CONFIG_HZ=100)."""
 STEAL = 7
 """Field of a core in /proc/stat: stolen time, in ticks."""
 STAT_BYTES = 64 * 1024
@@ -89,12 +91,32 @@ class Wait:
     """By :func:`time.monotonic`."""
     stolen_s: float = 0.0
     """Time of the DUT's cores that the hypervisor took."""
+    ran_s: float = 0.0
+    """How long the DUT's processes, and the kernel's threads for soft interrupts, ran."""
+    for_each_other_s: float = 0.0
+    """How long DUTs that share a core waited while another of them ran; not in ``waited_s``."""
 
     @property
     def began_s(self) -> float:
         """By :func:`time.monotonic`, at the earliest: a wait is counted when it ends, and stolen time
         later."""
         return self.ended_s - self.elapsed_s - self.waited_s - (SAMPLE_S if self.stolen_s else 0.0)
+
+
+def without_each_other(waits: Iterable[Wait]) -> Iterator[Wait]:
+    """The waits of DUTs that share one core, without those for each other: at most the time for which none of them
+    ran.
+
+    How long a thread ran is known up to a tick late. So that time counts where its sum since the first look exceeds
+    that of any look before, and a wait may count in the part after its own.
+    """
+    others_s = most_s = pending_s = 0.0
+    for one in waits:
+        others_s += one.elapsed_s - one.ran_s
+        waited_s = min(one.waited_s + pending_s, max(0.0, others_s - most_s))
+        most_s = max(most_s, others_s)
+        pending_s = min(TICK_S, one.waited_s + pending_s - waited_s)
+        yield replace(one, waited_s=waited_s, for_each_other_s=one.waited_s - waited_s)
 
 
 def disturbances(waits: Sequence[Wait]) -> tuple[Disturbance, ...]:
@@ -186,7 +208,8 @@ class WaitSampler:
     def _wait(self, then: _Sample, now: _Sample) -> Wait:
         own, softirqs = _since(then.processes, now.processes), _since(then.softirqs, now.softirqs)
         stolen_s = self._stolen_s(now.stat) - self._stolen_s(then.stat)
-        return Wait(now.at_s - then.at_s, missing_ns(own, softirqs) / 1e9, now.at_s, stolen_s)
+        ran_s = (own.ran_ns + softirqs.ran_ns) / 1e9
+        return Wait(now.at_s - then.at_s, missing_ns(own, softirqs) / 1e9, now.at_s, stolen_s, ran_s)
 
     def _run(self) -> None:
         while not self._running.acquire(timeout=self._sample_s):

@@ -73,10 +73,10 @@ class Bench:
         counters: dict[str, Any] = json.loads(self.in_dut("ip", "-s", "-j", "link", "show", interface))[0]["stats64"]
         return counters
 
-    def tayga(self) -> int:
-        """Process id of TAYGA."""
+    def tayga(self, netns: str | None = None) -> int:
+        """Process id of TAYGA in a namespace, by default the DUT's."""
         listed = subprocess.run(
-            ["ip", "netns", "pids", self.dut_netns], check=True, capture_output=True, text=True
+            ["ip", "netns", "pids", netns or self.dut_netns], check=True, capture_output=True, text=True
         ).stdout.split()
         return next(int(pid) for pid in listed if Path(f"/proc/{pid}/comm").read_text().strip() == "tayga")
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from dutperf.model import Stamping, TrialResult, Verdict
+from dutperf import dut
+from dutperf.model import Direction, Stamping, TrialResult, Verdict
 from dutperf.setup.conditions import Usual
 from dutperf.tester import TesterError
 from undisturbed import LOSS_IS_CERTAIN, until, valid
@@ -60,7 +61,7 @@ def causes(result: TrialResult) -> set[str]:
     return {cause.code for cause in result.causes}
 
 
-@pytest.mark.parametrize("name", ["tayga-siit", "kernel-ipv4", "kernel-ipv6", "loopback"])
+@pytest.mark.parametrize("name", ["tayga-siit", "tayga-464xlat", "kernel-ipv4", "kernel-ipv6", "loopback"])
 def test_a_slow_trial_loses_nothing(name: str) -> None:
     with bench(name) as ready:
         for networks in (1, 256):
@@ -234,6 +235,19 @@ def test_a_gateway_that_was_killed_is_the_duts_loss(tayga: Bench) -> None:
     result = valid(lambda: tayga.run(SLOW_FPS), LOSS_IS_CERTAIN)
     for counts in result.directions().values():
         assert counts.received == 0
+
+
+def test_of_two_gateways_in_a_row_the_one_that_was_killed_is_named() -> None:
+    with bench("tayga-464xlat") as ready:
+        row = dut.of_setup(ready.setup)
+        lossless = valid(lambda: row.losses_during(lambda: ready.run(SLOW_FPS, foreground="2:1")))
+        assert lossless.worst_loss_ratio == 0
+        assert lossless.dut_losses == {Direction.FORWARD: {}, Direction.REVERSE: {}}
+        assert ready.setup.engine.dut_netns is not None
+        os.kill(ready.tayga(ready.setup.engine.dut_netns[1]), signal.SIGKILL)
+        result = valid(lambda: row.losses_during(lambda: ready.run(SLOW_FPS)), LOSS_IS_CERTAIN)
+    assert [counts.received for counts in result.directions().values()] == [0, 0]
+    assert result.dut_losses == {way: {"PLAT: not_translated": 1000} for way in (Direction.FORWARD, Direction.REVERSE)}
 
 
 def test_an_engine_that_dies_aborts_its_trial_only(router: Bench) -> None:

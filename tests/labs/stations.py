@@ -123,7 +123,8 @@ def stations_of(configuration: dict[str, Any], dut_macs: tuple[str, str] | None 
     tester = configuration["engine"]["netns"]
     dut = tester.removesuffix("tester") + "dut"
     gateways = any(key.startswith("gateway") for side in ("left", "right") for key in configuration[side])
-    others = ((dut, "dl"), (dut, "dr")) if gateways else ((tester, "tr"), (tester, "tl"))
+    second = f"{dut}2" if Path(f"/run/netns/{dut}2").exists() else dut  # of two in a row
+    others = ((dut, "dl"), (second, "dr")) if gateways else ((tester, "tr"), (tester, "tl"))
     left_to, right_to = dut_macs or (mac_of(*others[0]), mac_of(*others[1]))
     with ExitStack() as stack:
 

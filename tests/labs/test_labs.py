@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,14 +20,14 @@ from dutperf import lab
 from dutperf.lab import LabError, kernel_router, site, tayga_siit
 from dutperf.setup.configuration import load, parse
 
-from .stations import stations_of
+from .stations import ETH_P_ALL, in_namespace, stations_of
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
 DATA = bytes(range(18))
 NATS = ["nft-nat44", "tayga-nat64", "refdut-nat44", "refdut-nat64"]
 SWITCHES = ["linux-bridge", "ovs", "testpmd"]
-LABS = ["tayga-siit", "kernel-ipv4", "kernel-ipv6", "refdut-siit", "loopback", *NATS, *SWITCHES]
+LABS = ["tayga-siit", "tayga-464xlat", "kernel-ipv4", "kernel-ipv6", "refdut-siit", "loopback", *NATS, *SWITCHES]
 
 
 def udp(source: str, destination: str, payload: bytes = DATA) -> Packet:
@@ -74,14 +75,12 @@ def namespaces_of(configuration: dict[str, Any]) -> set[str]:
 
 
 def dut_pids(configuration: dict[str, Any]) -> set[int]:
-    """The processes of a lab's DUT."""
-    listed = subprocess.run(
-        ["ip", "netns", "pids", configuration["engine"]["netns"].removesuffix("tester") + "dut"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return {int(pid) for pid in listed.stdout.split()}
+    """The processes of a lab's DUTs."""
+    pids = set()
+    for name in namespaces_of(configuration) - {configuration["engine"]["netns"]}:
+        listed = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False)
+        pids |= {int(pid) for pid in listed.stdout.split()}
+    return pids
 
 
 def translates(configuration: dict[str, Any]) -> bool:
@@ -155,14 +154,47 @@ ROUTED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "version"), [("kernel-ipv4", 4), ("kernel-ipv6", 6)])
-def test_the_kernel_routes_both_versions_and_all_networks(name: str, version: int) -> None:
+@pytest.mark.parametrize(("name", "version"), [("kernel-ipv4", 4), ("kernel-ipv6", 6), ("tayga-464xlat", 4)])
+def test_a_router_and_a_double_translation_pass_both_versions_and_all_networks(name: str, version: int) -> None:
     with lab.bring_up(name, {}) as configuration, stations_of(configuration) as both:
         assert [configuration[side]["version"] for side in ("left", "right")] == [version, version]
         for source, destination, side in ROUTED:
             received = both.exchange(side, [udp(source, destination)], expected=1)
             assert len(received) == 1, (source, destination)
             assert_carries(received[0], source, destination)
+
+
+BETWEEN = [
+    ("left", ("198.18.10.2", "198.19.255.2"), ("2001:2:0:3000::a02", "2001:2:0:6464::c613:ff02")),
+    ("right", ("198.19.0.2", "198.18.0.2"), ("2001:2:0:6464::c613:2", "2001:2:0:3000::2")),
+    ("left", ("2001:2::2", "2001:2:0:8000::2"), ("2001:2::2", "2001:2:0:8000::2")),
+]
+
+
+def test_between_two_translators_everything_is_ipv6() -> None:
+    with lab.bring_up("tayga-464xlat", {}) as configuration, stations_of(configuration) as both:
+        clat, _ = configuration["engine"]["dut_netns"]
+        with in_namespace(clat, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW)) as between:
+            between.bind(("dr", ETH_P_ALL))
+            between.settimeout(5)
+            for side, sent, expected in BETWEEN:
+                assert len(both.exchange(side, [udp(*sent)], expected=1)) == 1
+                while UDP not in (frame := Ether(between.recv(65535))):
+                    pass
+                assert_carries(frame, *expected)
+
+
+@pytest.mark.parametrize("max_frame_size", [1522, 9216])
+def test_a_double_translation_passes_the_longest_frames_whole(max_frame_size: int) -> None:
+    payload = bytes(max_frame_size - 18 - 20 - 8)
+    with (
+        lab.bring_up("tayga-464xlat", {"max_frame_size": str(max_frame_size)}) as configuration,
+        stations_of(configuration) as both,
+    ):
+        for side, addresses in (("left", ("198.18.0.2", "198.19.0.2")), ("right", ("198.19.0.2", "198.18.0.2"))):
+            received = both.exchange(side, [udp(*addresses, payload)], expected=1)
+            assert len(received) == 1, side
+            assert_carries(received[0], *addresses, payload)
 
 
 @pytest.mark.parametrize("version", ["4", "6"])
@@ -215,9 +247,10 @@ def test_a_lab_gives_a_configuration_leaves_nothing_and_the_host_alone(name: str
         pids = dut_pids(configuration)
         assert bool(pids) == name.startswith(("tayga-", "refdut-", "ovs", "testpmd"))
         assert parse(configuration, origin=f"lab {name}").engine.netns == configuration["engine"]["netns"]
-    assert configuration["dut"]["name"]
-    assert configuration["dut"]["version"]
-    assert configuration["dut"]["kernel"] == os.uname().release
+    for dut in configuration["dut"] if isinstance(configuration["dut"], list) else [configuration["dut"]]:
+        assert dut["name"]
+        assert dut["version"]
+        assert dut["kernel"] == os.uname().release
     assert during == before
     assert not namespaces_of(configuration)
     assert not left_over(lab_records)
@@ -311,7 +344,9 @@ def test_a_signal_takes_the_lab_down(number: signal.Signals, lab_records: Path) 
     assert not left_over(lab_records)
 
 
-@pytest.mark.parametrize(("name", "processes"), [("tayga-siit", 1), ("linux-bridge", 0), ("ovs", 2), ("testpmd", 1)])
+@pytest.mark.parametrize(
+    ("name", "processes"), [("tayga-siit", 1), ("tayga-464xlat", 2), ("linux-bridge", 0), ("ovs", 2), ("testpmd", 1)]
+)
 def test_what_a_killed_owner_leaves_the_next_lab_command_removes(name: str, processes: int, lab_records: Path) -> None:
     owner, configuration = start_owner(lab_records, name)
     pids = dut_pids(configuration)
@@ -319,7 +354,7 @@ def test_what_a_killed_owner_leaves_the_next_lab_command_removes(name: str, proc
     owner.kill()
     owner.wait()
     assert wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids)), "the DUT dies with its owner"
-    assert len(namespaces_of(configuration)) == 2
+    assert len(namespaces_of(configuration)) == (3 if name == "tayga-464xlat" else 2)
     with lab.bring_up("loopback", {}):
         assert not namespaces_of(configuration)
         assert len(site.records()) == 1

@@ -163,7 +163,7 @@ def test_commands_labs_and_their_options_are_completed() -> None:
     }
     assert complete("dutperf trial --lab kernel-ipv4 --lab-option l") == {"limit_fps=", "loss="}
     assert complete("dutperf lab up tayga-siit --lab-option max") == {"max_frame_size="}
-    assert complete("dutperf lab down tay") == {"tayga-siit", "tayga-nat64"}
+    assert complete("dutperf lab down tay") == {"tayga-siit", "tayga-nat64", "tayga-464xlat"}
     assert complete("dutperf selftest --only c") == {"calibration"}
     assert complete("dutperf latency --definition rfc2") == {"rfc2544"}
     assert complete("dutperf trial --frame-size rfc8219") == {

@@ -43,6 +43,7 @@ def test_every_lab_is_listed_with_its_options() -> None:
     assert set(infos) == {
         "tayga-siit",
         "tayga-nat64",
+        "tayga-464xlat",
         "kernel-ipv4",
         "kernel-ipv6",
         "nft-nat44",
@@ -167,7 +168,7 @@ def test_a_kernel_without_ipv6_has_the_labs_that_do_not_need_it(name: str, asked
     assert not [text for text in asked if "ipv6/" in text or "2001:2" in text]
 
 
-@pytest.mark.parametrize("name", ["kernel-ipv6", "tayga-siit", "tayga-nat64"])
+@pytest.mark.parametrize("name", ["kernel-ipv6", "tayga-siit", "tayga-nat64", "tayga-464xlat"])
 def test_a_kernel_without_ipv6_refuses_the_others(name: str, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(definition.os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda wanted: f"/usr/sbin/{wanted}")

@@ -29,6 +29,7 @@ __all__ = ["LabError", "LabInfo", "bring_up", "check", "describe", "down", "list
 _MODULES = (
     "tayga_siit",
     "tayga_nat64",
+    "tayga_464xlat",
     "jool",
     "kernel_router",
     "kernel_vm",

@@ -19,7 +19,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -108,9 +108,9 @@ class Record:
         return Namespace(f"dutperf-{self.id}-tester")
 
     @property
-    def dut(self) -> Namespace:
-        """The DUT's namespace, whether it exists or not."""
-        return Namespace(f"dutperf-{self.id}-dut")
+    def duts(self) -> tuple[Namespace, Namespace]:
+        """The namespaces of the DUT and of a second one behind it, whether they exist or not."""
+        return Namespace(f"dutperf-{self.id}-dut"), Namespace(f"dutperf-{self.id}-dut2")
 
     @classmethod
     def read(cls, file: Path) -> Record | None:
@@ -132,7 +132,7 @@ class Record:
     def take_down(self) -> None:
         """End every process in the lab's namespaces; remove the namespaces and all files. Parts that are
         gone already are skipped."""
-        for namespace in (self.dut, self.tester, *(host_of(self.tester, side) for side in ("left", "right"))):
+        for namespace in (*self.duts, self.tester, *(host_of(self.tester, side) for side in ("left", "right"))):
             end_processes(namespace)
             namespace.delete()
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -189,6 +189,10 @@ class Site:
     stays: bool
     """Whether the lab outlives this process, which owns it while it is being built."""
     daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    place: int = 0
+    """Of this DUT, where two are in a row."""
+    core: int | None = None
+    """Of this DUT; None: the usual one."""
 
     @classmethod
     def draft(cls, lab: str, *, stays: bool = False) -> Site:
@@ -203,21 +207,22 @@ class Site:
     @property
     def dut(self) -> Namespace:
         """Where the DUT runs."""
-        return self.record.dut
+        return self.record.duts[self.place]
 
     @property
     def directory(self) -> Path:
         """For files of the DUT's processes; removed with the lab."""
-        return self.record.directory
+        return self.record.directory / "second" if self.place else self.record.directory
 
     @property
     def dut_core(self) -> int:
-        """The DUT's core: the last one that this process may use. The tester has the others."""
-        return max(os.sched_getaffinity(0))
+        """The DUT's core, by default the last one that this process may use. The tester has the others."""
+        return max(os.sched_getaffinity(0)) if self.core is None else self.core
 
-    def engine_settings(self) -> dict[str, str]:
-        """Namespaces of the engine and, if there is one, the DUT."""
-        dut = {"dut_netns": self.dut.name} if self.dut.exists() else {}
+    def engine_settings(self) -> dict[str, str | list[str]]:
+        """Namespaces of the engine and of its DUTs."""
+        names = [dut.name for dut in self.record.duts if dut.exists()]
+        dut = {"dut_netns": names if len(names) > 1 else names[0]} if names else {}
         return {"netns": self.tester.name, **dut}
 
     def prepare(self) -> None:
@@ -248,6 +253,24 @@ class Site:
         finish_tester(self.tester)
         start_router(self.dut)
         confine(self.dut, cores or [self.dut_core])
+
+    def add_routers(self, mtu: int, mtu_between: int) -> tuple[Site, Site]:
+        """Create the tester's namespace and two routers in a row, which have no addresses yet. Each result has one of
+        them as its DUT. They share the DUT's core, unless there are more than three cores."""
+        cores = self.dut_cores(2) if len(os.sched_getaffinity(0)) > 3 else (self.dut_core, self.dut_core)
+        near, far = (replace(self, place=place, core=core) for place, core in enumerate(cores))
+        far.directory.mkdir()
+        prepare_quiet(self.tester)
+        prepare_router(near.dut)
+        prepare_router(far.dut)
+        connect(self.tester, near.dut, mtu, CABLES[:1])
+        connect(near.dut, far.dut, mtu_between, [(DUT_PORTS[1], DUT_PORTS[0])])
+        connect(self.tester, far.dut, mtu, CABLES[1:])
+        finish_tester(self.tester)
+        for one in (near, far):
+            start_router(one.dut)
+            confine(one.dut, [one.dut_core])
+        return near, far
 
     def add_switch(self, mtu: int, cores: Collection[int], cables: Sequence[tuple[str, str]] = CABLES) -> None:
         """Create both namespaces and the cables between them; the DUT's ports are up, its kernel sends nothing of

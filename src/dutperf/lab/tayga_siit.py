@@ -39,9 +39,9 @@ def configuration(data_dir: Path) -> str:
     return "\n".join([*head(data_dir), *(f"map {ipv4} {ipv6}" for ipv4, ipv6 in siit_mappings()), ""])
 
 
-def head(data_dir: Path) -> list[str]:
+def head(data_dir: Path, own_ipv4: str = OWN_IPV4, own_ipv6: str = OWN_IPV6) -> list[str]:
     """The directives that TAYGA needs in any case."""
-    return [f"tun-device {TUN}", f"ipv4-addr {OWN_IPV4}", f"ipv6-addr {OWN_IPV6}", f"data-dir {data_dir}"]
+    return [f"tun-device {TUN}", f"ipv4-addr {own_ipv4}", f"ipv6-addr {own_ipv6}", f"data-dir {data_dir}"]
 
 
 def build(site: Site, options: ResetOptions) -> dict[str, Any]:

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two TAYGAs in a row (464XLAT, RFC 6877; the dual DUT test setup of RFC 8219 section 4.2): the CLAT translates the
+left's IPv4 to IPv6, the PLAT translates it back to IPv4 on the right. Both are stateless (RFC 7915).
+
+Between them the left's 198.18.R.2 is 2001:2:0:3000::RR02, by a mapping of the whole network (RFC 7757), and the right's
+198.19.R.2 is its address in the prefix of NAT64 (RFC 6052). The kernels of both route native IPv6 (background traffic)
+without TAYGA.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dutperf.lab.addresses import LEFT, NAT64_PREFIX, RIGHT, routed_sides
+from dutperf.lab.definition import Lab, ResetOptions
+from dutperf.lab.netns import DUT_PORTS
+from dutperf.lab.site import Site
+from dutperf.lab.tayga_siit import TUN, head, identity, reset, start_tayga
+
+LONGER = 20
+"""Bytes by which an IPv6 header is longer than one of IPv4."""
+LEFT_BETWEEN = "2001:2:0:3000::/112"
+CLAT_ADDRESS, PLAT_ADDRESS = "2001:2:0:4000::1", "2001:2:0:4000::2"
+"""Of the link between both."""
+OWN_IPV4, OWN_NET6 = "198.19.255.254", "2001:2:0:2000::/64"
+OWN_IPV6 = {"CLAT": "2001:2:0:2000::1", "PLAT": "2001:2:0:2000::2"}
+"""The TAYGAs' own addresses, the sources of their ICMP errors; no test frame has them."""
+COUNTERS = f"""
+table inet translated {{
+  counter forward_in {{ }}
+  counter forward_out {{ }}
+  counter reverse_in {{ }}
+  counter reverse_out {{ }}
+  chain forwarded {{
+    type filter hook forward priority 0;
+    ip saddr {OWN_IPV4} return
+    ip6 saddr {OWN_NET6} return
+    ip frag-off & 0x1fff != 0 return
+    frag frag-off != 0 return
+    iifname "{DUT_PORTS[0]}" oifname "{TUN}" counter name forward_in
+    iifname "{TUN}" oifname "{DUT_PORTS[1]}" counter name forward_out
+    iifname "{DUT_PORTS[1]}" oifname "{TUN}" counter name reverse_in
+    iifname "{TUN}" oifname "{DUT_PORTS[0]}" counter name reverse_out
+  }}
+}}
+"""
+"""Packets that the kernel gives to TAYGA and gets back, of fragments the first ones, without TAYGA's own."""
+LOSSES = """nft list counters table inet translated | awk '
+  $1 == "counter" { split($2, name, "_") }
+  $1 == "packets" { lost[name[1]] += name[2] == "in" ? $2 : -$2 }
+  END { for (way in lost) print way, "not_translated", lost[way] }'"""
+"""Prints the difference, for a shell."""
+
+
+def build(site: Site, options: ResetOptions) -> dict[str, Any]:
+    """Build both DUTs and start their TAYGAs; returns the tester's configuration."""
+    clat, plat = site.add_routers(options.mtu, options.mtu + LONGER)
+    near, far = DUT_PORTS
+    clat.dut.ip(*LEFT.ip4(near), *LEFT.ip6(near), f"addr add {CLAT_ADDRESS}/64 dev {far} nodad")
+    clat.dut.ip(*(f"route add {net} via {PLAT_ADDRESS} dev {far}" for net in (NAT64_PREFIX, RIGHT.net6)))
+    plat.dut.ip(*RIGHT.ip4(far), *RIGHT.ip6(far), f"addr add {PLAT_ADDRESS}/64 dev {near} nodad")
+    plat.dut.ip(*(f"route add {net} via {CLAT_ADDRESS} dev {near}" for net in (LEFT_BETWEEN, LEFT.net6)))
+    left, right = routed_sides(4)
+    return {
+        "engine": {"dut_cores": sorted({clat.dut_core, plat.dut_core})},
+        "left": {"port": "tl", **left},
+        "right": {"port": "tr", **right},
+        "dut": [
+            translator("CLAT", clat, options, (RIGHT.net4, LEFT_BETWEEN)),
+            translator("PLAT", plat, options, (LEFT.net4, NAT64_PREFIX)),
+        ],
+        "between": {"overhead": LONGER},
+    }
+
+
+def translator(name: str, site: Site, options: ResetOptions, translated: tuple[str, str]) -> dict[str, Any]:
+    """Start the TAYGA that translates what is sent to the networks ``translated``; returns what the configuration says
+    of it."""
+    own = OWN_IPV6[name]
+    lines = [*head(site.directory, OWN_IPV4, own), f"prefix {NAT64_PREFIX}", f"map {LEFT.net4} {LEFT_BETWEEN}"]
+    version = start_tayga(site, options.mtu + LONGER, "\n".join([*lines, ""]))
+    site.dut.ip(*(f"route add {net} dev {TUN}" for net in (*translated, f"{own}/128")))
+    site.dut.nft(COUNTERS)
+    return {
+        **identity(site, version),
+        "name": name,
+        "program": "TAYGA",
+        "commands": {"reset": reset(site, options.reset_s), "losses": site.dut.command(["sh", "-ec", LOSSES])},
+    }
+
+
+LAB = Lab(
+    name="tayga-464xlat",
+    summary="two TAYGAs in a row (464XLAT): IPv4 on both sides, IPv6 between them",
+    options=ResetOptions,
+    programs={"tayga": "tayga"},
+    build=build,
+    needs_ipv6=True,
+)

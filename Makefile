@@ -20,7 +20,7 @@ help:
 	@echo "make build         build the engine"
 	@echo "make setup         install the packages to build and run"
 	@echo "make test          all tests except the long ones below (as root: they create network namespaces)"
-	@echo "make test-long     statistical tests, shortened examples and whole searches, about eight minutes"
+	@echo "make test-long     statistical tests, shortened examples and whole searches, about twenty minutes"
 	@echo "make truth         measure a known truth at full length, about half an hour"
 	@echo "make cards         run the engine on every network card that QEMU emulates, with faults, and the labs in QEMU, about ten minutes"
 	@echo "make faults        inject faults into the tester while it measures: no trial may blame the DUT; COUNT=10 repeats it ten times"

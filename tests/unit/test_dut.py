@@ -203,7 +203,7 @@ def test_losses_are_what_the_dut_counted_during_the_trial(tmp_path: Path) -> Non
 def test_counters_that_went_back_say_so_beside_the_result() -> None:
     readings: list[ByCause | None] = [
         {Direction.FORWARD: {"queue": 5, "random": 1}, Direction.REVERSE: {"queue": 7}},
-        {Direction.FORWARD: {"queue": 2}, Direction.REVERSE: {"queue": 9}},
+        {Direction.FORWARD: {"queue": 2, "random": 0}, Direction.REVERSE: {"queue": 9}},
     ]
     result = CountingDevice(lambda: readings.pop(0)).losses_during(lambda: RESULT)
     why = "its loss counters went back during the trial (forward queue from 5 to 2, forward random from 1 to 0)"
@@ -212,6 +212,24 @@ def test_counters_that_went_back_say_so_beside_the_result() -> None:
     lossy = result.model_copy(update={"forward": counts(received=900)})
     assert why in losses(lossy)["forward"].sentence()
     assert TrialResult.model_validate_json(result.model_dump_json()) == result
+
+
+@pytest.mark.parametrize("after", [{Direction.FORWARD: {"queue": 9}}, {Direction.REVERSE: {"queue": 5}}, {}])
+def test_a_counter_that_is_not_told_any_more_is_not_zero(after: ByCause) -> None:
+    readings: list[ByCause | None] = [{Direction.FORWARD: {"queue": 5, "random": 0}}, after]
+    result = CountingDevice(lambda: readings.pop(0)).losses_during(lambda: RESULT)
+    assert result.dut_losses is None
+    assert "forward random" in str(result.dut_losses_unknown)
+
+
+def test_a_direction_that_is_not_counted_is_not_without_loss(tmp_path: Path) -> None:
+    counters = tmp_path / "counters"
+    counters.write_text("forward queue 5\n")
+    result = Device(with_commands(losses=f"cat {counters}")).losses_during(lambda: RESULT)
+    assert result.dut_losses == {Direction.FORWARD: {}}
+    assert [text for text in console._remarks(result) if "counters" in text] == [
+        "the DUT's own counters, forward: nothing lost"
+    ]
 
 
 def test_a_dut_that_does_not_tell_its_counters_says_so_and_one_without_any_does_not() -> None:
@@ -244,7 +262,7 @@ def test_a_router_that_is_away_prints_nothing_behind_a_pipe(tmp_path: Path) -> N
     counters = tmp_path / "counters"
     counters.write_text("forward queue 5\n")
     counting = Device(with_commands(losses=f"cat {counters} 2>/dev/null | grep forward || true"))
-    assert counting.losses() == {Direction.FORWARD: {"queue": 5}, Direction.REVERSE: {}}
+    assert counting.losses() == {Direction.FORWARD: {"queue": 5}}
     counters.unlink()
     assert counting.losses() is None
 
@@ -261,14 +279,13 @@ def test_a_vertical_tab_ends_no_line() -> None:
         count()
 
 
-@pytest.mark.parametrize("after", ["forward queue 3\n", "reverse queue 9\n"])
-def test_a_counter_that_was_reset_in_the_trial_gives_no_loss(after: str, tmp_path: Path) -> None:
+def test_a_counter_that_was_reset_in_the_trial_gives_no_loss(tmp_path: Path) -> None:
     counters = tmp_path / "counters"
     counters.write_text("forward queue 5\n")
     counting = Device(with_commands(losses=["cat", str(counters)]))
 
     def restart() -> TrialResult:
-        counters.write_text(after)
+        counters.write_text("forward queue 3\n")
         return RESULT
 
     result = counting.losses_during(restart)

@@ -17,12 +17,14 @@ from command_line import dutperf, setup_of, throughput, trial
 from dutperf import dut
 from dutperf.cli.output import console
 from dutperf.dut.row import Row
+from dutperf.engine.factory import engine_on
 from dutperf.model import Direction, TrialResult, Verdict
 from dutperf.results import environments, tables
 from dutperf.results.points import losses
 from dutperf.setup import configuration
 from dutperf.setup.configuration import ConfigError, Dut
 from dutperf.store import Store
+from dutperf.tester import TesterError
 from plans import CountingDevice, counts
 
 RESULT = TrialResult(trial=1, verdict=Verdict.VALID)
@@ -51,8 +53,16 @@ def log(tmp_path: Path) -> list[str]:
 # --- the configuration ----------------------------------------------------------------------------
 
 
+def test_a_namespace_of_a_dut_that_is_not_there_is_named() -> None:
+    """A typing error would end the watch over what its processes wait for."""
+    setup = configuration.parse({**SIDES, "engine": {"dut_netns": ["no-such-namespace"]}}, "test")
+    with pytest.raises(TesterError, match="there is no network namespace no-such-namespace") as caught:
+        engine_on(setup, 1518)
+    assert caught.value.field == "engine.dut_netns"
+
+
 REFUSED: list[tuple[Any, str]] = [
-    ([{"name": "CLAT"}], "dut: should have at least 2 items"),
+    ([{"name": "CLAT"}], "dut: is a list of several DUTs; give a DUT alone as a mapping"),
     ([{"name": "CLAT"}, {"version": "1"}], "dut.1.name: is missing: each of several DUTs needs a name"),
     ([{"name": "CLAT"}, {"name": ""}], "dut.1.name: is missing"),
     ([{"name": "1"}, {"name": 1}], "dut.1.name: 1 is already the name of another DUT"),
@@ -193,9 +203,8 @@ def test_one_without_counters_is_named_beside_what_the_others_counted(tmp_path: 
     lossy = result.model_copy(update={"forward": counts(received=900)})
     said = losses(lossy)["forward"].sentence()
     assert "the DUT counts 3 itself: 3 CLAT: queue (PLAT has no loss counters)" in said
-    assert list(console._remarks(result))[-3:] == [
+    assert list(console._remarks(result))[-2:] == [
         "the DUT's own counters, forward: 3 CLAT: queue lost",
-        "the DUT's own counters, reverse: nothing lost",
         "PLAT has no loss counters",
     ]
     assert row({}, {"state": "ls"}).losses_during(lambda: RESULT) == RESULT
@@ -308,7 +317,7 @@ def test_everything_that_shows_a_result_shows_the_row(tmp_path: Path) -> None:
     assert "DUT: CLAT 0.9, PLAT 1.2" in page
     assert "<dt>PLAT</dt><dd>version 1.2, cores 1, 2</dd>" in page
     [entry], _ = Store(tmp_path / "store.sqlite").add(out)
-    assert (entry.dut, entry.dut_version) == ("CLAT and PLAT", "0.9, 1.2")
+    assert (entry.dut, entry.dut_version) == ("CLAT and PLAT", "CLAT 0.9, PLAT 1.2")
     config.write_text(config.read_text().replace("version: '1.2'", "version: '1.3'"))
     assert throughput(config, other).exit_code == 0
     assert "dut PLAT version: 1.2 against 1.3" in dutperf("compare", out, other, columns=200).stdout

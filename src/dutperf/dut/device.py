@@ -219,13 +219,19 @@ def losses_between(before: ByCause | None, after: ByCause | None) -> ByCause | s
     """What a DUT lost between two readings of its loss counters, or why that is not known."""
     if before is None or after is None:
         return "the DUT did not tell its loss counters"
-    if back := _went_back(before, after):
-        return back
+    if unusable := _gone(before, after) or _went_back(before, after):
+        return unusable
     lost = {
-        way: {cause: after.get(way, {})[cause] - before.get(way, {}).get(cause, 0) for cause in after.get(way, {})}
-        for way in {**before, **after}
+        way: {cause: count - before.get(way, {}).get(cause, 0) for cause, count in causes.items()}
+        for way, causes in after.items()
     }
     return {way: {cause: number for cause, number in causes.items() if number} for way, causes in lost.items()}
+
+
+def _gone(before: ByCause, after: ByCause) -> str:
+    """Which counters are not told any more: they are not 0. Empty: none."""
+    gone = [f"{way} {cause}" for way, causes in before.items() for cause in causes if cause not in after.get(way, {})]
+    return f"it did not tell all its loss counters after the trial (missing: {', '.join(gone)})" if gone else ""
 
 
 def _went_back(before: ByCause, after: ByCause) -> str:
@@ -234,6 +240,6 @@ def _went_back(before: ByCause, after: ByCause) -> str:
         f"{way} {cause} from {count:,} to {now:,}"
         for way, causes in before.items()
         for cause, count in causes.items()
-        if (now := after.get(way, {}).get(cause, 0)) < count
+        if (now := after[way][cause]) < count
     ]
     return f"its loss counters went back during the trial ({', '.join(back)})" if back else ""

@@ -83,7 +83,7 @@ def losses(output: str) -> ByCause:
                 causes[cause] = whole(number, line)
             case _:
                 raise ValueError(f"'{line}' is not a direction, a cause and a number")
-    return {direction: found.get(direction, {}) for direction in shown_directions(found)}
+    return {direction: found[direction] for direction in shown_directions(found) if direction in found}
 
 
 def _is_direction(text: str) -> bool:

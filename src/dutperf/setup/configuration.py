@@ -343,9 +343,14 @@ class LinkBetween(Value):
     """Bytes by which test frames are longer there than at the tester's ports: 20 where IPv4 becomes IPv6."""
 
 
-OneOrRow = Annotated[
-    Annotated[Dut, Tag("one")] | Annotated[tuple[Dut, ...], Field(min_length=2), Tag("row")], Discriminator(_tag_of)
-]
+def _several(duts: tuple[Dut, ...]) -> tuple[Dut, ...]:
+    if len(duts) < 2:
+        raise ValueError("is a list of several DUTs; give a DUT alone as a mapping, without a list")
+    return duts
+
+
+Row = Annotated[tuple[Dut, ...], AfterValidator(_several)]
+OneOrRow = Annotated[Annotated[Dut, Tag("one")] | Annotated[Row, Tag("row")], Discriminator(_tag_of)]
 """The DUT, or several in a row from left to right."""
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -309,6 +309,13 @@ def _read(root: Path) -> tuple[list[tuple[Measured, Path]], list[str]]:
     return [(one, path) for one, path in placed if one.summary is not None], faults
 
 
+def _version(duts: Sequence[Mapping[str, Any]]) -> str:
+    """The DUT's; of several each with its name, so that a series knows which of them has changed."""
+    if len(duts) < 2:
+        return "".join(str(one.get("version") or "") for one in duts)
+    return ", ".join(f"{one['name']} {one['version']}" for one in duts if one.get("version"))
+
+
 def _entry(one: Measured, path: Path, root: Path) -> Entry:
     assert one.summary is not None
     summary, host = one.summary, one.summary.environment.get("host", {})
@@ -326,7 +333,7 @@ def _entry(one: Measured, path: Path, root: Path) -> Entry:
         procedure=summary.procedure,
         started=str(summary.environment.get("started") or one.plan.time),
         dut=str(summary.dut.get("name") or "unknown"),
-        dut_version=", ".join(str(one["version"]) for one in environments.duts(summary.dut) if one.get("version")),
+        dut_version=_version(environments.duts(summary.dut)),
         host=str(host.get("name", "")),
         cpu=str(host.get("cpu", "")),
         dutperf=one.plan.dutperf,

@@ -152,8 +152,8 @@ def count_forwarded(dut: Bench, match: str, run: Callable[[], TrialResult]) -> t
     """How many test frames the DUT's kernel forwards while ``run`` runs, of those that ``match``
     (nftables) names; and the trial's result."""
     rule = f"{match} udp dport 1-65535 counter"
-    anew = "table inet count {}\ndelete table inet count\n"
-    ruleset = f"{anew}table inet count {{\nchain forward {{\ntype filter hook forward priority 0\n{rule}\n}}\n}}\n"
+    former = "table inet count {}\ndelete table inet count\n"
+    ruleset = f"{former}table inet count {{\nchain forward {{\ntype filter hook forward priority 0\n{rule}\n}}\n}}\n"
     subprocess.run(["ip", "netns", "exec", dut.dut_netns, "nft", "-f", "-"], input=ruleset, text=True, check=True)
     result = run()
     listing = dut.in_dut("nft", "list", "chain", "inet", "count", "forward")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from command_line import dutperf, setup_of, throughput, trial
 from dutperf import dut
 from dutperf.cli.output import console
-from dutperf.dut.row import Row
+from dutperf.dut.row import DeviceRow
 from dutperf.engine.factory import engine_on
 from dutperf.model import Direction, TrialResult, Verdict
 from dutperf.results import environments, tables
@@ -34,11 +34,11 @@ SIDES = {
 }
 
 
-def row(*commands: dict[str, Any], names: tuple[str, ...] = ("CLAT", "PLAT", "CPE")) -> Row:
+def row(*commands: dict[str, Any], names: tuple[str, ...] = ("CLAT", "PLAT", "CPE")) -> DeviceRow:
     """DUTs with these commands."""
     duts = [{"name": name} | ({"commands": each} if each else {}) for name, each in zip(names, commands, strict=False)]
     made = dut.of_setup(configuration.parse({**SIDES, "dut": duts}, "test"))
-    assert isinstance(made, Row)
+    assert isinstance(made, DeviceRow)
     return made
 
 
@@ -248,7 +248,7 @@ def test_no_loss_of_any_dut_is_left_out_or_added_to_another_s(lost: list[dict[Di
     devices = [CountingDevice(lambda told=told: told.pop(0)) for told in readings]
     for number, one in enumerate(devices):
         one.described = Dut(name=f"{number}")
-    result = Row(devices).losses_during(lambda: RESULT)
+    result = DeviceRow(devices).losses_during(lambda: RESULT)
     assert result.dut_losses == {
         way: {f"{number}: {cause}": each[way][cause] for number, each in enumerate(lost) for cause in each[way]}
         for way in before

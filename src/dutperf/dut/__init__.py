@@ -5,16 +5,17 @@ or several in a row."""
 from __future__ import annotations
 
 from dutperf.dut.device import Device
-from dutperf.dut.row import Row
+from dutperf.dut.row import DeviceOrRow, DeviceRow
 from dutperf.setup.configuration import Dut, Setup
 
 
-def of_setup(setup: Setup) -> Device | Row:
+def of_setup(setup: Setup) -> DeviceOrRow:
     """That of a test setup."""
     has_connections = any(side.has_gateway for side in setup.sides().values())
     if isinstance(setup.dut, Dut):
         return of(setup.dut, has_connections=has_connections)
-    return Row([of(one, has_connections=has_connections, key=f"dut.{number}") for number, one in enumerate(setup.dut)])
+    row = [of(one, has_connections=has_connections, key=f"dut.{number}") for number, one in enumerate(setup.dut)]
+    return DeviceRow(row)
 
 
 def of(described: Dut, *, has_connections: bool = False, key: str = "dut") -> Device:

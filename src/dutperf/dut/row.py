@@ -13,7 +13,7 @@ from dutperf.model import Direction, TrialResult
 from dutperf.setup.configuration import ConfigError, Dut
 
 
-class Row:
+class DeviceRow:
     """DUTs from left to right. Its methods are those of :class:`dutperf.dut.device.Device`, for all of them."""
 
     def __init__(self, devices: Sequence[Device]) -> None:
@@ -117,6 +117,10 @@ class Row:
             for name, one in self.devices.items()
             for statistic, number in one.connection_statistics().items()
         }
+
+
+DeviceOrRow = Device | DeviceRow
+"""What a measurement deals with."""
 
 
 class _Resets:

@@ -181,6 +181,13 @@ class _Judged:
         return _with_others(_result(facts.watch, facts.event, facts.starvation, unrelated), facts.others)
 
 
+def check_namespace(netns: str, key: str) -> None:
+    """Raises TesterError, for the key of the configuration that names it, where this machine has no such network
+    namespace."""
+    if not (NETNS_DIRECTORY / netns).exists():
+        raise TesterError(f"there is no network namespace {netns}", code="netns", field=key)
+
+
 @dataclass(frozen=True)
 class EngineCommand:
     """How the engine is started: ``[*prefix, ip netns exec NETNS, PROGRAM]``."""
@@ -197,8 +204,8 @@ class EngineCommand:
         Raises:
             TesterError: there is no engine, or the network namespace does not exist or may not be entered.
         """
-        if not prefix and netns is not None and not (NETNS_DIRECTORY / netns).exists():
-            raise TesterError(f"there is no network namespace {netns}", code="netns", field="engine.netns")
+        if not prefix and netns is not None:
+            check_namespace(netns, "engine.netns")
         if not prefix and netns is not None and not may_enter_namespaces():
             text = f"only root may enter the network namespace {netns} (CAP_SYS_ADMIN): run the command with sudo"
             raise TesterError(text, code="no_privilege", field="engine.netns")

@@ -5,12 +5,10 @@ cores that it avoids."""
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from dutperf.engine.client import EngineCommand, EngineTester
+from dutperf.engine.client import EngineCommand, EngineTester, check_namespace
 from dutperf.setup.configuration import Setup
 from dutperf.setup.ports import open_request
-from dutperf.tester import TesterError
 from dutperf.watch import core_choice
 from dutperf.watch.core_choice import CoreChoice
 
@@ -23,8 +21,8 @@ def engine_on(setup: Setup, max_frame_size: int) -> EngineTester:
         TesterError: there is no engine, or no network namespace of the names of the tester's and the DUTs'.
     """
     for netns in setup.engine.dut_netns or ():
-        if not setup.engine.command and not Path("/run/netns", netns).exists():
-            raise TesterError(f"there is no network namespace {netns}", code="netns", field="engine.dut_netns")
+        if not setup.engine.command:
+            check_namespace(netns, "engine.dut_netns")
     command = EngineCommand.find(setup.engine.command, setup.engine.netns)
     choice = replace(cores_of_dut(setup, command), is_row=len(setup.duts()) > 1)
     return EngineTester(command, open_request(setup, max_frame_size, choice.dut_cores), choice=choice)

@@ -16,9 +16,8 @@ from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.netns import DUT_PORTS
 from dutperf.lab.site import Site
 from dutperf.lab.tayga_siit import TUN, head, identity, reset, start_tayga
+from dutperf.model import IPV6_HEADER_EXCESS
 
-LONGER = 20
-"""Bytes by which an IPv6 header is longer than one of IPv4."""
 LEFT_BETWEEN = "2001:2:0:3000::/112"
 CLAT_ADDRESS, PLAT_ADDRESS = "2001:2:0:4000::1", "2001:2:0:4000::2"
 """Of the link between both."""
@@ -54,7 +53,7 @@ LOSSES = """nft list counters table inet translated | awk '
 
 def build(site: Site, options: ResetOptions) -> dict[str, Any]:
     """Build both DUTs and start their TAYGAs; returns the tester's configuration."""
-    clat, plat = site.add_routers(options.mtu, options.mtu + LONGER)
+    clat, plat = site.add_routers(options.mtu, options.mtu + IPV6_HEADER_EXCESS)
     near, far = DUT_PORTS
     clat.dut.ip(*LEFT.ip4(near), *LEFT.ip6(near), f"addr add {CLAT_ADDRESS}/64 dev {far} nodad")
     clat.dut.ip(*(f"route add {net} via {PLAT_ADDRESS} dev {far}" for net in (NAT64_PREFIX, RIGHT.net6)))
@@ -69,7 +68,7 @@ def build(site: Site, options: ResetOptions) -> dict[str, Any]:
             translator("CLAT", clat, options, (RIGHT.net4, LEFT_BETWEEN)),
             translator("PLAT", plat, options, (LEFT.net4, NAT64_PREFIX)),
         ],
-        "between": {"overhead": LONGER},
+        "between": {"overhead": IPV6_HEADER_EXCESS},
     }
 
 
@@ -78,7 +77,7 @@ def translator(name: str, site: Site, options: ResetOptions, translated: tuple[s
     of it."""
     own = OWN_IPV6[name]
     lines = [*head(site.directory, OWN_IPV4, own), f"prefix {NAT64_PREFIX}", f"map {LEFT.net4} {LEFT_BETWEEN}"]
-    version = start_tayga(site, options.mtu + LONGER, "\n".join([*lines, ""]))
+    version = start_tayga(site, options.mtu + IPV6_HEADER_EXCESS, "\n".join([*lines, ""]))
     site.dut.ip(*(f"route add {net} dev {TUN}" for net in (*translated, f"{own}/128")))
     site.dut.nft(COUNTERS)
     return {

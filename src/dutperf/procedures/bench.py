@@ -15,8 +15,7 @@ from typing import Any, Generic, Protocol
 
 from typing_extensions import TypeVar
 
-from dutperf.dut.device import Device
-from dutperf.dut.row import Row
+from dutperf.dut.row import DeviceOrRow
 from dutperf.errors import DutperfError
 from dutperf.journal import Finding
 from dutperf.model import Case, Load, Trial, TrialResult
@@ -53,7 +52,7 @@ class Plan(Generic[ConditionsT]):
     traffic: TrafficKind
     """Of the setup under the conditions: the cases, and their trials."""
     conditions: ConditionsT
-    dut: Device | Row
+    dut: DeviceOrRow
     too_long: Callable[[Case], str | None] = lambda _case: None
     """Why a case cannot be measured whose frames are too long for the tester's own ports; None where they fit."""
     config: Mapping[str, Any] = field(default_factory=dict)

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dutperf import dut, traffic
-from dutperf.dut.device import Device
-from dutperf.dut.row import Row
+from dutperf.dut.row import DeviceOrRow
 from dutperf.engine.client import EngineTester
 from dutperf.engine.factory import engine_on
 from dutperf.invocation import command_line
@@ -259,7 +258,7 @@ class Bench:
     """Why it is not the longest one of the conditions."""
 
     @property
-    def dut(self) -> Device | Row:
+    def dut(self) -> DeviceOrRow:
         """What can be asked of the DUT."""
         return dut.of_setup(self.setup)
 

@@ -349,8 +349,8 @@ def _several(duts: tuple[Dut, ...]) -> tuple[Dut, ...]:
     return duts
 
 
-Row = Annotated[tuple[Dut, ...], AfterValidator(_several)]
-OneOrRow = Annotated[Annotated[Dut, Tag("one")] | Annotated[Row, Tag("row")], Discriminator(_tag_of)]
+_SeveralDuts = Annotated[tuple[Dut, ...], AfterValidator(_several)]
+OneOrRow = Annotated[Annotated[Dut, Tag("one")] | Annotated[_SeveralDuts, Tag("row")], Discriminator(_tag_of)]
 """The DUT, or several in a row from left to right."""
 
 

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from dutperf.dut.device import Device
-from dutperf.dut.row import Row
+from dutperf.dut.row import DeviceOrRow
 from dutperf.judge.validity import held_against
 from dutperf.model import (
     NOT_OPENED,
@@ -42,7 +41,7 @@ def run(
     on_progress: ProgressCallback | None = None,
     *,
     on_preliminary: ProgressCallback | None = None,
-    dut: Device | Row | None = None,
+    dut: DeviceOrRow | None = None,
 ) -> TrialResult:
     """Run ``trial``; its result includes those of its preliminary phases.
 
@@ -109,7 +108,7 @@ def _not_opened(phase: Trial, result: TrialResult, trial: Trial, dut_connections
     )
 
 
-def _delete(dut: Device | Row, trial: Trial, measured: TrialResult, dut_connections: int | None) -> dict[str, Any]:
+def _delete(dut: DeviceOrRow, trial: Trial, measured: TrialResult, dut_connections: int | None) -> dict[str, Any]:
     """Times the deletion of the connections that ``trial`` opened: members of the result."""
     missing = None if _is_bad(measured) else _not_opened(trial, measured, trial, dut_connections)
     if missing is not None:

@@ -178,7 +178,10 @@ def test_what_open_vswitch_counts_as_lost_is_what_is_missing() -> None:
         count = Device(configuration.parse(made, "ovs").dut).losses
         assert [count()[direction] for direction in LEFT_AND_RIGHT] == [{"not_forwarded": 0}] * 2
         socket = next(word for word in made["dut"]["commands"]["reset"][-1].split() if word.startswith("unix:"))
+        control = Path(socket.removeprefix("unix:")).with_name("vswitchd.ctl")
         subprocess.run(["ovs-ofctl", "del-flows", socket.rstrip(";")], check=True)
+        # What its datapath has learned goes later, on another thread.
+        subprocess.run(["ovs-appctl", "-t", control, "revalidator/wait"], check=True)
         assert both.exchange("left", [packet(4)] * 7, expected=1, wait_s=0.5) == []
         assert [count()[direction]["not_forwarded"] for direction in LEFT_AND_RIGHT] == [7, 0]
 

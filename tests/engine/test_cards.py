@@ -58,7 +58,7 @@ def measure(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> Measure
     ("amiss", "drops"),
     [
         ("keeps", "transmit_unaccounted"),
-        ("card keeps", "transmit_unaccounted"),
+        pytest.param("card keeps", "transmit_unaccounted", marks=pytest.mark.long),
         ("card keeps wraps", "transmit_unaccounted"),
         ("card keeps counts_late", "transmit_unaccounted"),
         ("card keeps errors", "transmit_errors"),
@@ -77,7 +77,7 @@ def test_what_a_driver_took_and_never_sent_is_the_tester_s(measure: Measure, ami
     ("amiss", "by"),
     [
         ("loses", "driver"),
-        ("card loses", "driver"),
+        pytest.param("card loses", "driver", marks=pytest.mark.long),
         ("card loses wraps", "driver"),
         ("card loses counts_late", "driver"),
         ("card loses uncounted", "nobody"),

@@ -157,7 +157,7 @@ def mixed(rate_fps: int) -> Stream:
     return Stream(rate_fps=rate_fps, frames=tuple(kinds), order=(0, 0, 1))
 
 
-@pytest.mark.parametrize("rate_fps", [1, 100, 2000, 4000, 10_000])
+@pytest.mark.parametrize("rate_fps", [*(pytest.param(one, marks=pytest.mark.long) for one in (1, 100, 4000)), 2000, 10_000])
 def test_frames_leave_at_their_places_and_fillers_in_between(send: Send, rate_fps: int) -> None:
     """At 4,000 frames/s of 64 bytes a gap has 228.5 byte times, at 10,000 there are 41, too few for a filler."""
     ring = RING if rate_fps <= 2000 else LARGE_RING
@@ -191,7 +191,7 @@ def test_the_line_is_filled_both_ways(send: Send) -> None:
     "pattern",
     [
         Poisson(),
-        Bursts(frames=50),
+        pytest.param(Bursts(frames=50), marks=pytest.mark.long),
         Bursts(frames=50, within_fps=5000),
         Profile(segments=(Segment(duration_ns=70_000_000, from_fps=0, to_fps=4000),)),
     ],

@@ -274,7 +274,7 @@ def test_any_pattern_leaves_at_given_times(open_engine: OpenEngine, pattern: Poi
 
 
 VARIED = [
-    pytest.param(4, {}, {}, id="ipv4"),
+    pytest.param(4, {}, {}, id="ipv4", marks=pytest.mark.long),
     pytest.param(
         6, {"networks": 256}, {"stamping": "tagged", "tagged": {"count": 100, "after_ns": 0}}, id="ipv6-networks-tagged"
     ),

@@ -230,7 +230,7 @@ def station_beside_the_tester(name: str, address: str) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("left", "right", "answers_for", "address"),
     [
-        (LEFT, RIGHT, "198.19.64.0/24", "198.19.64.77/16"),
+        pytest.param(LEFT, RIGHT, "198.19.64.0/24", "198.19.64.77/16", marks=pytest.mark.long),
         (LEFT6, RIGHT6, "2001:2:0:8000::100/120", "2001:2:0:8000::177/64"),
     ],
 )

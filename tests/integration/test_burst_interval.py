@@ -92,6 +92,7 @@ def test_what_cannot_be_measured_names_its_option(tmp_path: Path) -> None:
 
 
 @pytest.mark.root
+@pytest.mark.long
 def test_the_capacity_and_the_queue_of_a_real_dut_are_read(tmp_path: Path) -> None:
     """64 frames at 100,000 a second leave 52 in a DUT of 20,000; 1,024 leave 820."""
     capacity_fps, queue = 20_000, 200

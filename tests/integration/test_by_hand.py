@@ -127,7 +127,7 @@ def test_a_router_that_works_where_frames_are_sent_gets_a_core_beside_it() -> No
             assert received(lambda: run(20_000)) == pytest.approx(5100, rel=0.005)
 
 
-@pytest.mark.parametrize("core", [(), (DUT_CORE,)], ids=["anywhere", "on a core"])
+@pytest.mark.parametrize("core", [(), pytest.param((DUT_CORE,), marks=pytest.mark.long)], ids=["anywhere", "on a core"])
 def test_tayga_is_found_and_loses_nothing_at_a_slow_rate(core: tuple[int, ...]) -> None:
     with made("tayga", *core) as name, bench("tayga", name) as (environment, run):
         why = environment["core_choice"]["why"]
@@ -204,7 +204,7 @@ def set_mtu(name: str, mtu: int) -> None:
             subprocess.run(["ip", "-n", namespace, "link", "set", port, "mtu", str(mtu)], check=True)
 
 
-@pytest.mark.parametrize(("size", "driver"), [(1796, "net_af_xdp"), (1797, "net_af_packet"), (9018, "net_af_packet")])
+@pytest.mark.parametrize(("size", "driver"), [(1796, "net_af_xdp"), (1797, "net_af_packet"), pytest.param(9018, "net_af_packet", marks=pytest.mark.long)])
 def test_frames_that_are_too_long_for_af_xdp_go_by_af_packet(size: int, driver: str) -> None:
     with made("router") as name:
         set_mtu(name, size - 18)

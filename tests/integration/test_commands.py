@@ -345,7 +345,7 @@ def test_killed_it_goes_on_where_it_was(tmp_path: Path) -> None:
         "--max-rate",
         "1000",
         "--repetitions",
-        "10",
+        "5",
         "--duration",
         "0.3",
         "--drain",
@@ -358,7 +358,7 @@ def test_killed_it_goes_on_where_it_was(tmp_path: Path) -> None:
     process = start("throughput", *router, *search, "--out", str(tmp_path / "out"))
     deadline = time.monotonic() + 60
     while (
-        not (journal.exists() and journal.read_text().count('"event": "result"') >= 4) and time.monotonic() < deadline
+        not (journal.exists() and journal.read_text().count('"event": "result"') >= 2) and time.monotonic() < deadline
     ):
         time.sleep(0.02)
     meanwhile = dutperf("resume", str(tmp_path / "out"))
@@ -370,11 +370,11 @@ def test_killed_it_goes_on_where_it_was(tmp_path: Path) -> None:
     done = dutperf("resume", str(tmp_path / "out"), "--json")
     assert done.returncode == 0, done.stderr
     summary = printed(done)
-    assert len(summary["points"][0]["throughput_fps"]["values"]) == 10
+    assert len(summary["points"][0]["throughput_fps"]["values"]) == 5
     assert "ended early" not in summary["points"][0]["message"]
     assert journal.read_bytes().startswith(before[: before.rindex(b"\n") + 1])
     kinds = [json.loads(line)["event"] for line in journal.read_text().splitlines()]
-    assert (kinds.count("plan"), kinds.count("resumed"), kinds.count("search"), kinds[-1]) == (1, 1, 10, "end")
+    assert (kinds.count("plan"), kinds.count("resumed"), kinds.count("search"), kinds[-1]) == (1, 1, 5, "end")
     assert dutperf("resume", str(tmp_path / "out")).returncode == 0
 
 

@@ -117,7 +117,7 @@ def test_an_engine_that_ends_leaves_the_ports_as_they_were(kind: str, promiscuou
         assert settled(name, before) == before
 
 
-@pytest.mark.parametrize(("kind", "moments"), [("af_packet", 2), ("af_xdp", 5)])
+@pytest.mark.parametrize(("kind", "moments"), [pytest.param("af_packet", 2, marks=pytest.mark.long), ("af_xdp", 5)])
 def test_an_interruption_while_the_ports_are_opened_leaves_them_as_they_were(kind: str, moments: int) -> None:
     """At moments that cover the opening, however long it takes here."""
     with ports() as name:
@@ -133,7 +133,7 @@ def test_an_interruption_while_the_ports_are_opened_leaves_them_as_they_were(kin
             assert one.environment()["left"]["driver"] == f"net_{kind}"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.long)])
 def test_an_engine_that_a_signal_ends_takes_its_changes_back(number: signal.Signals) -> None:
     """SIGTERM also comes from the kernel when the package is killed."""
     with ports() as name:

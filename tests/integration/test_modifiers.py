@@ -56,7 +56,7 @@ def run_with_filters(filters: int, chain: str, **conditions: Any) -> tuple[Trial
     return result, next(found for one, found in counted if one is result)
 
 
-@pytest.mark.parametrize("filters", [1, 25])
+@pytest.mark.parametrize("filters", [pytest.param(1, marks=pytest.mark.long), 25])
 def test_every_frame_meets_all_filters_and_the_last_one_permits_it(filters: int) -> None:
     result, counted = run_with_filters(filters, "from_dl_4")
     assert all(all_arrived(counts) for counts in result.directions().values())
@@ -75,9 +75,8 @@ def test_frames_with_the_addresses_of_a_filter_are_denied_by_it() -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        "hop-by-hop",
         "routing+destination+fragment",
-        *(pytest.param(one, marks=pytest.mark.long) for one in ("routing", "destination")),
+        *(pytest.param(one, marks=pytest.mark.long) for one in ("hop-by-hop", "routing", "destination")),
     ],
 )
 def test_frames_with_extension_headers_pass_the_filters_of_ipv6(headers: str) -> None:
@@ -224,7 +223,11 @@ def test_queries_to_a_dut_without_an_agent_are_not_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "match"), [(4, "ip daddr 224.0.0.9 udp dport 520"), (6, "ip6 daddr ff02::9 udp dport 521")]
+    ("version", "match"),
+    [
+        (4, "ip daddr 224.0.0.9 udp dport 520"),
+        pytest.param(6, "ip6 daddr ff02::9 udp dport 521", marks=pytest.mark.long),
+    ],
 )
 def test_routing_updates_reach_the_router(version: int, match: str) -> None:
     matches = {port: f'iifname "{port}" {match}' for port in ("dl", "dr")}

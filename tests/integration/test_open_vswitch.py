@@ -41,6 +41,7 @@ def _trial(number: int) -> Trial:
     return Trial(forward=forward, reverse=reverse, trial=number, duration_ns=500_000_000, drain_ns=100_000_000, seed=1)
 
 
+@pytest.mark.long
 def test_open_vswitch_forwards_what_the_tester_sends(folder: Path) -> None:
     sockets = {name: folder / f"{name}.socket" for name in ("left", "right")}
     sides = {name: {"port": f"virtio_user:{path},server=1"} for name, path in sockets.items()}

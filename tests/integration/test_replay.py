@@ -192,7 +192,11 @@ def test_a_capture_of_real_traffic_goes_through_a_router(tmp_path: Path, writer:
 
 @pytest.mark.parametrize(
     "rule",
-    ["limit rate over 1000/second burst 20 packets", "numgen random mod 20 == 0", "tcp dport 7"],
+    [
+        "limit rate over 1000/second burst 20 packets",
+        pytest.param("numgen random mod 20 == 0", marks=pytest.mark.long),
+        pytest.param("tcp dport 7", marks=pytest.mark.long),
+    ],
     ids=["limit", "random", "all of TCP"],
 )
 def test_losses_are_those_that_the_dut_counts(tmp_path: Path, rule: str) -> None:

@@ -102,11 +102,17 @@ DUTS = [("kernel-ipv4", ROUTER), ("tayga-siit", TRANSLATOR)]
     [DUTS[0], pytest.param(*DUTS[1], marks=pytest.mark.long)],
     ids=[row[0] for row in DUTS],
 )
-def test_scripts_for_siitperf_run_unchanged(name: str, text: str, tmp_path: Path) -> None:
+def test_a_script_for_the_throughput_runs_unchanged(name: str, text: str, tmp_path: Path) -> None:
     with workplace(name, text, tmp_path) as here:
         [found] = here.script("throughput", "84", "4000", "1000", "1")
-        assert found["Size"] == "84"
-        assert 0 <= int(found["Rate"]) < 4000
+    assert found["Size"] == "84"
+    assert 0 <= int(found["Rate"]) < 4000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "text"), DUTS, ids=[row[0] for row in DUTS])
+def test_scripts_for_losses_and_delays_run_unchanged(name: str, text: str, tmp_path: Path) -> None:
+    with workplace(name, text, tmp_path) as here:
         losses = here.script("frame_loss", "84", "2000", "500")
         assert [row["Rate"] for row in losses] == ["2000", "500"]
         assert all(0 <= float(row[direction]) <= 1 for row in losses for direction in ("Forward", "Reverse"))

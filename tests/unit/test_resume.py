@@ -39,8 +39,8 @@ from plans import Counting, CountingDevice, Log, journal_lines, measure, plan, p
 from simulated_run import a_plan, a_tester, go_on, start
 
 KILLS = [
-    ("throughput", 3),
-    ("frame-loss", 2),
+    ("throughput", 2),
+    ("frame-loss", 1),
     *(pytest.param(name, 60, marks=pytest.mark.long) for name in ("throughput", "frame-loss", "latency")),
 ]
 SERVER = multiprocessing.get_context("forkserver")

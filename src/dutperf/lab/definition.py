@@ -27,7 +27,7 @@ PROGRAMS = {"ip": "iproute2", "ethtool": "ethtool", "nft": "nftables"}
 class LabOptions(BaseModel):
     """Options of every lab."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     max_frame_size: Annotated[int, Field(ge=1518, le=9216, description="longest frame, in bytes incl. FCS")] = 1522
 

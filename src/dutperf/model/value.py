@@ -20,7 +20,7 @@ Fps = Annotated[int, Field(ge=1, le=HIGHEST_FPS)]
 class Value(BaseModel):
     """Base of all values: immutable; unknown members are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 PORT_NAME = r"[A-Za-z][A-Za-z0-9_]{0,11}"

@@ -316,7 +316,7 @@ COMMANDS = tuple(name for name in DutCommands.model_fields if name != "time_limi
 class Dut(BaseModel):
     """What the results say about the DUT, and its commands; further keys are copied to the results."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
     __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
 
     name: Text | None = None

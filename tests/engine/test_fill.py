@@ -157,7 +157,9 @@ def mixed(rate_fps: int) -> Stream:
     return Stream(rate_fps=rate_fps, frames=tuple(kinds), order=(0, 0, 1))
 
 
-@pytest.mark.parametrize("rate_fps", [*(pytest.param(one, marks=pytest.mark.long) for one in (1, 100, 4000)), 2000, 10_000])
+@pytest.mark.parametrize(
+    "rate_fps", [*(pytest.param(one, marks=pytest.mark.long) for one in (1, 100, 4000)), 2000, 10_000]
+)
 def test_frames_leave_at_their_places_and_fillers_in_between(send: Send, rate_fps: int) -> None:
     """At 4,000 frames/s of 64 bytes a gap has 228.5 byte times, at 10,000 there are 41, too few for a filler."""
     ring = RING if rate_fps <= 2000 else LARGE_RING

@@ -118,23 +118,31 @@ def sent_by(open_engine: OpenEngine, directory: Path, queues: int, one: Trial, *
     return [frames[number] for number in sorted(frames)]
 
 
+STAMPING: dict[str, dict[str, object]] = {
+    "none": {},
+    "tagged": {"stamping": "tagged", "tagged": {"count": 100, "after_ns": 70_000_000}},
+}
+MEMBERS: dict[str, dict[str, object]] = {
+    "random": {"mode": FieldMode.RANDOM, "networks": 256},
+    "increasing-mixed": {"mode": FieldMode.INCREASING, "background": frame(6, 90), "n": 7, "m": 3},
+    "decreasing-changing": {"mode": FieldMode.DECREASING, "then": RateChange(rate_fps=1000, after_ns=100_000_001)},
+    "poisson": {"pattern": Poisson()},
+}
+QUICK = {("random", "tagged"), ("increasing-mixed", "none"), ("decreasing-changing", "tagged"), ("poisson", "none")}
+"""Each once; the other combinations are long."""
+
+
 @pytest.mark.parametrize(
-    "stamping",
+    ("members", "stamping"),
     [
-        pytest.param({}, id="none"),
-        pytest.param({"stamping": "tagged", "tagged": {"count": 100, "after_ns": 70_000_000}}, id="tagged"),
-    ],
-)
-@pytest.mark.parametrize(
-    "members",
-    [
-        pytest.param({"mode": FieldMode.RANDOM, "networks": 256}, id="random"),
-        pytest.param({"mode": FieldMode.INCREASING, "background": frame(6, 90), "n": 7, "m": 3}, id="increasing-mixed"),
         pytest.param(
-            {"mode": FieldMode.DECREASING, "then": RateChange(rate_fps=1000, after_ns=100_000_001)},
-            id="decreasing-changing",
-        ),
-        pytest.param({"pattern": Poisson()}, id="poisson"),
+            MEMBERS[kind],
+            STAMPING[stamps],
+            id=f"{kind}-{stamps}",
+            marks=[pytest.mark.long] * ((kind, stamps) not in QUICK),
+        )
+        for kind in MEMBERS
+        for stamps in STAMPING
     ],
 )
 def test_the_frames_are_those_of_one_sender_to_the_byte(

@@ -125,8 +125,14 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("tags", [False, True])
-@pytest.mark.parametrize("plan", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize(
+    ("plan", "tags"),
+    [
+        pytest.param(plan, tags, id=f"{kind}-{tags}", marks=[pytest.mark.long] * (tags is (kind == "own times")))
+        for kind, plan in KINDS.items()
+        for tags in (False, True)
+    ],
+)
 def test_every_frame_arrives(command: EngineCommand, tmp_path: Path, plan: dict[str, Any], tags: bool) -> None:
     random = Random(1)
     times_ns = sorted(random.randrange(50_000_000) for _ in range(200))

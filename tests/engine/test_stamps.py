@@ -30,7 +30,12 @@ def stamped_numbers(open_capture: OpenCapture, count: int, after_ns: int) -> lis
 
 @pytest.mark.parametrize(
     ("count", "after_ns", "first"),
-    [(400, 0, 0), (100, 0, 0), (7, 0, 0), (1, 0, 0), (200, 100_000_000, 200), (2, 199_000_000, 398)],
+    [
+        *(pytest.param(*row, marks=pytest.mark.long) for row in ((400, 0, 0), (100, 0, 0), (200, 100_000_000, 200))),
+        (7, 0, 0),
+        (1, 0, 0),
+        (2, 199_000_000, 398),
+    ],
 )
 def test_tagged_frames_are_spread_evenly(open_capture: OpenCapture, count: int, after_ns: int, first: int) -> None:
     numbers = stamped_numbers(open_capture, count, after_ns)

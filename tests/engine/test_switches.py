@@ -72,7 +72,9 @@ def check_until_all_arrive(engine: EngineTester) -> None:
 
 SWITCHES = [
     pytest.param("net_vhost{n},iface={s}", "virtio_user:{s}", id="virtio_user"),
-    pytest.param("net_vhost{n},iface={s}", "virtio_user:{s},packed_vq=1", id="virtio_user-packed", marks=pytest.mark.long),
+    pytest.param(
+        "net_vhost{n},iface={s}", "virtio_user:{s},packed_vq=1", id="virtio_user-packed", marks=pytest.mark.long
+    ),
     pytest.param("net_memif{n},role=server,socket={s},socket-abstract=no", "memif:{s}", id="memif"),
 ]
 

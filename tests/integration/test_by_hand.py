@@ -204,7 +204,10 @@ def set_mtu(name: str, mtu: int) -> None:
             subprocess.run(["ip", "-n", namespace, "link", "set", port, "mtu", str(mtu)], check=True)
 
 
-@pytest.mark.parametrize(("size", "driver"), [(1796, "net_af_xdp"), (1797, "net_af_packet"), pytest.param(9018, "net_af_packet", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("size", "driver"),
+    [(1796, "net_af_xdp"), (1797, "net_af_packet"), pytest.param(9018, "net_af_packet", marks=pytest.mark.long)],
+)
 def test_frames_that_are_too_long_for_af_xdp_go_by_af_packet(size: int, driver: str) -> None:
     with made("router") as name:
         set_mtu(name, size - 18)

@@ -329,6 +329,7 @@ def _taygas() -> list[int]:
     return [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/comm") if _name(path).strip() == "tayga"]
 
 
+@pytest.mark.long
 def test_killed_it_goes_on_where_it_was(tmp_path: Path) -> None:
     journal = tmp_path / "out" / "journal.jsonl"
     router = [

@@ -87,7 +87,7 @@ def received_by_dut(name: str) -> dict[str, int]:
     "driver",
     [pytest.param("", id="af_xdp"), pytest.param("af_packet:", id="af_packet", marks=pytest.mark.long)],
 )
-@pytest.mark.parametrize("kind", ["router", "bridge"])
+@pytest.mark.parametrize("kind", ["router", pytest.param("bridge", marks=pytest.mark.long)])
 def test_a_mesh_of_four_ports_loses_nothing(kind: str, driver: str) -> None:
     with made(kind) as name:
         result = run(kind, name, "mesh", driver=driver, frame_timeout_ms=300)

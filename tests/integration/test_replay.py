@@ -274,6 +274,7 @@ while True:
 """Puts IPv4 packets into IPv4 packets (RFC 2003)."""
 
 
+@pytest.mark.long
 def test_a_tunnel_changes_lengths_and_says_so(tmp_path: Path) -> None:
     """20 bytes more behind the outer header. Untold, the trial is invalid, and says which change would
     explain it."""

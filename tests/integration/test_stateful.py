@@ -17,7 +17,11 @@ from undisturbed import LOSS_IS_CERTAIN, until, valid
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
-NATS = ["nft-nat44", "refdut-nat64", *(pytest.param(name, marks=pytest.mark.long) for name in ("refdut-nat44", "tayga-nat64"))]
+NATS = [
+    "nft-nat44",
+    "refdut-nat64",
+    *(pytest.param(name, marks=pytest.mark.long) for name in ("refdut-nat44", "tayga-nat64")),
+]
 
 
 def with_connections(connections: int, **members: Any) -> SingleTrial:

@@ -52,7 +52,8 @@ def counted(out: Path) -> list[DirectionCounts]:
     return [counts for event in events for counts in event.result.directions().values()]
 
 
-@pytest.mark.parametrize("name", ["kernel-ipv4", pytest.param("tayga-siit", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["kernel-ipv4", "tayga-siit"])
 def test_a_reset_takes_as_long_as_the_dut_was_out_of_service(name: str, tmp_path: Path) -> None:
     with bench(name, {"reset_s": str(RESET_S)}) as ready:
         point = measured("reset", ready, tmp_path, reset_after_s=1)

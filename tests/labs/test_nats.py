@@ -174,7 +174,7 @@ def test_a_connection_works_both_ways_is_counted_and_cleared(name: str) -> None:
         assert ready.lost() == {"no_connection": lost_before + 3 * COUNT}
 
 
-@pytest.mark.parametrize("name", [*KERNEL_NATS, *REFERENCE_NATS])
+@pytest.mark.parametrize("name", [*KERNEL_NATS, "refdut-nat44", pytest.param("refdut-nat64", marks=pytest.mark.long)])
 def test_a_pool_of_addresses_is_outside(name: str) -> None:
     ports = {"last_port": 1027} if name in REFERENCE_NATS else {}
     with nat(name, pool_addresses=4, **ports) as ready:

@@ -89,6 +89,7 @@ def test_every_trial_has_exactly_its_frames_and_time_to_receive_them(tmp_path: P
         assert (trial.duration_ns + trial.drain_ns) / 1e9 == pytest.approx(own_drain_s + frames / THROUGHPUT_FPS)
 
 
+@pytest.mark.long
 def test_figures_of_a_dut_that_scatters(tmp_path: Path) -> None:
     """A loss that the verification does not forgive shortens a burst now and then."""
     point, _ = bursts(buffered(1_000, hiccup_ratio=0.1), tmp_path, repetitions=20, verifications=0)

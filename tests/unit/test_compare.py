@@ -182,6 +182,7 @@ def test_a_condition_does_not_flap(count: int, pairs: Callable[..., list[Compari
     assert failures(at_limit, "throughput_fps < -1%") >= 0.9 * count
 
 
+@pytest.mark.long
 def test_delays_are_compared_as_they_are(tmp_path: Path) -> None:
     """Their trials are independent, and end on no grid."""
     different = {1.0: 0, 1.05: 0}

@@ -58,6 +58,7 @@ def test_a_known_capacity_gives_the_loss_of_each_rate(tmp_path: Path, capacity_f
     assert point.has_number
 
 
+@pytest.mark.long
 def test_known_random_loss_lies_in_its_interval(tmp_path: Path) -> None:
     """Over 1,000 seeded trials the share whose 99 % interval holds the truth is 99 %, but for what
     chance allows a thousandth of the time."""

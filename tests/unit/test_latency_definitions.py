@@ -73,6 +73,7 @@ def run_of(seed: int, **conditions: Any) -> DelaysPoint:
     )
 
 
+@pytest.mark.long
 def test_rfc_2544s_latency_is_a_matter_of_chance() -> None:
     """A run of 20 trials meets no slow frame in 0.9^20 = 12 % of all cases; then its mean is 0.1
     ms, else at least 50 ms."""

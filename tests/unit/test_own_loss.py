@@ -245,7 +245,9 @@ def test_a_dut_that_catches_up_with_its_waits_is_shown_to_fail(capacity_fps: int
     assert all(Neighbour(seed).proves(Server(capacity_fps, 50), 1.0) for seed in range(10))
 
 
-@pytest.mark.parametrize("catches_up_s", [0.0, 0.003, 0.006, 1.0])
+@pytest.mark.parametrize(
+    "catches_up_s", [0.0, *(pytest.param(one, marks=pytest.mark.long) for one in (0.003, 0.006)), 1.0]
+)
 @pytest.mark.parametrize(("capacity_fps", "queue", "cores"), [(9_970, 200, 1), (9_970, 500, 2), (10_010, 20, 1)])
 def test_a_dut_whose_queue_suffices_is_not_shown_to_fail_however_well_it_catches_up(
     capacity_fps: int, queue: int, cores: int, catches_up_s: float

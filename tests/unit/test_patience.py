@@ -186,11 +186,12 @@ def test_a_dut_that_goes_away_at_every_trial_of_a_load_is_not_waited_for_without
     assert len(waits(tmp_path)) == campaign.WAITS * len(loads)
 
 
-def test_a_run_that_goes_on_does_not_wait_again(clock: Clock, tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.long)])
+def test_a_run_that_goes_on_does_not_wait_again(step: int, clock: Clock, tmp_path: Path) -> None:
     what = plan(dut_patience_s=60)
     expected = measure(Restarting(clock=clock, away_s=((12, 40),)), what, tmp_path)
     lines = (tmp_path / JOURNAL).read_bytes().splitlines(keepends=True)
-    for length in range(2, len(lines) - 1):
+    for length in range(2, len(lines) - 1, step):
         (tmp_path / JOURNAL).write_bytes(b"".join(lines[:length]))
         waited = bool(waits(tmp_path))
         clock.now_s = 1050.0  # the DUT is back in any case

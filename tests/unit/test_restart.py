@@ -120,10 +120,17 @@ DUTS = {
 }
 
 
-@pytest.mark.parametrize(("name", "least"), [(name, 91 if name == "loses at random" else 93) for name in DUTS])
-def test_the_interval_covers_the_median_of_whole_searches_as_often_as_it_says(name: str, least: float) -> None:
+QUICK = ("scatters by ten resolutions", "loses at random")
+EACH = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.long]) for name in DUTS]
+)
+
+
+@EACH
+def test_the_interval_covers_the_median_of_whole_searches_as_often_as_it_says(name: str) -> None:
     """Where the DUT scatters by its own size, the second repetition, which cannot know it,
     resembles the first."""
+    least = 91 if name == "loses at random" else 93
     assert least <= repeated(name).coverage_percent(10) <= 97
 
 
@@ -134,7 +141,7 @@ def test_that_of_repetitions_which_decide_for_themselves_does_too() -> None:
     assert 93 <= runs.coverage_percent(rule) <= 97
 
 
-@pytest.mark.parametrize("name", DUTS)
+@EACH
 def test_no_repetition_resembles_the_one_before(name: str) -> None:
     """Ranks of 8,000 independent pairs correlate by less than 0.034 but for one in 400 times."""
     assert abs(repeated(name).correlation()) < 0.034

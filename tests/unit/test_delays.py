@@ -180,6 +180,22 @@ NO_THROUGHPUT = [
         "was measured with other traffic (pattern bursts:32, burst rate 50 %)",
         id="another pattern",
     ),
+    pytest.param(
+        {
+            "points": [{"case": OF_84, "throughput_fps": {"median": 5}}],
+            "conditions": USUAL_MIX
+            | {
+                "ports": "fixed",
+                "frame": "vlan/ip/udp",
+                "flows": 7,
+                "direction_rates": "10:1",
+                "modifiers": ["filters:25"],
+            },
+        },
+        "was measured with other traffic (direction rates 10:1, frame vlan/ip/udp, flows 7, modifiers filters:25,"
+        " ports fixed)",
+        id="other frames",
+    ),
 ]
 
 

@@ -20,8 +20,24 @@ from dutperf.results.summary import SUMMARY
 from dutperf.run.campaign import PlanError
 from dutperf.setup import conditions
 from dutperf.setup.arguments import path_of
-from dutperf.setup.conditions import AtThroughput, Conditions, DelayFiles, Foreground, Model, Rate, Usual
+from dutperf.setup.conditions import (
+    AtThroughput,
+    Conditions,
+    DelayFiles,
+    Foreground,
+    Model,
+    Usual,
+    WithPorts,
+    WithStreams,
+)
 from dutperf.setup.configuration import ParameterError
+
+OF_TRAFFIC = (
+    *(name for group in (WithStreams, WithPorts) for name in group.model_fields if name != "frame_from"),
+    *("size_mix", "pattern", "burst_rate"),
+)
+"""Conditions that a throughput must have been measured under to be another measurement's; ``frame`` is what the file
+of ``frame_from`` held."""
 
 
 def fresh_directory(procedure: str) -> Path:
@@ -96,7 +112,9 @@ def _fresh(directory: Path) -> str:
 
 
 def _text(value: Any) -> str:
-    return value.text() if isinstance(value, Foreground) else str(value)
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    return value.text() if isinstance(value, Foreground) else "none" if value is None else str(value)
 
 
 def earlier_throughput(directory: Path, wanted: Conditions) -> dict[str, Any]:
@@ -114,20 +132,15 @@ def earlier_throughput(directory: Path, wanted: Conditions) -> dict[str, Any]:
     try:
         summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
         medians = {point["case"][FRAME_SIZE.name]: point["throughput_fps"]["median"] for point in summary["points"]}
-        measured = {name: summary["conditions"][name] for name in ("foreground", "networks", "directions")}
+        recorded = summary["conditions"]
+        measured = Usual.model_validate({name: recorded[name] for name in OF_TRAFFIC if name in recorded})
         deviations = [one["text"] for one in summary.get("deviations", ()) if one["clause"] in OF_A_SEARCH]
-        burst_rate = summary["conditions"].get("burst_rate")
-        measured |= {
-            "pattern": summary["conditions"].get("pattern", Usual().pattern),
-            "burst_rate": burst_rate and Rate.model_validate(burst_rate),
-        }
     except (OSError, ValueError, KeyError, TypeError):
         raise PlanError(f"{place} has no {SUMMARY} of a throughput run", option="throughput_from") from None
-    measured["foreground"] = Foreground.model_validate(measured["foreground"])
     differing = [
-        f"{name.replace('_', ' ')} {_text(value)}"
-        for name, value in measured.items()
-        if value != getattr(wanted.every, name)
+        f"{name.replace('_', ' ')} {_text(getattr(measured, name))}"
+        for name in OF_TRAFFIC
+        if getattr(measured, name) != getattr(wanted.every, name)
     ]
     if differing:
         raise PlanError(

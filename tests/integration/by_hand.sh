@@ -6,7 +6,8 @@
 #   by_hand.sh nat NAME [CORE]        the kernel is a NAT44, its outside address is on the right
 #   by_hand.sh bridge NAME [CORE]     the kernel bridges, whatever the frames are
 #   by_hand.sh tayga NAME [CORE]      TAYGA between IPv6 (left) and IPv4 (right), on CORE, else wherever the scheduler puts it
-#   by_hand.sh limit NAME FPS BUCKET  the DUT forwards so many packets a second, and a bucket of packets beyond them
+#   by_hand.sh limit NAME FPS BUCKET [SIDE]  the DUT forwards so many packets a second (from its port west or east), and
+#                                            a bucket of packets beyond them
 #   by_hand.sh down NAME              everything is removed
 #
 # NAME is the tester's namespace, with its ports eth1 and eth2; the DUT's is NAME-dut.
@@ -86,9 +87,9 @@ TAYGA
 limit() {
     in_dut nft -f - <<RULES
 table inet truth {
-  chain forwarded {
+  chain forwarded$3 {
     type filter hook forward priority 0; policy accept;
-    limit rate over $1/second burst $2 packets drop
+    ${3:+iifname "$3"} limit rate over $1/second burst $2 packets drop
   }
 }
 RULES
@@ -106,7 +107,7 @@ down() {
 shift 2
 case $what in
     router | nat | bridge | tayga) "$what" "${1:-}" ;;
-    limit) limit "$1" "$2" ;;
+    limit) limit "$1" "$2" "${3:-}" ;;
     down) down ;;
-    *) sed -n '3,10s/^# *//p' "$0" >&2; exit 2 ;;
+    *) sed -n '3,11s/^# *//p' "$0" >&2; exit 2 ;;
 esac

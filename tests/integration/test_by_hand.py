@@ -281,6 +281,28 @@ def test_the_limited_routers_throughput(core: tuple[int, ...], tmp_path: Path) -
     assert found["throughput_fps"]["median"] == pytest.approx(60_500, rel=0.005)
 
 
+@pytest.mark.parametrize(
+    ("limits_fps", "relation"),
+    [
+        pytest.param((50_000, 5_000), "10:1", marks=pytest.mark.long),
+        pytest.param((5_000, 20_000), "1:4", marks=pytest.mark.truth),
+    ],
+)
+def test_the_limits_of_both_directions_of_an_access_line(
+    limits_fps: tuple[int, int], relation: str, tmp_path: Path
+) -> None:
+    """Each has a bucket of a hundredth of a second, so a trial of 2 s passes with half a per cent more."""
+    with made("router", DUT_CORE) as name:
+        for side, fps in zip(("west", "east"), limits_fps, strict=True):
+            by_hand("limit", name, fps, fps // 100, side)
+        found = throughput(
+            tmp_path, "router", name, "--direction-rates", relation, "--duration", "2", "--resolution", "0.2%"
+        )
+    print(found)
+    assert found["case"]["direction_rates"] == relation
+    assert found["throughput_fps"]["median"] == pytest.approx(max(limits_fps) * 1.005, rel=0.005)
+
+
 SEARCH = ["--duration", "1", "--resolution", "2%"]
 
 

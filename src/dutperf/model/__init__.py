@@ -12,6 +12,7 @@ from __future__ import annotations
 from dutperf.model.additional import AdditionalFrames, BytesAt, of_test_frames
 from dutperf.model.capture import MOST_CAPTURED, Capture, CapturedFrames, CaptureWritten
 from dutperf.model.case import (
+    DIRECTION_RATES,
     FRAME_SIZE,
     FRAME_SIZE_IPV4,
     SIZE_MIX,
@@ -21,6 +22,7 @@ from dutperf.model.case import (
     axes_as_json,
     axes_of,
     axes_of_json,
+    whose_rates,
 )
 from dutperf.model.connections import (
     MOST_CONNECTIONS,
@@ -117,6 +119,7 @@ from dutperf.model.vlan_tags import ArrivedTags, OtherTags, UnaskedTags, VlanTag
 
 __all__ = [
     "ANY_LOSS",
+    "DIRECTION_RATES",
     "FRAME_SIZE",
     "FRAME_SIZE_IPV4",
     "IPV6_HEADER_EXCESS",
@@ -236,5 +239,6 @@ __all__ = [
     "shown_directions",
     "tags_in_words",
     "to_json",
+    "whose_rates",
     "without_none",
 ]

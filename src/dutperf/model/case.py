@@ -47,6 +47,8 @@ FRAME_SIZE: Axis[int] = Axis("frame_size", "bytes", "frame size")
 """Includes the FCS; with any IPv6 traffic it is the size of the IPv6 frame."""
 SIZE_MIX: Axis[str] = Axis("size_mix", "", "sizes")
 """A mix of frame sizes (RFC 6985); the frame size is then its mean."""
+DIRECTION_RATES: Axis[str] = Axis("direction_rates", "forward:reverse", "fwd:rev")
+"""Rates of the directions to each other, where they differ; the load is then that of the faster one."""
 FRAME_SIZE_IPV4: Axis[int] = Axis("frame_size_ipv4", "bytes", "IPv4", derived=True)
 """Size of the IPv4 frames: smaller, unless all frames are IPv4 (RFC 8219 5.1.1)."""
 
@@ -114,7 +116,7 @@ class Case:
     @property
     def slug(self) -> str:
         """The values for a file name: ``84``, ``84-16``."""
-        return "-".join(str(value) for value in self.own().values())
+        return "-".join(str(value).replace(":", "-") for value in self.own().values())
 
     def __eq__(self, other: object) -> bool:
         return self.key() == other.key() if isinstance(other, Case) else NotImplemented
@@ -132,6 +134,12 @@ class Case:
     def __get_pydantic_core_schema__(cls, _source: object, _handler: GetCoreSchemaHandler) -> CoreSchema:
         as_json = core_schema.plain_serializer_function_ser_schema(cls.as_json)
         return core_schema.is_instance_schema(cls, serialization=as_json)
+
+
+def whose_rates(text: str, cases: Iterable[Case]) -> str:
+    """``text`` for figures of ``cases``, in which a rate per direction is that of the faster one where they differ."""
+    differ = any(DIRECTION_RATES in case for case in cases)
+    return text.replace("per direction", "of the faster direction") if differ else text
 
 
 def axes_of(cases: Iterable[Case]) -> tuple[Axis[Any], ...]:

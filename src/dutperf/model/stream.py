@@ -100,6 +100,10 @@ class Segment(Value):
     from_fps: Annotated[int, Field(ge=0, le=1_000_000_000)]
     to_fps: Annotated[int, Field(ge=0, le=1_000_000_000)]
 
+    def rates(self) -> dict[str, int]:
+        """Both rates by their names."""
+        return {"from_fps": self.from_fps, "to_fps": self.to_fps}
+
 
 class Profile(Value):
     """Rates that change. After the last segment the first one follows again."""

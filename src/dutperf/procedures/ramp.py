@@ -252,9 +252,12 @@ class RampProcedure(Procedure[Ramp]):
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         trial = super().trial(case, load, number, duration_s)
-        profile = self._ends[case].profile(trial.duration_ns)
-        changed = {"pattern": profile, "rate_fps": profile.mean_fps}
-        streams = {way: stream.model_copy(update=changed) for way, stream in trial.streams().items()}
+        faster, of_directions = self._ends[case].profile(trial.duration_ns), self.plan.conditions.of_directions
+        profiles = {way: of_directions.profile(way, faster) for way in trial.streams()}
+        streams = {
+            way: stream.model_copy(update={"pattern": profiles[way], "rate_fps": profiles[way].mean_fps})
+            for way, stream in trial.streams().items()
+        }
         return trial.with_streams(streams).model_copy(update={"stamping": Stamping.EVERY, "delay_parts": PARTS})
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> RampFinding:
@@ -300,7 +303,7 @@ class RampPart(Value):
     loss_ratio: dict[Direction, float]
     """Lost frames as a share of those sent."""
     forwarded_fps: float
-    """Frames/s that arrived, by the times at which they were due, per direction."""
+    """Of the load, the share of the frames that arrived, by the times at which they were due."""
     late: int
     """Repetitions in which frames left late in it, so that its losses may not be the DUT's and its
     delays may be longer."""
@@ -425,9 +428,7 @@ def point(recorded: Recorded) -> RampPoint:
         first_loss_fps=recorded.statistics(RampFinding, "first_loss_fps"),
         uncertainty_fps=_uncertainty_fps(usable, ends),
         steady_loss_fps=recorded.statistics(RampFinding, "steady_loss_fps"),
-        parts=()
-        if beyond or not usable
-        else tuple(_part(usable, ends, recorded.conditions.duration_s, part) for part in range(PARTS)),
+        parts=() if beyond or not usable else tuple(_part(usable, ends, part) for part in range(PARTS)),
         limited_by=points.unmeasured_by(recorded.of(ResultEvent)) if beyond else None,
         repetitions=len(found),
         trials=points.trials(recorded.of(ResultEvent)),
@@ -438,7 +439,7 @@ def point(recorded: Recorded) -> RampPoint:
 _ENDS = ("from_fps", "to_fps")
 
 
-def _part(found: Sequence[RampFinding], ends: Ends, duration_s: float, part: int) -> RampPart:
+def _part(found: Sequence[RampFinding], ends: Ends, part: int) -> RampPart:
     by_direction = {
         direction: [one.readings[direction].parts[part] for one in found] for direction in found[0].readings
     }
@@ -452,13 +453,13 @@ def _part(found: Sequence[RampFinding], ends: Ends, duration_s: float, part: int
         {direction: sum(getattr(one, name) for one in counts) for direction, counts in by_direction.items()}
         for name in ("sent", "lost")
     )
-    time_s = duration_s / PARTS * len(found) * len(by_direction)
+    load_fps, offered = ends.at((part + 0.5) / PARTS), sum(sent.values())
     return RampPart(
-        load=Load.fps(max(1, round(ends.at((part + 0.5) / PARTS)))),
+        load=Load.fps(max(1, round(load_fps))),
         sent=sent,
         lost=lost,
         loss_ratio={way: lost[way] / sent[way] if sent[way] else 0.0 for way in sent},
-        forwarded_fps=round((sum(sent.values()) - sum(lost.values())) / time_s, 3),
+        forwarded_fps=round(load_fps * (offered - sum(lost.values())) / offered, 3) if offered else 0.0,
         late=late,
         delay_us={
             direction: PartDelays(

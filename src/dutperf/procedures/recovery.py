@@ -98,12 +98,13 @@ def change_rate(trial: Trial, conditions: Recovery, rates: Rates) -> Trial:
             " make the trial longer, or the overload shorter",
             option="overload_s",
         )
-    after_ns = round(conditions.overload_s * 1e9)
+    after_ns, of_directions = round(conditions.overload_s * 1e9), conditions.of_directions
+    reduced_fps = {way: of_directions.fps(way, rates["reduced_fps"]) for way in trial.streams()}
     streams = {
-        direction: stream.model_copy(
-            update={"then": RateChange(rate_fps=stream.of_test_frames(rates["reduced_fps"]), after_ns=after_ns)}
+        way: stream.model_copy(
+            update={"then": RateChange(rate_fps=stream.of_test_frames(reduced_fps[way]), after_ns=after_ns)}
         )
-        for direction, stream in trial.streams().items()
+        for way, stream in trial.streams().items()
     }
     return trial.with_streams(streams)
 

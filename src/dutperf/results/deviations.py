@@ -144,11 +144,13 @@ def _too_short(rest_s: float, standard_s: float, when: str) -> str | None:
 
 
 def _direction(facts: Facts) -> str | None:
-    return (
-        f"unidirectional traffic ({facts.conditions.every.directions}) instead of bidirectional"
-        if facts.conditions.every.directions != "both"
-        else None
-    )
+    every = facts.conditions.every
+    if every.directions != "both":
+        return f"unidirectional traffic ({every.directions}) instead of bidirectional"
+    if every.direction_rates is not None:
+        ratio = every.direction_rates
+        return f"rates of forward and reverse are {ratio}, not the same; what is told is that of the faster one"
+    return None
 
 
 def _pattern(facts: Facts) -> str | None:

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from dutperf import journal
 from dutperf.journal import Event, PlanEvent, ResultEvent, of_kind
+from dutperf.model import whose_rates
 from dutperf.results import connections, tables, trials
 from dutperf.results.charts import Chart
 from dutperf.results.summary import Summary
@@ -74,7 +75,16 @@ class Measured:
         points = self.summary.points
         made = type(points[0]).charts(points, self.summary.conditions["ranges"])
         criterion = f" Passed: {points[0].pass_criterion}." if points[0].pass_criterion else ""
-        captioned = [replace(chart, caption=chart.caption + criterion) for chart in made]
+        cases = [point.case for point in points]
+        captioned = [
+            replace(
+                chart,
+                caption=chart.caption + criterion,
+                x_label=whose_rates(chart.x_label, cases),
+                y_label=whose_rates(chart.y_label, cases),
+            )
+            for chart in made
+        ]
         return _drawable([*captioned, *trials.delay_charts(self.trials(), type(points[0]).marks)])
 
     def progress_charts(self) -> list[Chart]:

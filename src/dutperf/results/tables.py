@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dutperf.model import Axis, Case, axes_of
+from dutperf.model import Axis, Case, axes_of, whose_rates
 from dutperf.results.environments import duts, flat
 from dutperf.results.points import Point, Row, measured
 from dutperf.results.streams import StreamResult
@@ -41,7 +41,8 @@ def results(summary: Summary) -> Table:
     axes = axes_of(point.case for point in summary.points)
     rows = tuple((*case_cells(point.case, axes), *row) for point in summary.points for row in point.rows())
     criterion = f" ({summary.points[0].pass_criterion})" if summary.points[0].pass_criterion else ""
-    return Table(kind.title + criterion, (*(axis.heading for axis in axes), *kind.columns), rows, len(axes))
+    title = whose_rates(kind.title, (point.case for point in summary.points))
+    return Table(title + criterion, (*(axis.heading for axis in axes), *kind.columns), rows, len(axes))
 
 
 def by_stream(summary: Summary) -> Table | None:

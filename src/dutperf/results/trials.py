@@ -25,6 +25,7 @@ from dutperf.model import (
     Verdict,
     axes_of_json,
     shown_directions,
+    whose_rates,
 )
 from dutperf.results.charts import Chart, Curve, Mark, scale_of
 from dutperf.setup.conditions import Conditions
@@ -159,7 +160,7 @@ def _path(case: Case, done: Sequence[FinishedTrial]) -> Chart:
         name=f"path-{case.slug}",
         title=f"Offered loads, {case}",
         x_label="trial",
-        y_label=f"offered load, {done[0].load.unit.label}",
+        y_label=whose_rates(f"offered load, {done[0].load.unit.label}", [case]),
         curves=(line, *each),
         caption="Passed: a trial lost no more than tolerated. Invalid: it proves nothing about the DUT.",
         x_scale="counts",

@@ -45,6 +45,7 @@ from dutperf.model import (
 from dutperf.setup import frame_file, modifiers
 from dutperf.setup.changing_rate import FORMS, ChangingRate, is_changing
 from dutperf.setup.configuration import ParameterError
+from dutperf.setup.direction_rates import DirectionRates
 from dutperf.setup.given import Given, default
 from dutperf.setup.modifiers import Modifiers
 from dutperf.setup.option import OUTPUT, SEARCH, TRAFFIC, TRIAL, Option, all_offered, offered
@@ -429,6 +430,16 @@ class WithStreams(Value):
         Directions,
         Option("Directions that send", clause="RFC 2544 section 14: both", label="directions that send", panel=TRAFFIC),
     ] = "both"
+    direction_rates: Annotated[
+        str | None,
+        Option(
+            "Frames/s of the directions to each other, as in 10:1; the rate of a trial is that of the faster one",
+            clause="RFC 2544 section 14: 1:1",
+            label="rates of the directions, forward:reverse",
+            metavar="FORWARD:REVERSE",
+            panel=TRAFFIC,
+        ),
+    ] = None
     foreground: Annotated[
         Given[Foreground, str],
         Option(
@@ -501,6 +512,18 @@ class WithStreams(Value):
     def _frame_of_capture(cls, members: Any) -> Any:
         return frame_file.with_frame(members)
 
+    @field_validator("direction_rates", mode="before")
+    @classmethod
+    def _differ(cls, given: object) -> str | None:
+        rates = None if given is None else DirectionRates.parse(str(given))
+        return None if rates is None or rates.are_alike else str(rates)
+
+    @model_validator(mode="after")
+    def _have_both_directions(self) -> Self:
+        if self.direction_rates is not None and self.directions != "both":
+            raise ParameterError(f"needs both directions, not {self.directions} alone", "direction_rates")
+        return self
+
     @field_validator("modifiers", mode="before")
     @classmethod
     def _are_modifiers(cls, given: Any) -> Any:
@@ -511,6 +534,11 @@ class WithStreams(Value):
     def modified_by(self) -> Modifiers:
         """The modifiers."""
         return Modifiers.parse(self.modifiers)
+
+    @property
+    def of_directions(self) -> DirectionRates:
+        """The rates of the directions to each other."""
+        return DirectionRates.parse(self.direction_rates or "1:1")
 
     def active(self) -> tuple[Direction, ...]:
         """The directions that send, forward first."""

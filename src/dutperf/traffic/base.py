@@ -15,6 +15,7 @@ from typing import Any
 
 from dutperf.model import (
     ANY_LOSS,
+    DIRECTION_RATES,
     FRAME_SIZE,
     FRAME_SIZE_IPV4,
     IPV6_HEADER_EXCESS,
@@ -113,7 +114,8 @@ class TrafficKind(ABC):
         plain = {name: value for name, value in steady.items() if name in type(self.given).model_fields}
         steadily = type(self)(self.setup, self.given.model_copy(update=plain))
         for case in steadily.cases():
-            addresses.check(self.setup, steadily.trial(case, Load.fps(1), 0))
+            least = Load.fps(self.conditions.of_directions.least_fps)
+            addresses.check(self.setup, steadily.trial(case, least, 0))
 
     def sized(self) -> Conditions:
         """The conditions with frame sizes. If none are given: those of the series, else the smallest that
@@ -130,14 +132,17 @@ class TrafficKind(ABC):
         return given.model_copy(update={"frame_sizes": sizes or (self.smallest_frame_size,)})
 
     def cases(self) -> tuple[Case, ...]:
-        """Each frame size of the conditions, which are :meth:`sized`."""
+        """Each frame size of the conditions, which are :meth:`sized`, with what is the same for all."""
         mix = {} if self.given.size_mix is None else {SIZE_MIX: self.given.size_mix}
+        ratio = self.conditions.direction_rates
+        rates = {} if ratio is None else {DIRECTION_RATES: ratio}
         return tuple(
-            Case({FRAME_SIZE: size, FRAME_SIZE_IPV4: self.size_ipv4(size), **mix}) for size in self.given.frame_sizes
+            Case({FRAME_SIZE: size, FRAME_SIZE_IPV4: self.size_ipv4(size), **mix, **rates})
+            for size in self.given.frame_sizes
         )
 
     def maximum_fps(self, case: Case) -> int | None:
-        """The media's maximum frame rate in frames/s per direction, for the larger frame (RFC 8219
+        """The media's maximum frame rate in frames/s of the faster direction, for the larger frame (RFC 8219
         appendix A), of a mix for its exact mean, and on the slowest link; None where no speed is known."""
         return self._media_fps(case[FRAME_SIZE])
 
@@ -150,8 +155,8 @@ class TrafficKind(ABC):
         return self._profile(case[FRAME_SIZE])
 
     def trial(self, case: Case, load: Load, number: int) -> Trial:
-        """The trial with ``load`` frames/s in each active direction. Its phases have the numbers from ``number``
-        (0-65535) on.
+        """The trial with ``load`` frames/s in each active direction; a slower one has its share of it. Its phases
+        have the numbers from ``number`` (0-65535) on.
 
         Raises:
             ConfigError: a frame size that is impossible for this traffic, or addresses that the
@@ -184,7 +189,14 @@ class TrafficKind(ABC):
         self._check_size(frame_size)
         self._check_once()
         self._check_numbers(rate_fps)
-        return {direction: self.stream(direction, frame_size, rate_fps) for direction in self.active()}
+        fps, least_fps = self.conditions.of_directions.fps, self.conditions.of_directions.least_fps
+        if rate_fps < least_fps:
+            raise ParameterError(
+                f"{self.conditions.direction_rates} needs {least_fps:,} frames/s at least, so that the slower direction"
+                f" has one: {rate_fps:,} are too few",
+                "direction_rates",
+            )
+        return {direction: self.stream(direction, frame_size, fps(direction, rate_fps)) for direction in self.active()}
 
     def active(self) -> tuple[Direction, ...]:
         """The directions that send."""
@@ -214,7 +226,10 @@ class TrafficKind(ABC):
         them, which belong to the rate."""
         between = additional.frames_of(self.setup, self.conditions, direction, self.size_ipv4(frame_size))
         test_fps = of_test_frames(between, rate_fps)
-        return {"rate_fps": test_fps, "pattern": self._pattern(frame_size, test_fps), "additional": between}
+        pattern = self._pattern(direction, frame_size, test_fps)
+        if isinstance(pattern, Profile) and self.conditions.direction_rates is not None:
+            test_fps = pattern.mean_fps  # its rates are rounded each by itself
+        return {"rate_fps": test_fps, "pattern": pattern, "additional": between}
 
     def networks(self, receiver: Side) -> int:
         """Destination networks behind a side."""
@@ -271,9 +286,9 @@ class TrafficKind(ABC):
         except ValueError as error:
             raise ParameterError(str(error), "pattern") from None
 
-    def _pattern(self, frame_size: int, rate_fps: int) -> Pattern | None:
+    def _pattern(self, direction: Direction, frame_size: int, rate_fps: int) -> Pattern | None:
         if (own_rates := self._profile(frame_size)) is not None:
-            return own_rates
+            return self.conditions.of_directions.profile(direction, own_rates)
         burst = burst_of(self.conditions.pattern)
         if burst is None:
             return Poisson() if self.conditions.pattern == "poisson" else None
@@ -338,6 +353,8 @@ class TrafficKind(ABC):
             return
         if self.conditions.directions != "both":
             raise ParameterError("is for left and right: name the paths in the configuration", "directions")
+        if self.conditions.direction_rates is not None:
+            raise ParameterError("is for left and right, not for paths of named ports", "direction_rates")
         chosen = self.conditions.modified_by
         if chosen.broadcast or chosen.management or chosen.routing_updates:
             raise ParameterError("broadcasts, queries and routing updates need left and right, not ports", "modifiers")

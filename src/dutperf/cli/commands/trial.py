@@ -82,14 +82,22 @@ def show_and_write(report: dict[str, Any], out: Path | None, as_json: bool, show
 
 def run_one(planned: Trial, frame_size: int, ready: Bench) -> TrialResult:
     """Run the trial and show its progress."""
-    stream = next(iter(planned.streams().values()))
-    mean = f", up to {stream.highest_fps:,}," if stream.highest_fps > stream.rate_fps else ""
-    say(
-        f"one trial with {frame_size} byte frames at {stream.rate_fps:,} frames/s{mean} per direction,"
-        f" {live.duration(planned.whole_s)}"
-    )
+    say(f"one trial with {frame_size} byte frames at {_rates_of(planned)}, {live.duration(planned.whole_s)}")
     with live.trial_progress(planned) as on_progress:
         return ready.run(planned, on_progress)
+
+
+def _rates_of(planned: Trial) -> str:
+    """In words: those of each direction where they differ."""
+    streams = planned.streams()
+    texts = {
+        way: f"{stream.rate_fps:,} frames/s" + (f", up to {highest:,}," if highest > stream.rate_fps else "")
+        for way, stream in streams.items()
+        for highest in [stream.highest_fps]
+    }
+    if len(set(texts.values())) == 1:
+        return f"{next(iter(texts.values()))} per direction"
+    return " and ".join(f"{text} {way}" for way, text in texts.items())
 
 
 def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: TrialResult) -> dict[str, Any]:

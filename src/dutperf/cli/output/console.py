@@ -115,8 +115,7 @@ _WHERE_ANY: tuple[Row, ...] = (
 def trial(report: dict[str, Any], result: TrialResult) -> None:
     """One trial: counts of each direction, the verdict and its causes."""
     console = output()
-    each = "in each direction" if result.paths is None else "on each path"
-    title = f"{_title(report)}: {_on_the_wire(Trial.model_validate(report['trial']))} {each}"
+    title = f"{_title(report)}: {_on_the_wire(Trial.model_validate(report['trial']))}"
     if result.directions():
         console.print(_counts(title, result))
         if any(counts.kinds for counts in result.directions().values()):
@@ -201,10 +200,16 @@ def _has_ipv4(report: dict[str, Any]) -> bool:
 
 
 def _on_the_wire(trial: Trial) -> str:
-    """Rate and bit rate with preambles and gaps, of the direction with more of both."""
-    streams = trial.streams().values()
-    mbps = max(stream.rate_fps * stream.wire_bits / 1e6 for stream in streams)
-    return f"{max(stream.rate_fps for stream in streams):,} frames/s, {mbps:,.2f} Mbit/s on the wire"
+    """Rate and bit rate with preambles and gaps: of the direction whose frames are longer, or of each where they have
+    rates of their own."""
+    streams = trial.streams()
+    mbps = {way: stream.rate_fps * stream.wire_bits / 1e6 for way, stream in streams.items()}
+    rates = {way: stream.rate_fps for way, stream in streams.items()}
+    if trial.paths is None and len(set(rates.values())) > 1:
+        each = (f"{way} {fps:,} frames/s, {mbps[way]:,.2f} Mbit/s" for way, fps in rates.items())
+        return f"{'; '.join(each)} on the wire"
+    where = "in each direction" if trial.paths is None else "on each path"
+    return f"{max(rates.values()):,} frames/s, {max(mbps.values()):,.2f} Mbit/s on the wire {where}"
 
 
 def _remarks(result: TrialResult) -> Iterator[str]:

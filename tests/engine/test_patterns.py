@@ -110,7 +110,13 @@ def late_us(packets: list[Packet], of: Trial, tsc_hz: int) -> list[float]:
 
 
 @pytest.mark.alone
-@EACH
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        pytest.param(pattern, id=name, marks=[] if name in ("poisson", "profile") else [pytest.mark.long])
+        for name, pattern in PATTERNS.items()
+    ],
+)
 def test_frames_are_made_when_the_pattern_has_them_due(open_capture: OpenCapture, pattern: Pattern) -> None:
     """By the stamps in the frames. At a constant rate most would be off by more than the limit: a
     second trial shows that the test can tell."""

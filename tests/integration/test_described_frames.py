@@ -225,6 +225,7 @@ def by_flow(counts: DirectionCounts, of_flow: Callable[[Any], tuple[int, ...]]) 
     return found
 
 
+@pytest.mark.long
 def test_a_dut_that_has_its_addresses_in_a_vlan(tmp_path: Path) -> None:
     frame = "vlan(id=10)/ip/udp"
     with by_hand("router") as name:

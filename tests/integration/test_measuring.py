@@ -71,7 +71,7 @@ def test_a_slow_trial_loses_nothing(name: str) -> None:
                 assert (counts.duplicates, counts.corrupted, counts.stale) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("port", ["af_packet", "af_xdp"])
+@pytest.mark.parametrize("port", ["af_packet", pytest.param("af_xdp", marks=pytest.mark.long)])
 def test_both_kinds_of_kernel_ports_work(port: str) -> None:
     with bench("kernel-ipv6") as ready:
         names = {"left": f"{port}:tl", "right": f"{port}:tr"}

@@ -80,7 +80,8 @@ def set_up(name: str, folder: Path, **commands: str) -> Path:
     return file
 
 
-@pytest.mark.parametrize(("ports", "size"), [(3, 64), pytest.param(5, 1003, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("ports", "size"), [(3, 64), (5, 1003)])
 def test_the_table_of_the_lab_s_bridge_is_read_exactly(ports: int, size: int) -> None:
     if not limits_bridges():
         pytest.skip("this kernel does not limit the addresses of a bridge")

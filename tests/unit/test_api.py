@@ -487,6 +487,7 @@ def test_every_procedure_has_typed_rows(definition: Any, tmp_path: Path) -> None
         "recovery": {"overload_s": 0.2},
         "reset": {"duration_s": 4, "reset_after_s": 0.5},
         "ramp": {"to_rate": "20k"},
+        "burst-interval": {"bursts": "16"},
         "traffic": {"rate": "20k"},
     }
     usual = {

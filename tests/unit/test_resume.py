@@ -39,7 +39,7 @@ from plans import Counting, CountingDevice, Log, journal_lines, measure, plan, p
 from simulated_run import a_plan, a_tester, go_on, start
 
 KILLS = [
-    ("throughput", 2),
+    ("throughput", 1),
     ("frame-loss", 1),
     *(pytest.param(name, 60, marks=pytest.mark.long) for name in ("throughput", "frame-loss", "latency")),
 ]

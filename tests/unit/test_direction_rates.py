@@ -45,8 +45,8 @@ RATE = Rate.parse("10k")
 
 def asymmetric(ratio: str, **members: Any) -> Plan[Any]:
     """A plan with the traffic of a real set-up."""
-    setup_free = Everything(**{"direction_rates": ratio, "repetitions": 1, "duration_s": 1, "drain_s": 0.1} | members)
-    chosen = traffic.of(IPV4, setup_free).sized()
+    wanted = Everything(**{"direction_rates": ratio, "repetitions": 1, "duration_s": 1, "drain_s": 0.1} | members)
+    chosen = traffic.of(IPV4, wanted).sized()
     return replace(plan(), traffic=traffic.of(IPV4, chosen), conditions=chosen)
 
 
@@ -110,6 +110,14 @@ def test_rates_that_change_keep_the_relation() -> None:
     profiles = [stream.pattern for stream in streams.values()]
     assert all(isinstance(one, Profile) for one in profiles)
     assert [one.highest_fps for one in profiles if isinstance(one, Profile)] == [1000, 9999]
+
+
+@pytest.mark.parametrize(("ratio", "frames"), [("1:1", (5_445, 5_445)), ("10:1", (5_445, 545))])
+def test_frames_between_those_of_rates_that_change_belong_to_the_rate(ratio: str, frames: tuple[int, int]) -> None:
+    """One in 100 is a broadcast (RFC 2544 11.1); the others of 5,500 or 550 frames/s are test frames."""
+    conditions = SingleTrial(direction_rates=ratio, pattern="ramp:1k-10k", modifiers="broadcast", duration_s=1)
+    trial = made(conditions, 5_500)
+    assert [trial.intended(way) for way in trial.streams()] == pytest.approx(frames, abs=1)
 
 
 @pytest.mark.parametrize(("ratio", "least"), [("10:1", 10), ("1:3", 3), ("2:5", 3)])

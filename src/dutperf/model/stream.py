@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from fractions import Fraction
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from operator import mul
 from typing import Annotated, Any, Literal, Self
@@ -100,10 +101,6 @@ class Segment(Value):
     from_fps: Annotated[int, Field(ge=0, le=1_000_000_000)]
     to_fps: Annotated[int, Field(ge=0, le=1_000_000_000)]
 
-    def rates(self) -> dict[str, int]:
-        """Both rates by their names."""
-        return {"from_fps": self.from_fps, "to_fps": self.to_fps}
-
 
 class Profile(Value):
     """Rates that change. After the last segment the first one follows again."""
@@ -126,6 +123,19 @@ class Profile(Value):
     def mean_fps(self) -> int:
         """Its mean rate, rounded, at least 1."""
         return self.times().mean_fps
+
+    def scaled_to(self, mean_fps: int) -> Self:
+        """The same course with another mean rate. Its rates are rounded each by itself; none but 0 becomes 0."""
+        share = Fraction(mean_fps, self.mean_fps)
+
+        def scaled(fps: int) -> int:
+            return fps and max(1, round(fps * share))
+
+        segments = tuple(
+            one.model_copy(update={"from_fps": scaled(one.from_fps), "to_fps": scaled(one.to_fps)})
+            for one in self.segments
+        )
+        return self.model_copy(update={"segments": segments})
 
     def times(self) -> ProfileTimes:
         """The due times of its frames."""

@@ -252,8 +252,8 @@ class RampProcedure(Procedure[Ramp]):
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         trial = super().trial(case, load, number, duration_s)
-        faster, of_directions = self._ends[case].profile(trial.duration_ns), self.plan.conditions.of_directions
-        profiles = {way: of_directions.profile(way, faster) for way in trial.streams()}
+        profile = self._ends[case].profile(trial.duration_ns)
+        profiles = {way: profile.scaled_to(stream.rate_fps) for way, stream in trial.streams().items()}
         streams = {
             way: stream.model_copy(update={"pattern": profiles[way], "rate_fps": profiles[way].mean_fps})
             for way, stream in trial.streams().items()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
-from dutperf.model import Direction, Profile
+from dutperf.model import Direction
 
 MOST = 1_000
 """To one."""
@@ -51,16 +51,5 @@ class DirectionRates:
 
     def fps(self, direction: Direction, faster_fps: int) -> int:
         """Frames/s of a direction, rounded, at least 1."""
-        return max(1, round(faster_fps * self._share(direction)))
-
-    def profile(self, direction: Direction, faster: Profile) -> Profile:
-        """Rates of a direction that change; none that is not 0 becomes 0."""
-        scaled = tuple(
-            one.model_copy(update={name: fps and self.fps(direction, fps) for name, fps in one.rates().items()})
-            for one in faster.segments
-        )
-        return faster.model_copy(update={"segments": scaled})
-
-    def _share(self, direction: Direction) -> Fraction:
         own = self.forward if direction is Direction.FORWARD else self.reverse
-        return Fraction(own, max(self.forward, self.reverse))
+        return max(1, round(faster_fps * Fraction(own, max(self.forward, self.reverse))))

@@ -113,8 +113,8 @@ class TrafficKind(ABC):
         steady = {"burst_rate": None} | ({"pattern": "constant"} if is_changing(self.conditions.pattern) else {})
         plain = {name: value for name, value in steady.items() if name in type(self.given).model_fields}
         steadily = type(self)(self.setup, self.given.model_copy(update=plain))
+        least = Load.fps(self.conditions.of_directions.least_fps)
         for case in steadily.cases():
-            least = Load.fps(self.conditions.of_directions.least_fps)
             addresses.check(self.setup, steadily.trial(case, least, 0))
 
     def sized(self) -> Conditions:
@@ -189,14 +189,14 @@ class TrafficKind(ABC):
         self._check_size(frame_size)
         self._check_once()
         self._check_numbers(rate_fps)
-        fps, least_fps = self.conditions.of_directions.fps, self.conditions.of_directions.least_fps
-        if rate_fps < least_fps:
+        each = self.conditions.of_directions
+        if rate_fps < each.least_fps:
             raise ParameterError(
-                f"{self.conditions.direction_rates} needs {least_fps:,} frames/s at least, so that the slower direction"
-                f" has one: {rate_fps:,} are too few",
+                f"{each} needs {each.least_fps:,} frames/s at least, so that the slower direction has one: {rate_fps:,}"
+                " are too few",
                 "direction_rates",
             )
-        return {direction: self.stream(direction, frame_size, fps(direction, rate_fps)) for direction in self.active()}
+        return {way: self.stream(way, frame_size, each.fps(way, rate_fps)) for way in self.active()}
 
     def active(self) -> tuple[Direction, ...]:
         """The directions that send."""
@@ -226,9 +226,9 @@ class TrafficKind(ABC):
         them, which belong to the rate."""
         between = additional.frames_of(self.setup, self.conditions, direction, self.size_ipv4(frame_size))
         test_fps = of_test_frames(between, rate_fps)
-        pattern = self._pattern(direction, frame_size, test_fps)
-        if isinstance(pattern, Profile) and self.conditions.direction_rates is not None:
-            test_fps = pattern.mean_fps  # its rates are rounded each by itself
+        pattern = self._pattern(frame_size, test_fps)
+        if isinstance(pattern, Profile):
+            test_fps = pattern.mean_fps  # as it is rounded
         return {"rate_fps": test_fps, "pattern": pattern, "additional": between}
 
     def networks(self, receiver: Side) -> int:
@@ -286,9 +286,9 @@ class TrafficKind(ABC):
         except ValueError as error:
             raise ParameterError(str(error), "pattern") from None
 
-    def _pattern(self, direction: Direction, frame_size: int, rate_fps: int) -> Pattern | None:
+    def _pattern(self, frame_size: int, rate_fps: int) -> Pattern | None:
         if (own_rates := self._profile(frame_size)) is not None:
-            return self.conditions.of_directions.profile(direction, own_rates)
+            return own_rates.scaled_to(rate_fps)
         burst = burst_of(self.conditions.pattern)
         if burst is None:
             return Poisson() if self.conditions.pattern == "poisson" else None

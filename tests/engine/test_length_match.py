@@ -72,7 +72,7 @@ LENGTHS = st.integers(1, 5)
 
 
 @given(st.lists(LENGTHS, min_size=1, max_size=9), st.integers(1, 40), st.lists(LENGTHS, max_size=30), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=600, deadline=None)
 def test_as_many_in_order_as_there_can_be(
     program: Program, cycle: list[int], sent: int, lengths: list[int], data: st.DataObject
 ) -> None:

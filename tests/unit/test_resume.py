@@ -178,7 +178,7 @@ def test_what_the_dut_counted_stays_with_its_trial(tmp_path: Path) -> None:
     assert [event["result"]["dut_losses"] for event in course(directory) if event["event"] == "result"] == counted
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.floats(0, 1), again=st.floats(0, 1))
 def test_a_journal_that_ends_at_any_byte_goes_on(
     whole: Path, tmp_path_factory: pytest.TempPathFactory, share: float, again: float

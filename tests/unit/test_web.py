@@ -359,7 +359,7 @@ def test_one_run_at_a_time_has_the_ports_of_a_configuration(tmp_path: Path, monk
 
 
 def test_a_run_is_stopped_and_resumed(owner: TestClient) -> None:
-    options = {**SEARCH, "settle": "0.3", "repetitions": "2"}
+    options = {**SEARCH, "settle": "0.3", "repetitions": "4"}
     plan = {"config": "Engine.yaml", "procedures": {"throughput": options}}
     run = owner.post("/api/runs", json={"plan": json.dumps(plan)}).json()["id"]
     until(owner, run, "running")

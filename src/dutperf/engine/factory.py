@@ -20,8 +20,8 @@ def engine_on(setup: Setup, max_frame_size: int) -> EngineTester:
     Raises:
         TesterError: there is no engine, or no network namespace of the names of the tester's and the DUTs'.
     """
-    for netns in setup.engine.dut_netns or ():
-        if not setup.engine.command:
+    if not setup.engine.command:  # else they are another machine's
+        for netns in setup.engine.dut_netns or ():
             check_namespace(netns, "engine.dut_netns")
     command = EngineCommand.find(setup.engine.command, setup.engine.netns)
     choice = replace(cores_of_dut(setup, command), is_row=len(setup.duts()) > 1)

@@ -17,7 +17,7 @@ from dutperf.cli.output import console, live
 from dutperf.cli.source_options import RESULT, SOURCE, split_source
 from dutperf.exit_status import ABORTED, INVALID, NO_NUMBER
 from dutperf.journal import TRIAL_FILE, JournalError, claim, write_new
-from dutperf.model import Trial, TrialResult, Verdict, to_json
+from dutperf.model import Stream, Trial, TrialResult, Verdict, to_json
 from dutperf.procedures import evidence
 from dutperf.run.testbench import Bench, bench, check_one_rate, check_one_size
 from dutperf.setup import configuration
@@ -89,15 +89,15 @@ def run_one(planned: Trial, frame_size: int, ready: Bench) -> TrialResult:
 
 def _rates_of(planned: Trial) -> str:
     """In words: those of each direction where they differ."""
-    streams = planned.streams()
-    texts = {
-        way: f"{stream.rate_fps:,} frames/s" + (f", up to {highest:,}," if highest > stream.rate_fps else "")
-        for way, stream in streams.items()
-        for highest in [stream.highest_fps]
-    }
+    texts = {way: _rate_of(stream) for way, stream in planned.streams().items()}
     if len(set(texts.values())) == 1:
         return f"{next(iter(texts.values()))} per direction"
     return " and ".join(f"{text} {way}" for way, text in texts.items())
+
+
+def _rate_of(stream: Stream) -> str:
+    up_to = f", up to {stream.highest_fps:,}," if stream.highest_fps > stream.rate_fps else ""
+    return f"{stream.rate_fps:,} frames/s{up_to}"
 
 
 def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: TrialResult) -> dict[str, Any]:

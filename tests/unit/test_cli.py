@@ -336,7 +336,10 @@ def test_an_error_of_a_key_that_shows_late_names_the_file_and_the_line(tmp_path:
     texts = {
         (): f"{config}, line {offloads}: engine.offloads: the left port does not offer receive_timestamps",
         ("--foreground", "10:9"): f"{config}, line {left}: left.ipv6: is missing: --foreground 10:9 sends native IPv6",
-        ("--networks", "2"): "--networks: 2 networks and left.varying_address exclude each other",
+        (
+            "--networks",
+            "2",
+        ): "--networks: several networks and addresses that vary (left.varying_address) exclude each other",
     }
     for arguments, text in texts.items():
         assert trial(config, *arguments).stderr.startswith(f"dutperf: {text}"), trial(config, *arguments).stderr

@@ -37,6 +37,7 @@ def test_the_generated_lists_have_every_command_and_procedure() -> None:
     assert made["NAMES"].read_text() == made["names"](), "run make format"
     assert made["INDEX"].read_text() == made["index"](), "run make format"
     assert made["MODELS"].read_text() == made["models"](), "run make format"
+    assert made["COMBINATIONS"].read_text() == made["combined"](), "run make format"
 
 
 @pytest.mark.parametrize("command", [["--help"], ["lab", "list"]])

@@ -179,15 +179,18 @@ def test_headers_of_the_other_side_that_are_not_possible_are_its_own() -> None:
     [
         (IPV4, {"frame": "ip/udpp"}, r"frame: header 2 \(udpp\), character 4: unknown header 'udpp'"),
         (IPV4, {"frame": "vlan(id=4096)/ip/udp"}, "id: 4096 does not fit in 12 bits"),
-        (IPV4, {"flows": 2, "networks": 2}, "networks: several networks do not go with"),
         (IPV4, {"frame": "ipv6/udp"}, "ipv6"),
-        (with_streams({"name": "a"}), {"flows": 2}, "flows: the configuration has streams, each with its own"),
+        (
+            with_streams({"name": "a"}),
+            {"flows": 2},
+            r"flows: several flows and streams \(streams\) exclude each other: each stream has its own",
+        ),
         (with_streams({"name": "a", "directions": "forward"}), {}, "streams: has none in the reverse direction"),
         (with_streams({"name": "a", "frame": "ip/up"}), {}, "streams: header 2"),
         (
             parse({"left": LEFT, "right": RIGHT, "engine": {"offloads": ["checksums"]}}, "test"),
             {"flows": 2},
-            r"engine\.offloads: the offload checksums does not go with",
+            r"engine\.offloads: the offload checksums and several flows \(`flows`\) exclude each other",
         ),
     ],
 )

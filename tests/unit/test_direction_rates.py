@@ -96,12 +96,14 @@ def test_other_texts_are_refused(text: Any) -> None:
 
 
 def test_a_single_direction_has_no_relation() -> None:
-    with pytest.raises(ParameterError, match="needs both directions, not forward alone"):
-        Usual(direction_rates="2:1", directions="forward")
+    with pytest.raises(ParameterError, match=r"one direction alone \(`directions`\) exclude each other"):
+        made(SingleTrial(direction_rates="2:1", directions="forward"), 1000)
 
 
 def test_paths_of_named_ports_have_none() -> None:
-    with pytest.raises(ParameterError, match="not for paths of named ports"):
+    with pytest.raises(
+        ParameterError, match=r"named ports \(ports\) exclude each other: directions are those between left and right"
+    ):
         made(SingleTrial(direction_rates="2:1"), 1000, PORTS)
 
 

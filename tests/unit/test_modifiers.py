@@ -117,7 +117,10 @@ def test_a_share_of_the_frames_has_them_at_even_distances() -> None:
     assert kinds == [[17], [0, 17]]
     assert stream.order.count(1) * 10 == len(stream.order) == 10
     assert {frame.size for frame in stream.frames} == {92}, "a common size, as RFC 5180 5.3 asks"
-    assert [frame.name for frame in stream.frames] == ["92 bytes", "with hop-by-hop, 92 bytes"]
+    assert [frame.name for frame in stream.frames] == [
+        "without extension headers, 92 bytes",
+        "with hop-by-hop, 92 bytes",
+    ]
 
 
 def test_they_stand_behind_the_first_ip_header_of_other_headers() -> None:

@@ -64,13 +64,13 @@ def test_other_texts_are_refused(text: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("members", "why"),
     [
-        ({"frame_timeout_ms": 100}, "does not go with a frame timeout"),
-        ({"modifiers": ("broadcast",)}, "does not go with modifiers that send frames"),
+        ({"frame_timeout_ms": 100}, r"a frame timeout \(`frame_timeout_ms`\) exclude each other: frames wait in the"),
+        ({"modifiers": ("broadcast",)}, r"broadcasts and a filled line \(`pacing`\) exclude each other"),
     ],
 )
 def test_what_does_not_go_with_a_filled_line(members: dict[str, Any], why: str) -> None:
     with pytest.raises(ParameterError, match=why):
-        SingleTrial(pacing="fill", **members)
+        make_trial(configuration.parse(SET_UP, origin="test"), SingleTrial(pacing="fill", **members), 64, 1000, 1)
 
 
 @pytest.mark.parametrize("engine", [{"queues": 2}, {"offloads": ["send_at"]}, {"offloads": ["rate_limit"]}])

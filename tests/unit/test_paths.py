@@ -171,8 +171,8 @@ def test_each_path_has_its_addresses_and_times() -> None:
 @pytest.mark.parametrize(
     ("conditions", "error"),
     [
-        ({"directions": "forward"}, "is for left and right: name the paths in the configuration"),
-        ({"modifiers": ("broadcast",)}, "need left and right, not ports"),
+        ({"directions": "forward"}, "directions are those between left and right; name the paths in the configuration"),
+        ({"modifiers": ("broadcast",)}, "they are planned for left and right only"),
     ],
 )
 def test_what_is_of_left_and_right_is_refused(conditions: dict[str, Any], error: str) -> None:
@@ -315,7 +315,7 @@ def test_a_ramp_is_by_path(tmp_path: Path) -> None:
 
 
 def test_connections_need_left_and_right() -> None:
-    with pytest.raises(ParameterError, match="need left and right, not ports"):
+    with pytest.raises(ParameterError, match="the Initiator and the Responder are left and right"):
         trial_of_four(connections=100)
 
 

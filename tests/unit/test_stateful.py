@@ -142,12 +142,14 @@ def test_the_initiator_may_be_on_the_right() -> None:
     [
         ({"source_ports": [1024, 1033]}, {"connections": 700_000}, "700,000 connections are more than the ranges"),
         ({"timeout_s": 30}, {"connections": 400_000}, "deletes a connection after 30 s .* take 41.2 s"),
-        ({}, {"connections": 10, "networks": 2}, "several networks do not go with connections"),
-        ({}, {"connections": 10, "flows": 2}, "UDP directly over IP"),
+        (
+            {},
+            {"connections": 10, "networks": 2},
+            r"several networks and connections \(`connections`\) exclude each other",
+        ),
+        ({}, {"connections": 10, "flows": 2}, "several flows and connections .* each connection has ports of its own"),
         ({}, {"connections": 10, "foreground": "2:1"}, "native IPv6"),
-        ({}, {"connections": 10, "warm_up_s": 1}, "preliminary phase already"),
-        ({}, {"connections": 10, "ports": "fixed"}, "their ports are combined"),
-        ({}, {"connections": 10, "modifiers": ["broadcast"]}, "modifiers do not go"),
+        ({}, {"connections": 10, "ports": "fixed"}, "each connection has ports of its own"),
         ({}, {"connections": 100_000, "preliminary_rate": 1}, "100,000 s at 1 in a second: more than a day"),
         ({}, {"connections": 10, "preliminary_rate": "10%"}, "needs the media's speed"),
     ],
@@ -180,7 +182,7 @@ def test_invalid_keys_of_the_configuration(key: str, value: object, message: str
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_keys_of_stateless_traffic_are_refused(side: str) -> None:
     mapping = {**NAT44, side: {**NAT44[side], "source_port": {"mode": "random", "min": 1, "max": 9}}}
-    with pytest.raises(ConfigError, match="does not go with connections"):
+    with pytest.raises(ConfigError, match=r"and connections .* exclude each other"):
         trial_of(10, setup_of(mapping))
 
 
@@ -194,6 +196,25 @@ def test_phases_that_contradict_their_connections_are_no_trials() -> None:
     each = trial.connections.model_copy(update={"use": ConnectionUse.EACH})
     with pytest.raises(ValidationError):
         Trial.model_validate({**dict(trial), "connections": each})
+
+
+def test_a_warm_up_follows_the_opening_in_the_same_connections() -> None:
+    trial = trial_of(100, warm_up_s=0.5, phase_gap_s=0.25)
+    opening, warm_up = trial.preliminary
+    assert opening.intended(Direction.FORWARD) == 100
+    assert warm_up.connections is not None
+    assert (warm_up.connections.use, warm_up.rest_ns) == (ConnectionUse.TRAFFIC, 250_000_000)
+    assert warm_up.streams() == trial.streams()
+    assert (trial.rest_ns, trial.connections) == (None, warm_up.connections)
+    assert [one.trial for one in (opening, warm_up)] == [(trial.trial - 2) % 65536, (trial.trial - 1) % 65536]
+
+
+def test_only_traffic_has_the_frames_of_modifiers_not_the_opening() -> None:
+    trial = trial_of(100, modifiers=["broadcast"])
+    [opening] = trial.preliminary
+    assert [one.name for one in trial.streams()[Direction.FORWARD].additional] == ["broadcast"]
+    assert opening.streams()[Direction.FORWARD].additional == ()
+    assert opening.intended(Direction.FORWARD) == 100
 
 
 # --- a simulated NAT ------------------------------------------------------------------------------

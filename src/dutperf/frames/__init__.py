@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from dutperf.frames.building import Endpoints, build
+from dutperf.frames.building import AddressBits, Endpoints, build
 from dutperf.frames.errors import FrameError
 from dutperf.frames.headers import KINDS, Field, HeaderKind
 from dutperf.frames.stack import Header, Stack
@@ -16,6 +16,7 @@ from dutperf.frames.values import Varying
 
 __all__ = [
     "KINDS",
+    "AddressBits",
     "Endpoints",
     "Field",
     "FrameError",

@@ -33,12 +33,25 @@ _IPV6_PROTOCOLS = PROTOCOLS | {"icmp": 58}
 
 
 @dataclass(frozen=True)
+class AddressBits:
+    """Bits of an address that have values of their own, which may vary."""
+
+    first: int
+    """From the most significant bit of the address, which is 0."""
+    bits: int
+    values: Number
+
+
+@dataclass(frozen=True)
 class Endpoints:
     """Source and destination addresses of the outermost IP header, for each version that the test setup
     has, in the direction of the frame."""
 
     ipv4: tuple[IPv4Address, IPv4Address] | None = None
     ipv6: tuple[IPv6Address, IPv6Address] | None = None
+    bits4: Mapping[str, AddressBits] = field(default_factory=dict)
+    """Of ``source`` and ``destination``, where not all frames have the same."""
+    bits6: Mapping[str, AddressBits] = field(default_factory=dict)
 
 
 NO_ENDPOINTS = Endpoints()
@@ -58,6 +71,8 @@ class _Placed:
     place: Place
     computed: Mapping[str, Number]
     """Right values of the fields without a default."""
+    bits: Mapping[str, AddressBits]
+    """Of computed addresses."""
 
     @property
     def end(self) -> int:
@@ -101,6 +116,11 @@ class _Sheet:
             self.fields.append(_described(bit, bits, value))
             value = value.values[0] if value.mode == "list" else value.first
         self.number |= value << (8 * self.size - bit - bits)
+
+    def put_again(self, bit: int, bits: int, value: Number) -> None:
+        """Other values for bits that are written already."""
+        self.number &= ~(((1 << bits) - 1) << (8 * self.size - bit - bits))
+        self.put(bit, bits, value)
 
 
 def build(
@@ -167,7 +187,8 @@ def _placed(stack: Stack, end: int, endpoints: Endpoints, direction: Direction) 
         following = headers[after].name if after < len(headers) else None
         place = Place(following, header.size, end - at, version, destination)
         computed = {**addresses, **header.kind.computed(place, header.given)}
-        yield _Placed(header, number, at, tuple(_spread(header, 8 * at, tags)), place, computed)
+        bits = _bits(headers, number, endpoints)
+        yield _Placed(header, number, at, tuple(_spread(header, 8 * at, tags)), place, computed, bits)
         at += header.size
         if header.name == "eth" and tags:
             at -= 2
@@ -203,7 +224,7 @@ def _addresses(headers: Sequence[Header], number: int, endpoints: Endpoints, dir
         return {}
     if number == 0:
         return {"source": 0, "destination": 0}  # the engine writes these
-    if header.name == "eth" or any(one.name in _IP for one in headers[:number]):
+    if not _is_outermost_ip(headers, number):
         source, destination = _TUNNELLED[header.name]
         if direction is Direction.REVERSE:
             source, destination = destination, source
@@ -219,12 +240,26 @@ def _addresses(headers: Sequence[Header], number: int, endpoints: Endpoints, dir
     return {}
 
 
+def _is_outermost_ip(headers: Sequence[Header], number: int) -> bool:
+    return headers[number].name in _IP and not any(one.name in _IP for one in headers[:number])
+
+
+def _bits(headers: Sequence[Header], number: int, endpoints: Endpoints) -> Mapping[str, AddressBits]:
+    """Bits of the addresses of a header that are the endpoints'."""
+    if not _is_outermost_ip(headers, number):
+        return {}
+    bits = endpoints.bits4 if headers[number].name == "ipv4" else endpoints.bits6
+    return {name: one for name, one in bits.items() if name not in headers[number].given}
+
+
 def _write(sheet: _Sheet, placed: _Placed) -> None:
     """The bits of one header. Checksums that the engine computes are zero."""
     for bit, cell in placed.cells:
         right = placed.computed.get(cell.name, 0)
         value = cell.value if isinstance(cell.value, Number) else right
         sheet.put(bit, cell.bits, value)
+        if (varied := placed.bits.get(cell.name)) is not None:
+            sheet.put_again(bit + varied.first, varied.bits, varied.values)
         sheet.checked &= not _is_wrong(placed, cell, right)
 
 

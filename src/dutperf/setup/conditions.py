@@ -518,12 +518,6 @@ class WithStreams(Value):
         rates = None if given is None else DirectionRates.parse(str(given))
         return None if rates is None or rates.are_alike else str(rates)
 
-    @model_validator(mode="after")
-    def _have_both_directions(self) -> Self:
-        if self.direction_rates is not None and self.directions != "both":
-            raise ParameterError(f"needs both directions, not {self.directions} alone", "direction_rates")
-        return self
-
     @field_validator("modifiers", mode="before")
     @classmethod
     def _are_modifiers(cls, given: Any) -> Any:
@@ -636,18 +630,6 @@ class WithPacing(Value):
     def _is_pacing(cls, pacing: str) -> str:
         fill_of(pacing)
         return pacing
-
-    @model_validator(mode="after")
-    def _goes_with_the_rest(self) -> Self:
-        """What does not go with a filled line."""
-        if self.pacing != SOFTWARE and getattr(self, "frame_timeout_ms", None) is not None:
-            raise ValueError(
-                "pacing fill does not go with a frame timeout: frames wait in the tester's own transmit ring, which"
-                " must not count as lateness of the DUT's"
-            )
-        if self.pacing != SOFTWARE and isinstance(self, WithStreams) and self.modified_by.sends_frames:
-            raise ValueError("pacing fill does not go with modifiers that send frames beside the test frames")
-        return self
 
 
 class WithGoals(Value):

@@ -110,11 +110,6 @@ class Modifiers:
         headers = () if self.extension_headers is None else (f"extension-header:{self.extension_headers.text}",)
         return (*(name for name, chosen in switches.items() if chosen), *filters, *headers)
 
-    @property
-    def sends_frames(self) -> bool:
-        """Whether frames other than test frames are sent."""
-        return self.broadcast or self.management or self.routing_updates
-
 
 NONE = Modifiers()
 

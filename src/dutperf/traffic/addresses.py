@@ -5,19 +5,20 @@ frames in every trial."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from dutperf.model import Stream, Trial, address_range
+from dutperf.model import Trial, address_range
 from dutperf.model.address_range import Address, AddressRange
 from dutperf.model.described_frame import DescribedFrame
-from dutperf.setup.configuration import ConfigError, ParameterError, Setup, Side
+from dutperf.setup.configuration import Setup, Side
+from dutperf.traffic.combinations import Where
 
 _ENDS = ("source", "destination")
 
 
-def check(setup: Setup, trial: Trial) -> None:
-    """Check the addresses that vary.
+def check(setup: Setup, trial: Trial, networks: Callable[[Side], int]) -> None:
+    """Check the addresses that vary. ``networks``: behind a side.
 
     Raises:
         ConfigError: some of them are for nobody behind the DUT. It names them, and others to choose.
@@ -28,10 +29,12 @@ def check(setup: Setup, trial: Trial) -> None:
             direction.ports, _ENDS, (address_range.sources(exact), address_range.destinations(exact)), strict=True
         ):
             side = setup.sides()[name]
-            changed = _behind_translator(side, stream) if end == "destination" else ()
+            changed = _behind_translator(side, networks(side)) if end == "destination" else ()
             for one in (*ranges, *changed):
                 if side.has_gateway and one.first != one.last:
-                    _check_range(setup, name, one, _key(setup, stream, name, direction.ports[0]))
+                    of_headers = bool(stream.frames) and side.varying_address is None and networks(side) == 1
+                    where = _headers(setup, direction.ports[0]) if of_headers else varied_by(setup, name)
+                    _check_range(setup, name, one, where)
 
 
 def _is_range(frame: DescribedFrame) -> bool:
@@ -45,25 +48,24 @@ def _is_range(frame: DescribedFrame) -> bool:
     )
 
 
-def _behind_translator(side: Side, stream: Stream) -> Iterator[AddressRange]:
+def _behind_translator(side: Side, networks: int) -> Iterator[AddressRange]:
     for own in (side.ipv4, side.ipv6):
-        if own is not None and not stream.frames:
+        if own is not None:
             yield address_range.varying(own.ip, side.varying_address)
-            yield address_range.in_networks(own.ip, stream.networks)
+            yield address_range.in_networks(own.ip, networks)
 
 
-def _check_range(setup: Setup, name: str, one: AddressRange, key: tuple[str, bool]) -> None:
+def _check_range(setup: Setup, name: str, one: AddressRange, where: Where) -> None:
     nobodys = {address: why for address, why in _nobodys(setup, name, one.version) if one.has(address)}
     if not nobodys:
         return
     said = ", ".join(f"{address} ({why})" for address, why in sorted(nobodys.items(), key=lambda item: int(item[0])))
     edges = sorted({one.number(address) for address in nobodys} | {one.lowest - 1, one.highest + 1})
     low, high = max(((a + 1, b - 1) for a, b in pairwise(edges)), key=lambda gap: gap[1] - gap[0])
-    where, is_condition = key
-    range_ = f"min {low}, max {high}" if where.endswith("varying_address") else f"{one.at(low)} to {one.at(high)}"
+    range_ = f"min {low}, max {high}" if where.key.endswith("varying_address") else f"{one.at(low)} to {one.at(high)}"
     choose = f": choose a range without them, for example {range_}" if low <= high else ""
     text = f"the addresses {one.first} to {one.last} include some to which no router forwards frames: {said}{choose}"
-    raise ParameterError(text, where) if is_condition else ConfigError(text, where)
+    raise where.refused(text)
 
 
 def _nobodys(setup: Setup, name: str, version: int) -> Iterator[tuple[Address, str]]:
@@ -82,14 +84,16 @@ def _nobodys(setup: Setup, name: str, version: int) -> Iterator[tuple[Address, s
         yield own.network.broadcast_address, f"the broadcast address of {own.network}"
 
 
-def _key(setup: Setup, stream: Stream, name: str, sender: str) -> tuple[str, bool]:
-    """The option or key that says how addresses vary, and whether it is a condition's."""
+def varied_by(setup: Setup, name: str) -> Where:
+    """What says how the addresses of a side vary."""
     side = setup.sides()[name]
-    if stream.frames:
-        if setup.streams:
-            return "streams", False
-        own_frame = setup.sides()[sender].frame is not None
-        return (f"{setup.key_of(sender)}.frame", False) if own_frame else ("frame", True)
     if side.varying_address is not None:
-        return f"{setup.key_of(name)}.varying_address", False
-    return ("networks", True) if side.networks is None else (f"{setup.key_of(name)}.networks", False)
+        return Where(f"{setup.key_of(name)}.varying_address", is_condition=False)
+    return Where("networks") if side.networks is None else Where(f"{setup.key_of(name)}.networks", is_condition=False)
+
+
+def _headers(setup: Setup, sender: str) -> Where:
+    if setup.streams:
+        return Where("streams", is_condition=False)
+    own_frame = setup.sides()[sender].frame is not None
+    return Where(f"{setup.key_of(sender)}.frame", is_condition=False) if own_frame else Where("frame")

@@ -27,7 +27,6 @@ from dutperf.model import (
     Bursts,
     Case,
     Direction,
-    FieldMode,
     Load,
     Pattern,
     Phase,
@@ -44,7 +43,7 @@ from dutperf.setup.conditions import FRAME_SIZE_SERIES, AllConditions, Condition
 from dutperf.setup.configuration import ConfigError, LinkBetween, ParameterError, Setup, Side, missing_seen_as
 from dutperf.setup.pacing import fill_of
 from dutperf.setup.size_mix import SizeMix
-from dutperf.traffic import additional, addresses
+from dutperf.traffic import additional, addresses, combinations
 
 MAX_FRAMES = 2**40
 """Per direction of a trial: sequence numbers have 40 bits."""
@@ -69,9 +68,8 @@ class TrafficKind(ABC):
             ConfigError: headers or addresses that are not possible.
         """
 
-    @abstractmethod
-    def check_kind(self) -> None:
-        """Check what this kind alone does not go with.
+    def check_kind(self) -> None:  # noqa: B027 (most need nothing)
+        """Check what this kind alone needs.
 
         Raises:
             ConfigError: it is in the setup; ParameterError: in the conditions.
@@ -86,14 +84,21 @@ class TrafficKind(ABC):
         return False
 
     def phases_before(self, members: dict[str, Any], frame_size: int, number: int) -> tuple[Phase, ...]:  # noqa: ARG002
-        """The preliminary phases of the trial with these ``members``, from ``number`` on: its own traffic, where it
-        warms up. That phase has no drain, so that the traffic hardly pauses, and any loss is tolerated."""
+        """The preliminary phases of the trial with these ``members``, from ``number`` on."""
+        return self.warm_up(members, number, self._rest_ns)
+
+    def warm_up(self, members: dict[str, Any], number: int, rest_ns: int | None) -> tuple[Phase, ...]:
+        """The phase that sends the trial's own traffic before it, where one is wanted. It has no drain, so that the
+        traffic hardly pauses, and any loss is tolerated."""
         if not self.conditions.warm_up_s:
             return ()
-        question = Question(tolerated_loss=ANY_LOSS)
-        duration_ns = round(self.conditions.warm_up_s * 1e9)
         phase = Phase(
-            trial=number, rest_ns=self._rest_ns, duration_ns=duration_ns, drain_ns=0, question=question, **members
+            trial=number % TRIAL_NUMBERS,
+            rest_ns=rest_ns,
+            duration_ns=round(self.conditions.warm_up_s * 1e9),
+            drain_ns=0,
+            question=Question(tolerated_loss=ANY_LOSS),
+            **members,
         )
         return (phase,)
 
@@ -115,7 +120,7 @@ class TrafficKind(ABC):
         steadily = type(self)(self.setup, self.given.model_copy(update=plain))
         least = Load.fps(self.conditions.of_directions.least_fps)
         for case in steadily.cases():
-            addresses.check(self.setup, steadily.trial(case, least, 0))
+            addresses.check(self.setup, steadily.trial(case, least, 0), self.networks)
 
     def sized(self) -> Conditions:
         """The conditions with frame sizes. If none are given: those of the series, else the smallest that
@@ -187,7 +192,7 @@ class TrafficKind(ABC):
             ConfigError: see :meth:`trial`.
         """
         self._check_size(frame_size)
-        self._check_once()
+        self.check_once()
         self._check_numbers(rate_fps)
         each = self.conditions.of_directions
         if rate_fps < each.least_fps:
@@ -304,18 +309,16 @@ class TrafficKind(ABC):
 
     # --- what no kind allows ----------------------------------------------------------------------
 
-    def _check_once(self) -> None:
+    def check_once(self) -> None:
         """Nothing of it depends on the rates and sizes of the trials."""
         if self._is_checked:
             return
+        combinations.check(self.setup, self.conditions)
         self._check_translated()
-        self._check_ports()
-        self._check_networks()
+        self._check_given_once()
         self._check_background()
         self.check_kind()
         self._check_modifiers()
-        self._check_pacing()
-        self._check_directions()
         self._is_checked = True
 
     def _check_size(self, frame_size: int) -> None:
@@ -347,70 +350,29 @@ class TrafficKind(ABC):
             if sender.version != receiver.version and receiver.seen_as is None:
                 raise ConfigError(missing_seen_as(sender), f"{self.key_of(receiver)}.seen_as")
 
-    def _check_directions(self) -> None:
-        """Named ports have paths in the configuration, and frames of their own only."""
-        if self.setup.ports is None:
-            return
-        if self.conditions.directions != "both":
-            raise ParameterError("is for left and right: name the paths in the configuration", "directions")
-        if self.conditions.direction_rates is not None:
-            raise ParameterError("is for left and right, not for paths of named ports", "direction_rates")
-        chosen = self.conditions.modified_by
-        if chosen.broadcast or chosen.management or chosen.routing_updates:
-            raise ParameterError("broadcasts, queries and routing updates need left and right, not ports", "modifiers")
-
-    def _check_ports(self) -> None:
-        """Ports in the configuration take precedence: a condition that chose others would have no effect."""
-        in_configuration = [
-            f"{self.setup.key_of(name)}.{field}"
-            for name, side in self.setup.sides().items()
-            for field in ("source_port", "destination_port")
-            if getattr(side, field) is not None
-        ]
-        if in_configuration and self.conditions.ports is not FieldMode.RANDOM:
-            raise ParameterError(
-                f"{self.conditions.ports} ports are not possible: the configuration sets them in {in_configuration[0]}",
-                "ports",
-            )
+    def _check_given_once(self) -> None:
+        """Ports and networks in the configuration take precedence: a condition that chose others would have no
+        effect."""
+        chosen = self.conditions
+        for option, given, members in (
+            ("ports", f"{chosen.ports} ports", ("source_port", "destination_port")),
+            ("networks", f"{chosen.networks} networks", ("networks",)),
+        ):
+            if getattr(chosen, option) == AllConditions.model_fields[option].default:
+                continue
+            for name, side in self.setup.sides().items():
+                for member in members:
+                    if getattr(side, member) is not None:
+                        key = f"{self.setup.key_of(name)}.{member}"
+                        raise ParameterError(f"{given} are not possible: the configuration sets them in {key}", option)
 
     def _check_modifiers(self) -> None:
         """Extension headers need frames of IPv6."""
         senders = [self.setup.ends(direction)[0] for direction in self.active()]
         wanted = self.conditions.modified_by.extension_headers is not None
-        if wanted and all(sender.version == 4 for sender in senders):
+        is_native = self.conditions.foreground.native_percent > 0
+        if wanted and not is_native and all(sender.version == 4 for sender in senders):
             raise ParameterError("extension-header is for IPv6 frames, but no side sends any", "modifiers")
-
-    def _check_pacing(self) -> None:
-        """With a filled line only the sender decides on places. The engine checks the ports."""
-        if fill_of(self.conditions.pacing) is None:
-            return
-        if self.setup.engine.queues > 1:
-            raise ParameterError(
-                "fill needs a single queue (engine.queues): the card decides in which order the frames of several"
-                " leave",
-                "pacing",
-            )
-        for offload in ("send_at", "rate_limit"):
-            if offload in self.setup.engine.offloads:
-                raise ParameterError(
-                    f"fill does not go with the offload {offload}, with which the card paces", "pacing"
-                )
-
-    def _check_networks(self) -> None:
-        for name, side in self.setup.sides().items():
-            if self.conditions.networks > 1 and side.networks is not None:
-                raise ParameterError(
-                    f"{self.conditions.networks} networks are not possible: the configuration sets them in"
-                    f" {self.setup.key_of(name)}.networks",
-                    "networks",
-                )
-            if (networks := self.networks(side)) > 1 and side.varying_address is not None:
-                message = f"{networks} networks and {self.setup.key_of(name)}.varying_address exclude each other"
-                raise (
-                    ParameterError(message, "networks")
-                    if side.networks is None
-                    else ConfigError(message, f"{self.setup.key_of(name)}.networks")
-                )
 
     def _check_background(self) -> None:
         """Background traffic needs IPv6 on both sides, whatever the foreground is."""

@@ -4,7 +4,6 @@ and what a later phase does with them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import ceil
 from typing import Any
 
@@ -23,12 +22,11 @@ from dutperf.model import (
     Trial,
     VaryingField,
 )
-from dutperf.setup.conditions import AllConditions, WithDuration
-from dutperf.setup.configuration import ConfigError, ParameterError, Setup
+from dutperf.setup.conditions import WithDuration
+from dutperf.setup.configuration import ParameterError, Setup
 from dutperf.traffic import arriving_tags
 from dutperf.traffic.base import TrafficKind
 from dutperf.traffic.endpoints import foreground, own_address
-from dutperf.traffic.parts import is_described
 
 MOST_SOURCES = 40_000
 """Source ports, if the number of connections chooses: RFC 9693 recommends a few ten thousand of them, and as many
@@ -62,12 +60,13 @@ class ConnectionTraffic(TrafficKind):
         return made
 
     def phases_before(self, members: dict[str, Any], frame_size: int, number: int) -> tuple[Phase, ...]:
-        del members
-        return (self.opening(frame_size, self.share_of_media("preliminary_rate", frame_size), number),)
+        opening = self.opening(frame_size, self.share_of_media("preliminary_rate", frame_size), number)
+        of_traffic = {**members, "connections": self._of_phase(ConnectionUse.TRAFFIC)}
+        return (opening, *self.warm_up(of_traffic, number + 1, self._gap_ns))
 
     def after_phases(self, preliminary: tuple[Phase, ...]) -> dict[str, Any]:
-        del preliminary
-        return {"rest_ns": self._gap_ns, "connections": self._of_phase(ConnectionUse.TRAFFIC)}
+        is_warm = len(preliminary) > 1
+        return {"rest_ns": None if is_warm else self._gap_ns, "connections": self._of_phase(ConnectionUse.TRAFFIC)}
 
     def stream(self, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
         """The Initiator's frames, or the Responder's."""
@@ -136,9 +135,9 @@ class ConnectionTraffic(TrafficKind):
     def _one_frame_each(
         self, direction: Direction, frame_size: int, rate_fps: int, number: int, use: ConnectionUse, rest_ns: int | None
     ) -> Phase:
-        self.check_kind()
+        self.check_once()
         stream = self.stream(direction, frame_size, rate_fps)
-        sending: dict[str, Any] = {str(direction): stream.with_rate(rate_fps) if use is ConnectionUse.OPEN else stream}
+        sending: dict[str, Any] = {direction.value: stream.with_rate(rate_fps).model_copy(update={"additional": ()})}
         return Phase(
             trial=number % TRIAL_NUMBERS,
             seed=self.conditions.seed,
@@ -177,46 +176,9 @@ class ConnectionTraffic(TrafficKind):
                 "connections",
             )
 
-    # --- what does not go with connections --------------------------------------------------------
-
     def check_kind(self) -> None:
-        """What does not go with connections, and ranges with too few combinations."""
-        if self.setup.ports is not None:
-            raise ParameterError("need left and right, not ports", "connections")
+        """The ranges have enough combinations."""
         ports(self.setup, self.count)
-        if is_described(self.conditions, self.setup):
-            raise ParameterError("go with UDP directly over IP in frames of one size", "connections")
-        for member, (text, chosen) in _UNFIT.items():
-            if chosen(self.conditions):
-                raise ParameterError(text, member)
-        self._check_setup()
-
-    def _check_setup(self) -> None:
-        for name, side in self.setup.sides().items():
-            for member in ("source_port", "destination_port", "networks", "frame"):
-                if getattr(side, member) is not None:
-                    raise ConfigError("does not go with connections: see stateful", f"{name}.{member}")
-        if "checksums" in self.setup.engine.offloads:
-            raise ConfigError("the offload checksums does not go with connections", "engine.offloads")
-
-
-_UNFIT: dict[str, tuple[str, Callable[[AllConditions], bool]]] = {
-    "foreground": (
-        "native IPv6 in the background does not go with connections",
-        lambda conditions: conditions.foreground.native_percent > 0,
-    ),
-    "networks": ("several networks do not go with connections", lambda conditions: conditions.networks > 1),
-    "ports": (
-        "has no effect with connections: their ports are combined",
-        lambda conditions: conditions.ports is not FieldMode.RANDOM,
-    ),
-    "warm_up_s": (
-        "does not go with connections, which have a preliminary phase already",
-        lambda conditions: conditions.warm_up_s > 0,
-    ),
-    "modifiers": ("modifiers do not go with connections", lambda conditions: bool(conditions.modifiers)),
-}
-"""Members of the conditions that do not go with connections: why, and whether they are chosen."""
 
 
 def ports(setup: Setup, connections: int) -> tuple[tuple[int, int], tuple[int, int]]:

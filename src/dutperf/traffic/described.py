@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dutperf.frames import Endpoints, FrameError, Stack, Template
 from dutperf.model import IPV6_HEADER_EXCESS, MAX_FRAME_SIZE, Direction, Stream
 from dutperf.setup.configuration import ConfigError, ParameterError, Side
-from dutperf.traffic import arriving_tags, parts
+from dutperf.traffic import addresses, arriving_tags, parts
 from dutperf.traffic.base import TrafficKind
-from dutperf.traffic.endpoints import endpoints
+from dutperf.traffic.endpoints import endpoints, native_endpoints
 from dutperf.traffic.parts import Part
 from dutperf.traffic.udp_ports import destination_ports, source_ports
 
@@ -22,18 +22,30 @@ class DescribedTraffic(TrafficKind):
     """Each direction's frames are those of its :class:`dutperf.traffic.parts.Part`."""
 
     def check_kind(self) -> None:
-        """Some of what plain frames can have, and headers that are given twice."""
-        self._check_headers_once()
-        kind = "frames with headers of your choice, of several sizes or flows"
-        if self.conditions.foreground.native_percent:
-            raise ParameterError(f"native IPv6 in the background does not go with {kind}", "foreground")
+        """Headers are given once, and leave open what else says something about it."""
         for name, side in self.setup.sides().items():
-            if self.networks(side) > 1:
-                raise ParameterError(f"several networks do not go with {kind}", "networks")
-            if side.varying_address is not None:
-                raise ConfigError(f"does not go with {kind}", f"{self.setup.key_of(name)}.varying_address")
-        if "checksums" in self.setup.engine.offloads:
-            raise ConfigError(f"the offload checksums does not go with {kind}", "engine.offloads")
+            if side.frame is not None and self.conditions.frame is not None:
+                key = f"{self.setup.key_of(name)}.frame"
+                raise ParameterError(f"the configuration has headers in {key} already", "frame")
+        for direction in self.active():
+            self._check_ends(direction, parts.parts_of(self.setup, self.conditions, direction, MAX_FRAME_SIZE))
+
+    def _check_ends(self, direction: Direction, each: Sequence[Part]) -> None:
+        """Several networks and addresses that vary need headers without addresses."""
+        sender, receiver = self.setup.ends(direction)
+        foreground = [
+            stack for part, stack in zip(each, self._headers(direction, each), strict=True) if not part.native
+        ]
+        open_ends = frozenset[str]().union(*map(parts.open_ends, foreground))
+        varied = (
+            sender.varying_address is not None,
+            receiver.varying_address is not None or self.networks(receiver) > 1,
+        )
+        for name, end, chosen in zip(direction.ports, ("source", "destination"), varied, strict=True):
+            if chosen and foreground and end not in open_ends:
+                raise addresses.varied_by(self.setup, name).refused(
+                    f"has no effect: the headers of the frames {direction} have {end} addresses of their own"
+                )
 
     def smallest_sizes(self) -> list[int]:
         excess = IPV6_HEADER_EXCESS if self.has_ipv6 else 0
@@ -53,7 +65,7 @@ class DescribedTraffic(TrafficKind):
         headers = self._headers(direction, each)
         shorter = {4: frame_size - self.size_ipv4(frame_size)}
         fitted = parts.fitted(each, headers, shorter)
-        ends = Endpoints(ipv4=endpoints(sender, receiver, 4), ipv6=endpoints(sender, receiver, 6))
+        ends = [self._ends(part, direction) for part in fitted]
         try:
             members = parts.members(fitted, headers, ends, direction, shorter)
         except FrameError as error:
@@ -65,6 +77,12 @@ class DescribedTraffic(TrafficKind):
         )
         return Stream(**self.rhythm(direction, frame_size, rate_fps), **members)
 
+    def _ends(self, part: Part, direction: Direction) -> Endpoints:
+        sender, receiver = self.setup.ends(direction)
+        of = native_endpoints if part.native else endpoints
+        by = parts.varies_by(part, parts.headers_of(part.text, part.version(sender)))
+        return of(sender, receiver, self.networks(receiver), by=by)
+
     def _headers(self, direction: Direction, each: Sequence[Part]) -> Headers:
         sender, _ = self.setup.ends(direction)
         ports = (
@@ -72,7 +90,7 @@ class DescribedTraffic(TrafficKind):
             sender.destination_port or destination_ports(self.conditions.ports),
         )
         try:
-            return tuple(parts.stack_of(part, sender.version, ports) for part in each)
+            return tuple(parts.stack_of(part, part.version(sender), ports) for part in each)
         except FrameError as error:
             raise self._refused(sender, error) from None
 
@@ -89,16 +107,3 @@ class DescribedTraffic(TrafficKind):
         if sender.frame is None:
             return ParameterError(str(error), "frame")
         return ConfigError(str(error), f"{self.key_of(sender)}.frame")
-
-    def _check_headers_once(self) -> None:
-        chosen, streams = self.conditions, self.setup.streams
-        if streams and (chosen.frame or chosen.flows > 1):
-            raise ParameterError(
-                "the configuration has streams, each with its own", "frame" if chosen.frame else "flows"
-            )
-        for name, side in self.setup.sides().items():
-            key = f"{self.setup.key_of(name)}.frame"
-            if side.frame is not None and streams:
-                raise ConfigError("does not go with streams, each with its own", key)
-            if side.frame is not None and chosen.frame is not None:
-                raise ParameterError(f"the configuration has headers in {key} already", "frame")

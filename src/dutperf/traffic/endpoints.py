@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address
-from typing import Any
+from typing import Any, Literal
 
-from dutperf.model import FrameSpec
+from dutperf.frames import AddressBits, Endpoints, Varying
+from dutperf.frames.values import By, Number
+from dutperf.model import FieldMode, FrameSpec, VaryingAddress, VaryingField
+from dutperf.model.address_range import NETWORK_BYTE
 from dutperf.setup.configuration import Side
 
 
@@ -19,10 +23,55 @@ def destination_of(receiver: Side, version: int) -> IPv4Address | IPv6Address | 
     return None if own is None else own.ip
 
 
-def endpoints(sender: Side, receiver: Side, version: int) -> tuple[Any, Any] | None:
-    """Source and destination of frames of an IP version. None if a side has no such address."""
-    source, destination = sender.address(version), destination_of(receiver, version)
+def endpoints(sender: Side, receiver: Side, networks: int, *, by: By = "frame") -> Endpoints:
+    """Of frames to ``networks`` networks at the receiver. ``by``: what has an address of its own, where they vary."""
+    fields = {"source": sender.varying_address, "destination": receiver.varying_address}
+    return Endpoints(
+        ipv4=_pair(sender.address(4), destination_of(receiver, 4)),
+        ipv6=_pair(sender.address(6), destination_of(receiver, 6)),
+        bits4=_bits(4, fields, networks, by),
+        bits6=_bits(6, fields, networks, by),
+    )
+
+
+def native_endpoints(sender: Side, receiver: Side, networks: int, *, by: By = "frame") -> Endpoints:
+    """The same of native IPv6 in the background, which nothing translates. Its hosts have one address each."""
+    destination = receiver.address(6)
+    return Endpoints(
+        ipv6=_pair(sender.address(6), None if destination is None else destination.ip),
+        bits6=_bits(6, {}, networks, by),
+    )
+
+
+def _pair(source: Any, destination: Any) -> tuple[Any, Any] | None:
+    """None if a side has no such address."""
     return None if source is None or destination is None else (source.ip, destination)
+
+
+def _bits(
+    version: Literal[4, 6], fields: Mapping[str, VaryingAddress | None], networks: int, by: By
+) -> dict[str, AddressBits]:
+    bits = {
+        name: AddressBits(8 * (one.offset4 if version == 4 else one.offset6), 16, _values(one, by))
+        for name, one in fields.items()
+        if one is not None
+    }
+    if networks > 1:
+        bits["destination"] = AddressBits(8 * NETWORK_BYTE[version], 8, Varying("random", count=networks, by=by))
+    return bits
+
+
+def _values(field: VaryingField, by: By) -> Number:
+    count = field.max - field.min + 1
+    match field.mode:
+        case FieldMode.FIXED:
+            return field.min
+        case FieldMode.INCREASING:
+            return Varying("increasing", field.min, count=count, by=by)
+        case FieldMode.DECREASING:
+            return Varying("decreasing", field.max, count=count, by=by)
+        case FieldMode.RANDOM:
+            return Varying("random", field.min, count=count, by=by)
 
 
 def foreground(sender: Side, receiver: Side, size: int, size_ipv4: int) -> FrameSpec:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd, lcm
 from typing import Any, Literal
 
 from dutperf.frames import Endpoints, FrameError, Stack, Template, build, is_template
+from dutperf.frames.values import By
 from dutperf.model import DescribedFrame, Direction, FieldMode, VaryingField
 from dutperf.setup.conditions import AllConditions
 from dutperf.setup.configuration import ConfigError, PlannedStream, Setup, Side
@@ -25,6 +27,8 @@ PLAIN = "ip/udp"
 """The headers of plain traffic; ``ip`` is the IP version of the sending side."""
 WITHOUT_NAME = "without extension headers"
 """Name of the stream beside the frames with a modifier's headers, where the configuration has no streams."""
+FOREGROUND, NATIVE = "foreground", "native IPv6"
+"""Names of the streams with a background."""
 Ports = tuple[VaryingField, VaryingField]
 """Source and destination port."""
 
@@ -40,12 +44,18 @@ class Part:
     flows: int = 1
     share: int = 1
     """Of the direction's frames, in relation to those of the other parts."""
+    native: bool = False
+    """Native IPv6 in the background, whatever the version of the foreground is."""
     extension: str = ""
     """IPv6 extension headers behind the first IPv6 header; empty: none."""
     keeps_tags: bool = True
     """Whether its frames may arrive with the VLAN tags with which they are sent..."""
     back: tuple[str | None, ...] = ()
     """... and headers of frames of the other direction, with whose tags they may arrive too."""
+
+    def version(self, sender: Side) -> Literal[4, 6]:
+        """IP version of its frames, where its headers leave it open."""
+        return 6 if self.native else sender.version
 
 
 def is_described(conditions: AllConditions, setup: Setup) -> bool:
@@ -66,7 +76,7 @@ def parts_of(setup: Setup, conditions: AllConditions, direction: Direction, fram
     if not setup.streams:
         text, back = (side.frame or conditions.frame for side in (sender, receiver))
         part = Part("", text, plain, conditions.flows, keeps_tags=text == back, back=() if text == back else (back,))
-        return _extended((part,), sender, conditions)
+        return _extended(_with_native((part,), conditions), sender, conditions)
     planned = [one for one in setup.streams if one.directions in ("both", direction.value)]
     if not planned:
         raise ConfigError(f"has none in the {direction} direction", "streams")
@@ -82,28 +92,43 @@ def parts_of(setup: Setup, conditions: AllConditions, direction: Direction, fram
         )
         for one in planned
     )
-    return _extended(parts, sender, conditions)
+    return _extended(_with_native(parts, conditions), sender, conditions)
+
+
+def _with_native(parts: tuple[Part, ...], conditions: AllConditions) -> tuple[Part, ...]:
+    """The parts, and beside each the native IPv6 with the same headers (RFC 8219 5.3)."""
+    chosen = conditions.foreground
+    if chosen.native_percent == 0:
+        return parts
+    foreground = (replace(part, name=part.name or FOREGROUND, share=part.share * chosen.m) for part in parts)
+    native = (
+        replace(part, name=f"{part.name} {NATIVE}".strip(), share=part.share * (chosen.n - chosen.m), native=True)
+        for part in parts
+    )
+    return tuple(part for part in (*foreground, *native) if part.share)
 
 
 def _extended(parts: tuple[Part, ...], sender: Side, conditions: AllConditions) -> tuple[Part, ...]:
-    """The parts with the extension headers of the modifier, in as many of their frames as it says. A side
-    that sends IPv4 has none."""
+    """The parts with the extension headers of the modifier, in as many of their frames as it says. Frames of IPv4
+    have none."""
     chosen = conditions.modified_by.extension_headers
-    if chosen is None or sender.version == 4:
+    if chosen is None:
         return parts
-    with_headers = tuple(
+    of_ipv6 = [part for part in parts if part.version(sender) == 6]
+    others = [replace(part, share=100 * part.share) for part in parts if part.version(sender) == 4]
+    headed = [
         replace(
             part,
             extension=chosen.headers,
             share=part.share * chosen.percent,
             name=part.name if chosen.percent == 100 else f"{part.name} with {'+'.join(chosen.names)}".strip(),
         )
-        for part in parts
-    )
-    if chosen.percent == 100:
-        return with_headers
-    without = tuple(replace(part, share=part.share * (100 - chosen.percent)) for part in parts)
-    return (*without, *with_headers)
+        for part in of_ipv6
+    ]
+    bare = [
+        replace(part, share=part.share * (100 - chosen.percent), name=part.name or WITHOUT_NAME) for part in of_ipv6
+    ]
+    return (*others, *(part for part in bare if part.share), *headed)
 
 
 def _sizes_of(stream: PlannedStream, measured: SizeMix) -> SizeMix:
@@ -130,19 +155,48 @@ def stack_of(part: Part, version: Literal[4, 6], ports: Ports) -> Stack | Templa
     Raises:
         FrameError: see :meth:`dutperf.frames.Stack.parse`.
     """
+    if part.native and not _leaves_version_open(part.text):
+        raise FrameError(
+            "native IPv6 in the background has the headers of the foreground: they need ip, not ipv4 or ipv6, and no"
+            f" addresses (they are {part.text})"
+        )
     headers = headers_of(part.text, version)
     if isinstance(headers, Template):
         if part.extension:
             raise FrameError("extension headers do not go with a frame in bytes, which has its own")
         return headers
     stack = _with_extension(headers, part.extension)
-    by_flow = part.flows > 1 and not stack.varies_by_flow
+    by_flow = varies_by(part, headers) == "flow"
     first_udp = next((i for i, header in enumerate(stack.headers) if header.name == "udp"), None)
     if first_udp is None or len(stack.headers) > first_udp + 1:
         return stack
     udp = stack.headers[-1]
     [plain] = Stack.parse("/".join(("ipv4", _udp(ports, by_flow=by_flow)))).headers[-1:]
     return Stack((*stack.headers[:-1], replace(udp, fields=tuple({**plain.given, **udp.given}.items()))))
+
+
+def varies_by(part: Part, headers: Stack | Template) -> By:
+    """What has values of its own in the fields that its ``headers`` leave open: a frame, or a flow that nothing in them
+    tells from the others."""
+    return "flow" if part.flows > 1 and isinstance(headers, Stack) and not headers.varies_by_flow else "frame"
+
+
+def open_ends(stack: Stack | Template) -> frozenset[str]:
+    """Which of the addresses, ``source`` and ``destination``, the text leaves open."""
+    if isinstance(stack, Template) or stack.ip_version is None:
+        return frozenset()
+    outermost = next(header for header in stack.headers if header.name in ("ipv4", "ipv6"))
+    return frozenset(("source", "destination")) - outermost.given.keys()
+
+
+def _leaves_version_open(text: str | None) -> bool:
+    """Whether headers are possible in both IP versions, without addresses of their own. True of a text that is none."""
+    stacks: list[Stack | Template] = []
+    for version in (4, 6):
+        with suppress(FrameError):
+            stacks.append(headers_of(text, version))
+    differ = len({stack.ip_version for stack in stacks}) == 2
+    return not stacks or (differ and all(len(open_ends(stack)) == 2 for stack in stacks))
 
 
 def headers_of(text: str | None, version: Literal[4, 6]) -> Stack | Template:
@@ -194,19 +248,19 @@ def _parsed(text: str, version: int) -> Stack:
 def members(
     parts: Sequence[Part],
     stacks: Sequence[Stack | Template],
-    endpoints: Endpoints,
+    ends: Sequence[Endpoints],
     direction: Direction,
     shorter: Mapping[int, int],
 ) -> dict[str, Any]:
-    """Members of a stream: each :func:`fitted` part's frames of each size, and their order.
+    """Members of a stream: each :func:`fitted` part's frames of each size, to its ends, and their order.
 
     Raises:
         FrameError: see :func:`dutperf.frames.build`.
         ConfigError: more kinds of frames than can be told apart.
     """
     frames = tuple(
-        _named(build(stack, size, endpoints, direction=direction, flows=part.flows), part, alone=len(parts) == 1)
-        for part, stack in zip(parts, stacks, strict=True)
+        _named(build(stack, size, of, direction=direction, flows=part.flows), part, alone=len(parts) == 1)
+        for part, stack, of in zip(parts, stacks, ends, strict=True)
         for size in (one - shorter.get(stack.ip_version or 0, 0) for one in part.sizes.sizes)
     )
     if len(parts) == 1 and not parts[0].sizes.random:
@@ -231,7 +285,7 @@ def members(
 def _named(frame: DescribedFrame, part: Part, *, alone: bool) -> DescribedFrame:
     """The frame with a name for a person, and with that of its stream unless it is ``alone``."""
     name = f"{part.name}, {frame.size} bytes" if part.name else f"{frame.size} bytes"
-    return frame.model_copy(update={"name": name, "stream": None if alone else part.name or WITHOUT_NAME})
+    return frame.model_copy(update={"name": name, "stream": None if alone else part.name})
 
 
 def _whole(weights: Sequence[Fraction]) -> tuple[int, ...]:

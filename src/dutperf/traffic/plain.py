@@ -13,9 +13,6 @@ from dutperf.traffic.udp_ports import destination_ports, source_ports
 class PlainTraffic(TrafficKind):
     """Frames of one size, UDP directly over IP."""
 
-    def check_kind(self) -> None:
-        """Goes with everything."""
-
     def stream(self, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
         chosen, (sender, receiver) = self.conditions, self.setup.ends(direction)
         native = background(sender, receiver, frame_size) if chosen.foreground.native_percent > 0 else None

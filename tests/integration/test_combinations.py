@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every two features of traffic at once, over a kernel bridge that a person made (four_ports.sh), whose own counters
+agree to the frame. What a card alone can do is in tests/cards. Root only."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dutperf import traffic
+from dutperf.engine.factory import engine_on
+from dutperf.model import DirectionCounts, Load, Stream, Trial, TrialResult
+from dutperf.setup.conditions import SingleTrial
+from dutperf.setup.configuration import Setup
+from dutperf.tester import phases
+from dutperf.traffic import combinations
+from dutperf.traffic.combinations import PAIRS, Feature
+from traffic_features import chosen, versions
+from undisturbed import LOSS_IS_CERTAIN, valid
+
+from .test_paths import in_dut, made
+
+pytestmark = pytest.mark.root
+RATE_FPS = 2000
+OF_CARDS = {
+    *(combinations.FILL, combinations.QUEUES, combinations.CHECKSUMS, combinations.SEND_AT),
+    combinations.RATE_LIMIT,
+}
+EACH_TIME = {
+    frozenset(pair)
+    for pair in (
+        (combinations.HEADERS, combinations.NATIVE),
+        (combinations.MIX, combinations.NETWORKS),
+        (combinations.FLOWS, combinations.ADDRESSES),
+        (combinations.STREAMS, combinations.NATIVE),
+        (combinations.EXTENSION, combinations.NETWORKS),
+        (combinations.WARM_UP, combinations.CONNECTIONS),
+        (combinations.BROADCAST, combinations.CONNECTIONS),
+        (combinations.DIRECTION_RATES, combinations.MIX),
+        (combinations.NETWORKS, combinations.SHARED_PORT),
+    )
+}
+"""The others are in ``make test-long``."""
+COUNTED = "abc"
+"""Ports."""
+PORT_OF = {"left": "a", "right": "b"}
+
+
+def possible() -> Iterator[Any]:
+    for pair in PAIRS:
+        needs_translator = len(set(versions(*pair))) > 1
+        if not OF_CARDS & set(pair) and not refused(pair) and not needs_translator:
+            marks = () if frozenset(pair) in EACH_TIME else pytest.mark.long
+            yield pytest.param(pair, id=" & ".join(one.name for one in pair), marks=marks)
+
+
+def refused(pair: tuple[Feature, Feature]) -> bool:
+    """By the table, also for what having several paths from a port needs."""
+    needed = {*pair, *({combinations.NAMED_PORTS} if combinations.SHARED_PORT in pair else ())}
+    return any({one.feature, one.beside} <= needed for one in combinations.REFUSALS)
+
+
+@pytest.fixture(scope="module")
+def bridge() -> Iterator[str]:
+    with made("bridge") as name:
+        rules = "\n".join(
+            f'iifname "d{one}" oifname "d{other}" meta pkttype other counter name {one}{other}'
+            for one in COUNTED
+            for other in COUNTED
+            if one != other
+        )
+        counters = "\n".join(f"counter {one}{other} {{ }}" for one in COUNTED for other in COUNTED if one != other)
+        neighbours = "icmpv6 type { 133, 134, 135, 136, 137 } accept\nether type arp accept"
+        chain = f"chain f {{\ntype filter hook forward priority 0; policy accept;\n{neighbours}\n{rules}\n}}"
+        subprocess.run(
+            ["ip", "netns", "exec", f"{name}-dut", "nft", "-f", "-"],
+            input=f"table bridge counted {{\n{counters}\n{chain}\n}}",
+            text=True,
+            check=True,
+        )
+        yield name
+
+
+def config_of(name: str, left: int, right: int, *, asks_dut: bool) -> dict[str, Any]:
+    """Addresses in one network. ``asks_dut``: the DUT has one too."""
+    ports = {
+        side: {"port": port, "ipv4": f"198.18.0.{number}/15", "ipv6": f"2001:2::{number}/48"}
+        for number, (side, port) in enumerate((("left", "a"), ("right", "b"), ("third", "c")), 2)
+    }
+    ports["left"]["version"], ports["right"]["version"], ports["third"]["version"] = left, right, right
+    if asks_dut:
+        for side, other in (("left", "b"), ("right", "a")):
+            gateway = f"gateway{ports[side]['version']}"
+            ports[side] |= {"gateway_mac": mac(name, other), gateway: {4: "198.18.0.1", 6: "2001:2::1"}[left]}
+    return {"engine": {"netns": name}, **ports}
+
+
+def mac(netns: str, port: str) -> str:
+    shown = subprocess.run(["ip", "-json", "-n", netns, "link", "show", port], check=True, capture_output=True)
+    return str(json.loads(shown.stdout)[0]["address"])
+
+
+def trial_of(setup: Setup, conditions: dict[str, Any]) -> Trial:
+    given = SingleTrial(**({"duration_s": 0.3, "drain_s": 0.2} | conditions))
+    kind = traffic.of(setup, traffic.of(setup, given).sized())
+    kind.check()
+    return kind.trial(kind.cases()[0], Load.fps(RATE_FPS), 1)
+
+
+def queries(stream: Stream, counts: DirectionCounts) -> int:
+    """Management queries, which the bridge forwards: it has no address. All other additional frames are for groups."""
+    each = zip(stream.additional, counts.additional or (), strict=True)
+    return sum(one.sent for kind, one in each if kind.name == "management")
+
+
+def forwarded(name: str) -> dict[str, int]:
+    """Test frames by ports of the DUT, since the last call."""
+    found = in_dut(name, "nft", "-j", "reset", "counters")["nftables"]
+    return {one["counter"]["name"]: int(one["counter"]["packets"]) for one in found if "counter" in one}
+
+
+@pytest.mark.parametrize("pair", list(possible()))
+def test_the_dut_forwards_what_two_features_send_at_once(bridge: str, pair: tuple[Feature, Feature]) -> None:
+    config = config_of(bridge, *versions(*pair), asks_dut=combinations.MANAGEMENT in pair)
+    setup, conditions = chosen(config, *pair)
+    trial = trial_of(setup, conditions)
+    seen: list[dict[str, int]] = []
+    with engine_on(setup, 1518) as tester:
+
+        def run() -> TrialResult:
+            forwarded(bridge)
+            result = phases.run(tester, trial)
+            seen.append(forwarded(bridge))
+            return result
+
+        result = valid(run, LOSS_IS_CERTAIN)
+    sent: dict[str, int] = {}
+    for phase, planned in zip((*result.preliminary, result), (*trial.preliminary, trial), strict=True):
+        for way, counts in phase.directions().items():
+            assert counts.received == counts.sent
+            assert all(one.received == one.sent for one in counts.kinds or ())
+            assert counts.corrupted == counts.duplicates == 0
+            name = "".join(PORT_OF.get(one, one) for one in way.ports)
+            sent[name] = sent.get(name, 0) + counts.sent + queries(planned.streams()[way], counts)
+    assert {name: frames for name, frames in seen[-1].items() if frames} == sent

@@ -66,9 +66,32 @@ DescribedFrames made_of(const std::vector<DescribedFrame>& frames, const KindOrd
     return {session().bed().frame_pools[0], std::move(kinds), order};
 }
 
-void send(benchmark::State& state, const std::vector<DescribedFrame>& kinds, const KindOrder& order) {
+VaryingBits of_connection(std::uint32_t at, std::uint32_t bits, FieldSource source, ConnectionPart part) {
+    VaryingBits field;
+    field.bit = 8 * at;
+    field.bits = bits;
+    field.source = source;
+    field.part = part;
+    return field;
+}
+
+// Frames of the Initiator or of the Responder, in the sizes of imix.
+std::vector<DescribedFrame> of_connections(bool replies) {
+    const FieldSource ports = replies ? FieldSource::learned : FieldSource::connection;
+    std::vector<DescribedFrame> kinds = imix();
+    for (DescribedFrame& kind : kinds) {
+        kind.fields = {of_connection(34, 16, ports, ConnectionPart::source_port),
+                       of_connection(36, 16, ports, ConnectionPart::destination_port)};
+        if (replies)
+            kind.fields.push_back(of_connection(30, 32, FieldSource::learned, ConnectionPart::destination_address));
+    }
+    return kinds;
+}
+
+void send(benchmark::State& state, const std::vector<DescribedFrame>& kinds, const KindOrder& order,
+          const std::optional<ConnectionParts>& connections = std::nullopt) {
     const DescribedFrames frames = made_of(kinds, order);
-    DescribedSource<false> source({.frames = &frames, .stamps = StampChoice::every()});
+    DescribedSource<false> source({.frames = &frames, .stamps = StampChoice::every(), .connections = connections});
     const std::uint16_t port = null_port().id();
     std::array<rte_mbuf*, kBurst> burst{};
     std::uint64_t number = 0;
@@ -79,6 +102,14 @@ void send(benchmark::State& state, const std::vector<DescribedFrame>& kinds, con
     }
     state.counters["frames/s"] =
         benchmark::Counter(static_cast<double>(state.iterations()) * kBurst, benchmark::Counter::kIsRate);
+}
+
+void send_in_connections(benchmark::State& state, bool replies, const KindOrder& order) {
+    const StateTable table(connection_space(), kConnections, false);
+    const ConnectionChoice choice = ConnectionChoice::random(kConnections, 1);
+    send(state, of_connections(replies), order,
+         ConnectionParts{
+             .choice = choice, .combinations = {connection_space(), choice, 1}, .table = replies ? &table : nullptr});
 }
 
 const KindOrder& imix_in_turn() {
@@ -99,6 +130,12 @@ BENCHMARK_CAPTURE(send, flows, three_fields(true), KindOrder())
     ->Apply(set_iterations);
 BENCHMARK_CAPTURE(send, fields, three_fields(false), KindOrder())
     ->Name("send: described, three fields by frame")
+    ->Apply(set_iterations);
+BENCHMARK_CAPTURE(send_in_connections, initiator, false, imix_in_turn())
+    ->Name("send: described, imix with ports of random connections")
+    ->Apply(set_iterations);
+BENCHMARK_CAPTURE(send_in_connections, responder, true, imix_in_turn())
+    ->Name("send: described, imix of replies in random connections")
     ->Apply(set_iterations);
 
 }  // namespace

@@ -36,8 +36,9 @@ public:
                    .stamps = StampChoice::every()}),
           receiver_({bed.ports[1]->id()}, {}, expected<Stamps>(), bed.control_pool, bed.control_rings[1]) {
         if (table != nullptr) {
-            receiver_.learn(
-                {*table, ConnectionChoice::random(table->connections(), 1), 0, Direction::forward, kFrames});
+            receiver_.learn({*table,
+                             ConnectionChoice::random(table->connections(), 1),
+                             {.trial = 0, .direction = Direction::forward, .frames = kFrames, .kinds = ~0U}});
         }
     }
 

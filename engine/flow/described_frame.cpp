@@ -53,6 +53,10 @@ std::string contradiction_of(const DescribedFrame& frame, const VaryingBits& fie
 
 }  // namespace
 
+bool DescribedFrame::is_connected() const {
+    return std::ranges::any_of(fields, [](const auto& field) { return field.source != FieldSource::number; });
+}
+
 std::string DescribedFrame::contradiction() const {
     if (tag_at + kTagSize > length()) return "tag_at leaves no room for the tag";
     if (head.size() < ethernet::kSize || head.size() > length())

@@ -44,6 +44,8 @@ struct DescribedFrame {
     std::vector<VlanTags> arrives_with;  // VLAN tags of arriving frames; empty: they are not compared
 
     [[nodiscard]] std::size_t length() const { return size - kFcsSize; }
+    // Whether its frames belong to connections.
+    [[nodiscard]] bool is_connected() const;
     // `seed`: of the kind's generators.
     [[nodiscard]] FlowChoice flow_choice(std::uint64_t seed) const {
         return {.flows = flows, .random = flows_at_random, .seed = random_bits(seed, fields.size())};

@@ -62,11 +62,17 @@ public:
                 .stamp = rest_[i] & kMask40};
     }
 
+    // Where the i-th frame, which must match, has its tag.
+    [[nodiscard]] const std::uint8_t* tag_at(std::size_t i) const {
+        return frames_[i] + references_[reference_of_[i]].tag_at;
+    }
+
 private:
     void read(std::size_t i, const std::uint8_t* frame, std::size_t length) {
         frames_[i] = frame;
         std::size_t number = first_of_length_[length % kLengths];
         while (!references_[number].is_of(frame, length)) number = references_[number].next;
+        reference_of_[i] = static_cast<std::uint8_t>(number);
         members_[number][sizes_[number]++] = static_cast<std::uint8_t>(i);
     }
 
@@ -129,6 +135,7 @@ private:
     std::array<std::uint8_t, kMostReferences> sizes_{};  // frames of the burst with each reference
     std::array<std::array<std::uint8_t, kMaxFrames>, kMostReferences> members_{};
     std::array<const std::uint8_t*, kMaxFrames> frames_{};
+    std::array<std::uint8_t, kMaxFrames> reference_of_{};
     alignas(kLanesAlignment) std::array<Column, kMostWords> words_{};  // of a group
     alignas(kLanesAlignment) Column tails_{}, group_sequence_{}, group_rest_{};
     alignas(kLanesAlignment) Column sequence_{}, rest_{};  // of the burst

@@ -39,16 +39,51 @@ Number128 read_number(Reader& field, const std::string& name, Number128 otherwis
     return field.has(name) ? number_of(field, name, field.text(name)) : otherwise;
 }
 
-VaryingBits read_field(Reader field) {
+const std::map<std::string, FieldSource>& sources() {
+    static const std::map<std::string, FieldSource> sources{{"connection", FieldSource::connection},
+                                                            {"learned", FieldSource::learned}};
+    return sources;
+}
+
+void read_part(Reader& field, const std::string& mode, VaryingBits& bits) {
+    static const std::map<std::string, ConnectionPart> parts{
+        {"source_port", ConnectionPart::source_port},
+        {"destination_port", ConnectionPart::destination_port},
+        {"source_address", ConnectionPart::source_address},
+        {"destination_address", ConnectionPart::destination_address}};
+    const std::string part = field.text("part");
+    bits.source = sources().at(mode);
+    if (!parts.contains(part))
+        field.fail("part", "must be one of source_port, destination_port, source_address, destination_address, not '" +
+                               part + "'");
+    bits.part = parts.at(part);
+    if (bits.by_flow) field.fail("by", "must be frame: a flow has no connection");
+    const bool learns = bits.source == FieldSource::learned;
+    if (learns && bits.part == ConnectionPart::source_address)
+        field.fail("part", "must be another one: the state table has no address of the Responder");
+    if (learns && bits.part == ConnectionPart::destination_address) {
+        if (bits.bits != 32 && bits.bits != 128) field.fail("bits", "must be 32 or 128, as of an IP address");
+    } else if (bits.bits != 16) {
+        field.fail("bits", "must be 16");
+    }
+}
+
+// How many numbers a part of combinations has.
+void read_combined(Reader& field, VaryingBits& bits) {
+    bits.mode = FieldMode::fixed;
+    bits.first = number_of(field, "first", field.text("first"));
+    bits.count = number_of(field, "count", field.text("count"));
+    if (bits.first > bits.mask()) field.fail("first", "has more than 16 bits");
+    if (bits.count == 0 || bits.count > bits.mask() + 1 - bits.first)
+        field.fail("count", "must be 1 or more, and first + count - 1 must have 16 bits at most");
+}
+
+void read_values(Reader& field, const std::string& mode, VaryingBits& bits) {
     static const std::map<std::string, FieldMode> modes{
         {"increasing", FieldMode::increasing}, {"decreasing", FieldMode::decreasing}, {"random", FieldMode::random}};
-    VaryingBits bits;
-    bits.bit = static_cast<std::uint32_t>(field.integer("bit", {0, 8 * kMaxFrameSize}));
-    bits.bits = static_cast<std::uint32_t>(field.integer("bits", {1, 128}));
-    bits.by_flow = field.text("by", {"frame", "flow"}, "frame") == "flow";
-    const std::string mode = field.text("mode");
     if (mode != "list" && !modes.contains(mode))
-        field.fail("mode", "must be one of increasing, decreasing, random, list, not '" + mode + "'");
+        field.fail("mode",
+                   "must be one of increasing, decreasing, random, list, connection, learned, not '" + mode + "'");
     if (mode == "list") {
         for (const std::string& value : field.texts("values")) bits.values.push_back(number_of(field, "values", value));
         if (bits.values.empty() || bits.values.size() > kMostValues)
@@ -65,6 +100,20 @@ VaryingBits read_field(Reader field) {
         field.fail("values", "must have no more than " + std::to_string(bits.bits) + " bits");
     // a random number of all bits of the field is cut to it
     if (bits.count == bits.mask() + 1) bits.count = 0;
+}
+
+VaryingBits read_field(Reader field) {
+    VaryingBits bits;
+    bits.bit = static_cast<std::uint32_t>(field.integer("bit", {0, 8 * kMaxFrameSize}));
+    bits.bits = static_cast<std::uint32_t>(field.integer("bits", {1, 128}));
+    bits.by_flow = field.text("by", {"frame", "flow"}, "frame") == "flow";
+    const std::string mode = field.text("mode");
+    if (sources().contains(mode)) {
+        read_part(field, mode, bits);
+        if (bits.source == FieldSource::connection) read_combined(field, bits);
+    } else {
+        read_values(field, mode, bits);
+    }
     field.finish();
     return bits;
 }
@@ -77,6 +126,17 @@ DescribedChecksum read_checksum(Reader checksum) {
     for (const auto& [from, to] : checksum.pairs("covers", {0, kMaxFrameSize})) sum.covers.push_back({from, to});
     checksum.finish();
     return sum;
+}
+
+// Whether the tag is behind UDP directly over IP: there the state table has the addresses and ports of a frame from.
+bool is_udp_over_ip(const std::vector<std::uint8_t>& sent, std::size_t tag_at) {
+    const Network network = network_of(sent.data(), sent.size());
+    const std::uint8_t* const ip = sent.data() + network.at;
+    const bool is_ipv6 = network.type == ethernet::kTypeIpv6;
+    if (!is_ipv6 && network.type != ethernet::kTypeIpv4) return false;
+    const std::size_t size = is_ipv6 ? ipv6::kSize : ipv4::kSize;
+    return network.at + size + udp::kSize == tag_at &&
+           ip[is_ipv6 ? ipv6::kNextHeader : ipv4::kProtocol] == kProtocolUdp;
 }
 
 // The receiver must find the tag in the frame as it is sent, or every frame would count as lost.
@@ -115,6 +175,8 @@ DescribedFrame read_described_frame(Reader frame, std::uint16_t max_frame_size) 
     if (found.tag == nullptr)
         frame.fail("tag_at",
                    "is where no receiver would find the tag: in a fragment, an ICMP error, or behind another tag");
+    if (described.is_connected() && !is_udp_over_ip(sent, described.tag_at))
+        frame.fail("fields", "have a part of connections, which needs the tag behind UDP directly over IP");
     if (!says_checked) described.checked = found.intact;
     return described;
 }
@@ -149,7 +211,74 @@ void read_streams(Reader& stream, DescribedStream& described) {
         stream.fail("streams", "must have as many entries as frames");
 }
 
+// Checks the fields of one stream that hold a part of connections.
+class ConnectionFieldsCheck {
+public:
+    // `path`: of the stream in the request. `connections`: nullptr without any.
+    ConnectionFieldsCheck(const DescribedStream& stream, std::string path, const ConnectionSpec* connections,
+                          bool initiates)
+        : stream_(&stream), path_(std::move(path)), connections_(connections), initiates_(initiates) {}
+
+    void check() {
+        for (std::size_t kind = 0; kind < stream_->kinds.size(); ++kind) check_kind(kind);
+        if (connections_ != nullptr && first_kind_.empty())
+            fail("frames", "must have fields of mode " + std::string(initiates_ ? "connection" : "learned"));
+    }
+
+private:
+    using Part = std::pair<FieldSource, ConnectionPart>;
+
+    void check_kind(std::size_t kind) {
+        const DescribedFrame& frame = stream_->kinds[kind];
+        const std::string fields = "frames." + std::to_string(kind) + ".fields";
+        std::map<Part, FieldSpec> parts;
+        for (std::size_t i = 0; i < frame.fields.size(); ++i) {
+            const VaryingBits& field = frame.fields[i];
+            if (field.source == FieldSource::number) continue;
+            const std::string at = fields + "." + std::to_string(i);
+            check_part(field, at);
+            const FieldSpec combined = field.source == FieldSource::connection ? field.combined() : FieldSpec{};
+            parts[{field.source, field.part}] = combined;
+            const auto [known, is_new] = all_.try_emplace({field.source, field.part}, combined);
+            if (known->second != combined) fail(at, "has another range than the same part elsewhere in the stream");
+        }
+        if (parts.empty()) {
+            if (connections_ != nullptr && connections_->has_a_frame_each())
+                fail(fields, "have no part of connections, but each frame of this trial belongs to a connection");
+            return;
+        }
+        if (first_kind_.empty()) first_kind_ = parts;
+        if (parts != first_kind_) fail(fields, "have not the same parts of connections as those of other frames");
+    }
+
+    void check_part(const VaryingBits& field, const std::string& at) const {
+        if (connections_ == nullptr) fail(at, "has a part of connections, but the trial has none");
+        const bool learns = field.source == FieldSource::learned;
+        if (initiates_ && learns) fail(at + ".mode", "learned is for replies: these are the Initiator's frames");
+        if (!initiates_ && !learns && field.part != ConnectionPart::source_address)
+            fail(at + ".mode", "must be learned in replies, but for their source_address");
+        const std::uint32_t bits = connections_->ipv6 ? 128 : 32;
+        if (learns && field.part == ConnectionPart::destination_address && field.bits != bits)
+            fail(at + ".bits", "must be " + std::to_string(bits) + ": see connections.version");
+    }
+
+    [[noreturn]] void fail(const std::string& name, const std::string& message) const {
+        throw Error("bad_request", path_ + "." + name + " " + message, path_ + "." + name);
+    }
+
+    const DescribedStream* stream_;
+    std::string path_;
+    const ConnectionSpec* connections_;
+    bool initiates_;
+    std::map<Part, FieldSpec> all_, first_kind_;
+};
+
 }  // namespace
+
+void check_connection_fields(const DescribedStream& stream, const std::string& path, const ConnectionSpec* connections,
+                             bool initiates) {
+    ConnectionFieldsCheck(stream, path, connections, initiates).check();
+}
 
 std::vector<std::uint8_t> bytes_of(const Reader& reader, const std::string& name, const std::string& text) {
     std::vector<std::uint8_t> bytes(text.size() / 2);

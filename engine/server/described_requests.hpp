@@ -16,4 +16,9 @@ std::vector<VlanTags> read_vlan_tags(Reader& reader);
 // The described frames of a direction's stream; nothing if it has no `frames`.
 std::optional<DescribedStream> read_described(Reader& stream, std::uint16_t max_frame_size);
 
+// Checks the fields that hold a part of connections (`mode`: connection, learned). `path`: of the stream in the
+// request. `connections`: nullptr if the trial has none. `initiates`: whether the frames are the Initiator's.
+void check_connection_fields(const DescribedStream& stream, const std::string& path, const ConnectionSpec* connections,
+                             bool initiates);
+
 }  // namespace dutperf

@@ -272,9 +272,10 @@ void check_connections(const Reader& connections, const TrialSpec& spec) {
     if (opens && replies) connections.fail("use", "opens connections: the Responder sends nothing");
     if (!sends && !replies) connections.fail("use", "needs frames of the Responder");
     for (const auto& one : spec.streams) {
-        if (one && (one->described || one->replayed || one->is_mixed() || one->networks > 1))
+        if (one && (one->replayed || one->is_mixed() || one->networks > 1))
             connections.fail("initiator",
-                             "goes with one kind of frames, neither described nor replayed nor with a background");
+                             "goes with described frames or one kind of others: not replayed, without a background, in "
+                             "one network");
     }
     if (stream && wanted.space(*stream).size() < wanted.count) {
         connections.fail("count", "is " + std::to_string(wanted.count) + ", but the ranges have " +
@@ -287,9 +288,20 @@ void check_connections(const Reader& connections, const TrialSpec& spec) {
         connections.fail("count", "is less than the frames of the trial");
 }
 
+void check_fields_of_connections(const std::vector<Path>& paths, const TrialSpec& spec) {
+    const ConnectionSpec* const connections = spec.connections ? &*spec.connections : nullptr;
+    for (const Direction direction : spec.active()) {
+        const auto& described = spec.streams[index_of(direction)]->described;
+        const std::string path = (is_short_form(paths) ? "params." : "params.paths.") + paths[index_of(direction)].name;
+        if (described)
+            check_connection_fields(*described, path, connections,
+                                    connections != nullptr && connections->is_initiator(direction));
+    }
+}
+
 void read_connections(Reader& params, const std::vector<Path>& paths, TrialSpec& spec) {
     auto connections = params.optional_object("connections");
-    if (!connections) return;
+    if (!connections) return check_fields_of_connections(paths, spec);
     if (!is_short_form(paths)) params.fail("connections", "go with the ports left and right only");
     ConnectionSpec& read = spec.connections.emplace();
     read.use = read_choice<ConnectionUse>(*connections, "use",
@@ -314,6 +326,7 @@ void read_connections(Reader& params, const std::vector<Path>& paths, TrialSpec&
                                                   {"first", ResponderOrder::first}});
     read.entries = static_cast<std::uint32_t>(connections->integer("entries", {1, kLargestPermutation}, 0));
     read.ipv6 = connections->integer("version", {4, 6}, 4) == 6;
+    check_fields_of_connections(paths, spec);
     check_connections(*connections, spec);
     connections->finish();
 }

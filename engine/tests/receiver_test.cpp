@@ -453,6 +453,45 @@ TEST(Receiving, TellsPathsApart) {
     }
 }
 
+// What the state table must have of a frame: its address, and its ports in the other order.
+std::uint64_t entry_of(const std::uint8_t* frame) {
+    const std::uint8_t* const ip = frame + (load_be16(frame + ethernet::kType) == ethernet::kTypeVlan ? 18 : 14);
+    const auto ports = load<std::uint32_t>(ip + ipv4::kSize);
+    return std::uint64_t{ports << 16U | ports >> 16U} << 32U | load<std::uint32_t>(ip + ipv4::kSource);
+}
+
+TEST(Receiving, LearnsConnectionsOfKindsThatHaveThem) {
+    constexpr std::uint32_t kConnections = 500;
+    for (const std::uint8_t kinds : {std::uint8_t{1}, std::uint8_t{6}}) {
+        const Conditions conditions{.kinds = kinds};
+        const std::uint32_t connected = kinds == 1 ? ~0U : 0b101101;
+        StateTable table({}, kConnections, false);
+        Side side(conditions);
+        const ConnectionChoice choice = ConnectionChoice::in_order(kConnections);
+        side.receiver().learn(
+            {table,
+             choice,
+             {.trial = kTrial, .direction = Direction::forward, .frames = 2 * kFrames, .kinds = connected}});
+        std::vector<std::uint64_t> expected(kConnections);
+        for (Arrivals arrivals(conditions, 1); !arrivals.over();) {
+            const std::vector<Buffer> frames = arrivals.burst();
+            std::vector<rte_mbuf*> burst;
+            for (const Buffer& frame : frames) {
+                burst.push_back(frame.mbuf());
+                const std::uint8_t* bytes = rte_pktmbuf_mtod(frame.mbuf(), const std::uint8_t*);
+                const bool plain = load_be16(bytes + ethernet::kType) == ethernet::kTypeIpv4;
+                const Tag tag = read_tag(bytes + (plain ? 42 : 46));
+                if ((connected >> (tag.stream >> kStreamKindShift) & 1U) != 0)
+                    expected[choice.of(tag.sequence)] = entry_of(bytes);
+            }
+            side.receiver().take(burst.data(), static_cast<std::uint16_t>(burst.size()), arrivals.now());
+        }
+        EXPECT_EQ(table.learned(), kConnections);
+        for (std::uint32_t connection = 0; connection < kConnections; ++connection)
+            ASSERT_EQ(*table.entry(connection), expected[connection]) << connection;
+    }
+}
+
 class ReceivingBursts : public testing::TestWithParam<Conditions> {};
 
 TEST_P(ReceivingBursts, CountsLikeOneByOne) {

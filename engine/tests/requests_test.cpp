@@ -322,6 +322,97 @@ TEST(Requests, StreamsAreOfPaths) {
     EXPECT_THROW(read_trial(Reader(request, "params"), 1518, paths), Error);
 }
 
+// UDP over IPv4 behind a VLAN tag, of which `fields` vary.
+json connected_frame(const std::vector<json>& fields, const char* protocol = "11") {
+    const std::string bytes = std::string(24, '0') + "8100000708004500005000004000" + std::string("0a") + protocol +
+                              "0000c6120002c6130002c0200007003c0000";
+    const json checksums = json::parse(R"([{"at": 28, "covers": [[18, 38]]},
+                                           {"at": 44, "covers": [[30, 98]], "plus": 77, "zero_as_ones": true}])");
+    return {{"size", 102}, {"bytes", bytes}, {"tag_at", 46}, {"checksums", checksums}, {"fields", fields}};
+}
+json combined(int at, const char* part, const json& changed = json::object()) {
+    json field{{"bit", 8 * at}, {"bits", 16},      {"mode", "connection"},
+               {"part", part},  {"first", "1024"}, {"count", "100"}};
+    field.update(changed);
+    return field;
+}
+json learned(int at, int bits, const char* part) {
+    return {{"bit", 8 * at}, {"bits", bits}, {"mode", "learned"}, {"part", part}};
+}
+
+struct Connected {
+    json connections;             // none: null
+    std::vector<json> initiator;  // its frames
+    std::vector<json> responder;
+    const char* field;
+};
+
+TEST(Requests, DescribedFramesHaveThePartsOfTheirConnections) {
+    const json port = combined(38, "source_port"), other_port = combined(38, "source_port", {{"count", "99"}}),
+               address = combined(32, "source_address"), no_field = connected_frame({}),
+               opened = connected_frame({port, address}),
+               reply = connected_frame({learned(34, 32, "destination_address"), learned(38, 16, "source_port"),
+                                        learned(40, 16, "destination_port")}),
+               open{{"count", 1000}}, traffic{{"count", 1000}, {"use", "traffic"}},
+               each{{"count", 1000}, {"use", "each"}}, at_random{{"count", 1000}, {"opening", "random"}};
+    const std::vector<Connected> rows{
+        {open, {opened}, {}, ""},
+        {open, {opened, opened}, {}, ""},
+        {traffic, {opened}, {reply}, ""},
+        {traffic, {opened, no_field}, {reply, no_field}, ""},
+        {each, {}, {reply}, ""},
+        {at_random, {opened, no_field}, {}, ""},
+        {open, {opened, no_field}, {}, "params.forward.frames.1.fields"},
+        {each, {}, {reply, no_field}, "params.reverse.frames.1.fields"},
+        {open, {no_field}, {}, "params.forward.frames.0.fields"},
+        {traffic, {no_field}, {}, "params.forward.frames"},
+        {nullptr, {opened}, {}, "params.forward.frames.0.fields.0"},
+        {nullptr, {no_field}, {}, ""},
+        {open, {opened, connected_frame({other_port, address})}, {}, "params.forward.frames.1.fields.0"},
+        {open, {opened, connected_frame({port})}, {}, "params.forward.frames.1.fields"},
+        {open, {reply}, {}, "params.forward.frames.0.fields.0.mode"},
+        {traffic, {opened}, {opened}, "params.reverse.frames.0.fields.0.mode"},
+        {traffic, {opened}, {connected_frame({address, learned(38, 16, "source_port")})}, ""},
+        {{{"count", 1000}, {"use", "traffic"}, {"version", 6}}, {}, {reply}, "params.reverse.frames.0.fields.0.bits"},
+        {{{"count", 10'001}}, {opened}, {}, "params.connections.count"},
+        {{{"count", 10'000}}, {opened}, {}, ""},
+        {open, {connected_frame({port}, "06")}, {}, "params.forward.frames.0.fields"},
+    };
+    for (const Connected& row : rows) {
+        json request = trial();
+        request.erase("forward");
+        if (!row.connections.is_null()) request["connections"] = row.connections;
+        if (!row.initiator.empty()) request["forward"] = {{"rate_fps", 1000}, {"frames", row.initiator}};
+        if (!row.responder.empty()) request["reverse"] = {{"rate_fps", 1000}, {"frames", row.responder}};
+        EXPECT_EQ(rejected_field(request), row.field) << request;
+    }
+}
+
+TEST(Requests, PartsOfConnectionsAreReadByTheTable) {
+    const std::string field = "params.forward.frames.0.fields.0.";
+    const std::vector<std::pair<json, std::string>> rows{
+        {combined(38, "source_port"), ""},
+        {combined(38, "source_port", {{"first", "0"}, {"count", "65536"}}), ""},
+        {combined(38, "source_port", {{"count", "64513"}}), field + "count"},
+        {combined(38, "source_port", {{"count", "0"}}), field + "count"},
+        {combined(38, "source_port", {{"first", "65536"}}), field + "first"},
+        {combined(38, "source_port", {{"step", "1"}}), field + "step"},
+        {combined(38, "source_port", {{"by", "flow"}}), field + "by"},
+        {combined(38, "source_port", {{"bits", 8}}), field + "bits"},
+        {combined(38, "port"), field + "part"},
+        {combined(38, "source_port", {{"mode", "random"}}), field + "part"},
+        {learned(38, 15, "source_port"), field + "bits"},
+        {learned(34, 16, "destination_address"), field + "bits"},
+        {learned(30, 32, "source_address"), field + "part"},
+    };
+    for (const auto& [read, rejected] : rows) {
+        json request = trial();
+        request["forward"] = {{"rate_fps", 50}, {"frames", std::vector{connected_frame({read})}}};
+        request["connections"] = {{"count", 100}};
+        EXPECT_EQ(rejected_field(request), rejected) << read;
+    }
+}
+
 TEST(Requests, RangesAreFromFirstToLastWithinTheMask) {
     const auto with = [](json range) {
         json request = trial();

@@ -18,19 +18,24 @@ namespace dutperf {
 
 class ConnectionLearner {
 public:
-    // `frames`: of the trial, in the Initiator's direction.
-    ConnectionLearner(StateTable& table, ConnectionChoice choice, TrialMark trial, Direction direction,
-                      std::uint64_t frames)
-        : table_(&table), choice_(std::move(choice)), trial_(trial), direction_(direction), frames_(frames) {}
+    // The frames that are learned.
+    struct Learned {
+        TrialMark trial;
+        Direction direction;   // the Initiator's
+        std::uint64_t frames;  // of the trial in this direction
+        std::uint32_t kinds;   // that belong to connections, a bit each
+    };
+    ConnectionLearner(StateTable& table, ConnectionChoice choice, const Learned& learned)
+        : table_(&table), choice_(std::move(choice)), learned_(learned) {}
 
     // Takes intact frames of one layout with increasing numbers; `first`: the tag of the first. Frames of the other IP
     // version are not learned.
     template <Layout L>
     void take(rte_mbuf* const* frames, const Tag& first, std::span<const std::uint64_t> numbers) {
-        if (!is_expected(first) || numbers.back() >= frames_ || L.ipv6 != table_->ipv6()) [[unlikely]]
+        if (!is_expected(first) || !is_connected(first) || numbers.back() >= learned_.frames ||
+            L.ipv6 != table_->ipv6()) [[unlikely]]
             return;
         find(numbers);
-        for (std::size_t i = 0; i < numbers.size(); ++i) __builtin_prefetch(table_->entry(connections_[i]), 1);
         for (std::size_t i = 0; i < numbers.size(); ++i) {
             const auto* frame = rte_pktmbuf_mtod(frames[i], const std::uint8_t*);
             table_->learn<L.ipv6>(connections_[i], frame + L.source_at(),
@@ -38,34 +43,60 @@ public:
         }
     }
 
+    // Takes intact frames in any layouts and of any kinds, with increasing numbers. `first`: the tag of the first;
+    // `tag_of(i)`: where the i-th has its tag.
+    template <class TagOf>
+    void take_mixed(rte_mbuf* const* frames, const Tag& first, std::span<const std::uint64_t> numbers,
+                    const TagOf& tag_of) {
+        if (!is_expected(first) || numbers.back() >= learned_.frames) [[unlikely]]
+            return;
+        find(numbers);
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+            const std::uint8_t* const tag_at = tag_of(i);
+            if (is_connected(read_tag(tag_at)))
+                learn(connections_[i], rte_pktmbuf_mtod(frames[i], const std::uint8_t*),
+                      rte_pktmbuf_data_len(frames[i]), tag_at);
+        }
+    }
+
     // Takes one intact frame in any layout; `tag_at`: its tag.
     void take_any(const std::uint8_t* frame, std::size_t length, const std::uint8_t* tag_at) {
         const Tag tag = read_tag(tag_at);
-        if (!is_expected(tag) || tag.sequence >= frames_) return;
-        const Network network = network_of(frame, length);
-        if (network.type != (table_->ipv6() ? ethernet::kTypeIpv6 : ethernet::kTypeIpv4)) return;
-        const std::uint8_t* source = frame + network.at + (table_->ipv6() ? ipv6::kSource : ipv4::kSource);
-        table_->learn(choice_.of(tag.sequence), source, load<std::uint32_t>(tag_at - kTagInUdp));
+        if (is_expected(tag) && is_connected(tag) && tag.sequence < learned_.frames)
+            learn(choice_.of(tag.sequence), frame, length, tag_at);
     }
 
 private:
     [[nodiscard]] bool is_expected(const Tag& tag) const {
-        return tag.trial == trial_ && ((tag.stream & kStreamReverse) != 0) == (direction_ == Direction::reverse) &&
+        return tag.trial == learned_.trial &&
+               ((tag.stream & kStreamReverse) != 0) == (learned_.direction == Direction::reverse) &&
                (tag.stream & kStreamBackground) == 0;
+    }
+    [[nodiscard]] bool is_connected(const Tag& tag) const {
+        return (learned_.kinds >> (tag.stream >> kStreamKindShift) & 1U) != 0;
     }
 
     // Numbers mostly follow each other.
     void find(std::span<const std::uint64_t> numbers) {
-        if (numbers.back() - numbers.front() == numbers.size() - 1) [[likely]]
-            return choice_.fill(numbers.front(), Stride(), numbers.size(), connections_.data());
-        for (std::size_t i = 0; i < numbers.size(); ++i) connections_[i] = choice_.of(numbers[i]);
+        if (numbers.back() - numbers.front() == numbers.size() - 1) [[likely]] {
+            choice_.fill(numbers.front(), Stride(), numbers.size(), connections_.data());
+        } else {
+            for (std::size_t i = 0; i < numbers.size(); ++i) connections_[i] = choice_.of(numbers[i]);
+        }
+        for (std::size_t i = 0; i < numbers.size(); ++i) __builtin_prefetch(table_->entry(connections_[i]), 1);
+    }
+
+    // UDP is directly before the tag.
+    void learn(std::uint32_t connection, const std::uint8_t* frame, std::size_t length, const std::uint8_t* tag_at) {
+        const Network network = network_of(frame, length);
+        if (network.type != (table_->ipv6() ? ethernet::kTypeIpv6 : ethernet::kTypeIpv4)) return;
+        const std::uint8_t* source = frame + network.at + (table_->ipv6() ? ipv6::kSource : ipv4::kSource);
+        table_->learn(connection, source, load<std::uint32_t>(tag_at - kTagInUdp));
     }
 
     StateTable* table_;
     ConnectionChoice choice_;
-    TrialMark trial_;
-    Direction direction_;
-    std::uint64_t frames_;
+    Learned learned_;
     alignas(kLanesAlignment) ConnectionNumbers connections_{};
 };
 

@@ -16,6 +16,7 @@
 #include "flow/described_frame.hpp"
 #include "flow/kind_order.hpp"
 #include "pace/share.hpp"
+#include "trial/connection_columns.hpp"
 #include "trial/departures.hpp"
 #include "trial/frame_family.hpp"
 #include "trial/frame_source.hpp"
@@ -87,6 +88,7 @@ struct DescribedParts {
     StampChoice stamps;
     NicSending nic = {};
     Share share = {};
+    std::optional<ConnectionParts> connections = {};  // if some kind belongs to connections
 };
 
 // The flows of the frames of a kind, which mostly follow each other: then they need no division.
@@ -122,6 +124,7 @@ public:
           share_(parts.share),
           stride_(parts.share.stride),
           shelves_(*parts.frames) {
+        if (parts.connections) connections_.emplace(*parts.connections, share_.stride, frames_.families());
         for (const DescribedKind& kind : frames_.kinds()) walks_.emplace_back(kind.flows());
         for (std::size_t i = 0; i < place_.size(); ++i) place_[i] = static_cast<std::uint16_t>(i);
         if (frames_.joint() && frames_.follow_from_kind()) plan_cycle();
@@ -135,6 +138,8 @@ public:
         joint ? arrange(j, count) : sort(k, count);
         if (!(joint ? frames_.joint()->take(frames, count) : take(count, frames))) return false;
         if constexpr (Stamps) stamping_.fill(k, share_.stride, count, stamp, stamps);
+        if (connections_) [[unlikely]]
+            connections_->fill(k, count);
         if (joint) {
             fill(frames_.families().front(), {0, count}, frames);
             return true;
@@ -277,9 +282,20 @@ private:
     }
 
     void vary(const FrameForm::Field& field, std::size_t number, const Group& group) {
+        if (field.bits.source != FieldSource::number) {
+            const ConnectionColumns::Values& values = connections_->values(field.bits);
+            return vary_with(field, group, [&](std::uint32_t at) { return values[place_[at]]; });
+        }
+        vary_with(field, group, [&](std::uint32_t at) {
+            return field.bits.value(number_[at], frames_.kinds()[kind_[at]].seed_of(number));
+        });
+    }
+
+    // `value_of`: by the frame's place in the sorted burst.
+    template <class ValueOf>
+    void vary_with(const FrameForm::Field& field, const Group& group, const ValueOf& value_of) {
         for (std::uint32_t i = 0; i < group.count; ++i) {
-            const std::uint32_t at = group.start + i;
-            const Number128 value = field.bits.value(number_[at], frames_.kinds()[kind_[at]].seed_of(number));
+            const Number128 value = value_of(group.start + i);
             for (const DescribedTemplate::Piece& piece : field.pieces)
                 words_[piece.word][i] |= DescribedTemplate::piece_of(piece, value);
         }
@@ -366,6 +382,7 @@ private:
     Share share_;
     Stride stride_;
     FrameShelves shelves_;
+    std::optional<ConnectionColumns> connections_;
     std::vector<FlowWalk> walks_;
     std::vector<Row> cycle_;
     std::size_t period_ = 0;  // 0: rows do not follow from a frame's place in the cycle

@@ -84,13 +84,29 @@ ConnectionChoice RunningTrial::responder_choice(std::uint64_t seed) const {
     return ConnectionChoice::random(count, seed).among(entries_);
 }
 
-ResponderParts RunningTrial::responder_parts(Direction direction) {
+// The state table of the Responder's frames, which come from the destinations of its connections.
+const StateTable& RunningTrial::table_of_replies(Direction direction) const {
     const StreamSpec& stream = *spec_.streams[index_of(direction)];
     const StateTable& table = **bed_.state;
-    const FieldSpec own = stream.source_address ? stream.source_address->field : FieldSpec{};
-    if (own != table.space().destination_address)
+    if (stream.combined(ConnectionPart::source_address) != table.space().destination_address)
         throw Error("connections", "the Responder's addresses are not the destinations of the connections",
-                    bed_.field_of(direction) + ".source_address");
+                    bed_.field_of(direction) + (stream.described ? ".frames" : ".source_address"));
+    return table;
+}
+
+// Of described frames.
+std::optional<ConnectionParts> RunningTrial::connection_parts(Direction direction) const {
+    if (!spec_.connections) return std::nullopt;
+    const StateTable* const table = replies(direction) ? &table_of_replies(direction) : nullptr;
+    const ConnectionSpace space =
+        table != nullptr ? table->space() : spec_.connections->space(*spec_.streams[index_of(direction)]);
+    const ConnectionChoice choice = connection_choice(direction);
+    return ConnectionParts{.choice = choice, .combinations = {space, choice, bed_.queues}, .table = table};
+}
+
+ResponderParts RunningTrial::responder_parts(Direction direction) {
+    const StreamSpec& stream = *spec_.streams[index_of(direction)];
+    const StateTable& table = table_of_replies(direction);
     FrameSpec frame = stream.foreground;
     std::visit([](auto& address) { address = {}; }, frame.addresses.destination);
     const ConnectionChoice choice = connection_choice(direction);
@@ -106,11 +122,22 @@ ResponderParts RunningTrial::responder_parts(Direction direction) {
 
 // Lost frames are noted by their connections, which a later trial may ask for.
 void RunningTrial::watch_connections(Direction direction, Expected& expected) const {
-    if (!spec_.connections || spec_.connections->use == ConnectionUse::open || !spec_.streams[index_of(direction)])
+    const auto& stream = spec_.streams[index_of(direction)];
+    if (!spec_.connections || spec_.connections->use == ConnectionUse::open || !stream) return;
+    const auto lose = [table = bed_.state->get(), choice = connection_choice(direction)](std::uint64_t number) {
+        table->lose(choice.of(number));
+    };
+    if (!stream->described) {
+        expected.on_missing = [lose](std::uint64_t number, std::uint64_t count) {
+            for (; count > 0; --count) lose(number++);
+        };
         return;
-    expected.on_missing = [table = bed_.state->get(), choice = connection_choice(direction)](std::uint64_t number,
-                                                                                             std::uint64_t count) {
-        for (; count > 0; --count) table->lose(choice.of(number++));
+    }
+    expected.on_missing = [lose, order = spec_.kind_order(direction), kinds = stream->connected_kinds()](
+                              std::uint64_t number, std::uint64_t count) {
+        for (; count > 0; --count, ++number) {
+            if ((kinds >> order.of(number).kind & 1U) != 0) lose(number);
+        }
     };
 }
 

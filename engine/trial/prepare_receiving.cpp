@@ -145,9 +145,14 @@ void RunningTrial::make_receivers(std::size_t port) {
         if (open.may_leave_checksums_unfinished()) receiver->accept_unfinished();
         watch_for_capture(*receiver);
         receiver->recognise(marks(port));
-        if (const auto initiator = initiator_into(port))
-            receiver->learn(
-                {**bed_.state, connection_choice(*initiator), trial_mark(), *initiator, spec_.intended(*initiator)});
+        if (const auto initiator = initiator_into(port)) {
+            receiver->learn({**bed_.state,
+                             connection_choice(*initiator),
+                             {.trial = trial_mark(),
+                              .direction = *initiator,
+                              .frames = spec_.intended(*initiator),
+                              .kinds = spec_.streams[index_of(*initiator)]->connected_kinds()}});
+        }
         if (stamped_by_nic) receiver->stamp_by({bed_.clocks[port], receive_time_field()});
     }
 }

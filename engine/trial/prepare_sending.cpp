@@ -109,12 +109,12 @@ DescribedParts RunningTrial::described_parts(Direction direction) {
                                                      .pair = path.pair}),
                            next_generation());
     }
-    described_[index_of(direction)] =
-        std::make_unique<DescribedFrames>(bed_.frame_pools[2 * index_of(direction)], std::move(kinds),
-                                          stream.kind_order(generator_seed(spec_.seed, direction, Generator::kinds)));
+    described_[index_of(direction)] = std::make_unique<DescribedFrames>(bed_.frame_pools[2 * index_of(direction)],
+                                                                        std::move(kinds), spec_.kind_order(direction));
     return {.frames = described_[index_of(direction)].get(),
             .stamps = StampChoice::of(spec_, direction),
-            .nic = nic_sending(direction)};
+            .nic = nic_sending(direction),
+            .connections = connection_parts(direction)};
 }
 
 // Whether another path sends from the same port, or to the same one.

@@ -215,7 +215,7 @@ private:
             if (!run.empty()) [[likely]] {
                 take_run(batch.tag(i), run, taken);
                 if (learner_) [[unlikely]]
-                    learn_run<Batch>(frames + i, batch.tag(i), run);
+                    learn_run(batch, i, frames + i, run);
                 i += run.size();
                 continue;
             }
@@ -229,7 +229,7 @@ private:
         if (mismatch != nullptr) [[unlikely]]
             set_reference(plain, *mismatch);
         mismatches_ = mismatches != 0 ? mismatches_ + mismatches : 0;
-        mixed_ |= mismatches_ > kManyMismatches && !learner_;
+        mixed_ |= mismatches_ > kManyMismatches;
     }
 
     // Takes frames one by one, each at the arrival time from the NIC.
@@ -339,10 +339,13 @@ private:
         taken.by_nic += arrivals.last().by_nic;
     }
 
-    // Frames of a mixed batch have no common layout: a receiver that learns uses none.
+    // `from`: the place of the run in the batch. Frames of a mixed batch have no common layout.
     template <class Batch>
-    void learn_run(rte_mbuf* const* frames, const Tag& first, std::span<const std::uint64_t> run) {
-        if constexpr (!std::is_same_v<Batch, MixedMatch>) learner_->take<Batch::kLayout>(frames, first, run);
+    void learn_run(const Batch& batch, std::size_t from, rte_mbuf* const* frames, std::span<const std::uint64_t> run) {
+        if constexpr (std::is_same_v<Batch, MixedMatch>)
+            learner_->take_mixed(frames, batch.tag(from), run, [&](std::size_t i) { return batch.tag_at(from + i); });
+        else
+            learner_->take<Batch::kLayout>(frames, batch.tag(from), run);
     }
 
     // Makes a mismatch the reference for the next batches. `plain`: the last plain one, or nullptr.

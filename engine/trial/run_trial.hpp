@@ -78,6 +78,8 @@ private:
     void watch_connections(Direction direction, Expected& expected) const;
     FramePool* make_pool_of(Direction direction, const FrameSpec& frame, bool foreground, bool ports_of_stream);
     FrameSourceParts frame_parts(Direction direction);
+    [[nodiscard]] const StateTable& table_of_replies(Direction direction) const;
+    [[nodiscard]] std::optional<ConnectionParts> connection_parts(Direction direction) const;
     ResponderParts responder_parts(Direction direction);
     DescribedParts described_parts(Direction direction);
     ReplayParts replay_parts(Direction direction);

@@ -80,14 +80,42 @@ std::vector<Direction> TrialSpec::active() const {
     return active;
 }
 
-ConnectionSpace ConnectionSpec::space(const StreamSpec& stream) const {
-    const auto field = [](const std::optional<AddressField>& address) {
+std::uint32_t DescribedStream::connected_kinds() const {
+    std::uint32_t connected = 0;
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+        if (kinds[kind].is_connected()) connected |= 1U << kind;
+    }
+    return connected;
+}
+
+FieldSpec DescribedStream::combined(ConnectionPart part) const {
+    for (const DescribedFrame& kind : kinds) {
+        for (const VaryingBits& field : kind.fields) {
+            if (field.source == FieldSource::connection && field.part == part) return field.combined();
+        }
+    }
+    return {};
+}
+
+FieldSpec StreamSpec::combined(ConnectionPart part) const {
+    const auto of_address = [](const std::optional<AddressField>& address) {
         return address ? address->field : FieldSpec{};
     };
-    return {.source_port = stream.source_port,
-            .destination_port = stream.destination_port,
-            .source_address = field(stream.source_address),
-            .destination_address = field(stream.destination_address),
+    if (described) return described->combined(part);
+    switch (part) {
+        case ConnectionPart::source_port: return source_port;
+        case ConnectionPart::destination_port: return destination_port;
+        case ConnectionPart::source_address: return of_address(source_address);
+        case ConnectionPart::destination_address: return of_address(destination_address);
+    }
+    return {};
+}
+
+ConnectionSpace ConnectionSpec::space(const StreamSpec& stream) const {
+    return {.source_port = stream.combined(ConnectionPart::source_port),
+            .destination_port = stream.combined(ConnectionPart::destination_port),
+            .source_address = stream.combined(ConnectionPart::source_address),
+            .destination_address = stream.combined(ConnectionPart::destination_address),
             .order = order,
             .seed = seed};
 }
@@ -105,7 +133,7 @@ FrameGroups TrialSpec::groups(Direction direction) const {
     std::vector<FlowChoice> flows;
     for (const DescribedFrame& kind : stream.kinds)
         flows.push_back(by_flow ? kind.flow_choice(kind_seed(direction, flows.size())) : FlowChoice{});
-    return {stream.kind_order(generator_seed(seed, direction, Generator::kinds)), std::move(flows), stream.streams};
+    return {kind_order(direction), std::move(flows), stream.streams};
 }
 
 std::uint64_t TrialSpec::due_before(Direction direction, std::uint64_t after_ns) const {

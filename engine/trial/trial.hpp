@@ -97,6 +97,10 @@ struct DescribedStream {
     [[nodiscard]] KindOrder kind_order(std::uint64_t seed) const {
         return shares.empty() ? KindOrder(order) : KindOrder(shares, seed);
     }
+    // The kinds whose frames belong to connections, a bit each.
+    [[nodiscard]] std::uint32_t connected_kinds() const;
+    // The same for all of these kinds.
+    [[nodiscard]] FieldSpec combined(ConnectionPart part) const;
 };
 
 // The frames of a list, one after the other, and again from its beginning.
@@ -147,6 +151,10 @@ struct StreamSpec {
         return source_port.mode != FieldMode::fixed || destination_port.mode != FieldMode::fixed;
     }
     [[nodiscard]] bool varies_addresses() const { return networks > 1 || source_address || destination_address; }
+    // The kinds whose frames belong to connections if the trial has any, a bit each.
+    [[nodiscard]] std::uint32_t connected_kinds() const { return described ? described->connected_kinds() : ~0U; }
+    // The numbers that a part of the connections' combinations has in these frames.
+    [[nodiscard]] FieldSpec combined(ConnectionPart part) const;
 };
 
 // Everything random on a path has its own generator.
@@ -179,6 +187,10 @@ struct ConnectionSpec {
     bool ipv6 = false;          // the IP version at the Responder
 
     [[nodiscard]] bool is_initiator(Direction direction) const { return direction == initiator; }
+    // Whether each frame is the only one of its connection.
+    [[nodiscard]] bool has_a_frame_each() const {
+        return use == ConnectionUse::open ? opening == Opening::each : use != ConnectionUse::traffic;
+    }
     // The connections of the Initiator's stream.
     [[nodiscard]] ConnectionSpace space(const StreamSpec& stream) const;
 };
@@ -245,6 +257,11 @@ struct TrialSpec {
 
     // The groups of a direction with described frames: its kinds, or with `by_flow` the flows of each.
     [[nodiscard]] FrameGroups groups(Direction direction) const;
+
+    // The kinds of a direction with described frames.
+    [[nodiscard]] KindOrder kind_order(Direction direction) const {
+        return streams[index_of(direction)]->described->kind_order(generator_seed(seed, direction, Generator::kinds));
+    }
 
     // The generator of a kind's fields and flows.
     [[nodiscard]] std::uint64_t kind_seed(Direction direction, std::size_t kind) const {

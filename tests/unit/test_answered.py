@@ -15,7 +15,7 @@ from scapy.layers.inet import IP
 from dutperf import traffic
 from dutperf.frames import Endpoints, Stack, build
 from dutperf.judge.answered import with_answers
-from dutperf.model import Direction, Stream, Trial, VaryingAddress
+from dutperf.model import DescribedField, Direction, Stream, Trial, VaryingAddress
 from dutperf.model import address_range as ranges
 from dutperf.model.address_range import AddressRange
 from dutperf.setup.conditions import Usual
@@ -88,6 +88,26 @@ def described(text: str) -> Stream:
 def test_destinations_of_described_frames(text: str, inside: list[str], outside: list[str]) -> None:
     [one] = ranges.destinations(described(text))
     assert [each for each in (*inside, *outside) if contains(one, each)] == inside
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        (
+            {"bit": 256, "bits": 16, "mode": "connection", "part": "destination_address", "first": "9", "count": "3"},
+            [("198.19.0.9", "198.19.0.11")],
+        ),
+        ({"bit": 240, "bits": 32, "mode": "learned", "part": "destination_address"}, []),
+    ],
+)
+def test_destinations_of_connections(field: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    [frame] = described("ipv4/udp").frames
+    frame = frame.model_copy(update={"fields": (DescribedField.model_validate(field),)})
+    stream = Stream(rate_fps=1, frames=(frame,))
+    assert [(str(one.first), str(one.last)) for one in ranges.destinations(stream)] == expected
+    assert list(ranges.sources(stream)) == [ranges.one(ip_address("198.18.0.2"))]
+    params = Trial(trial=0, duration_ns=1, drain_ns=0, forward=stream).request()
+    REQUESTS.validate({"id": 1, "method": "run", "params": params})
 
 
 def answers(setup: Setup, trial: Trial) -> dict[str, Answers]:

@@ -12,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dutperf.model import Direction, FieldMode, FrameSpec, Trial, TrialResult, VaryingField, Verdict, to_json
+from dutperf.model import (
+    DescribedField,
+    Direction,
+    FieldMode,
+    FrameSpec,
+    Trial,
+    TrialResult,
+    VaryingField,
+    Verdict,
+    to_json,
+)
 from plans import counts, frame, stream, trial
 
 
@@ -78,6 +88,67 @@ def test_frames_of_a_rate_that_changes_are_due_where_they_are_counted(
 def test_what_cannot_be(make: Any, words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         make()
+
+
+def part(mode: str = "connection", **members: Any) -> DescribedField:
+    """A field that holds a part of a connection."""
+    numbers = {"first": "1024", "count": "100"} if mode == "connection" else {}
+    return DescribedField.model_validate(
+        {"bit": 272, "bits": 16, "mode": mode, "part": "source_port", **numbers} | members
+    )
+
+
+def test_fields_of_connections_have_no_more_members_than_the_engine_reads() -> None:
+    assert to_json(part()) == {
+        "bit": 272,
+        "bits": 16,
+        "by": "frame",
+        "mode": "connection",
+        "part": "source_port",
+        "first": "1024",
+        "count": "100",
+    }
+    learned = part("learned", part="destination_address", bits=128)
+    assert to_json(learned) == {
+        "bit": 272,
+        "bits": 128,
+        "by": "frame",
+        "mode": "learned",
+        "part": "destination_address",
+    }
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"step": "1"}, "has the members count, first, part"),
+        ({"part": None}, "has the members count, first, part"),
+        ({"mode": "learned", "first": "1"}, "has the members part"),
+        ({"mode": "random", "first": "1", "count": "2"}, "has the members count, first"),
+        ({"by": "flow"}, "a flow has no connection"),
+        ({"bits": 15}, "does not have 15 bits"),
+        ({"first": "65436", "count": "101"}, "last number does not fit in 16 bits"),
+        ({"count": "0"}, "at least one value"),
+        ({"part": "port"}, "source_port"),
+    ],
+)
+def test_fields_of_connections_that_cannot_be(members: dict[str, Any], words: str) -> None:
+    part(first="65436")
+    with pytest.raises(ValidationError, match=words):
+        part(**members)
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"part": "source_address", "bits": 32}, "no source address is learned"),
+        ({"part": "destination_address"}, "does not have 16 bits"),
+        ({"bits": 32}, "does not have 32 bits"),
+    ],
+)
+def test_learned_fields_that_cannot_be(members: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        part("learned", **members)
 
 
 def test_values_cannot_be_changed() -> None:

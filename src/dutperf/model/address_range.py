@@ -174,11 +174,11 @@ def _of_described(frames: Iterable[DescribedFrame], end: int) -> Iterator[Addres
         at, size = place
         address = ip_address(data[at : at + size])
         low, high, mask = int(address), int(address), 0
-        for field in frame.fields:
-            shift = 8 * (at + size) - field.bit - field.bits
-            if field.bit + field.bits <= 8 * at or shift <= -field.bits:
-                continue
-            first, last, bits = _numbers(field, shift, 8 * size)
+        within = [field for field in frame.fields if 8 * at < field.bit + field.bits and field.bit < 8 * (at + size)]
+        if any(field.mode == "learned" for field in within):  # known to the engine alone
+            continue
+        for field in within:
+            first, last, bits = _numbers(field, 8 * (at + size) - field.bit - field.bits, 8 * size)
             low, high, mask = low & ~bits | first, high & ~bits | last, mask | bits
         yield AddressRange(type(address)(low), type(address)(high), mask)
 

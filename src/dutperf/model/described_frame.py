@@ -28,6 +28,15 @@ Decimal = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,38})$")]
 """A number of up to 128 bits: JSON's numbers are not exact."""
 FlowOrder = Literal["in_turn", "random"]
 """How the flow of a frame is chosen."""
+ConnectionPart = Literal["source_port", "destination_port", "source_address", "destination_address"]
+"""A part of the combination that is a connection, as its frame has it."""
+_MEMBERS = {
+    "random": {"first", "count"},
+    "list": {"values"},
+    "connection": {"part", "first", "count"},
+    "learned": {"part"},
+}
+"""Members of modes other than the counting ones."""
 
 
 class Checksum(Value):
@@ -47,12 +56,17 @@ class DescribedField(Value):
     With i the number of the frame or flow: ``increasing`` and ``decreasing`` are ``first`` ± (i mod
     ``count``) * ``step``, modulo 2^bits. ``random`` is uniform over ``count`` numbers from ``first`` on.
     ``list`` is ``values``[i mod their number].
+
+    In trials with connections (:class:`dutperf.model.Connections`) a field may hold a ``part`` of the
+    frame's connection: ``connection`` that of its combination, one of ``count`` numbers from ``first``
+    on; ``learned`` what a reply in it goes to.
     """
 
     bit: Annotated[int, Field(ge=0, lt=8 * MAX_FRAME_SIZE)]
     bits: Annotated[int, Field(ge=1, le=MAX_FIELD_BITS)]
     by: Literal["frame", "flow"] = "frame"
-    mode: Literal["increasing", "decreasing", "random", "list"]
+    mode: Literal["increasing", "decreasing", "random", "list", "connection", "learned"]
+    part: ConnectionPart | None = None
     first: Decimal | None = None
     step: Decimal | None = None
     count: Decimal | None = None
@@ -60,14 +74,29 @@ class DescribedField(Value):
 
     @model_validator(mode="after")
     def _members_of_its_mode(self) -> Self:
-        needed = {"random": {"first", "count"}, "list": {"values"}}.get(self.mode, {"first", "step", "count"})
-        given = {name for name in ("first", "step", "count", "values") if getattr(self, name) is not None}
+        needed = _MEMBERS.get(self.mode, {"first", "step", "count"})
+        given = {name for name in ("part", "first", "step", "count", "values") if getattr(self, name) is not None}
         if given != needed:
             raise ValueError(f"mode {self.mode} has the members {', '.join(sorted(needed))}")
         if self.count == "0" or self.values == ():
             raise ValueError("a field needs at least one value")
         if any(int(number) >> self.bits for number in self._numbers()):
             raise ValueError(f"a value does not fit in {self.bits} bits")
+        return self
+
+    @model_validator(mode="after")
+    def _part_of_a_connection(self) -> Self:
+        if self.part is None:
+            return self
+        if self.by == "flow":
+            raise ValueError("a flow has no connection")
+        if self.mode == "learned" and self.part == "source_address":
+            raise ValueError("no source address is learned: that of a reply is the tester's own")
+        is_whole_address = self.mode == "learned" and self.part == "destination_address"
+        if self.bits not in ((32, 128) if is_whole_address else (16,)):
+            raise ValueError(f"{self.part} of mode {self.mode} does not have {self.bits} bits")
+        if self.mode == "connection" and (int(self.first or 0) + int(self.count or 0) - 1) >> self.bits:
+            raise ValueError(f"the last number does not fit in {self.bits} bits")
         return self
 
     def _numbers(self) -> Iterator[str]:

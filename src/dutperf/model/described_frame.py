@@ -135,6 +135,11 @@ class DescribedFrame(Value):
     arrives_with: tuple[VlanTags, ...] | None = None
     """VLAN tags with which it may arrive; None: those of arriving frames are not compared."""
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether its frames belong to connections."""
+        return any(field.part is not None for field in self.fields)
+
     @model_validator(mode="after")
     def _within_the_frame(self) -> Self:
         end = self.size - FCS_SIZE

@@ -308,6 +308,18 @@ class Stream(Value):
         """The same frames with constant gaps at another rate."""
         return self.model_copy(update={"rate_fps": rate_fps, "pattern": None})
 
+    def only_connected(self) -> Self:
+        """Its frames that belong to connections, without those beside them."""
+        kept = [kind for kind, frame in enumerate(self.frames) if frame.is_connected]
+        return self.model_copy(
+            update={
+                "frames": tuple(self.frames[kind] for kind in kept),
+                "order": tuple(kept.index(kind) for kind in self.order if kind in kept),
+                "shares": tuple(self.shares[kind] for kind in kept) if self.shares else (),
+                "additional": (),
+            }
+        )
+
     @property
     def highest_fps(self) -> int:
         """Its highest rate, outside of bursts."""

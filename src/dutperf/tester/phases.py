@@ -140,7 +140,7 @@ def _probe(tester: Tester, trial: Trial, measured: TrialResult) -> dict[str, int
         return {}
     [(direction, stream)] = replies.items()
     rate_fps, frames = max(1, round(stream.rate_fps * PROBE_SHARE)), min(counts.lost, PROBED)
-    sending: dict[str, Any] = {str(direction): stream.with_rate(rate_fps)}
+    sending: dict[str, Any] = {str(direction): stream.with_rate(rate_fps).only_connected()}
     probe = Trial(
         trial=(trial.trial + 1) % TRIAL_NUMBERS,
         seed=trial.seed,

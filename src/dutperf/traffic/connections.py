@@ -4,6 +4,7 @@ and what a later phase does with them."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import ceil
 from typing import Any
 
@@ -26,7 +27,9 @@ from dutperf.setup.conditions import WithDuration
 from dutperf.setup.configuration import ParameterError, Setup
 from dutperf.traffic import arriving_tags
 from dutperf.traffic.base import TrafficKind
+from dutperf.traffic.connected_frames import ConnectedFrames
 from dutperf.traffic.endpoints import foreground, own_address
+from dutperf.traffic.parts import is_described
 
 MOST_SOURCES = 40_000
 """Source ports, if the number of connections chooses: RFC 9693 recommends a few ten thousand of them, and as many
@@ -70,6 +73,23 @@ class ConnectionTraffic(TrafficKind):
 
     def stream(self, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
         """The Initiator's frames, or the Responder's."""
+        if self._described is not None:
+            return self._described.stream(direction, frame_size, rate_fps)
+        return self._plain(direction, frame_size, rate_fps)
+
+    def smallest_sizes(self) -> list[int]:
+        return [] if self._described is None else self._described.smallest_sizes()
+
+    @cached_property
+    def _described(self) -> ConnectedFrames | None:
+        """None: its frames are plain."""
+        is_mixed = self.conditions.foreground.native_percent > 0
+        if not is_mixed and not is_described(self.conditions, self.setup):
+            return None
+        source_ports, destination_ports = ports(self.setup, self.count)
+        return ConnectedFrames(self.setup, self.given, (_field(source_ports), _field(destination_ports)))
+
+    def _plain(self, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
         sender, receiver = self.setup.ends(direction)
         size_ipv4 = self.size_ipv4(frame_size)
         learns = self.learns_destination(direction)
@@ -137,7 +157,7 @@ class ConnectionTraffic(TrafficKind):
     ) -> Phase:
         self.check_once()
         stream = self.stream(direction, frame_size, rate_fps)
-        sending: dict[str, Any] = {direction.value: stream.with_rate(rate_fps).model_copy(update={"additional": ()})}
+        sending: dict[str, Any] = {direction.value: stream.with_rate(rate_fps).only_connected()}
         return Phase(
             trial=number % TRIAL_NUMBERS,
             seed=self.conditions.seed,
@@ -177,8 +197,10 @@ class ConnectionTraffic(TrafficKind):
             )
 
     def check_kind(self) -> None:
-        """The ranges have enough combinations."""
+        """The ranges have enough combinations, and frames of any headers belong to connections."""
         ports(self.setup, self.count)
+        if self._described is not None:
+            self._described.check_kind()
 
 
 def ports(setup: Setup, connections: int) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dutperf.frames import Endpoints, FrameError, Stack, Template
-from dutperf.model import IPV6_HEADER_EXCESS, MAX_FRAME_SIZE, Direction, Stream
+from dutperf.model import IPV6_HEADER_EXCESS, MAX_FRAME_SIZE, DescribedFrame, Direction, Stream
 from dutperf.setup.configuration import ConfigError, ParameterError, Side
 from dutperf.traffic import addresses, arriving_tags, parts
 from dutperf.traffic.base import TrafficKind
@@ -60,24 +60,30 @@ class DescribedTraffic(TrafficKind):
         return sizes
 
     def stream(self, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
-        sender, receiver = self.setup.ends(direction)
+        sender, _ = self.setup.ends(direction)
         each = parts.parts_of(self.setup, self.conditions, direction, frame_size)
         headers = self._headers(direction, each)
         shorter = {4: frame_size - self.size_ipv4(frame_size)}
         fitted = parts.fitted(each, headers, shorter)
-        ends = [self._ends(part, direction) for part in fitted]
+        ends = [self.ends_of(part, direction) for part in fitted]
         try:
             members = parts.members(fitted, headers, ends, direction, shorter)
         except FrameError as error:
-            raise self._refused(sender, error) from None
-        back = [tags for part in fitted for tags in [self._back(part, receiver)] * len(part.sizes.sizes)]
+            raise self.refused(sender, error) from None
+        of_frames = (part for part in fitted for _ in part.sizes.sizes)
         members["frames"] = tuple(
-            frame.model_copy(update={"arrives_with": arriving_tags.of_described(frame, tags, receiver)})
-            for frame, tags in zip(members["frames"], back, strict=True)
+            self.finished(part, frame, direction) for part, frame in zip(of_frames, members["frames"], strict=True)
         )
         return Stream(**self.rhythm(direction, frame_size, rate_fps), **members)
 
-    def _ends(self, part: Part, direction: Direction) -> Endpoints:
+    def finished(self, part: Part, frame: DescribedFrame, direction: Direction) -> DescribedFrame:
+        """A frame of a part, as the engine gets it."""
+        _, receiver = self.setup.ends(direction)
+        tags = arriving_tags.of_described(frame, self._back(part, receiver), receiver)
+        return frame.model_copy(update={"arrives_with": tags})
+
+    def ends_of(self, part: Part, direction: Direction) -> Endpoints:
+        """The addresses of a part's frames, where its headers leave them open."""
         sender, receiver = self.setup.ends(direction)
         of = native_endpoints if part.native else endpoints
         by = parts.varies_by(part, parts.headers_of(part.text, part.version(sender)))
@@ -92,15 +98,15 @@ class DescribedTraffic(TrafficKind):
         try:
             return tuple(parts.stack_of(part, part.version(sender), ports) for part in each)
         except FrameError as error:
-            raise self._refused(sender, error) from None
+            raise self.refused(sender, error) from None
 
     def _back(self, part: Part, receiver: Side) -> arriving_tags.OfBack:
         try:
             return arriving_tags.of_back(part, receiver)
         except FrameError as error:
-            raise self._refused(receiver, error) from None
+            raise self.refused(receiver, error) from None
 
-    def _refused(self, sender: Side, error: FrameError) -> ParameterError | ConfigError:
+    def refused(self, sender: Side, error: FrameError) -> ParameterError | ConfigError:
         """An error in the headers, of the option or of the configuration."""
         if self.setup.streams:
             return ConfigError(str(error), "streams")

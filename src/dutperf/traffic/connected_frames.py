@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames of any headers and sizes in connections (RFC 9693): UDP directly over IP, also behind VLAN tags, whose
+addresses and ports the headers leave open. Other frames go beside them, in no connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dutperf.frames import Endpoints, FrameError, Template
+from dutperf.model import DescribedField, DescribedFrame, Direction, FieldMode, VaryingAddress, VaryingField
+from dutperf.model.described_frame import ConnectionPart
+from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import ConfigError, ParameterError, Setup
+from dutperf.traffic import parts
+from dutperf.traffic.described import DescribedTraffic
+from dutperf.traffic.endpoints import own_address
+from dutperf.traffic.parts import Part
+
+PORT_BITS = 16
+_UDP_SIZE = 8
+_FEWEST = 3
+"""Headers: Ethernet, IP, UDP."""
+_ADDRESSES = {4: (20, 12, 32), 6: (40, 8, 128)}
+"""By IP version: bytes of the header, where its source address is, and the bits of an address."""
+
+
+class ConnectedFrames(DescribedTraffic):
+    """The described frames of both directions. ``ports``: the ranges of source and destination ports."""
+
+    def __init__(self, setup: Setup, conditions: Conditions, ports: tuple[VaryingField, VaryingField]) -> None:
+        super().__init__(setup, conditions)
+        self._ports = ports
+
+    def check_kind(self) -> None:
+        """Some frames of each direction belong to connections, and none of these to a flow."""
+        super().check_kind()
+        for direction in dict.fromkeys((self.setup.stateful.direction, *self.active())):
+            connected = self.connected(direction, self.smallest_frame_size)
+            if not connected:
+                text = "no frames belong to connections: their last headers are ip/udp, without addresses and ports"
+                raise ConfigError(text, "streams") if self.setup.streams else ParameterError(text, "frame")
+            if any(part.flows > 1 for part in connected):
+                raise ConfigError("frames of connections have no flows: each connection is one", "streams")
+
+    def connected(self, direction: Direction, frame_size: int) -> tuple[Part, ...]:
+        """The parts of a direction whose frames belong to connections."""
+        each = parts.parts_of(self.setup, self.conditions, direction, frame_size)
+        try:
+            return tuple(part for part in each if self._is_connected(part, direction))
+        except FrameError as error:
+            raise self.refused(self.setup.ends(direction)[0], error) from None
+
+    def ends_of(self, part: Part, direction: Direction) -> Endpoints:
+        """What varies of the addresses is the connection's; the Responder's destinations are learned."""
+        if not self._is_connected(part, direction):
+            return super().ends_of(part, direction)
+        sender, _ = self.setup.ends(direction)
+        if self._replies(direction):
+            ends: Any = (own_address(sender, sender.version),) * 2
+            return Endpoints(ipv4=ends) if sender.version == 4 else Endpoints(ipv6=ends)
+        plain = super().ends_of(part, direction)
+        return Endpoints(ipv4=plain.ipv4, ipv6=plain.ipv6)
+
+    def finished(self, part: Part, frame: DescribedFrame, direction: Direction) -> DescribedFrame:
+        """With the parts of its connection in place of the ports that vary otherwise."""
+        frame = super().finished(part, frame, direction)
+        if not self._is_connected(part, direction):
+            return frame
+        fields = tuple(self._fields(frame, direction))
+        taken = [range(one.bit, one.bit + one.bits) for one in fields]
+        others = (one for one in frame.fields if not any(one.bit in bits for bits in taken))
+        return frame.model_copy(update={"fields": (*others, *fields)})
+
+    def _is_connected(self, part: Part, direction: Direction) -> bool:
+        sender, _ = self.setup.ends(direction)
+        headers = parts.headers_of(part.text, part.version(sender))
+        if isinstance(headers, Template) or part.native or len(headers.headers) < _FEWEST:
+            return False
+        *before, ip, udp = headers.headers
+        return (
+            udp.name == "udp"
+            and ip.name == f"ipv{sender.version}"
+            and ip.size == _ADDRESSES[sender.version][0]
+            and not {"source", "destination"} & (ip.given.keys() | udp.given.keys())
+            and all(one.name in ("eth", "vlan") for one in before)
+        )
+
+    def _replies(self, direction: Direction) -> bool:
+        return direction is not self.setup.stateful.direction
+
+    def _fields(self, frame: DescribedFrame, direction: Direction) -> Iterator[DescribedField]:
+        sender, receiver = self.setup.ends(direction)
+        size, source_at, bits = _ADDRESSES[sender.version]
+        udp = 8 * (frame.tag_at - _UDP_SIZE)
+        source = udp - 8 * (size - source_at)
+
+        def varying(part: ConnectionPart, field: VaryingField, bit: int) -> DescribedField:
+            count = 1 if field.mode is FieldMode.FIXED else field.max - field.min + 1
+            return _field(part, bit, first=str(field.min), count=str(count))
+
+        def within(address: VaryingAddress) -> int:
+            return 8 * (address.offset4 if sender.version == 4 else address.offset6)
+
+        if (own := sender.varying_address) is not None:
+            yield varying("source_address", own, source + within(own))
+        if self._replies(direction):
+            yield _field("destination_address", source + bits, bits=bits, mode="learned")
+            yield _field("source_port", udp, mode="learned")
+            yield _field("destination_port", udp + PORT_BITS, mode="learned")
+            return
+        if (other := receiver.varying_address) is not None:
+            yield varying("destination_address", other, source + bits + within(other))
+        yield varying("source_port", self._ports[0], udp)
+        yield varying("destination_port", self._ports[1], udp + PORT_BITS)
+
+
+def _field(part: ConnectionPart, bit: int, **members: Any) -> DescribedField:
+    return DescribedField(**{"bit": bit, "bits": PORT_BITS, "mode": "connection", "part": part, **members})

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections behind a VLAN tag, in a mix of sizes, with pings beside them: through a kernel NAT that a person made
+(by_hand.sh), whose connection tracking and counters agree with the tester. Root only."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dutperf import dut, traffic
+from dutperf.engine.factory import engine_on
+from dutperf.lab import conntrack
+from dutperf.model import Load, Trial, TrialResult, Verdict
+from dutperf.setup import configuration
+from dutperf.setup.conditions import SingleTrial
+from dutperf.setup.configuration import Setup
+from dutperf.tester import phases
+from printed import printed
+from undisturbed import LOSS_IS_CERTAIN, until, valid
+
+from . import vlan_programs
+from .test_described_frames import by_hand
+
+pytestmark = pytest.mark.root
+COUNTERS = """table ip counted {
+  counter udp_out { }
+  counter icmp_out { }
+  counter back { }
+  chain forwarded {
+    type filter hook forward priority 10; policy accept;
+    oifname "east" meta l4proto udp counter name udp_out
+    oifname "east" meta l4proto icmp counter name icmp_out
+    oifname "west" counter name back
+  }
+}"""
+STREAMS = [
+    {"name": "inside", "directions": "forward", "frame": "vlan(id=10)/ip/udp", "sizes": "imix", "share": 99},
+    {"name": "ping", "directions": "forward", "frame": "vlan(id=10)/ip/icmp"},
+    {"name": "outside", "directions": "reverse", "frame": "vlan(id=10)/ip(dscp=46)/udp", "sizes": "imix", "share": 9},
+    {"name": "log", "directions": "reverse", "frame": "vlan(id=10)/ip/udp(source=9,destination=514)"},
+]
+LOSS = "insert rule ip counted forwarded oifname west numgen inc mod 97 0 drop"
+SIDES: dict[str, dict[str, Any]] = {
+    "left": {"port": "eth1", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1", "vlans": [10]},
+    "right": {"port": "eth2", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1", "vlans": [10]},
+}
+
+
+def in_dut(name: str, *command: str) -> list[str]:
+    return ["ip", "netns", "exec", f"{name}-dut", *command]
+
+
+def counted(name: str) -> dict[str, int]:
+    """Packets by counter, since the last call."""
+    done = subprocess.run(
+        in_dut(name, "nft", "-j", "reset", "counters"), check=True, capture_output=True, text=True, timeout=10
+    )
+    return {one["counter"]["name"]: one["counter"]["packets"] for one in printed(done)["nftables"] if "counter" in one}
+
+
+def setup_of(name: str) -> Setup:
+    tracking = [sys.executable, "-I", "-S", conntrack.__file__]
+    commands = {
+        "clear_connections": in_dut(name, *tracking, "clear"),
+        "count_connections": in_dut(name, *tracking, "count"),
+    }
+    config = {"engine": {"netns": name}, **SIDES, "streams": STREAMS, "dut": {"commands": commands}}
+    return configuration.parse(config, "by hand")
+
+
+def trial_of(setup: Setup, connections: int) -> Trial:
+    given = SingleTrial(connections=connections, preliminary_rate="20k", duration_s=1, drain_s=0.3)
+    kind = traffic.of(setup, traffic.of(setup, given).sized())
+    kind.check()
+    return kind.trial(kind.cases()[0], Load.fps(5_000), 1)
+
+
+@pytest.fixture
+def nat(tmp_path: Path) -> Iterator[str]:
+    with by_hand("nat") as name:
+        vlan_programs.attach(f"{name}-dut", ("west", "east"), tmp_path, only=10)
+        subprocess.run(in_dut(name, "nft", "-f", "-"), input=COUNTERS, text=True, check=True, timeout=10)
+        yield name
+
+
+@pytest.mark.parametrize("connections", [5_000, pytest.param(100_000, marks=pytest.mark.long)])
+def test_a_nat_behind_a_vlan_tag_counts_what_the_tester_does(nat: str, connections: int) -> None:
+    seen: list[dict[str, int]] = []
+    setup = setup_of(nat)
+    trial = trial_of(setup, connections)
+    with engine_on(setup, 1518) as tester:
+
+        def run() -> TrialResult:
+            counted(nat)
+            result = phases.run(tester, trial, dut=dut.of_setup(setup))
+            seen.append(counted(nat))
+            return result
+
+        result = valid(run, LOSS_IS_CERTAIN)
+    [opening] = result.preliminary
+    assert opening.forward is not None
+    assert result.forward is not None
+    assert result.reverse is not None
+    assert result.connections is not None
+    assert (result.connections.learned, result.connections.remapped, result.connections.lost) == (connections, 0, 0)
+    assert result.dut_connections == opening.forward.sent == connections
+    inside, ping = (result.forward.by_stream()[one] for one in ("inside", "ping"))
+    assert (ping.sent, inside.sent) == (50, 4_950)
+    assert all(one.lost == 0 for one in (inside, ping, result.forward, result.reverse, opening.forward))
+    assert seen[-1] == {
+        "udp_out": connections + inside.sent,
+        "icmp_out": ping.sent,
+        "back": result.reverse.sent,
+    }
+
+
+def test_connections_whose_replies_are_lost_are_asked_again(nat: str) -> None:
+    """By frames of connections alone, whatever is beside them."""
+    setup = setup_of(nat)
+    trial = trial_of(setup, 1_000)
+    subprocess.run(in_dut(nat, "nft", *LOSS.split()), check=True, timeout=10)
+    with engine_on(setup, 1518) as tester:
+        result = until(
+            lambda: phases.run(tester, trial, dut=dut.of_setup(setup)),
+            lambda result: result.verdict is Verdict.VALID and result.connections_probed is not None,
+            lambda result: str([cause.text for cause in result.causes]),
+        )
+    assert result.reverse is not None
+    replies = result.reverse.by_stream()["outside"]
+    assert result.connections is not None
+    assert 0 < result.connections.lost <= replies.lost < result.reverse.lost
+    assert result.reverse.lost in (51, 52)
+    assert result.connections_probed == result.connections.lost
+    assert result.connections_gone is not None
+    assert result.connections_gone <= 1, "a hundredth of what asks them is lost as well"

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames of any headers and sizes in connections: what of them is the connection's, and what goes beside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dutperf import traffic
+from dutperf.model import Case, DescribedField, DescribedFrame, Direction, Load, Phase, Stream, Trial, address_range
+from dutperf.setup import configuration
+from dutperf.setup.conditions import SingleTrial
+from dutperf.setup.configuration import ConfigError, Setup
+from plans import NAT44
+
+NAT64 = {
+    "left": {"port": "eth1", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"},
+    "right": {**NAT44["right"], "seen_as": "64:ff9b::198.19.0.2"},
+}
+DUAL = {
+    "left": {**NAT44["left"], "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"},
+    "right": {**NAT44["right"], "ipv6": "2001:2:0:8000::2/64", "gateway6": "2001:2:0:8000::1"},
+}
+RANGE = {"mode": "random", "min": 2, "max": 5}
+Config = dict[str, Any]
+
+
+def trial_of(config: Config, **conditions: Any) -> Trial:
+    setup: Setup = configuration.parse(config, "test")
+    given = SingleTrial(**{"duration_s": 1, "drain_s": 0.1, "connections": 100} | conditions)
+    kind = traffic.of(setup, traffic.of(setup, given).sized())
+    kind.check()
+    [case] = kind.cases()
+    assert isinstance(case, Case)
+    return kind.trial(case, Load.fps(1000), 0)
+
+
+def streams(trial: Trial) -> tuple[Stream, Stream]:
+    both = trial.streams()
+    return both[Direction.FORWARD], both[Direction.REVERSE]
+
+
+def of_connection(frame: DescribedFrame) -> dict[tuple[str, str | None], DescribedField]:
+    """Fields by mode and part."""
+    return {(one.mode, one.part): one for one in frame.fields}
+
+
+def opening(trial: Trial) -> Phase:
+    return trial.preliminary[0]
+
+
+@pytest.mark.parametrize("headers", ["ip/udp", "vlan(id=7)/ip(dscp=46)/udp", "vlan/vlan(id=9)/ip/udp"])
+@pytest.mark.parametrize(("config", "left", "right"), [(NAT44, 20, 20), (NAT64, 40, 20)])
+def test_open_addresses_and_ports_are_those_of_the_connection(
+    headers: str, config: Config, left: int, right: int
+) -> None:
+    forward, reverse = streams(trial_of(config, frame=headers))
+    [frame] = forward.frames
+    fields = of_connection(frame)
+    udp = 8 * (14 + 4 * headers.count("vlan") + left)
+    assert fields.keys() == {("connection", "source_port"), ("connection", "destination_port")}
+    assert [one.bit for one in fields.values()] == [udp, udp + 16]
+    assert [(one.first, one.count) for one in fields.values()] == [("1024", "100"), ("1", "1")]
+    [reply] = reverse.frames
+    learned = of_connection(reply)
+    udp = 8 * (14 + 4 * headers.count("vlan") + right)
+    assert {key: (one.bit, one.bits) for key, one in learned.items()} == {
+        ("learned", "destination_address"): (udp - 32, 32),
+        ("learned", "source_port"): (udp, 16),
+        ("learned", "destination_port"): (udp + 16, 16),
+    }
+    assert list(address_range.destinations(reverse)) == []
+
+
+def test_addresses_that_vary_are_parts_of_connections() -> None:
+    config = {
+        "left": NAT44["left"] | {"varying_address": RANGE},
+        "right": NAT44["right"] | {"varying_address": RANGE | {"offset4": 1}},
+    }
+    plain, described = trial_of(config), trial_of(config, frame="ip/udp")
+    forward, reverse = streams(described)
+    fields, back = of_connection(forward.frames[0]), of_connection(reverse.frames[0])
+    assert (fields["connection", "source_address"].bit, fields["connection", "destination_address"].bit) == (
+        8 * (26 + 2),
+        8 * (30 + 1),
+    )
+    assert {(one.first, one.count) for key, one in fields.items() if "address" in str(key)} == {("2", "4")}
+    assert back["connection", "source_address"].bit == 8 * (26 + 1)
+    for ranges in (address_range.sources, address_range.destinations):
+        assert set(ranges(forward)) == set(ranges(streams(plain)[0]))
+    assert set(address_range.sources(reverse)) == set(address_range.sources(streams(plain)[1]))
+
+
+def test_each_connection_is_opened_by_a_frame_of_its_own_kind_alone() -> None:
+    """What belongs to no connection has no place where each frame opens one."""
+    each = [
+        {"name": "inside", "directions": "forward", "frame": "vlan(id=10)/ip/udp", "sizes": "imix", "share": 9},
+        {"name": "ping", "directions": "forward", "frame": "vlan(id=10)/ip/icmp"},
+        {"name": "outside", "directions": "reverse", "frame": "vlan(id=10)/ip/udp"},
+    ]
+    trial = trial_of({**NAT44, "streams": each})
+    forward, _ = streams(trial)
+    assert forward.streams == ("inside", "ping")
+    assert of_connection(forward.frames[-1]) == {}
+    opened = opening(trial).streams()[Direction.FORWARD]
+    assert opened.sizes == (68, 594, 1518)
+    assert [opened.order.count(kind) for kind in range(3)] == [21, 12, 3]
+    assert all(of_connection(frame) for frame in opened.frames)
+    assert opening(trial).intended(Direction.FORWARD) == 100
+
+
+def test_native_ipv6_belongs_to_no_connection() -> None:
+    trial = trial_of(DUAL, foreground="4:3")
+    for stream in streams(trial):
+        foreground, native = stream.frames
+        assert stream.streams == ("foreground", "native IPv6")
+        assert {mode for mode, _ in of_connection(foreground)} <= {"connection", "learned"}
+        assert {mode for mode, _ in of_connection(native)} == {"random"}
+    [only] = opening(trial).streams()[Direction.FORWARD].frames
+    assert of_connection(only).keys() == {("connection", "source_port"), ("connection", "destination_port")}
+
+
+@pytest.mark.parametrize(
+    ("config", "conditions", "message"),
+    [
+        (NAT44, {"frame": "ip/tcp"}, "frame: no frames belong to connections: their last headers are ip/udp"),
+        (NAT44, {"frame": "ip/udp(destination=53)"}, "frame: no frames belong to connections"),
+        (NAT44, {"frame": "ip(source=198.18.0.9)/udp"}, "frame: no frames belong to connections"),
+        (NAT44, {"frame": "ip(options=rr(3))/udp"}, "frame: no frames belong to connections"),
+        (NAT44, {"frame": "mpls(label=17)/ip/udp"}, "frame: no frames belong to connections"),
+        ({**NAT44, "streams": [{"name": "a", "frame": "ip/icmp"}]}, {}, "streams: no frames belong to connections"),
+        ({**NAT44, "streams": [{"name": "a", "flows": 5}]}, {}, "streams: frames of connections have no flows"),
+    ],
+)
+def test_some_frames_of_each_direction_belong_to_connections(config: Config, conditions: Config, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        trial_of(config, **conditions)

@@ -44,7 +44,8 @@ STREAMS = [
     {"name": "outside", "directions": "reverse", "frame": "vlan(id=10)/ip(dscp=46)/udp", "sizes": "imix", "share": 9},
     {"name": "log", "directions": "reverse", "frame": "vlan(id=10)/ip/udp(source=9,destination=514)"},
 ]
-LOSS = "insert rule ip counted forwarded oifname west numgen inc mod 97 0 drop"
+EVERY_97TH = "numgen inc mod 97 0"
+OF_A_SIZE = "ip length 500-700"
 SIDES: dict[str, dict[str, Any]] = {
     "left": {"port": "eth1", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1", "vlans": [10]},
     "right": {"port": "eth2", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1", "vlans": [10]},
@@ -119,11 +120,14 @@ def test_a_nat_behind_a_vlan_tag_counts_what_the_tester_does(nat: str, connectio
     }
 
 
-def test_connections_whose_replies_are_lost_are_asked_again(nat: str) -> None:
-    """By frames of connections alone, whatever is beside them."""
+@pytest.mark.long
+@pytest.mark.parametrize(("dropped", "gone"), [(EVERY_97TH, 1), (OF_A_SIZE, 0)])
+def test_connections_whose_replies_are_lost_are_asked_again(nat: str, dropped: str, gone: int) -> None:
+    """By frames of connections alone, whatever is beside them, and not by what the DUT drops for its size."""
     setup = setup_of(nat)
     trial = trial_of(setup, 1_000)
-    subprocess.run(in_dut(nat, "nft", *LOSS.split()), check=True, timeout=10)
+    rule = f"insert rule ip counted forwarded oifname west {dropped} drop"
+    subprocess.run(in_dut(nat, "nft", *rule.split()), check=True, timeout=10)
     with engine_on(setup, 1518) as tester:
         result = until(
             lambda: phases.run(tester, trial, dut=dut.of_setup(setup)),
@@ -133,8 +137,7 @@ def test_connections_whose_replies_are_lost_are_asked_again(nat: str) -> None:
     assert result.reverse is not None
     replies = result.reverse.by_stream()["outside"]
     assert result.connections is not None
-    assert 0 < result.connections.lost <= replies.lost < result.reverse.lost
-    assert result.reverse.lost in (51, 52)
+    assert 0 < result.connections.lost <= replies.lost <= result.reverse.lost
     assert result.connections_probed == result.connections.lost
     assert result.connections_gone is not None
-    assert result.connections_gone <= 1, "a hundredth of what asks them is lost as well"
+    assert result.connections_gone <= gone, "a hundredth of what asks them may be lost as well"

@@ -5,18 +5,22 @@ from __future__ import annotations
 
 import json
 import re
+from fractions import Fraction
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import documents
 from dutperf import traffic
 from dutperf.model import Direction, Load, Stream, address_range
-from dutperf.setup.conditions import SingleTrial
+from dutperf.setup.conditions import Foreground, SingleTrial
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup, parse
 from dutperf.traffic import combinations
 from dutperf.traffic.combinations import FEATURES, NAMED_PORTS, PAIRS, REFUSALS, SHARED_PORT, Feature
+from dutperf.traffic.kind_order import KindOrder
 from traffic_features import CHOICES, chosen, versions
 
 REQUESTS = Draft202012Validator(json.loads((documents.ROOT / "protocol/request.schema.json").read_text("utf-8")))
@@ -142,6 +146,33 @@ def test_described_frames_vary_in_the_bits_of_plain_ones(mode: str) -> None:
                 assert (one.bits, one.mode, one.first, one.count) == (16, field.mode, str(first), "212")
 
 
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=1, max_size=6),
+    st.integers(1, 12),
+    st.integers(0, 12),
+)
+def test_kinds_have_their_shares_and_the_background_its_places(kinds: list[tuple[int, bool]], n: int, m: int) -> None:
+    """RFC 8219 5.3: frame k is foreground if k mod n < m."""
+    native = [one for _, one in kinds]
+    assume(0 < m < n and len(set(native)) == 2)
+    order = KindOrder([Fraction(share) for share, _ in kinds], native, Foreground(n=n, m=m))
+    found = order.kinds()
+    assert len(found) == order.length
+    assert [native[kind] for kind in found] == [k % n >= m for k in range(len(found))]
+    for of in (False, True):
+        of_group = [(share, found.count(kind)) for kind, (share, one) in enumerate(kinds) if one is of]
+        assert len({Fraction(count, share) for share, count in of_group}) == 1
+
+
+def test_networks_are_those_of_the_trial_whatever_its_frames_are() -> None:
+    """For whom the receiver answers, and what deviates from RFC 2544 section 12, follows from them."""
+    config = config_of(6, 4)
+    config.pop("third")
+    for conditions in ({}, {"frame": "ip/udp"}, {"flows": 20}, {"frame_sizes": "imix", "foreground": "4:3"}):
+        both = plan(parse(config, "test"), {"networks": 16, **conditions})
+        assert {stream.networks for stream in both.values()} == {16}
+
+
 def test_flows_have_addresses_of_their_own() -> None:
     config = config_of(4, 4)
     config.pop("third")
@@ -158,6 +189,7 @@ def test_the_background_has_the_headers_of_the_foreground_and_is_a_stream() -> N
     assert forward.streams == reverse.streams == ("foreground", "native IPv6")
     assert forward.sizes == (88, 594, 1518) * 2
     assert reverse.sizes == (68, 574, 1498, 88, 594, 1518)
+    assert [kind < 3 for kind in forward.order] == [k % 10 < 9 for k in range(len(forward.order))]
     weights = [forward.order.count(kind) for kind in range(6)]
     assert [sum(weights[:3]), sum(weights[3:])] == [9 * sum(weights) // 10, sum(weights) // 10]
     types = {frame.stream: frame.bytes[24:36] for frame in reverse.frames}
@@ -182,6 +214,14 @@ def test_extension_headers_are_in_the_background_too() -> None:
         ({"foreground": "2:1", "frame": "ip(destination=198.19.0.9)/udp"}, "frame: native IPv6"),
         ({"networks": 2, "frame": "ip(destination=198.19.0.9)/udp"}, "networks: has no effect: the headers of the"),
         ({"networks": 2, "frame": "eth(type=0x88b5)"}, "networks: has no effect"),
+        (
+            {"foreground": "1000000:1", "frame": "ip/udp"},
+            "foreground: too many kinds of frames at once: 2, whose shares",
+        ),
+        ({"foreground": "97:37", "frame_sizes": "imix:84=89,85=83"}, "foreground: too many kinds of frames at once: 4"),
+        ({"flows": 5, "frame": "ip/tcp"}, "flows: nothing tells 5 flows from each other"),
+        ({"flows": 5, "ports": "fixed"}, "flows: nothing tells 5 flows from each other"),
+        ({"connections": 5, "foreground": "1:0"}, "foreground: leaves no frames for connections"),
     ],
 )
 def test_headers_must_leave_open_what_else_says_something_about_them(conditions: dict[str, Any], message: str) -> None:

@@ -8,11 +8,27 @@ from typing import Any
 import pytest
 
 from dutperf import traffic
-from dutperf.model import Case, DescribedField, DescribedFrame, Direction, Load, Phase, Stream, Trial, address_range
+from dutperf.model import (
+    Case,
+    ConnectionCounts,
+    DescribedField,
+    DescribedFrame,
+    Direction,
+    KindCounts,
+    Load,
+    Phase,
+    Stream,
+    Trial,
+    TrialResult,
+    Verdict,
+    address_range,
+)
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import ConfigError, Setup
-from plans import NAT44
+from dutperf.tester import ProgressCallback, phases
+from dutperf.tester.simulated import SimulatedTester
+from plans import NAT44, counts
 
 NAT64 = {
     "left": {"port": "eth1", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"},
@@ -124,7 +140,7 @@ def test_native_ipv6_belongs_to_no_connection() -> None:
 @pytest.mark.parametrize(
     ("config", "conditions", "message"),
     [
-        (NAT44, {"frame": "ip/tcp"}, "frame: no frames belong to connections: their last headers are ip/udp"),
+        (NAT44, {"frame": "ip/tcp"}, "frame: no frames belong to connections: these have only VLAN tags"),
         (NAT44, {"frame": "ip/udp(destination=53)"}, "frame: no frames belong to connections"),
         (NAT44, {"frame": "ip(source=198.18.0.9)/udp"}, "frame: no frames belong to connections"),
         (NAT44, {"frame": "ip(options=rr(3))/udp"}, "frame: no frames belong to connections"),
@@ -136,3 +152,46 @@ def test_native_ipv6_belongs_to_no_connection() -> None:
 def test_some_frames_of_each_direction_belong_to_connections(config: Config, conditions: Config, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         trial_of(config, **conditions)
+
+
+class DropsBySize(SimulatedTester):
+    """A tester at a DUT that keeps all connections and drops replies of some sizes."""
+
+    def __init__(self, dropped: set[int]) -> None:
+        super().__init__()
+        self.dropped = dropped
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        del on_progress
+        assert trial.connections is not None
+        self.trials.append(trial)
+        lost = 0
+        of_ways = {}
+        for way, stream in trial.streams().items():
+            kinds = []
+            for number, frame in enumerate(stream.frames):
+                sent = sum(1 for k in range(trial.intended(way)) if stream.order[k % len(stream.order)] == number)
+                passed = 0 if way is Direction.REVERSE and frame.size in self.dropped else sent
+                lost += (sent - passed) if frame.is_connected else 0
+                kinds.append(KindCounts(name=frame.name, stream=frame.stream, sent=sent, received=passed))
+            received = sum(kind.received for kind in kinds)
+            of_ways[str(way)] = counts(trial.intended(way), received, kinds=tuple(kinds))
+        count = trial.connections.count
+        of_connections = ConnectionCounts(learned=count, remapped=0, lost=min(lost, count))
+        return TrialResult(trial=trial.trial, verdict=Verdict.VALID, connections=of_connections, **of_ways)
+
+
+def test_connections_are_not_asked_by_what_the_dut_drops_for_its_size() -> None:
+    each = [
+        {"name": "inside", "directions": "forward", "sizes": "imix"},
+        {"name": "outside", "directions": "reverse", "sizes": "imix", "share": 3},
+        {"name": "log", "directions": "reverse", "frame": "ip/udp(source=9,destination=514)"},
+    ]
+    tester = DropsBySize({594})
+    result = phases.run(tester, trial_of({**NAT44, "streams": each}))
+    [_, measured, probe] = tester.trials
+    assert {size for one in measured.streams().values() for size in one.sizes} == {64, 594, 1518}
+    assert [one.size for one in probe.streams()[Direction.REVERSE].frames] == [64, 1518]
+    assert all(one.is_connected for one in probe.streams()[Direction.REVERSE].frames)
+    assert result.connections_probed == 100
+    assert result.connections_gone == 0

@@ -13,7 +13,7 @@ from dutperf.lab import filters
 from dutperf.model import Direction, Stream
 from dutperf.results import deviations
 from dutperf.setup.conditions import Usual, make
-from dutperf.setup.configuration import ConfigError, ParameterError, Setup, parse
+from dutperf.setup.configuration import ParameterError, Setup, parse
 from dutperf.setup.modifiers import MOST_FILTERS, ExtensionHeaders, Modifiers
 from plans import make_trial
 
@@ -141,8 +141,14 @@ def test_without_ipv6_they_are_an_error() -> None:
     assert caught.value.key == "modifiers"
     with pytest.raises(ParameterError, match="no side sends any"):
         streams(SIIT, "extension-header:fragment", directions="reverse")
-    with pytest.raises(ConfigError, match="needs IPv6 as the first IP header"):
+    with pytest.raises(ParameterError, match="no side sends any"):
         streams(IPV6, "extension-header:fragment", frame="ipv4(source=198.18.0.2,destination=198.19.0.2)/udp")
+
+
+def test_headers_may_be_ipv6_whatever_the_sides_are() -> None:
+    """Not the version of a side counts, but that of the frames."""
+    both = streams(IPV4, "extension-header:fragment", frame="ipv6(source=2001:2::2,destination=2001:2:0:1::2)/udp")
+    assert [headers(bytes.fromhex(one.frames[0].bytes)) for one in both.values()] == [[44, 17], [44, 17]]
 
 
 # --- filters --------------------------------------------------------------------------------------

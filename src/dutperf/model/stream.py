@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from fractions import Fraction
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -151,9 +152,10 @@ class Recorded(Value):
 
 Pattern = Poisson | Bursts | Profile | Recorded
 
+_NETWORKS = frozenset(("networks",))
 _ONLY_UDP = frozenset(
     (
-        *("background", "n", "m", "source_port", "destination_port", "networks"),
+        *("background", "n", "m", "source_port", "destination_port"),
         *("source_address", "destination_address", "arrives_with"),
     )
 )
@@ -190,6 +192,7 @@ class Stream(Value):
     source_port: VaryingField | None = None
     destination_port: VaryingField | None = None
     networks: Annotated[int, Field(ge=1, le=256)] = 1
+    """Destination networks. Fields of described frames say the same, so that the engine does not get their number."""
     source_address: VaryingAddress | None = None
     destination_address: VaryingAddress | None = None
     arrives_with: tuple[VlanTags, ...] | None = None
@@ -243,6 +246,7 @@ class Stream(Value):
         absent = self._of_other_kinds
         if self.frames:
             absent |= {name for name in ("order", "shares") if not getattr(self, name)}
+            absent |= _NETWORKS if self.networks == 1 else frozenset()
         if not self.additional:
             absent |= {"additional"}
         return {name: value for name, value in members(self).items() if name not in absent}
@@ -252,7 +256,7 @@ class Stream(Value):
         """Members of other kinds of streams than this one."""
         if self.frames:
             return _ONLY_UDP
-        return _ONLY_DESCRIBED if self.replay is None else _ONLY_UDP | _ONLY_DESCRIBED
+        return _ONLY_DESCRIBED if self.replay is None else _ONLY_UDP | _ONLY_DESCRIBED | _NETWORKS
 
     def of_test_frames(self, fps: int) -> int:
         """How many of ``fps`` frames/s are test frames, beside the additional ones."""
@@ -310,7 +314,10 @@ class Stream(Value):
 
     def only_connected(self) -> Self:
         """Its frames that belong to connections, without those beside them."""
-        kept = [kind for kind, frame in enumerate(self.frames) if frame.is_connected]
+        return self.only([kind for kind, frame in enumerate(self.frames) if frame.is_connected])
+
+    def only(self, kept: Sequence[int]) -> Self:
+        """Its frames of these kinds, and none beside them; frames that are not described are of one kind."""
         return self.model_copy(
             update={
                 "frames": tuple(self.frames[kind] for kind in kept),

@@ -204,6 +204,8 @@ class Phase(Value):
         members = to_json(self)
         streams = members if self.paths is None else members["paths"]
         for direction, stream in self.streams().items():
+            if stream.frames:
+                streams[direction].pop("networks", None)
             for frame in streams[direction].get("frames", ()):
                 frame.pop("name", None)
                 frame.pop("stream", None)

@@ -18,8 +18,10 @@ from dutperf.model import (
     TRIAL_NUMBERS,
     Cause,
     ConnectionUse,
+    DirectionCounts,
     PhaseResult,
     Question,
+    Stream,
     Trial,
     TrialResult,
     Verdict,
@@ -140,7 +142,8 @@ def _probe(tester: Tester, trial: Trial, measured: TrialResult) -> dict[str, int
         return {}
     [(direction, stream)] = replies.items()
     rate_fps, frames = max(1, round(stream.rate_fps * PROBE_SHARE)), min(counts.lost, PROBED)
-    sending: dict[str, Any] = {str(direction): stream.with_rate(rate_fps).only_connected()}
+    asking = stream.with_rate(rate_fps).only(_least_lost(stream, measured.directions()[direction]))
+    sending: dict[str, Any] = {str(direction): asking}
     probe = Trial(
         trial=(trial.trial + 1) % TRIAL_NUMBERS,
         seed=trial.seed,
@@ -155,6 +158,14 @@ def _probe(tester: Tester, trial: Trial, measured: TrialResult) -> dict[str, int
     if _is_bad(result) or result.connections is None or result.doubts:
         return {}
     return {"connections_probed": frames, "connections_gone": result.connections.lost}
+
+
+def _least_lost(stream: Stream, counts: DirectionCounts) -> list[int]:
+    """The kinds of frames in connections that lost the smallest share: a DUT may drop others for what they are, and say
+    nothing about their connections so."""
+    kinds = [kind for kind, frame in enumerate(stream.frames) if frame.is_connected]
+    shares = {kind: one.lost / one.sent for kind, one in enumerate(counts.kinds or ()) if kind in kinds and one.sent}
+    return [kind for kind, share in shares.items() if share == min(shares.values())] or kinds
 
 
 def _is_bad(result: PhaseResult) -> bool:

@@ -318,7 +318,6 @@ class TrafficKind(ABC):
         self._check_given_once()
         self._check_background()
         self.check_kind()
-        self._check_modifiers()
         self._is_checked = True
 
     def _check_size(self, frame_size: int) -> None:
@@ -365,14 +364,6 @@ class TrafficKind(ABC):
                     if getattr(side, member) is not None:
                         key = f"{self.setup.key_of(name)}.{member}"
                         raise ParameterError(f"{given} are not possible: the configuration sets them in {key}", option)
-
-    def _check_modifiers(self) -> None:
-        """Extension headers need frames of IPv6."""
-        senders = [self.setup.ends(direction)[0] for direction in self.active()]
-        wanted = self.conditions.modified_by.extension_headers is not None
-        is_native = self.conditions.foreground.native_percent > 0
-        if wanted and not is_native and all(sender.version == 4 for sender in senders):
-            raise ParameterError("extension-header is for IPv6 frames, but no side sends any", "modifiers")
 
     def _check_background(self) -> None:
         """Background traffic needs IPv6 on both sides, whatever the foreground is."""

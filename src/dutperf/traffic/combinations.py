@@ -163,6 +163,8 @@ FEATURES = (
     *(POISSON, BURSTS, CHANGING, DIRECTION_RATES, ONE_DIRECTION, WARM_UP, BROADCAST, MANAGEMENT, ROUTING),
     *(NAMED_PORTS, SHARED_PORT, CONNECTIONS, FILL, TIMEOUT, QUEUES, CHECKSUMS, SEND_AT, RATE_LIMIT),
 )
+KINDS = (STREAMS, NATIVE, EXTENSION, MIX)
+"""What makes kinds of frames, the likeliest to make many first."""
 ONE_OPTION = frozenset((POISSON, BURSTS, CHANGING))
 """Values of one option, of which a trial has one."""
 PAIRS = tuple(pair for pair in pairs(FEATURES, 2) if not set(pair) <= ONE_OPTION)

@@ -14,6 +14,7 @@ from dutperf.model.described_frame import ConnectionPart
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.traffic import parts
+from dutperf.traffic.combinations import Where
 from dutperf.traffic.described import DescribedTraffic
 from dutperf.traffic.endpoints import own_address
 from dutperf.traffic.parts import Part
@@ -38,9 +39,14 @@ class ConnectedFrames(DescribedTraffic):
         super().check_kind()
         for direction in dict.fromkeys((self.setup.stateful.direction, *self.active())):
             connected = self.connected(direction, self.smallest_frame_size)
+            if not connected and self.conditions.foreground.m == 0:
+                raise ParameterError("leaves no frames for connections: all are native IPv6", "foreground")
             if not connected:
-                text = "no frames belong to connections: their last headers are ip/udp, without addresses and ports"
-                raise ConfigError(text, "streams") if self.setup.streams else ParameterError(text, "frame")
+                where = Where("streams", is_condition=False) if self.setup.streams else Where("frame")
+                raise where.refused(
+                    "no frames belong to connections: these have only VLAN tags before ip/udp, without addresses and"
+                    " ports"
+                )
             if any(part.flows > 1 for part in connected):
                 raise ConfigError("frames of connections have no flows: each connection is one", "streams")
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dutperf.frames import Endpoints, FrameError, Stack, Template
+from dutperf.frames import Endpoints, FrameError, Stack, Template, build
 from dutperf.model import IPV6_HEADER_EXCESS, MAX_FRAME_SIZE, DescribedFrame, Direction, Stream
 from dutperf.setup.configuration import ConfigError, ParameterError, Side
-from dutperf.traffic import addresses, arriving_tags, parts
+from dutperf.traffic import addresses, arriving_tags, combinations, parts
 from dutperf.traffic.base import TrafficKind
+from dutperf.traffic.combinations import Where
 from dutperf.traffic.endpoints import endpoints, native_endpoints
-from dutperf.traffic.parts import Part
+from dutperf.traffic.parts import Part, TooManyKindsError
 from dutperf.traffic.udp_ports import destination_ports, source_ports
 
 Headers = tuple[Stack | Template, ...]
@@ -27,8 +28,28 @@ class DescribedTraffic(TrafficKind):
             if side.frame is not None and self.conditions.frame is not None:
                 key = f"{self.setup.key_of(name)}.frame"
                 raise ParameterError(f"the configuration has headers in {key} already", "frame")
-        for direction in self.active():
-            self._check_ends(direction, parts.parts_of(self.setup, self.conditions, direction, MAX_FRAME_SIZE))
+        each = {way: parts.parts_of(self.setup, self.conditions, way, MAX_FRAME_SIZE) for way in self.active()}
+        for direction, of_direction in each.items():
+            self._check_ends(direction, of_direction)
+            self._check_flows(direction, of_direction)
+        wanted = self.conditions.modified_by.extension_headers is not None
+        if wanted and not any(part.extension for of_direction in each.values() for part in of_direction):
+            raise ParameterError("extension-header is for IPv6 frames, but no side sends any", "modifiers")
+
+    def _check_flows(self, direction: Direction, each: Sequence[Part]) -> None:
+        """Something tells flows from each other."""
+        sender, _ = self.setup.ends(direction)
+        for part, stack in zip(each, self._headers(direction, each), strict=True):
+            try:
+                frame = build(stack, stack.min_size, self.ends_of(part, direction), flows=part.flows)
+            except FrameError as error:
+                raise self.refused(sender, error) from None
+            if part.flows > 1 and all(one.by == "frame" for one in frame.fields):
+                where = Where("streams", is_condition=False) if self.setup.streams else Where("flows")
+                raise where.refused(
+                    f"nothing tells {part.flows:,} flows from each other: let a field of the headers vary by flow, or"
+                    " leave open UDP ports that are not fixed"
+                )
 
     def _check_ends(self, direction: Direction, each: Sequence[Part]) -> None:
         """Several networks and addresses that vary need headers without addresses."""
@@ -67,14 +88,18 @@ class DescribedTraffic(TrafficKind):
         fitted = parts.fitted(each, headers, shorter)
         ends = [self.ends_of(part, direction) for part in fitted]
         try:
-            members = parts.members(fitted, headers, ends, direction, shorter)
+            members = parts.members(fitted, headers, ends, direction, shorter, self.conditions.foreground)
         except FrameError as error:
             raise self.refused(sender, error) from None
+        except TooManyKindsError as error:
+            raise self._mixed_by().refused(str(error)) from None
         of_frames = (part for part in fitted for _ in part.sizes.sizes)
         members["frames"] = tuple(
             self.finished(part, frame, direction) for part, frame in zip(of_frames, members["frames"], strict=True)
         )
-        return Stream(**self.rhythm(direction, frame_size, rate_fps), **members)
+        _, receiver = self.setup.ends(direction)
+        networks = self.networks(receiver)
+        return Stream(**self.rhythm(direction, frame_size, rate_fps), networks=networks, **members)
 
     def finished(self, part: Part, frame: DescribedFrame, direction: Direction) -> DescribedFrame:
         """A frame of a part, as the engine gets it."""
@@ -105,6 +130,11 @@ class DescribedTraffic(TrafficKind):
             return arriving_tags.of_back(part, receiver)
         except FrameError as error:
             raise self.refused(receiver, error) from None
+
+    def _mixed_by(self) -> Where:
+        """What makes the kinds of frames many."""
+        each = (one.chosen(self.setup, self.conditions) for one in combinations.KINDS)
+        return next(where for where in each if where is not None)
 
     def refused(self, sender: Side, error: FrameError) -> ParameterError | ConfigError:
         """An error in the headers, of the option or of the configuration."""

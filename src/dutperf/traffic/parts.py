@@ -13,18 +13,24 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import gcd, lcm
 from typing import Any, Literal
 
 from dutperf.frames import Endpoints, FrameError, Stack, Template, build, is_template
 from dutperf.frames.values import By
 from dutperf.model import DescribedFrame, Direction, FieldMode, VaryingField
-from dutperf.setup.conditions import AllConditions
+from dutperf.setup.conditions import AllConditions, Foreground
 from dutperf.setup.configuration import ConfigError, PlannedStream, Setup, Side
-from dutperf.setup.size_mix import LONGEST_ORDER, MOST_SIZES, SizeMix, spread
+from dutperf.setup.size_mix import MOST_SIZES, SizeMix
+from dutperf.traffic.kind_order import LONGEST, KindOrder
 
 PLAIN = "ip/udp"
 """The headers of plain traffic; ``ip`` is the IP version of the sending side."""
+
+
+class TooManyKindsError(ValueError):
+    """Frames of a direction that no order tells apart."""
+
+
 WITHOUT_NAME = "without extension headers"
 """Name of the stream beside the frames with a modifier's headers, where the configuration has no streams."""
 FOREGROUND, NATIVE = "foreground", "native IPv6"
@@ -108,14 +114,21 @@ def _with_native(parts: tuple[Part, ...], conditions: AllConditions) -> tuple[Pa
     return tuple(part for part in (*foreground, *native) if part.share)
 
 
+def _ip_version(part: Part, sender: Side) -> int:
+    """Of its outermost IP header; where it has none, or wrong headers, which are refused later, its sender's."""
+    with suppress(FrameError):
+        return headers_of(part.text, part.version(sender)).ip_version or part.version(sender)
+    return part.version(sender)
+
+
 def _extended(parts: tuple[Part, ...], sender: Side, conditions: AllConditions) -> tuple[Part, ...]:
     """The parts with the extension headers of the modifier, in as many of their frames as it says. Frames of IPv4
     have none."""
     chosen = conditions.modified_by.extension_headers
     if chosen is None:
         return parts
-    of_ipv6 = [part for part in parts if part.version(sender) == 6]
-    others = [replace(part, share=100 * part.share) for part in parts if part.version(sender) == 4]
+    of_ipv6 = [part for part in parts if _ip_version(part, sender) == 6]
+    others = [replace(part, share=100 * part.share) for part in parts if _ip_version(part, sender) == 4]
     headed = [
         replace(
             part,
@@ -251,12 +264,13 @@ def members(
     ends: Sequence[Endpoints],
     direction: Direction,
     shorter: Mapping[int, int],
+    foreground: Foreground,
 ) -> dict[str, Any]:
     """Members of a stream: each :func:`fitted` part's frames of each size, to its ends, and their order.
 
     Raises:
         FrameError: see :func:`dutperf.frames.build`.
-        ConfigError: more kinds of frames than can be told apart.
+        TooManyKindsError: more kinds of frames than can be told apart, or no order that repeats soon enough.
     """
     frames = tuple(
         _named(build(stack, size, of, direction=direction, flows=part.flows), part, alone=len(parts) == 1)
@@ -265,34 +279,22 @@ def members(
     )
     if len(parts) == 1 and not parts[0].sizes.random:
         return {"frames": frames} | ({"order": parts[0].sizes.kinds()} if len(frames) > 1 else {})
-    weights = _whole(
-        [
-            Fraction(part.share * part.sizes.order.count(size), len(part.sizes.order))
-            for part in parts
-            for size in part.sizes.sizes
-        ]
-    )
-    if len(frames) > MOST_SIZES or sum(weights) > LONGEST_ORDER:
-        raise ConfigError(
-            f"are too many: {len(frames)} kinds of frames, whose shares are whole in {sum(weights)} frames; at most"
-            f" {MOST_SIZES} kinds and {LONGEST_ORDER} frames are possible",
-            "streams",
+    kinds = [(part, size) for part in parts for size in part.sizes.sizes]
+    shares = [Fraction(part.share * part.sizes.order.count(size), len(part.sizes.order)) for part, size in kinds]
+    order = KindOrder(shares, [part.native for part, _ in kinds], foreground)
+    if len(frames) > MOST_SIZES or order.length > LONGEST:
+        raise TooManyKindsError(
+            f"too many kinds of frames at once: {len(frames)}, whose shares are whole in {order.length:,} frames; at"
+            f" most {MOST_SIZES} kinds and {LONGEST:,} frames are possible"
         )
     random = any(part.sizes.random for part in parts)
-    return {"frames": frames} | ({"shares": weights} if random else {"order": spread(weights)})
+    return {"frames": frames} | ({"shares": order.weights} if random else {"order": order.kinds()})
 
 
 def _named(frame: DescribedFrame, part: Part, *, alone: bool) -> DescribedFrame:
     """The frame with a name for a person, and with that of its stream unless it is ``alone``."""
     name = f"{part.name}, {frame.size} bytes" if part.name else f"{frame.size} bytes"
     return frame.model_copy(update={"name": name, "stream": None if alone else part.name})
-
-
-def _whole(weights: Sequence[Fraction]) -> tuple[int, ...]:
-    """The same relations in the smallest whole numbers."""
-    by = lcm(*(weight.denominator for weight in weights))
-    whole = [int(weight * by) for weight in weights]
-    return tuple(number // gcd(*whole) for number in whole)
 
 
 def _udp(ports: Ports, *, by_flow: bool) -> str:

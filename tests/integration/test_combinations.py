@@ -36,11 +36,7 @@ EACH_TIME = {
         (combinations.HEADERS, combinations.NATIVE),
         (combinations.MIX, combinations.NETWORKS),
         (combinations.FLOWS, combinations.ADDRESSES),
-        (combinations.STREAMS, combinations.NATIVE),
-        (combinations.EXTENSION, combinations.NETWORKS),
         (combinations.WARM_UP, combinations.CONNECTIONS),
-        (combinations.BROADCAST, combinations.CONNECTIONS),
-        (combinations.DIRECTION_RATES, combinations.MIX),
         (combinations.NETWORKS, combinations.SHARED_PORT),
     )
 }

@@ -68,6 +68,12 @@ def in_dut(name: str, *command: str) -> Any:
     return printed(done)
 
 
+def counted(name: str) -> dict[str, int]:
+    """Packets by named counter of the DUT, since the last call."""
+    found = in_dut(name, "nft", "-j", "reset", "counters")["nftables"]
+    return {one["counter"]["name"]: int(one["counter"]["packets"]) for one in found if "counter" in one}
+
+
 def dropped(name: str) -> int:
     """Frames that the router says it dropped."""
     found = in_dut(name, "nft", "-j", "list", "counters")
@@ -167,7 +173,10 @@ def test_the_commands_show_paths_and_their_sum(tmp_path: Path) -> None:
             assert len(point["paths"]) == 12
         refused = dutperf("trial", *common, "--rate", "500", "--connections", "100")
         assert refused.returncode == 2
-        assert "need left and right, not ports" in " ".join(refused.stderr.split())
+        assert (
+            "connections and named ports (ports) exclude each other: the Initiator and the Responder are left and right"
+            in " ".join(refused.stderr.split())
+        )
         done = dutperf(
             "ramp", *common[:4], "--from", "100", "--to", "500", "--over", "1", "--repetitions", "1", "--json"
         )

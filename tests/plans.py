@@ -96,6 +96,10 @@ NAT44 = {
     "left": {"port": "eth1", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"},
     "right": {"port": "eth2", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"},
 }
+NAT64 = {
+    "left": {"port": "eth1", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"},
+    "right": {**NAT44["right"], "seen_as": "64:ff9b::198.19.0.2"},
+}
 
 
 SWITCH = {

@@ -4,7 +4,6 @@ agree to the frame. What a card alone can do is in tests/cards. Root only."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -22,7 +21,8 @@ from dutperf.traffic.combinations import PAIRS, Feature
 from traffic_features import chosen, versions
 from undisturbed import LOSS_IS_CERTAIN, valid
 
-from .test_paths import in_dut, made
+from .test_described_frames import mac
+from .test_paths import counted, made
 
 pytestmark = pytest.mark.root
 RATE_FPS = 2000
@@ -95,11 +95,6 @@ def config_of(name: str, left: int, right: int, *, asks_dut: bool) -> dict[str, 
     return {"engine": {"netns": name}, **ports}
 
 
-def mac(netns: str, port: str) -> str:
-    shown = subprocess.run(["ip", "-json", "-n", netns, "link", "show", port], check=True, capture_output=True)
-    return str(json.loads(shown.stdout)[0]["address"])
-
-
 def trial_of(setup: Setup, conditions: dict[str, Any]) -> Trial:
     given = SingleTrial(**({"duration_s": 0.3, "drain_s": 0.2} | conditions))
     kind = traffic.of(setup, traffic.of(setup, given).sized())
@@ -113,12 +108,6 @@ def queries(stream: Stream, counts: DirectionCounts) -> int:
     return sum(one.sent for kind, one in each if kind.name == "management")
 
 
-def forwarded(name: str) -> dict[str, int]:
-    """Test frames by ports of the DUT, since the last call."""
-    found = in_dut(name, "nft", "-j", "reset", "counters")["nftables"]
-    return {one["counter"]["name"]: int(one["counter"]["packets"]) for one in found if "counter" in one}
-
-
 @pytest.mark.parametrize("pair", list(possible()))
 def test_the_dut_forwards_what_two_features_send_at_once(bridge: str, pair: tuple[Feature, Feature]) -> None:
     config = config_of(bridge, *versions(*pair), asks_dut=combinations.MANAGEMENT in pair)
@@ -128,9 +117,9 @@ def test_the_dut_forwards_what_two_features_send_at_once(bridge: str, pair: tupl
     with engine_on(setup, 1518) as tester:
 
         def run() -> TrialResult:
-            forwarded(bridge)
+            counted(bridge)
             result = phases.run(tester, trial)
-            seen.append(forwarded(bridge))
+            seen.append(counted(bridge))
             return result
 
         result = valid(run, LOSS_IS_CERTAIN)

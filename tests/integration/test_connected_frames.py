@@ -20,11 +20,11 @@ from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import Setup
 from dutperf.tester import phases
-from printed import printed
 from undisturbed import LOSS_IS_CERTAIN, until, valid
 
 from . import vlan_programs
 from .test_described_frames import by_hand
+from .test_paths import counted
 
 pytestmark = pytest.mark.root
 COUNTERS = """table ip counted {
@@ -54,14 +54,6 @@ SIDES: dict[str, dict[str, Any]] = {
 
 def in_dut(name: str, *command: str) -> list[str]:
     return ["ip", "netns", "exec", f"{name}-dut", *command]
-
-
-def counted(name: str) -> dict[str, int]:
-    """Packets by counter, since the last call."""
-    done = subprocess.run(
-        in_dut(name, "nft", "-j", "reset", "counters"), check=True, capture_output=True, text=True, timeout=10
-    )
-    return {one["counter"]["name"]: one["counter"]["packets"] for one in printed(done)["nftables"] if "counter" in one}
 
 
 def setup_of(name: str) -> Setup:

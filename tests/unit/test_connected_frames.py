@@ -28,12 +28,8 @@ from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import ConfigError, Setup
 from dutperf.tester import ProgressCallback, phases
 from dutperf.tester.simulated import SimulatedTester
-from plans import NAT44, counts
+from plans import NAT44, NAT64, counts
 
-NAT64 = {
-    "left": {"port": "eth1", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"},
-    "right": {**NAT44["right"], "seen_as": "64:ff9b::198.19.0.2"},
-}
 DUAL = {
     "left": {**NAT44["left"], "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"},
     "right": {**NAT44["right"], "ipv6": "2001:2:0:8000::2/64", "gateway6": "2001:2:0:8000::1"},

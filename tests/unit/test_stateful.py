@@ -40,12 +40,7 @@ from dutperf.setup.configuration import ConfigError, Dut, ParameterError, Setup
 from dutperf.tester import ProgressCallback, phases
 from dutperf.tester.simulated import SimulatedTester
 from dutperf.traffic.connections import ports
-from plans import NAT44, Log, SimulatedDevice, counts, journal_lines, make_trial
-
-NAT64 = {
-    "left": {"port": "eth1", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"},
-    "right": {**NAT44["right"], "seen_as": "64:ff9b::198.19.0.2"},
-}
+from plans import NAT44, NAT64, Log, SimulatedDevice, counts, journal_lines, make_trial
 
 
 def setup_of(mapping: dict[str, Any] | None = None, **stateful: Any) -> Setup:

@@ -14,6 +14,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Literal
 
 from dutperf.frames.text import Node
+from dutperf.model import FieldMode, VaryingField
 from dutperf.spelling import hint
 
 Mode = Literal["increasing", "decreasing", "random", "list"]
@@ -50,6 +51,20 @@ class Varying:
 
 
 Number = int | Varying
+
+
+def number_of(field: VaryingField, by: By) -> Number:
+    """The numbers of ``field``, which frames or flows have; fixed where it has one only."""
+    count = field.max - field.min + 1
+    match field.mode:
+        case FieldMode.INCREASING if count > 1:
+            return Varying("increasing", field.min, count=count, by=by)
+        case FieldMode.DECREASING if count > 1:
+            return Varying("decreasing", field.max, count=count, by=by)
+        case FieldMode.RANDOM if count > 1:
+            return Varying("random", field.min, count=count, by=by)
+        case _:
+            return field.min
 
 
 @dataclass(frozen=True)

@@ -429,6 +429,10 @@ class Stateful(Value):
         """The direction of the Initiator's frames."""
         return Direction.FORWARD if self.initiator == "left" else Direction.REVERSE
 
+    def replies(self, direction: Direction) -> bool:
+        """Whether the frames of a direction are the Responder's."""
+        return direction is not self.direction
+
 
 PortName = Annotated[str, StringConstraints(pattern=f"^{PORT_NAME}$")]
 

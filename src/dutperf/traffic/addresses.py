@@ -12,7 +12,7 @@ from dutperf.model import Trial, address_range
 from dutperf.model.address_range import Address, AddressRange
 from dutperf.model.described_frame import DescribedFrame
 from dutperf.setup.configuration import Setup, Side
-from dutperf.traffic.combinations import Where
+from dutperf.traffic.combinations import Where, headers_of
 
 _ENDS = ("source", "destination")
 
@@ -33,7 +33,7 @@ def check(setup: Setup, trial: Trial, networks: Callable[[Side], int]) -> None:
             for one in (*ranges, *changed):
                 if side.has_gateway and one.first != one.last:
                     of_headers = bool(stream.frames) and side.varying_address is None and networks(side) == 1
-                    where = _headers(setup, direction.ports[0]) if of_headers else varied_by(setup, name)
+                    where = headers_of(setup, direction.ports[0]) if of_headers else varied_by(setup, name)
                     _check_range(setup, name, one, where)
 
 
@@ -90,10 +90,3 @@ def varied_by(setup: Setup, name: str) -> Where:
     if side.varying_address is not None:
         return Where(f"{setup.key_of(name)}.varying_address", is_condition=False)
     return Where("networks") if side.networks is None else Where(f"{setup.key_of(name)}.networks", is_condition=False)
-
-
-def _headers(setup: Setup, sender: str) -> Where:
-    if setup.streams:
-        return Where("streams", is_condition=False)
-    own_frame = setup.sides()[sender].frame is not None
-    return Where(f"{setup.key_of(sender)}.frame", is_condition=False) if own_frame else Where("frame")

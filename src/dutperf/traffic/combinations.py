@@ -236,6 +236,15 @@ REFUSALS = (
 )
 
 
+def headers_of(setup: Setup, name: str) -> Where:
+    """Where the headers of the frames of a side were chosen."""
+    if setup.streams:
+        return Where("streams", is_condition=False)
+    if setup.sides()[name].frame is not None:
+        return Where(f"{setup.key_of(name)}.frame", is_condition=False)
+    return Where("frame")
+
+
 def refusal(one: Feature, other: Feature) -> Refusal | None:
     """Why two features exclude each other; None: they do not."""
     return next((each for each in REFUSALS if {each.feature, each.beside} == {one, other}), None)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dutperf.frames import Endpoints, FrameError, Template
+from dutperf.frames import Endpoints, Template
 from dutperf.model import DescribedField, DescribedFrame, Direction, FieldMode, VaryingAddress, VaryingField
 from dutperf.model.described_frame import ConnectionPart
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.traffic import parts
-from dutperf.traffic.combinations import Where
+from dutperf.traffic.combinations import headers_of
 from dutperf.traffic.described import DescribedTraffic
 from dutperf.traffic.endpoints import own_address
 from dutperf.traffic.parts import Part
@@ -42,8 +42,7 @@ class ConnectedFrames(DescribedTraffic):
             if not connected and self.conditions.foreground.m == 0:
                 raise ParameterError("leaves no frames for connections: all are native IPv6", "foreground")
             if not connected:
-                where = Where("streams", is_condition=False) if self.setup.streams else Where("frame")
-                raise where.refused(
+                raise headers_of(self.setup, direction.ports[0]).refused(
                     "no frames belong to connections: these have only VLAN tags before ip/udp, without addresses and"
                     " ports"
                 )
@@ -53,27 +52,33 @@ class ConnectedFrames(DescribedTraffic):
     def connected(self, direction: Direction, frame_size: int) -> tuple[Part, ...]:
         """The parts of a direction whose frames belong to connections."""
         each = parts.parts_of(self.setup, self.conditions, direction, frame_size)
-        try:
+        with self.refusing(direction.ports[0]):
             return tuple(part for part in each if self._is_connected(part, direction))
-        except FrameError as error:
-            raise self.refused(self.setup.ends(direction)[0], error) from None
 
     def ends_of(self, part: Part, direction: Direction) -> Endpoints:
         """What varies of the addresses is the connection's; the Responder's destinations are learned."""
         if not self._is_connected(part, direction):
             return super().ends_of(part, direction)
         sender, _ = self.setup.ends(direction)
-        if self._replies(direction):
+        if self.learns_destination(direction):
             ends: Any = (own_address(sender, sender.version),) * 2
             return Endpoints(ipv4=ends) if sender.version == 4 else Endpoints(ipv6=ends)
         plain = super().ends_of(part, direction)
         return Endpoints(ipv4=plain.ipv4, ipv6=plain.ipv6)
 
-    def finished(self, part: Part, frame: DescribedFrame, direction: Direction) -> DescribedFrame:
-        """With the parts of its connection in place of the ports that vary otherwise."""
-        frame = super().finished(part, frame, direction)
+    def finished(
+        self, part: Part, frames: tuple[DescribedFrame, ...], direction: Direction
+    ) -> tuple[DescribedFrame, ...]:
+        frames = super().finished(part, frames, direction)
         if not self._is_connected(part, direction):
-            return frame
+            return frames
+        return tuple(self._in_connection(frame, direction) for frame in frames)
+
+    def learns_destination(self, direction: Direction) -> bool:
+        return self.setup.stateful.replies(direction)
+
+    def _in_connection(self, frame: DescribedFrame, direction: Direction) -> DescribedFrame:
+        """With the parts of its connection in place of the ports that vary otherwise."""
         fields = tuple(self._fields(frame, direction))
         taken = [range(one.bit, one.bit + one.bits) for one in fields]
         others = (one for one in frame.fields if not any(one.bit in bits for bits in taken))
@@ -93,9 +98,6 @@ class ConnectedFrames(DescribedTraffic):
             and all(one.name in ("eth", "vlan") for one in before)
         )
 
-    def _replies(self, direction: Direction) -> bool:
-        return direction is not self.setup.stateful.direction
-
     def _fields(self, frame: DescribedFrame, direction: Direction) -> Iterator[DescribedField]:
         sender, receiver = self.setup.ends(direction)
         size, source_at, bits = _ADDRESSES[sender.version]
@@ -111,7 +113,7 @@ class ConnectedFrames(DescribedTraffic):
 
         if (own := sender.varying_address) is not None:
             yield varying("source_address", own, source + within(own))
-        if self._replies(direction):
+        if self.learns_destination(direction):
             yield _field("destination_address", source + bits, bits=bits, mode="learned")
             yield _field("source_port", udp, mode="learned")
             yield _field("destination_port", udp + PORT_BITS, mode="learned")

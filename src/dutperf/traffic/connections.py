@@ -112,7 +112,7 @@ class ConnectionTraffic(TrafficKind):
 
     def learns_destination(self, direction: Direction) -> bool:
         """Whether the frames of ``direction`` are the Responder's."""
-        return direction is not self.setup.stateful.direction
+        return self.setup.stateful.replies(direction)
 
     # --- phases that procedures compose -----------------------------------------------------------
 

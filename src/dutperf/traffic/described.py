@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 
 from dutperf.frames import Endpoints, FrameError, Stack, Template, build
 from dutperf.model import IPV6_HEADER_EXCESS, MAX_FRAME_SIZE, DescribedFrame, Direction, Stream
-from dutperf.setup.configuration import ConfigError, ParameterError, Side
+from dutperf.setup.configuration import ParameterError
 from dutperf.traffic import addresses, arriving_tags, combinations, parts
 from dutperf.traffic.base import TrafficKind
-from dutperf.traffic.combinations import Where
+from dutperf.traffic.combinations import Where, headers_of
 from dutperf.traffic.endpoints import endpoints, native_endpoints
 from dutperf.traffic.parts import Part, TooManyKindsError
 from dutperf.traffic.udp_ports import destination_ports, source_ports
@@ -30,33 +32,28 @@ class DescribedTraffic(TrafficKind):
                 raise ParameterError(f"the configuration has headers in {key} already", "frame")
         each = {way: parts.parts_of(self.setup, self.conditions, way, MAX_FRAME_SIZE) for way in self.active()}
         for direction, of_direction in each.items():
-            self._check_ends(direction, of_direction)
-            self._check_flows(direction, of_direction)
+            headers = self._headers(direction, of_direction)
+            self._check_ends(direction, of_direction, headers)
+            self._check_flows(direction, of_direction, headers)
         wanted = self.conditions.modified_by.extension_headers is not None
         if wanted and not any(part.extension for of_direction in each.values() for part in of_direction):
             raise ParameterError("extension-header is for IPv6 frames, but no side sends any", "modifiers")
 
-    def _check_flows(self, direction: Direction, each: Sequence[Part]) -> None:
+    def _check_flows(self, direction: Direction, each: Sequence[Part], headers: Headers) -> None:
         """Something tells flows from each other."""
-        sender, _ = self.setup.ends(direction)
-        for part, stack in zip(each, self._headers(direction, each), strict=True):
-            try:
+        for part, stack in zip(each, headers, strict=True):
+            with self.refusing(direction.ports[0]):
                 frame = build(stack, stack.min_size, self.ends_of(part, direction), flows=part.flows)
-            except FrameError as error:
-                raise self.refused(sender, error) from None
             if part.flows > 1 and all(one.by == "frame" for one in frame.fields):
-                where = Where("streams", is_condition=False) if self.setup.streams else Where("flows")
-                raise where.refused(
+                raise (headers_of(self.setup, direction.ports[0]) if self.setup.streams else Where("flows")).refused(
                     f"nothing tells {part.flows:,} flows from each other: let a field of the headers vary by flow, or"
                     " leave open UDP ports that are not fixed"
                 )
 
-    def _check_ends(self, direction: Direction, each: Sequence[Part]) -> None:
+    def _check_ends(self, direction: Direction, each: Sequence[Part], headers: Headers) -> None:
         """Several networks and addresses that vary need headers without addresses."""
         sender, receiver = self.setup.ends(direction)
-        foreground = [
-            stack for part, stack in zip(each, self._headers(direction, each), strict=True) if not part.native
-        ]
+        foreground = [stack for part, stack in zip(each, headers, strict=True) if not part.native]
         open_ends = frozenset[str]().union(*map(parts.open_ends, foreground))
         varied = (
             sender.varying_address is not None,
@@ -81,31 +78,36 @@ class DescribedTraffic(TrafficKind):
         return sizes
 
     def stream(self, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
-        sender, _ = self.setup.ends(direction)
+        _, receiver = self.setup.ends(direction)
         each = parts.parts_of(self.setup, self.conditions, direction, frame_size)
         headers = self._headers(direction, each)
         shorter = {4: frame_size - self.size_ipv4(frame_size)}
         fitted = parts.fitted(each, headers, shorter)
         ends = [self.ends_of(part, direction) for part in fitted]
         try:
-            members = parts.members(fitted, headers, ends, direction, shorter, self.conditions.foreground)
-        except FrameError as error:
-            raise self.refused(sender, error) from None
+            with self.refusing(direction.ports[0]):
+                members = parts.members(fitted, headers, ends, direction, shorter, self.conditions.foreground)
         except TooManyKindsError as error:
             raise self._mixed_by().refused(str(error)) from None
-        of_frames = (part for part in fitted for _ in part.sizes.sizes)
+        built = iter(members["frames"])
         members["frames"] = tuple(
-            self.finished(part, frame, direction) for part, frame in zip(of_frames, members["frames"], strict=True)
+            frame
+            for part in fitted
+            for frame in self.finished(part, tuple(islice(built, len(part.sizes.sizes))), direction)
         )
-        _, receiver = self.setup.ends(direction)
         networks = self.networks(receiver)
         return Stream(**self.rhythm(direction, frame_size, rate_fps), networks=networks, **members)
 
-    def finished(self, part: Part, frame: DescribedFrame, direction: Direction) -> DescribedFrame:
-        """A frame of a part, as the engine gets it."""
+    def finished(
+        self, part: Part, frames: tuple[DescribedFrame, ...], direction: Direction
+    ) -> tuple[DescribedFrame, ...]:
+        """The frames of a part, of each size, as the engine gets them."""
         _, receiver = self.setup.ends(direction)
-        tags = arriving_tags.of_described(frame, self._back(part, receiver), receiver)
-        return frame.model_copy(update={"arrives_with": tags})
+        with self.refusing(direction.ports[1]):
+            back = arriving_tags.of_back(part, receiver)
+        return tuple(
+            one.model_copy(update={"arrives_with": arriving_tags.of_described(one, back, receiver)}) for one in frames
+        )
 
     def ends_of(self, part: Part, direction: Direction) -> Endpoints:
         """The addresses of a part's frames, where its headers leave them open."""
@@ -120,26 +122,18 @@ class DescribedTraffic(TrafficKind):
             sender.source_port or source_ports(self.conditions.ports),
             sender.destination_port or destination_ports(self.conditions.ports),
         )
-        try:
+        with self.refusing(direction.ports[0]):
             return tuple(parts.stack_of(part, part.version(sender), ports) for part in each)
-        except FrameError as error:
-            raise self.refused(sender, error) from None
-
-    def _back(self, part: Part, receiver: Side) -> arriving_tags.OfBack:
-        try:
-            return arriving_tags.of_back(part, receiver)
-        except FrameError as error:
-            raise self.refused(receiver, error) from None
 
     def _mixed_by(self) -> Where:
         """What makes the kinds of frames many."""
         each = (one.chosen(self.setup, self.conditions) for one in combinations.KINDS)
         return next(where for where in each if where is not None)
 
-    def refused(self, sender: Side, error: FrameError) -> ParameterError | ConfigError:
-        """An error in the headers, of the option or of the configuration."""
-        if self.setup.streams:
-            return ConfigError(str(error), "streams")
-        if sender.frame is None:
-            return ParameterError(str(error), "frame")
-        return ConfigError(str(error), f"{self.key_of(sender)}.frame")
+    @contextmanager
+    def refusing(self, name: str) -> Iterator[None]:
+        """An error in the headers of a side is one of the option or of the configuration."""
+        try:
+            yield
+        except FrameError as error:
+            raise headers_of(self.setup, name).refused(str(error)) from None

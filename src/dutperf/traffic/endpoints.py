@@ -8,8 +8,8 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Literal
 
 from dutperf.frames import AddressBits, Endpoints, Varying
-from dutperf.frames.values import By, Number
-from dutperf.model import FieldMode, FrameSpec, VaryingAddress, VaryingField
+from dutperf.frames.values import By, number_of
+from dutperf.model import FrameSpec, VaryingAddress
 from dutperf.model.address_range import NETWORK_BYTE
 from dutperf.setup.configuration import Side
 
@@ -52,26 +52,13 @@ def _bits(
     version: Literal[4, 6], fields: Mapping[str, VaryingAddress | None], networks: int, by: By
 ) -> dict[str, AddressBits]:
     bits = {
-        name: AddressBits(8 * (one.offset4 if version == 4 else one.offset6), 16, _values(one, by))
+        name: AddressBits(8 * (one.offset4 if version == 4 else one.offset6), 16, number_of(one, by))
         for name, one in fields.items()
         if one is not None
     }
     if networks > 1:
         bits["destination"] = AddressBits(8 * NETWORK_BYTE[version], 8, Varying("random", count=networks, by=by))
     return bits
-
-
-def _values(field: VaryingField, by: By) -> Number:
-    count = field.max - field.min + 1
-    match field.mode:
-        case FieldMode.FIXED:
-            return field.min
-        case FieldMode.INCREASING:
-            return Varying("increasing", field.min, count=count, by=by)
-        case FieldMode.DECREASING:
-            return Varying("decreasing", field.max, count=count, by=by)
-        case FieldMode.RANDOM:
-            return Varying("random", field.min, count=count, by=by)
 
 
 def foreground(sender: Side, receiver: Side, size: int, size_ipv4: int) -> FrameSpec:

@@ -16,8 +16,8 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from dutperf.frames import Endpoints, FrameError, Stack, Template, build, is_template
-from dutperf.frames.values import By
-from dutperf.model import DescribedFrame, Direction, FieldMode, VaryingField
+from dutperf.frames.values import By, number_of
+from dutperf.model import DescribedFrame, Direction, VaryingField
 from dutperf.setup.conditions import AllConditions, Foreground
 from dutperf.setup.configuration import ConfigError, PlannedStream, Setup, Side
 from dutperf.setup.size_mix import MOST_SIZES, SizeMix
@@ -26,17 +26,16 @@ from dutperf.traffic.kind_order import LONGEST, KindOrder
 PLAIN = "ip/udp"
 """The headers of plain traffic; ``ip`` is the IP version of the sending side."""
 
-
-class TooManyKindsError(ValueError):
-    """Frames of a direction that no order tells apart."""
-
-
 WITHOUT_NAME = "without extension headers"
 """Name of the stream beside the frames with a modifier's headers, where the configuration has no streams."""
 FOREGROUND, NATIVE = "foreground", "native IPv6"
 """Names of the streams with a background."""
 Ports = tuple[VaryingField, VaryingField]
 """Source and destination port."""
+
+
+class TooManyKindsError(ValueError):
+    """Frames of a direction that no order tells apart."""
 
 
 @dataclass(frozen=True)
@@ -179,13 +178,13 @@ def stack_of(part: Part, version: Literal[4, 6], ports: Ports) -> Stack | Templa
             raise FrameError("extension headers do not go with a frame in bytes, which has its own")
         return headers
     stack = _with_extension(headers, part.extension)
-    by_flow = varies_by(part, headers) == "flow"
     first_udp = next((i for i, header in enumerate(stack.headers) if header.name == "udp"), None)
     if first_udp is None or len(stack.headers) > first_udp + 1:
         return stack
-    udp = stack.headers[-1]
-    [plain] = Stack.parse("/".join(("ipv4", _udp(ports, by_flow=by_flow)))).headers[-1:]
-    return Stack((*stack.headers[:-1], replace(udp, fields=tuple({**plain.given, **udp.given}.items()))))
+    by, udp = varies_by(part, headers), stack.headers[-1]
+    source, destination = (number_of(port, by) for port in ports)
+    fields = {"source": source, "destination": destination, **udp.given}
+    return Stack((*stack.headers[:-1], replace(udp, fields=tuple(fields.items()))))
 
 
 def varies_by(part: Part, headers: Stack | Template) -> By:
@@ -295,17 +294,3 @@ def _named(frame: DescribedFrame, part: Part, *, alone: bool) -> DescribedFrame:
     """The frame with a name for a person, and with that of its stream unless it is ``alone``."""
     name = f"{part.name}, {frame.size} bytes" if part.name else f"{frame.size} bytes"
     return frame.model_copy(update={"name": name, "stream": None if alone else part.name})
-
-
-def _udp(ports: Ports, *, by_flow: bool) -> str:
-    source, destination = (_number(port, by_flow=by_flow) for port in ports)
-    return f"udp(source={source},destination={destination})"
-
-
-def _number(port: VaryingField, *, by_flow: bool) -> str:
-    """Ports of flows are different as far as the range goes; a fixed port stays."""
-    if port.min == port.max or port.mode is FieldMode.FIXED:
-        return str(port.min)
-    names = {FieldMode.INCREASING: "increment", FieldMode.DECREASING: "decrement", FieldMode.RANDOM: "random"}
-    first, last = (port.max, port.min) if port.mode is FieldMode.DECREASING else (port.min, port.max)
-    return f"{names[port.mode]}({first},{last}{',by=flow' if by_flow else ''})"

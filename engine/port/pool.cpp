@@ -7,6 +7,7 @@
 #include <rte_memory.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "platform/error.hpp"
 
@@ -47,6 +48,11 @@ std::uint64_t buffer_bytes(std::uint32_t frame_size, Reach reach, std::uint64_t 
     constexpr std::uint64_t kHeaders = 256;  // headers of pool and frame, and the pool's padding
     const std::uint64_t bytes = room_for(frame_size) + kHeaders;
     return reach == Reach::device && page_bytes == kSmallPageBytes ? RTE_ALIGN_CEIL(bytes, kSmallPageBytes) : bytes;
+}
+
+std::uint64_t pool_overhead_bytes(unsigned count) {
+    const std::uint64_t ring = sizeof(void*) * std::bit_ceil(std::uint64_t{count} + 1);
+    return RTE_MEMPOOL_HEADER_SIZE(static_cast<rte_mempool*>(nullptr), kPoolCache) + ring;
 }
 
 Pool make_pool(const PoolOptions& options) {

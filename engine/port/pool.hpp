@@ -32,6 +32,9 @@ inline constexpr std::uint64_t kSmallPageBytes = 4096, kHugePageBytes = 2 * 1024
 // The most memory that a frame's buffer takes. With small pages, a buffer that a device reaches takes whole pages.
 std::uint64_t buffer_bytes(std::uint32_t frame_size, Reach reach, std::uint64_t page_bytes);
 
+// What a pool of so many buffers takes beside them: a cache for each core that DPDK might know, and a ring.
+std::uint64_t pool_overhead_bytes(unsigned count);
+
 // Throws Error "no_memory", or "internal" if a device could not reach the frames.
 Pool make_pool(const PoolOptions& options);
 

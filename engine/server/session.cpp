@@ -15,7 +15,7 @@ namespace dutperf {
 
 namespace {
 
-// The most paths that begin at one port.
+// The most paths that begin at one port, with other streams.
 std::size_t most_paths_from_a_port(const OpenRequest& request) {
     std::vector<std::size_t> from(request.sides.size());
     for (const Path& path : request.paths) ++from[path.from];
@@ -23,9 +23,9 @@ std::size_t most_paths_from_a_port(const OpenRequest& request) {
 }
 
 // For each queue: enough for the driver's transmit ring, the pools' caches and a burst in transit. The paths from a
-// port share its ring.
+// port share its ring, but one that sends alone may fill it: a ring of 1024, a cache of 384 and a burst of 512.
 unsigned frames_per_pool(const OpenRequest& request) {
-    constexpr std::size_t kFewest = 1024;
+    constexpr std::size_t kFewest = 2048;
     const std::size_t of_port = request.max_frame_size > 2048 ? 4096 : 8192;
     return static_cast<unsigned>(std::max(std::bit_floor(of_port / most_paths_from_a_port(request)), kFewest) - 1);
 }
@@ -37,15 +37,17 @@ constexpr unsigned kControlFrames = 2047;
 constexpr std::chrono::milliseconds kUntaggedPatience{500};
 
 std::uint64_t megabytes_needed(const OpenRequest& request, std::uint64_t page_bytes) {
-    constexpr std::uint64_t kOtherMb = 128;
+    constexpr std::uint64_t kOtherMb = 124;
     const Reach reach = reach_of(request.sides);
     const std::uint64_t sent = buffer_bytes(request.max_frame_size, reach, page_bytes);
     const std::uint64_t received = buffer_bytes(receive_buffer_size(request.max_frame_size), reach, page_bytes);
+    const std::uint64_t pools =
+        2 * request.paths.size() * pool_overhead_bytes(frames_per_pool(request) * request.queues);
     const std::uint64_t frames = 2 * request.paths.size() * frames_per_pool(request) * sent +
                                  request.sides.size() * receive_pool_frames(request.sides[0].port) * received;
     const auto cards = static_cast<std::uint64_t>(
         std::ranges::count_if(request.sides, [](const SideRequest& side) { return side.port.spec.does_dma(); }));
-    return (request.queues * frames + cards * frames_per_pool(request) * sent) / (1024 * 1024) + kOtherMb;
+    return (request.queues * frames + pools + cards * frames_per_pool(request) * sent) / (1024 * 1024) + kOtherMb;
 }
 
 EalOptions eal_options(const OpenRequest& request) {

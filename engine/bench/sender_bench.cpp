@@ -156,7 +156,9 @@ void with_schedule(benchmark::State& state) {
     Parts<C> made(bed);
     Transmitter<ConstantRate, FrameSource<typename Parts<C>::Varying>> transmitter(
         {null_port().id()}, {kClockHz, kClockHz, kFrames, kBurst}, bed.control_rings[0], made.parts);
-    transmitter.start({.start = now_ticks() - kFrames,
+    const Ticks start = now_ticks() - kFrames;
+    transmitter.start({.start = start,
+                       .begin = start,
                        .end = ~Ticks{0},
                        .deadline = ~Ticks{0},
                        .burst_threshold = ~Ticks{0},  // always late

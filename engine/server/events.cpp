@@ -59,12 +59,13 @@ json delays_json(const Histogram& delays, const TesterShare& share, std::uint64_
     return out;
 }
 
-// Over the delays of all paths together; null without stamped frames.
-json delays_in_sum(const TrialResult& result, std::uint64_t clock_hz) {
+// Over the delays of all paths with names together, without other streams; null without stamped frames.
+json delays_in_sum(const TrialResult& result, const std::vector<Path>& paths, std::uint64_t clock_hz) {
     std::optional<Histogram> all;
     TesterTime sending, receiving;
-    for (const auto& counted : result.directions) {
-        if (!counted || !counted->delay) continue;
+    for (std::size_t path = 0; path < paths.size(); ++path) {
+        const auto& counted = result.directions[path];
+        if (paths[path].group != Path::kNamed || !counted || !counted->delay) continue;
         if (!all) all.emplace();
         all->add(*counted->delay);
         sending.add(counted->sending_time);
@@ -354,7 +355,7 @@ json port_json(const Port& port, const SideRequest& side, const NeighbourRespond
 // The core of each role. Names of queues after the first end with the queue's number.
 json roles_json(const TestBed& bed) {
     json out = json::object();
-    const bool is_short = is_short_form(bed.paths);
+    const bool of_directions = are_left_and_right(bed.paths);
     const auto add = [&](const std::string& name, const char* role, const std::vector<unsigned>& cores) {
         for (std::size_t queue = 0; queue < cores.size(); ++queue) {
             std::string full = name;
@@ -364,10 +365,10 @@ json roles_json(const TestBed& bed) {
         }
     };
     for (std::size_t port = 0; port < bed.ports.size(); ++port) {
-        // of two ports, the roles have the names of the directions
+        // of left and right, the roles have the names of the directions
         const std::string& name = bed.ports[port]->side();
-        add(is_short ? bed.paths[port].name : name, "send", bed.cores.send[port]);
-        add(is_short ? bed.paths[1 - port].name : name, "receive", bed.cores.receive[port]);
+        add(of_directions ? bed.paths[port].name : name, "send", bed.cores.send[port]);
+        add(of_directions ? bed.paths[1 - port].name : name, "receive", bed.cores.receive[port]);
     }
     return out;
 }
@@ -380,11 +381,8 @@ json sides_json(const TestBed& bed, const Values& values) {
     return out;
 }
 
-// Where a path's member is: in the event itself if the ports are left and right, otherwise in `paths`.
-json& of_path(json& out, const TestBed& bed, Direction direction) {
-    const std::string& name = bed.name_of(direction);
-    return is_short_form(bed.paths) ? out[name] : out["paths"][name];
-}
+// A path's member of an event.
+json& of_path(json& out, const Path& path) { return path.group.empty() ? out[path.name] : out[path.group][path.name]; }
 
 void add_change(json& out, const Port& port, const std::string& change) {
     if (!change.empty()) out["port_changes"][port.side()] = change;
@@ -419,7 +417,7 @@ json opened_event(const Session& session) {
         const std::string& name = bed.ports[side]->side();
         const auto path = std::ranges::find(bed.paths, side, &Path::from);
         const Port& direct = *bed.ports[path == bed.paths.end() ? side : path->to];
-        (is_short_form(bed.paths) ? out[name] : out["ports"][name]) =
+        (are_left_and_right(bed.paths) ? out[name] : out["ports"][name]) =
             port_json(*bed.ports[side], session.request().sides[side], *bed.responders[side], direct.mac());
     }
     return out;
@@ -435,11 +433,11 @@ json progress_event(RunningTrial& trial, std::uint64_t clock_hz) {
     const std::vector<PortCounters> counters = trial.read_counters();
     for (const Direction direction : trial.spec().active()) {
         const SoFar so_far = trial.so_far(direction, counters);
-        of_path(out, bed, direction) = {{"sent", so_far.sent},
-                                        {"received", so_far.received},
-                                        {"max_lateness_us", us(so_far.max_lateness, clock_hz)},
-                                        {"tester_drops", so_far.tester_drops},
-                                        {"nic_clock_us", us(so_far.nic_clock_uncertainty, clock_hz)}};
+        of_path(out, bed.path(direction)) = {{"sent", so_far.sent},
+                                             {"received", so_far.received},
+                                             {"max_lateness_us", us(so_far.max_lateness, clock_hz)},
+                                             {"tester_drops", so_far.tester_drops},
+                                             {"nic_clock_us", us(so_far.nic_clock_uncertainty, clock_hz)}};
     }
     const std::vector<bool> down = trial.links_down(counters);
     out["link_down"] = sides_json(bed, [&](std::size_t port) { return bool{down[port]}; });
@@ -468,12 +466,12 @@ json result_event(const TrialResult& result, const TestBed& bed) {
     for (std::size_t path = 0; path < bed.paths.size(); ++path) {
         const auto& counted = result.directions[path];
         if (!counted) continue;
-        json& of = of_path(out, bed, direction_at(path));
+        json& of = of_path(out, bed.paths[path]);
         of = direction_json(*counted, bed.clock_hz);
-        if (is_short_form(bed.paths)) continue;
+        if (bed.paths[path].group.empty()) continue;
         of["other_received"].erase(kOtherKindNames[static_cast<std::size_t>(OtherKind::wrong_direction)]);
     }
-    json in_sum = is_short_form(bed.paths) ? json(nullptr) : delays_in_sum(result, bed.clock_hz);
+    json in_sum = delays_in_sum(result, bed.paths, bed.clock_hz);
     if (!in_sum.is_null()) out["in_sum"] = {{"delay_us", std::move(in_sum)}};
     if (result.capture) out["capture"] = capture_json(*result.capture);
     if (const auto& counts = result.connections)

@@ -78,12 +78,19 @@ FrameSpec read_frame(Reader frame, std::uint16_t max_frame_size) {
     return spec;
 }
 
-// The change must be within the sending time.
-std::optional<RateChange> read_change(Reader& stream, std::uint64_t duration_ns) {
+// Within the sending time of the trial.
+SendingInterval read_interval(Reader& stream, std::uint64_t duration_ns) {
+    SendingInterval interval{.begin_ns = stream.integer("begin_ns", {0, duration_ns - 1}, 0), .sends_ns = {}};
+    if (stream.has("sends_ns")) interval.sends_ns = stream.integer("sends_ns", {1, duration_ns - interval.begin_ns});
+    return interval;
+}
+
+// The change must be within the stream's own sending time.
+std::optional<RateChange> read_change(Reader& stream, std::uint64_t sends_ns) {
     auto then = stream.optional_object("then");
     if (!then) return std::nullopt;
     const RateChange change{.rate_fps = then->integer("rate_fps", {1, kHighestFps}),
-                            .after_ns = then->integer("after_ns", {1, duration_ns - 1})};
+                            .after_ns = then->integer("after_ns", {1, sends_ns - 1})};
     then->finish();
     return change;
 }
@@ -138,7 +145,8 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_
     constexpr std::uint16_t kSourcePort = 0xC020, kDestinationPort = 7;  // RFC 2544 C.2.6.4
     StreamSpec spec;
     spec.rate_fps = stream.integer("rate_fps", {1, kHighestFps});
-    spec.then = read_change(stream, duration_ns);
+    spec.interval = read_interval(stream, duration_ns);
+    spec.then = read_change(stream, spec.interval.length_ns(duration_ns));
     spec.replayed = read_replay(stream, max_frame_size, loaded);
     spec.pattern = read_pattern(stream, spec.rate_fps, spec.replayed);
     spec.additional = read_additional(stream, max_frame_size);
@@ -264,15 +272,14 @@ Value read_choice(Reader& from, const char* name, const std::vector<std::pair<st
 void check_connections(const Reader& connections, const TrialSpec& spec) {
     const ConnectionSpec& wanted = *spec.connections;
     const std::string initiator = left_and_right()[index_of(wanted.initiator)].name;
-    const auto &stream = spec.streams[index_of(wanted.initiator)],
-               &replies = spec.streams[1 - index_of(wanted.initiator)];
+    const auto &stream = spec.streams[index_of(wanted.initiator)], &replies = spec.streams[index_of(wanted.replying())];
     const bool opens = wanted.use == ConnectionUse::open, sends = opens || wanted.use == ConnectionUse::traffic;
     if (stream && !sends) connections.fail("use", "has replies only: leave out " + initiator);
     if (opens && !stream) connections.fail("use", "needs frames of the initiator, " + initiator);
     if (opens && replies) connections.fail("use", "opens connections: the Responder sends nothing");
     if (!sends && !replies) connections.fail("use", "needs frames of the Responder");
-    for (const auto& one : spec.streams) {
-        if (one && (one->replayed || one->is_mixed() || one->networks > 1))
+    for (const auto* one : {&stream, &replies}) {
+        if (*one && ((*one)->replayed || (*one)->is_mixed() || (*one)->networks > 1))
             connections.fail("initiator",
                              "goes with described frames or one kind of others: not replayed, without a background, in "
                              "one network");
@@ -289,12 +296,11 @@ void check_connections(const Reader& connections, const TrialSpec& spec) {
 }
 
 void check_fields_of_connections(const std::vector<Path>& paths, const TrialSpec& spec) {
-    const ConnectionSpec* const connections = spec.connections ? &*spec.connections : nullptr;
     for (const Direction direction : spec.active()) {
+        const ConnectionSpec* const connections = spec.connections_of(direction);
         const auto& described = spec.streams[index_of(direction)]->described;
-        const std::string path = (is_short_form(paths) ? "params." : "params.paths.") + paths[index_of(direction)].name;
         if (described)
-            check_connection_fields(*described, path, connections,
+            check_connection_fields(*described, "params." + paths[index_of(direction)].member(), connections,
                                     connections != nullptr && connections->is_initiator(direction));
     }
 }
@@ -302,7 +308,7 @@ void check_fields_of_connections(const std::vector<Path>& paths, const TrialSpec
 void read_connections(Reader& params, const std::vector<Path>& paths, TrialSpec& spec) {
     auto connections = params.optional_object("connections");
     if (!connections) return check_fields_of_connections(paths, spec);
-    if (!is_short_form(paths)) params.fail("connections", "go with the ports left and right only");
+    if (!are_left_and_right(paths)) params.fail("connections", "go with the ports left and right only");
     ConnectionSpec& read = spec.connections.emplace();
     read.use = read_choice<ConnectionUse>(*connections, "use",
                                           {{"open", ConnectionUse::open},
@@ -332,9 +338,11 @@ void read_connections(Reader& params, const std::vector<Path>& paths, TrialSpec&
 }
 
 // Every path must have enough frames to tag.
-void check_tagging(const Reader& params, const TrialSpec& spec) {
+// Of a stream beside the paths that has fewer frames, all are tagged.
+void check_tagging(const Reader& params, const std::vector<Path>& paths, const TrialSpec& spec) {
     if (spec.stamping != Stamping::tagged) return;
     for (const Direction direction : spec.active()) {
+        if (paths[index_of(direction)].group == Path::kOtherStreams) continue;
         const std::uint64_t frames = spec.intended(direction) - spec.due_before(direction, spec.tagging.after_ns);
         if (frames < spec.tagging.count) params.fail("tagged", "wants more frames than are sent after after_ns");
     }
@@ -403,12 +411,12 @@ Reach reach_of(std::span<const SideRequest> sides) {
     return std::ranges::any_of(sides, does_dma) ? Reach::device : Reach::processor;
 }
 
-bool is_short_form(const std::vector<Path>& paths) { return paths.front().name == left_and_right().front().name; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_letter_or_digit(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
 
 std::string read_port_name(Reader& port, const std::vector<SideRequest>& before) {
     constexpr std::size_t kLongest = 12;  // with which names of rings and pools fit
-    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-    const auto is_allowed = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; };
+    const auto is_allowed = [](char c) { return is_letter_or_digit(c) || c == '_'; };
     std::string name = port.text("name");
     if (name.empty() || name.size() > kLongest || !is_letter(name.front()) || !std::ranges::all_of(name, is_allowed))
         port.fail("name", "must be a letter and at most 11 letters, digits or _, not '" + name + "'");
@@ -417,23 +425,63 @@ std::string read_port_name(Reader& port, const std::vector<SideRequest>& before)
     return name;
 }
 
-std::size_t read_end(Reader& path, const std::string& end, const std::vector<SideRequest>& ports) {
+// `of`: begins what an error says of the member; empty for a path.
+std::size_t read_end(Reader& path, const std::string& end, const std::vector<SideRequest>& ports,
+                     const std::string& of) {
     const std::string name = path.text(end);
     const auto port = std::ranges::find_if(ports, [&](const SideRequest& one) { return one.port.side == name; });
-    if (port == ports.end()) path.fail(end, "names no port: " + name);
+    if (port == ports.end()) path.fail(end, of + "names no port: " + name);
     return static_cast<std::size_t>(port - ports.begin());
 }
 
-Path read_path(Reader path, const OpenRequest& request) {
+Path read_ends(Reader& path, const OpenRequest& request, const std::string& of = "") {
     Path made;
-    made.from = read_end(path, "from", request.sides);
-    made.to = read_end(path, "to", request.sides);
+    made.from = read_end(path, "from", request.sides, of);
+    made.to = read_end(path, "to", request.sides, of);
     path.finish();
-    if (made.from == made.to) path.fail("to", "must be another port than from");
-    made.name = request.sides[made.from].port.side + "->" + request.sides[made.to].port.side;
-    if (std::ranges::any_of(request.paths, [&](const Path& one) { return one.name == made.name; }))
-        path.fail("to", "makes the path " + made.name + " a second time");
+    if (made.from == made.to) path.fail("to", of + "must be another port than from");
     return made;
+}
+
+bool has_path(const OpenRequest& request, const std::string& name) {
+    return std::ranges::find(request.paths, name, &Path::name) != request.paths.end();
+}
+
+Path read_path(Reader path, const OpenRequest& request) {
+    Path made = read_ends(path, request);
+    made.group = Path::kNamed;
+    made.name = request.sides[made.from].port.side + "->" + request.sides[made.to].port.side;
+    if (has_path(request, made.name)) path.fail("to", "makes the path " + made.name + " a second time");
+    return made;
+}
+
+std::string read_stream_name(Reader& stream, const OpenRequest& request) {
+    constexpr std::size_t kLongest = 64;
+    const auto is_allowed = [](char c) {
+        return is_letter_or_digit(c) || std::string_view("_.:->").find(c) != std::string_view::npos;
+    };
+    std::string name = stream.text("name");
+    if (name.empty() || name.size() > kLongest || !std::ranges::all_of(name, is_allowed))
+        stream.fail("name", "must be 1 to " + std::to_string(kLongest) + " letters, digits or any of _ . : - >, not '" +
+                                name + "'");
+    if (has_path(request, name)) stream.fail("name", "is the name of a path or of two streams: " + name);
+    return name;
+}
+
+// After the paths, which keep their numbers.
+void read_other_streams(Reader& params, OpenRequest& request) {
+    constexpr std::size_t kMostOtherStreams = 64;
+    std::vector<Reader> others = params.objects("other_streams");
+    if (others.size() > kMostOtherStreams)
+        params.fail("other_streams", "must be at most " + std::to_string(kMostOtherStreams) + " streams");
+    for (Reader& stream : others) {
+        const std::string name = read_stream_name(stream, request);
+        Path& made = request.paths.emplace_back(read_ends(stream, request, "of the stream " + name + " "));
+        made.name = name;
+        made.group = Path::kOtherStreams;
+    }
+    if (request.paths.size() > kMostPaths)
+        params.fail("other_streams", "and paths must be at most " + std::to_string(kMostPaths) + " together");
 }
 
 void read_ports(Reader& params, OpenRequest& request) {
@@ -464,6 +512,7 @@ OpenRequest read_open(Reader params) {
         request.sides = {read_side(params.object("left"), "left"), read_side(params.object("right"), "right")};
         request.paths = left_and_right();
     }
+    read_other_streams(params, request);
     request.cores = params.cores("cores");
     if (request.cores && request.cores->empty()) params.fail("cores", "must name a core");
     request.dut_cores = params.cores("dut_cores").value_or(std::vector<unsigned>{});
@@ -491,10 +540,11 @@ OpenRequest read_open(Reader params) {
     return request;
 }
 
-// Streams by their paths: members of the trial itself in the short form, of `paths` otherwise.
-void read_streams(Reader& of, std::uint16_t max_frame_size, const std::vector<Path>& paths,
+// The streams of the paths of a group, which are members of `of`.
+void read_streams(Reader& of, const std::string& group, std::uint16_t max_frame_size, const std::vector<Path>& paths,
                   const std::shared_ptr<const FrameList>& loaded, TrialSpec& spec) {
     for (std::size_t path = 0; path < paths.size(); ++path) {
+        if (paths[path].group != group) continue;
         auto stream = of.optional_object(paths[path].name);
         if (!stream) continue;
         spec.streams[path] = read_stream(*stream, max_frame_size, spec.duration_ns, loaded);
@@ -516,11 +566,12 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size, const std::vec
     spec.burst = static_cast<std::uint32_t>(params.integer("burst", {1, kMaxBurst}, 32));
     spec.progress_ms = static_cast<std::uint32_t>(params.integer("progress_ms", {20, 1000}, 1000));
     read_stamping(params, spec);
-    const bool is_short = is_short_form(paths);
-    if (is_short) {
-        read_streams(params, max_frame_size, paths, loaded, spec);
-    } else if (auto streams = params.optional_object("paths")) {
-        read_streams(*streams, max_frame_size, paths, loaded, spec);
+    read_streams(params, "", max_frame_size, paths, loaded, spec);
+    for (const char* group : {Path::kNamed, Path::kOtherStreams}) {
+        const bool is_open = std::ranges::find(paths, group, &Path::group) != paths.end();
+        auto streams = is_open ? params.optional_object(group) : std::nullopt;
+        if (!streams) continue;
+        read_streams(*streams, group, max_frame_size, paths, loaded, spec);
         streams->finish();
     }
     read_by_flow(params, spec);
@@ -530,12 +581,12 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size, const std::vec
     read_delay_parts(params, spec);
     read_connections(params, paths, spec);
     if (spec.active().empty() && !spec.capture) {
-        if (!is_short) params.fail("paths", "must name a path that sends, or a trial needs a capture");
+        if (!are_left_and_right(paths)) params.fail("paths", "must name a path that sends, or a trial needs a capture");
         params.fail("forward", "is missing, and so is reverse: a trial needs a direction, or a capture");
     }
     params.finish();
     check_numbers(params, paths, spec);
-    check_tagging(params, spec);
+    check_tagging(params, paths, spec);
     return spec;
 }
 

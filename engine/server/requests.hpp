@@ -24,7 +24,7 @@ struct SideRequest {
 
 struct OpenRequest {
     std::vector<SideRequest> sides;  // the ports
-    std::vector<Path> paths;
+    std::vector<Path> paths;         // then other streams
     std::optional<std::vector<unsigned>> cores;
     std::vector<unsigned> dut_cores;
     MemoryChoice memory = MemoryChoice::automatic;
@@ -32,9 +32,6 @@ struct OpenRequest {
     Offloads offloads;
     std::chrono::milliseconds link_timeout{10'000}, resolve_timeout{3000};
 };
-
-// Whether the ports are left and right, and the paths forward and reverse, without names of their own.
-bool is_short_form(const std::vector<Path>& paths);
 
 // Whether a device or only the processor reads the frames of the ports.
 Reach reach_of(std::span<const SideRequest> sides);

@@ -76,6 +76,13 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
         {"/forward/then", {{"rate_fps", 0}, {"after_ns", 1}}, "params.forward.then.rate_fps"},
         {"/forward/then", {{"rate_fps", 1}}, "params.forward.then.after_ns"},
         {"/forward/then", {{"rate_fps", 1}, {"after_ns", 1}, {"then", 1}}, "params.forward.then.then"},
+        {"/forward/begin_ns", 999'999'999, ""},
+        {"/forward/begin_ns", 1'000'000'000, "params.forward.begin_ns"},
+        {"/forward/begin_ns", -1, "params.forward.begin_ns"},
+        {"/forward/sends_ns", 1, ""},
+        {"/forward/sends_ns", 0, "params.forward.sends_ns"},
+        {"/forward/sends_ns", 1'000'000'000, ""},
+        {"/forward/sends_ns", 1'000'000'001, "params.forward.sends_ns"},
         {"/forward/additional", json::array(), ""},
         {"/forward/additional", json::array({additional()}), ""},
         {"/forward/additional", json::array({additional({{"after_frames", 99}})}),
@@ -155,6 +162,29 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
         request[json::json_pointer(row.pointer)] = row.value;
         EXPECT_EQ(rejected_field(request), row.field) << row.pointer << " = " << row.value;
     }
+}
+
+TEST(Requests, AStreamSendsWithinTheTrial) {
+    json request = trial();
+    request["forward"].update({{"begin_ns", 400'000'000}, {"sends_ns", 600'000'000}});
+    EXPECT_EQ(rejected_field(request), "");
+    const TrialSpec spec = read_trial(Reader(request, "params"), 1518);
+    EXPECT_EQ(spec.streams[0]->interval.begin_ns, 400'000'000U);
+    EXPECT_EQ(spec.sends_ns(Direction::forward), 600'000'000U);
+    EXPECT_EQ(spec.intended(Direction::forward), 600U);
+    request["forward"]["sends_ns"] = 600'000'001;
+    EXPECT_EQ(rejected_field(request), "params.forward.sends_ns");
+    request["forward"]["sends_ns"] = 500'000'000;
+    request["forward"]["then"] = {{"rate_fps", 1}, {"after_ns", 499'999'999}};
+    EXPECT_EQ(rejected_field(request), "");
+    request["forward"]["then"]["after_ns"] = 500'000'000;  // of its own beginning
+    EXPECT_EQ(rejected_field(request), "params.forward.then.after_ns");
+    request["forward"].erase("then");
+    request["stamping"] = "tagged";
+    request["tagged"] = {{"count", 100}, {"after_ns", 800'000'000}};  // of the trial's
+    EXPECT_EQ(rejected_field(request), "");
+    request["tagged"]["count"] = 101;
+    EXPECT_EQ(rejected_field(request), "params.tagged");
 }
 
 TEST(Requests, EveryFrameHasANumber) {
@@ -280,8 +310,140 @@ TEST(Requests, PortsHaveNamesAndPaths) {
     EXPECT_EQ(open.paths[1].name, "d->a");
     EXPECT_EQ(open.paths[1].from, 3U);
     EXPECT_EQ(open.paths[1].to, 0U);
-    EXPECT_FALSE(is_short_form(open.paths));
-    EXPECT_TRUE(is_short_form(left_and_right()));
+    EXPECT_FALSE(are_left_and_right(open.paths));
+    EXPECT_TRUE(are_left_and_right(left_and_right()));
+}
+
+json other(const std::string& name, const char* from = "left", const char* to = "right") {
+    return {{"name", name}, {"from", from}, {"to", to}};
+}
+
+json left_and_right_with(const json& others) {
+    return {{"left", {{"port", "ring"}}}, {"right", {{"port", "ring"}}}, {"other_streams", others}};
+}
+
+TEST(Requests, OtherStreamsAreFurtherPaths) {
+    const json others{other("voice"), other("voice.2"), other("b->a", "right", "left")};
+    const OpenRequest open = read_open(Reader(left_and_right_with(others), "params"));
+    ASSERT_EQ(open.paths.size(), 5U);
+    EXPECT_TRUE(are_left_and_right(open.paths));
+    EXPECT_EQ(open.paths[1].member(), "reverse");
+    EXPECT_EQ(open.paths[2].member(), "other_streams.voice");
+    EXPECT_EQ(open.paths[4].from, 1U);
+    EXPECT_EQ(open.paths[4].to, 0U);
+    const OpenRequest named =
+        read_open(Reader(four_ports({{"other_streams", json::array({other("forward", "b", "c")})}}), "params"));
+    ASSERT_EQ(named.paths.size(), 3U);
+    EXPECT_FALSE(are_left_and_right(named.paths));
+    EXPECT_EQ(named.paths[1].member(), "paths.d->a");
+    EXPECT_EQ(named.paths[2].member(), "other_streams.forward");
+}
+
+TEST(Requests, OtherStreamsAreCheckedByTheTable) {
+    json without_end = other("x"), with_rate = other("x"), many = json::array();
+    without_end.erase("to");
+    with_rate["rate_fps"] = 1;
+    for (int i = 0; i < 65; ++i) many.push_back(other(std::string("f").append(std::to_string(i))));
+    const std::string name = "params.other_streams.0.name";
+    const std::vector<std::pair<json, std::string>> rows{
+        {json::array(), ""},
+        {json::array({other("a_Z-0.9:>")}), ""},
+        {json::array({other(std::string(64, 'x'))}), ""},
+        {json::array({other(std::string(65, 'x'))}), name},
+        {json::array({other("")}), name},
+        {json::array({other("a b")}), name},
+        {json::array({other("\u00e9")}), name},
+        {json::array({other("forward")}), name},
+        {json::array({other("x"), other("x")}), "params.other_streams.1.name"},
+        {json::array({other("x", "left", "left")}), "params.other_streams.0.to"},
+        {json::array({other("x", "left", "a")}), "params.other_streams.0.to"},
+        {json::array({other("x", "a", "right")}), "params.other_streams.0.from"},
+        {json::array({without_end}), "params.other_streams.0.to"},
+        {json::array({with_rate}), "params.other_streams.0.rate_fps"},
+        {many, "params.other_streams"},
+        {"x", "params.other_streams"},
+    };
+    for (const auto& [others, field] : rows) EXPECT_EQ(rejected_open(left_and_right_with(others)), field) << others;
+    many.erase(64);
+    EXPECT_EQ(rejected_open(left_and_right_with(many)), "");
+    EXPECT_EQ(rejected_open(four_ports({{"other_streams", json::array({other("a->b", "a", "b")})}})), name);
+    EXPECT_EQ(rejected_open(four_ports({{"other_streams", json::array({other("b->a", "b", "a")})}})), "");
+}
+
+TEST(Requests, PathsAndOtherStreamsHaveNumbers) {
+    json open{{"ports", json::array()}, {"paths", json::array()}, {"other_streams", json::array()}};
+    const auto port = [](int number) { return std::string("p").append(std::to_string(number)); };
+    for (int i = 0; i < 16; ++i) open["ports"].push_back({{"name", port(i)}, {"port", "ring"}});
+    for (int i = 0; i < 16 * 15; ++i)
+        open["paths"].push_back({{"from", port(i / 15)}, {"to", port((i / 15 + 1 + i % 15) % 16)}});
+    EXPECT_EQ(rejected_open(open), "");
+    open["other_streams"].push_back(other("x", "p0", "p1"));
+    EXPECT_EQ(rejected_open(open), "params.other_streams");
+    open["paths"].erase(0);
+    EXPECT_EQ(rejected_open(open), "");
+}
+
+TEST(Requests, ARefusedOtherStreamIsNamed) {
+    for (const json& refused : {other("voice", "left", "a"), other("voice", "left", "left")}) {
+        try {
+            read_open(Reader(left_and_right_with(json::array({refused})), "params"));
+            FAIL();
+        } catch (const Error& error) {
+            EXPECT_NE(std::string(error.what()).find("stream voice"), std::string::npos) << error.what();
+        }
+    }
+}
+
+TEST(Requests, OtherStreamsHaveStreams) {
+    const std::vector<Path> paths =
+        read_open(Reader(left_and_right_with({other("voice"), other("video")}), "params")).paths;
+    const auto rejected = [&](const json& request) -> std::string {
+        try {
+            read_trial(Reader(request, "params"), 1518, paths);
+            return "";
+        } catch (const Error& error) {
+            return error.field();
+        }
+    };
+    json request = trial();
+    request["other_streams"] = {{"video", stream()}};
+    const TrialSpec spec = read_trial(Reader(request, "params"), 1518, paths);
+    EXPECT_EQ(spec.active(), (std::vector{Direction::forward, direction_at(3)}));
+    json alone = request;
+    alone.erase("forward");
+    EXPECT_EQ(rejected(alone), "");
+    alone["other_streams"] = json::object();
+    EXPECT_EQ(rejected(alone), "params.forward");
+    json wrong = request;
+    wrong["other_streams"]["video"]["rate_fps"] = 0;
+    EXPECT_EQ(rejected(wrong), "params.other_streams.video.rate_fps");
+    wrong = request;
+    wrong["other_streams"]["radio"] = stream();
+    EXPECT_EQ(rejected(wrong), "params.other_streams.radio");
+    wrong = request;
+    wrong["voice"] = stream();
+    EXPECT_EQ(rejected(wrong), "params.voice");
+    EXPECT_EQ(rejected_field(request), "params.other_streams") << "none is open";
+    request["stamping"] = "every";
+    request["delays_files"] = {{"video", "/tmp/video.npy"}};
+    EXPECT_EQ(rejected(request), "");
+    EXPECT_EQ(read_trial(Reader(request, "params"), 1518, paths).delays_files[3], "/tmp/video.npy");
+}
+
+// Forward and reverse have them; what another stream has is as without connections.
+TEST(Requests, OtherStreamsBelongToNoConnection) {
+    const std::vector<Path> paths =
+        read_open(Reader(left_and_right_with(json::array({other("voice")})), "params")).paths;
+    json request = trial();
+    request["forward"]["source_port"] = {{"mode", "random"}, {"min", 1024}, {"max", 65535}};
+    request["connections"] = {{"count", 1000}};
+    request["other_streams"]["voice"] = stream();
+    request["other_streams"]["voice"]["networks"] = 2;
+    const TrialSpec spec = read_trial(Reader(request, "params"), 1518, paths);
+    EXPECT_NE(spec.connections_of(Direction::forward), nullptr);
+    EXPECT_NE(spec.connections_of(Direction::reverse), nullptr);
+    EXPECT_EQ(spec.connections_of(direction_at(2)), nullptr);
+    EXPECT_EQ(spec.streams[2]->networks, 2U);
 }
 
 TEST(Requests, PortsAndPathsAreCheckedByTheTable) {
@@ -302,7 +464,8 @@ TEST(Requests, PortsAndPathsAreCheckedByTheTable) {
 }
 
 TEST(Requests, StreamsAreOfPaths) {
-    const std::vector<Path> paths{{"a->b", 0, 1}, {"b->c", 1, 2}, {"c->a", 2, 0}};
+    const std::vector<Path> paths{
+        {"a->b", 0, 1, Path::kNamed}, {"b->c", 1, 2, Path::kNamed}, {"c->a", 2, 0, Path::kNamed}};
     json request = trial();
     request.erase("forward");
     request["paths"] = {{"c->a", stream()}};

@@ -334,7 +334,7 @@ void Collection::collect_additional(Direction direction, DirectionResult& into) 
     const AdditionalSender* sender = parts_.senders[index_of(direction)].front()->additional();
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
         AdditionalResult& result = into.additional.emplace_back();
-        result.intended = kinds[kind].among(spec_.intended(direction), spec_.duration_ns);
+        result.intended = kinds[kind].among(spec_.intended(direction), spec_.sends_ns(direction));
         result.sent = sender->sent(kind);
         for (const auto* forwarded :
              recognised(bed_.receiving_port(direction), {PortMark::Of::forwarded, direction, kind}))
@@ -394,9 +394,9 @@ void Collection::collect_media(Direction direction, DirectionResult& into) const
     }
     // of one queue: it is unknown how evenly a card spreads the frames
     if (in.is_card()) {
-        double rate_fps = 0;
-        for (const Direction path : paths_into(bed_, spec_, to))
-            rate_fps += static_cast<double>(spec_.streams[index_of(path)]->highest_rate_fps());
+        const double rate_fps = spec_.most_at_once(paths_into(bed_, spec_, to), [&](Direction path) {
+            return static_cast<double>(spec_.streams[index_of(path)]->highest_rate_fps());
+        });
         into.receive_ring_us = 1e6 * in.receive_ring() / rate_fps;
     }
 }

@@ -68,8 +68,7 @@ public:
 
 private:
     [[nodiscard]] bool is_expected(const Tag& tag) const {
-        return tag.trial == learned_.trial &&
-               ((tag.stream & kStreamReverse) != 0) == (learned_.direction == Direction::reverse) &&
+        return tag.trial == learned_.trial && tag.path() == index_of(learned_.direction) &&
                (tag.stream & kStreamBackground) == 0;
     }
     [[nodiscard]] bool is_connected(const Tag& tag) const {

@@ -63,7 +63,8 @@ void ImagePool::prepare(std::span<rte_mbuf* const> buffers) const {
 StampChoice StampChoice::of(const TrialSpec& spec, Direction direction) {
     if (spec.stamping != Stamping::tagged) return every();
     const std::uint64_t first = spec.due_before(direction, spec.tagging.after_ns);
-    return tagged(spec.tagging.count, first, spec.intended(direction) - first,
+    const std::uint64_t span = spec.intended(direction) - first;
+    return tagged(std::min(spec.tagging.count, span), first, span,
                   generator_seed(spec.seed, direction, Generator::tags));
 }
 

@@ -191,7 +191,7 @@ private:
     __extension__ using Wide = unsigned __int128;
 
     StampChoice(std::uint64_t count, std::uint64_t first, std::uint64_t span, std::uint64_t seed)
-        : every_(false), count_(count), first_(first), span_(span), seed_(seed), next_(first) {}
+        : every_(false), count_(count), first_(first), span_(span), seed_(seed), next_(count == 0 ? kNever : first) {}
 
     [[nodiscard]] std::uint64_t begin_of(std::uint64_t part) const {
         return static_cast<std::uint64_t>(static_cast<Wide>(part) * span_ / count_);

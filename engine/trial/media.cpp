@@ -33,23 +33,27 @@ std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction
     const StreamSpec& stream = *spec.streams[index_of(direction)];
     const double line_rate = mbps == 0 ? 0 : line_rate_fps(stream, mbps) * (1 - others);
     if (spec.fill && mbps != 0)
-        return MediaLimit{.line_rate_fps = line_rate, .tolerance_ns = tolerance_ns(spec.duration_ns, 1)};
+        return MediaLimit{.line_rate_fps = line_rate, .tolerance_ns = tolerance_ns(spec.sends_ns(direction), 1)};
     if (mbps == 0 || !stream.is_paced()) return std::nullopt;
     if (std::abs(static_cast<double>(stream.highest_rate_fps()) / line_rate - 1) > kMaxClockDifference)
         return std::nullopt;
     // the clocks drift apart while the rate is the media's
     const auto* profile = std::get_if<Profile>(&stream.pattern);
     const double share = profile == nullptr ? 1 : profile->share_from(line_rate * (1 - kMaxClockDifference));
-    return MediaLimit{.line_rate_fps = line_rate, .tolerance_ns = tolerance_ns(spec.duration_ns, share)};
+    return MediaLimit{.line_rate_fps = line_rate, .tolerance_ns = tolerance_ns(spec.sends_ns(direction), share)};
 }
 
 double share_of_others(const TestBed& bed, const TrialSpec& spec, Direction direction, std::uint32_t mbps) {
-    double share = 0;
-    for (const Direction other : spec.active()) {
-        if (mbps == 0 || other == direction || bed.sending_port(other) != bed.sending_port(direction)) continue;
+    if (mbps == 0) return 0;
+    std::vector<Direction> others = spec.active();
+    std::erase_if(others, [&](Direction other) {
+        return other == direction || bed.sending_port(other) != bed.sending_port(direction) ||
+               !spec.send_together(other, direction);
+    });
+    const double share = spec.most_at_once(others, [&](Direction other) {
         const StreamSpec& stream = *spec.streams[index_of(other)];
-        share += static_cast<double>(stream.highest_rate_fps()) / line_rate_fps(stream, mbps);
-    }
+        return static_cast<double>(stream.highest_rate_fps()) / line_rate_fps(stream, mbps);
+    });
     return std::min(share, 1.0);
 }
 

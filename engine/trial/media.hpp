@@ -25,7 +25,8 @@ double line_rate_fps(const StreamSpec& stream, std::uint32_t mbps);
 std::optional<MediaLimit> media_limit(const TrialSpec& spec, Direction direction, std::uint32_t mbps,
                                       double others = 0);
 
-// The share of a medium of `mbps` that the frames of the other paths from the same port need.
+// The share of a medium of `mbps` that the frames of the other paths from the same port need at one time while this one
+// sends, at most.
 double share_of_others(const TestBed& bed, const TrialSpec& spec, Direction direction, std::uint32_t mbps);
 
 // The frames that may wait unseen before a card that sends at `mbps`. `frames`: the size of its rings plus one burst

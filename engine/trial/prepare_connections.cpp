@@ -34,7 +34,7 @@ void RunningTrial::prepare_connections() {
 void RunningTrial::choose_entries(const StateTable& table) {
     const ConnectionSpec& wanted = *spec_.connections;
     const std::uint32_t learned = table.learned();
-    const bool replies = spec_.streams[1 - index_of(wanted.initiator)].has_value();
+    const bool replies = spec_.streams[index_of(wanted.replying())].has_value();
     if (wanted.entries == 0 ? learned < wanted.count : replies && learned == 0) {
         throw Error("connections",
                     "the Responder learned " + std::to_string(learned) + " of " + std::to_string(wanted.count) +
@@ -54,7 +54,7 @@ std::optional<Direction> RunningTrial::initiator_into(std::size_t port) const {
 }
 
 bool RunningTrial::replies(Direction direction) const {
-    return spec_.connections && !spec_.connections->is_initiator(direction);
+    return spec_.connections && spec_.connections->is_responder(direction);
 }
 
 ConnectionChoice RunningTrial::connection_choice(Direction direction) const {
@@ -96,7 +96,7 @@ const StateTable& RunningTrial::table_of_replies(Direction direction) const {
 
 // Of described frames.
 std::optional<ConnectionParts> RunningTrial::connection_parts(Direction direction) const {
-    if (!spec_.connections) return std::nullopt;
+    if (spec_.connections_of(direction) == nullptr) return std::nullopt;
     const StateTable* const table = replies(direction) ? &table_of_replies(direction) : nullptr;
     const ConnectionSpace space =
         table != nullptr ? table->space() : spec_.connections->space(*spec_.streams[index_of(direction)]);
@@ -123,7 +123,8 @@ ResponderParts RunningTrial::responder_parts(Direction direction) {
 // Lost frames are noted by their connections, which a later trial may ask for.
 void RunningTrial::watch_connections(Direction direction, Expected& expected) const {
     const auto& stream = spec_.streams[index_of(direction)];
-    if (!spec_.connections || spec_.connections->use == ConnectionUse::open || !stream) return;
+    const ConnectionSpec* const connections = spec_.connections_of(direction);
+    if (connections == nullptr || connections->use == ConnectionUse::open || !stream) return;
     const auto lose = [table = bed_.state->get(), choice = connection_choice(direction)](std::uint64_t number) {
         table->lose(choice.of(number));
     };

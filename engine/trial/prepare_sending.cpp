@@ -6,6 +6,7 @@
 
 #include "platform/error.hpp"
 #include "trial/media.hpp"
+#include "trial/stream_schedule.hpp"
 
 namespace dutperf {
 
@@ -40,43 +41,6 @@ FieldPair address_fields(const StreamSpec& stream, std::uint64_t seed, std::uint
 std::uint32_t next_generation() {
     static std::uint32_t generation = 0;
     return ++generation;
-}
-
-// A direction, and one sender's share of its schedule.
-struct Shared {
-    Direction direction;
-    Share share;
-};
-
-AnySchedule steady_schedule(const TrialSpec& spec, const Shared& of, std::uint64_t clock_hz) {
-    const StreamSpec& stream = *spec.streams[index_of(of.direction)];
-    const std::uint64_t frames = spec.intended(of.direction);
-    if (!stream.then) return ConstantRate(clock_hz, stream.rate_fps, frames, spec.burst, of.share);
-    const std::uint64_t before_change = spec.due_before(of.direction, stream.then->after_ns);
-    const Ticks change = ticks_of(stream.then->after_ns, clock_hz) + 1;  // rounded up: no frame is early
-    return ChangingRate(
-        {clock_hz, stream.rate_fps, before_change, spec.burst, of.share},
-        {clock_hz, stream.then->rate_fps, frames - before_change, spec.burst, of.share.from(before_change)}, change,
-        spec.burst);
-}
-
-AnySchedule schedule_of(const TrialSpec& spec, const Shared& of, std::uint64_t clock_hz) {
-    const StreamSpec& stream = *spec.streams[index_of(of.direction)];
-    const std::uint64_t frames = spec.intended(of.direction);
-    if (const auto* bursts = std::get_if<Bursts>(&stream.pattern)) {
-        return Listed(BurstTimes(*bursts, clock_hz, stream.rate_fps), frames, spec.burst, of.share);
-    }
-    if (const auto* profile = std::get_if<Profile>(&stream.pattern)) {
-        return Listed(ProfileTimes(*profile, clock_hz), frames, spec.burst, of.share);
-    }
-    if (const auto* recorded = std::get_if<Recorded>(&stream.pattern)) {
-        return Listed(RecordedTimes(*recorded, clock_hz), frames, spec.burst, of.share);
-    }
-    if (std::holds_alternative<Poisson>(stream.pattern)) {
-        return Listed(PoissonTimes(spec.uniform_times(of.direction), ticks_of(spec.duration_ns, clock_hz)), frames,
-                      spec.burst, of.share);
-    }
-    return steady_schedule(spec, of, clock_hz);
 }
 
 }  // namespace
@@ -134,7 +98,8 @@ ReplayParts RunningTrial::replay_parts(Direction direction) {
     if (untagged != 0 && shares_port(direction)) {
         throw Error("bad_request",
                     "has frames without a tag, whose path nothing tells: they need ports that no other path uses in "
-                    "the same direction",
+                    "the same direction, and the path " +
+                        bed_.name_of(direction) + " shares its ports with others",
                     field);
     }
     if (untagged > LengthLog::kMostFrames) {
@@ -175,8 +140,8 @@ FrameSourceParts RunningTrial::frame_parts(Direction direction) {
     const StreamSpec& stream = *spec_.streams[index_of(direction)];
     const auto seed = [&](Generator generator) { return generator_seed(spec_.seed, direction, generator); };
     const auto fields = [&]() -> FrameFields {
-        if (spec_.connections)
-            return FrameFields({spec_.connections->space(stream), connection_choice(direction), bed_.queues});
+        if (const ConnectionSpec* connections = spec_.connections_of(direction))
+            return FrameFields({connections->space(stream), connection_choice(direction), bed_.queues});
         return {{stream.source_port, stream.destination_port, seed(Generator::ports), bed_.queues},
                 address_fields(stream, seed(Generator::addresses), bed_.queues)};
     };
@@ -195,13 +160,10 @@ FrameSourceParts RunningTrial::frame_parts(Direction direction) {
 void RunningTrial::limit_rates() {
     if (!bed_.offloads.contains(Offload::rate_limit)) return;
     for (std::size_t port = 0; port < bed_.ports.size(); ++port) {
-        std::uint32_t ceiling_mbps = 0;
-        for (const Direction path : paths_from(bed_, spec_, port)) {
-            const std::uint32_t of_path = spec_.rate_ceiling_mbps(path, bed_.queues);
-            ceiling_mbps = of_path == 0 ? 0 : ceiling_mbps + of_path;
-            if (of_path == 0) break;
-        }
-        parts_.rate_limits[port] = bed_.ports[port]->limit_rate(ceiling_mbps);
+        const auto ceiling_mbps = [&](Direction path) { return spec_.rate_ceiling_mbps(path, bed_.queues); };
+        const std::vector<Direction> paths = paths_from(bed_, spec_, port);
+        const bool limited = std::ranges::none_of(paths, [&](Direction path) { return ceiling_mbps(path) == 0; });
+        parts_.rate_limits[port] = bed_.ports[port]->limit_rate(limited ? spec_.most_at_once(paths, ceiling_mbps) : 0);
     }
 }
 
@@ -262,6 +224,9 @@ void RunningTrial::require_fill_possible() const {
                    " shares its ports with others: its fillers take all of the line");
         if (!spec_.streams[index_of(direction)]->additional.empty())
             refuse("fill does not go with modifiers that send frames beside the test frames");
+        if (!spec_.streams[index_of(direction)]->interval.is_whole())
+            refuse("fill needs streams that send all the time: leave out begin_ns and sends_ns of " +
+                   bed_.name_of(direction));
         const Port& port = *bed_.ports[bed_.sending_port(direction)];
         if (!port.is_card() || bed_.filler_pools[bed_.sending_port(direction)] == nullptr)
             refuse("fill needs a card: the " + port.side() +
@@ -312,7 +277,7 @@ std::unique_ptr<AdditionalSender> RunningTrial::make_additional(Direction direct
     for (const AdditionalFrames& one : spec_.streams[index_of(direction)]->additional) {
         auto& kind = kinds.emplace_back(
             AdditionalSender::Kind{.frames = one.frames,
-                                   .intended = one.among(spec_.intended(direction), spec_.duration_ns),
+                                   .intended = one.among(spec_.intended(direction), spec_.sends_ns(direction)),
                                    .after_frames = one.after_frames,
                                    .every_ns = one.every_ns});
         for (FrameBytes& frame : kind.frames) {

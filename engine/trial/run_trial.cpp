@@ -108,11 +108,11 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
                     "params.frame_timeout_ns");
     }
     for (std::size_t port = 0; port < bed_.ports.size() && bed_.offloads.contains(Offload::send_at); ++port) {
-        if (paths_from(bed_, spec_, port).size() > 1) {
+        if (const auto paths = paths_from(bed_, spec_, port); paths.size() > 1) {
             throw Error("bad_request",
                         "several paths begin at the port " + bed_.ports[port]->side() +
                             ", whose NIC sends the frames of a queue in their order: leave out the offload send_at",
-                        "params.paths");
+                        "params." + bed_.path(paths.back()).group);
         }
     }
     if (spec_.fill) require_fill_possible();
@@ -242,8 +242,10 @@ void RunningTrial::begin() {
         const Ticks punctual = ticks_of(LateBursts::kBurstThresholdNs + tolerance_ns, bed_.clock_hz);
         const std::uint64_t late_ns = LateBursts::late_ns(spec_.streams[index_of(direction)]->highest_rate_fps());
         const Ticks late = ticks_of(late_ns + tolerance_ns, bed_.clock_hz);
+        const Ticks begin = ticks_of(spec_.streams[index_of(direction)]->interval.begin_ns, bed_.clock_hz);
         for (const auto& sender : parts_.senders[index_of(direction)]) {
             sender->start({.start = parts_.start,
+                           .begin = parts_.start + begin,
                            .end = end,
                            .deadline = deadline,
                            .burst_threshold = punctual,

@@ -43,10 +43,7 @@ struct TestBed {
     [[nodiscard]] std::size_t receiving_port(Direction direction) const { return path(direction).to; }
     [[nodiscard]] const std::string& name_of(Direction direction) const { return path(direction).name; }
     // The path's member of a request, for errors.
-    [[nodiscard]] std::string field_of(Direction direction) const {
-        const std::string& name = name_of(direction);
-        return (name.find("->") == std::string::npos ? "params." : "params.paths.") + name;
-    }
+    [[nodiscard]] std::string field_of(Direction direction) const { return "params." + path(direction).member(); }
 };
 
 }  // namespace dutperf

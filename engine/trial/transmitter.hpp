@@ -42,13 +42,13 @@ struct SenderCounts {
     std::vector<TesterTime> tester_time;  // in the delays of each part of the sending time
 };
 
-// When a sender sends: from `start`, the frames that are due before `end`. After `deadline` it stops; unsent frames are
-// then the tester's fault.
+// When a sender sends: from `begin`, within the trial's sending time from `start` to `end`. After `deadline` it stops;
+// unsent frames are then the tester's fault.
 struct SendingTime {
-    Ticks start, end, deadline;
+    Ticks start, begin, end, deadline;
     Ticks burst_threshold;  // lateness from which a frame begins a late burst
     Ticks late;             // ... from which it counts as late
-    std::uint64_t parts;    // of the sending time with delays of their own
+    std::uint64_t parts;    // of the trial's sending time with delays of their own
 };
 
 // A sender of one direction or of a share of it. It costs one virtual call a turn, none a frame.
@@ -69,7 +69,7 @@ public:
         counts_.tester_time.resize(std::max<std::uint64_t>(1, time.parts));
         start_ = time.start;
         duration_ = time.end - time.start;
-        if (additional_) additional_->start(time.start);
+        if (additional_) additional_->start(time.begin);
     }
     // The port writes to the DUT's input queue itself: frames that do not fit are lost there. To be called before the
     // trial.
@@ -140,7 +140,7 @@ public:
 
     void start(const SendingTime& time) override {
         Sender::start(time);
-        schedule_.start(line_ ? line_->start(time.start) : time.start);
+        schedule_.start(line_ ? line_->start(time.begin) : time.begin);
         deadline_ = time.deadline;
     }
 

@@ -37,6 +37,16 @@ std::uint64_t before(const Bursts& bursts, std::uint64_t rate_fps, std::uint64_t
            (bursts.within_fps == 0 ? bursts.frames : std::min(bursts.frames, frames_in(since_ns, bursts.within_fps)));
 }
 
+// When frame k is due, in ns from the beginning of the stream.
+std::uint64_t due_within_ns(const TrialSpec& spec, Direction direction, std::uint64_t k) {
+    const StreamSpec& stream = *spec.streams[index_of(direction)];
+    if (const auto* bursts = std::get_if<Bursts>(&stream.pattern)) return bursts->due_of(k, kNsPerS, stream.rate_fps);
+    if (const auto* profile = std::get_if<Profile>(&stream.pattern)) return profile->due_ns(k);
+    if (const auto* recorded = std::get_if<Recorded>(&stream.pattern)) return recorded->due_ns(k);
+    if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_due_ns(stream, k);
+    return PoissonTimes::scaled(spec.uniform_times(direction).at(k), spec.sends_ns(direction));
+}
+
 }  // namespace
 
 std::vector<std::vector<VlanTags>> StreamSpec::vlan_tags() const {
@@ -123,9 +133,10 @@ ConnectionSpace ConnectionSpec::space(const StreamSpec& stream) const {
 std::uint64_t TrialSpec::intended(Direction direction) const {
     const auto& stream = streams[index_of(direction)];
     if (!stream) return 0;
-    if (const auto* profile = std::get_if<Profile>(&stream->pattern)) return profile->frames_before(duration_ns);
-    if (const auto* recorded = std::get_if<Recorded>(&stream->pattern)) return recorded->frames_before(duration_ns);
-    return steady_before(*stream, duration_ns);
+    const std::uint64_t all_ns = sends_ns(direction);
+    if (const auto* profile = std::get_if<Profile>(&stream->pattern)) return profile->frames_before(all_ns);
+    if (const auto* recorded = std::get_if<Recorded>(&stream->pattern)) return recorded->frames_before(all_ns);
+    return steady_before(*stream, all_ns);
 }
 
 FrameGroups TrialSpec::groups(Direction direction) const {
@@ -137,16 +148,19 @@ FrameGroups TrialSpec::groups(Direction direction) const {
 }
 
 std::uint64_t TrialSpec::due_before(Direction direction, std::uint64_t after_ns) const {
-    if (!streams[index_of(direction)] || after_ns >= duration_ns) return intended(direction);
+    if (!streams[index_of(direction)]) return 0;
     const StreamSpec& stream = *streams[index_of(direction)];
+    if (after_ns <= stream.interval.begin_ns) return 0;
+    if (after_ns >= stream.interval.end_ns(duration_ns)) return intended(direction);
+    const std::uint64_t within_ns = after_ns - stream.interval.begin_ns, all_ns = sends_ns(direction);
     if (const auto* bursts = std::get_if<Bursts>(&stream.pattern))
-        return std::min(before(*bursts, stream.rate_fps, after_ns), intended(direction));
-    if (const auto* profile = std::get_if<Profile>(&stream.pattern)) return profile->frames_before(after_ns);
-    if (const auto* recorded = std::get_if<Recorded>(&stream.pattern)) return recorded->frames_before(after_ns);
-    if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_before(stream, after_ns);
-    // scaled(time, duration) < after if time < after * 2^64 / duration, rounded up
+        return std::min(before(*bursts, stream.rate_fps, within_ns), intended(direction));
+    if (const auto* profile = std::get_if<Profile>(&stream.pattern)) return profile->frames_before(within_ns);
+    if (const auto* recorded = std::get_if<Recorded>(&stream.pattern)) return recorded->frames_before(within_ns);
+    if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_before(stream, within_ns);
+    // scaled(time, all) < within if time < within * 2^64 / all, rounded up
     return uniform_times(direction).before(
-        static_cast<std::uint64_t>(((static_cast<Wide>(after_ns) << 64U) + duration_ns - 1) / duration_ns));
+        static_cast<std::uint64_t>(((static_cast<Wide>(within_ns) << 64U) + all_ns - 1) / all_ns));
 }
 
 std::vector<std::uint64_t> TrialSpec::ends_of_parts(Direction direction, std::uint64_t parts) const {
@@ -167,12 +181,7 @@ std::uint32_t TrialSpec::rate_ceiling_mbps(Direction direction, std::uint16_t qu
 }
 
 std::uint64_t TrialSpec::due_ns(Direction direction, std::uint64_t k) const {
-    const StreamSpec& stream = *streams[index_of(direction)];
-    if (const auto* bursts = std::get_if<Bursts>(&stream.pattern)) return bursts->due_of(k, kNsPerS, stream.rate_fps);
-    if (const auto* profile = std::get_if<Profile>(&stream.pattern)) return profile->due_ns(k);
-    if (const auto* recorded = std::get_if<Recorded>(&stream.pattern)) return recorded->due_ns(k);
-    if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_due_ns(stream, k);
-    return PoissonTimes::scaled(uniform_times(direction).at(k), duration_ns);
+    return streams[index_of(direction)]->interval.begin_ns + due_within_ns(*this, direction, k);
 }
 
 }  // namespace dutperf

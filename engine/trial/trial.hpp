@@ -36,14 +36,25 @@
 
 namespace dutperf {
 
-// A path from one port to another one, by their places among the ports.
+// A path from one port to another one, by their places among the ports. Several may have the same ends: a stream beside
+// a path is one with a name of its own, after all of the ports' paths.
 struct Path {
+    // Members of requests and events that have a value for each path of a kind, by name.
+    static constexpr const char *kNamed = "paths", *kOtherStreams = "other_streams";
+
     std::string name;
     std::size_t from = 0, to = 1;
+    std::string group = {};  // the one that has this path; empty: forward and reverse are members of the message itself
+
+    // The path's member of a message.
+    [[nodiscard]] std::string member() const { return group.empty() ? name : group + "." + name; }
 };
 
 // The paths of two ports, left and right.
 inline std::vector<Path> left_and_right() { return {{"forward", 0, 1}, {"reverse", 1, 0}}; }
+
+// Whether the ports are left and right, and the first two paths forward and reverse.
+inline bool are_left_and_right(const std::vector<Path>& paths) { return paths.front().group.empty(); }
 
 // The number of a path among those of the ports. With more than two ports there are more than these.
 enum class Direction : std::uint8_t { forward, reverse, none = 0xFF };
@@ -74,12 +85,24 @@ struct AddressField {
     std::uint8_t offset4 = 2, offset6 = 14;
 };
 
-// A stream's rate from `after_ns` after the start on.
+// When a stream sends, within the sending time of its trial. All its due times count from the beginning.
+struct SendingInterval {
+    std::uint64_t begin_ns = 0;
+    std::optional<std::uint64_t> sends_ns;  // absent: until the end of the trial's sending time
+
+    [[nodiscard]] bool is_whole() const { return begin_ns == 0 && !sends_ns; }
+    [[nodiscard]] std::uint64_t length_ns(std::uint64_t duration_ns) const {
+        return sends_ns.value_or(duration_ns - begin_ns);
+    }
+    [[nodiscard]] std::uint64_t end_ns(std::uint64_t duration_ns) const { return begin_ns + length_ns(duration_ns); }
+};
+
+// A stream's rate from `after_ns` after its beginning on.
 struct RateChange {
     std::uint64_t rate_fps = 1, after_ns = 0;
 };
 
-// Frames at independent times, uniform over the sending time.
+// Frames at independent times, uniform over the stream's sending time.
 struct Poisson {};
 
 // When the frames of a stream are due. A trial has the same number of frames with every pattern but a profile, which
@@ -116,6 +139,7 @@ struct ReplayedStream {
 // Frames are replayed, described, or foreground and background.
 struct StreamSpec {
     std::uint64_t rate_fps = 1;
+    SendingInterval interval;
     std::optional<RateChange> then;  // of a constant rate
     Pattern pattern;
     std::optional<DescribedStream> described;
@@ -186,7 +210,9 @@ struct ConnectionSpec {
     std::uint32_t entries = 0;  // the Responder replies in so many of the connections that it learned; 0: in all
     bool ipv6 = false;          // the IP version at the Responder
 
+    [[nodiscard]] Direction replying() const { return direction_at(1 - index_of(initiator)); }
     [[nodiscard]] bool is_initiator(Direction direction) const { return direction == initiator; }
+    [[nodiscard]] bool is_responder(Direction direction) const { return direction == replying(); }
     // Whether each frame is the only one of its connection.
     [[nodiscard]] bool has_a_frame_each() const {
         return use == ConnectionUse::open ? opening == Opening::each : use != ConnectionUse::traffic;
@@ -203,7 +229,7 @@ struct StateCounts {
 // Which frames carry their send time.
 enum class Stamping : std::uint8_t { none, tagged, every };
 
-// `count` tagged frames, spread evenly over the frames that are due after `after_ns` (RFC 8219 7.2).
+// `count` tagged frames, spread evenly over the frames that are due after `after_ns` (RFC 8219 7.2), or all of these.
 struct Tagging {
     std::uint64_t count = 0, after_ns = 0;
 };
@@ -235,10 +261,22 @@ struct TrialSpec {
     // Those that send.
     [[nodiscard]] std::vector<Direction> active() const;
 
+    // The connections that frames of a path belong to; nullptr: none, as of other streams beside forward and reverse.
+    [[nodiscard]] const ConnectionSpec* connections_of(Direction direction) const {
+        const bool has_any =
+            connections && (connections->is_initiator(direction) || connections->is_responder(direction));
+        return has_any ? &*connections : nullptr;
+    }
+
+    // The stream's own sending time.
+    [[nodiscard]] std::uint64_t sends_ns(Direction direction) const {
+        return streams[index_of(direction)]->interval.length_ns(duration_ns);
+    }
+
     // Frames due before the end of the sending time.
     [[nodiscard]] std::uint64_t intended(Direction direction) const;
 
-    // Frames due before `after_ns` from the start.
+    // Frames due before `after_ns` from the start of the trial.
     [[nodiscard]] std::uint64_t due_before(Direction direction, std::uint64_t after_ns) const;
 
     // How many of the first `frames` frames carry a number.
@@ -252,7 +290,7 @@ struct TrialSpec {
         return replayed ? replayed->list->number_of_tagged(i) : i;
     }
 
-    // For each of `parts` equal parts of the sending time, the first number of a frame that is due after it.
+    // For each of `parts` equal parts of the trial's sending time, the first number of a frame that is due after it.
     [[nodiscard]] std::vector<std::uint64_t> ends_of_parts(Direction direction, std::uint64_t parts) const;
 
     // The groups of a direction with described frames: its kinds, or with `by_flow` the flows of each.
@@ -268,11 +306,32 @@ struct TrialSpec {
         return random_bits(generator_seed(seed, direction, Generator::fields), kind);
     }
 
+    // The most that `of` is in sum for those of these paths that send at one time.
+    template <class Of>
+    [[nodiscard]] auto most_at_once(const std::vector<Direction>& paths, const Of& of) const {
+        decltype(of(Direction{})) most{};
+        for (const Direction begins : paths) {  // a sum only grows where a stream begins
+            const std::uint64_t at_ns = streams[index_of(begins)]->interval.begin_ns;
+            decltype(most) sum{};
+            for (const Direction path : paths) sum += sends_at(path, at_ns) ? of(path) : decltype(most){};
+            most = std::max(most, sum);
+        }
+        return most;
+    }
+    [[nodiscard]] bool sends_at(Direction direction, std::uint64_t after_ns) const {
+        const SendingInterval& interval = streams[index_of(direction)]->interval;
+        return interval.begin_ns <= after_ns && after_ns < interval.end_ns(duration_ns);
+    }
+    [[nodiscard]] bool send_together(Direction one, Direction other) const {
+        return sends_at(one, streams[index_of(other)]->interval.begin_ns) ||
+               sends_at(other, streams[index_of(one)]->interval.begin_ns);
+    }
+
     // Limit of each of `queues` queues in Mbit/s on the medium, a tenth above the stream's need; 0: no limit, because
     // the frames come in bursts.
     [[nodiscard]] std::uint32_t rate_ceiling_mbps(Direction direction, std::uint16_t queues) const;
 
-    // When frame k is due, in ns from the start, rounded down.
+    // When frame k is due, in ns from the start of the trial, rounded down.
     [[nodiscard]] std::uint64_t due_ns(Direction direction, std::uint64_t k) const;
 
     // The times of a Poisson stream's frames.

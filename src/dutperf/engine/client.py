@@ -637,6 +637,19 @@ def _with_names(counts: DirectionCounts, stream: Stream) -> DirectionCounts:
     return counts.model_copy(update={"kinds": kinds})
 
 
+class _EndedTrial(Trial):
+    """One that sent for a shorter time: as many frames as were sent. How many were due by then, of each direction,
+    depends on when each of its senders got to know."""
+
+    counts: dict[Direction, DirectionCounts]
+
+    def intended(self, direction: Direction) -> int:
+        return self.counts[direction].sent
+
+    def additional(self, direction: Direction) -> tuple[int, ...]:
+        return tuple(one.sent for one in self.counts[direction].additional or ())
+
+
 def _until_its_end(
     trial: Trial, counts: dict[Direction, DirectionCounts]
 ) -> tuple[Trial, dict[Direction, DirectionCounts], bool]:
@@ -644,7 +657,8 @@ def _until_its_end(
     are not missing; those that were late are seen as such."""
     sent = {direction: one.model_copy(update={"intended": one.sent}) for direction, one in counts.items()}
     lasted_s = max((one.send_time_s for one in counts.values()), default=0.0)
-    return trial.lasting(max(lasted_s, 1e-9)), sent, True
+    lasted = {"duration_ns": max(1, round(lasted_s * 1e9)), "counts": sent}
+    return _EndedTrial.model_construct(**dict(trial) | lasted), sent, True
 
 
 def _ended_early(ended_by: tuple[Cause, ...], found: tuple[Cause, ...]) -> tuple[Verdict, tuple[Cause, ...]]:

@@ -53,9 +53,13 @@ def share_a_port(config: Config) -> None:
     config["paths"].append("a->c")
 
 
-def set_streams(config: Config) -> None:
-    """Two, of which one has headers of its own."""
-    config["streams"] = [{"name": "voice", "frame": "ip(dscp=46)/udp", "share": 3}, {"name": "web"}]
+def add_streams(*streams: Config) -> Callable[[Config], None]:
+    """The configuration has these too."""
+
+    def change(config: Config) -> None:
+        config["streams"] = [*config.get("streams", []), *streams]
+
+    return change
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,10 @@ CHOICES: dict[Feature, Choice] = {
     all_of.HEADERS: Choice({"frame": "vlan(id=7)/ip/udp"}),
     all_of.MIX: Choice({"frame_sizes": "imix"}),
     all_of.FLOWS: Choice({"flows": 10}),
-    all_of.STREAMS: Choice(config=set_streams),
+    all_of.STREAMS: Choice(
+        config=add_streams({"name": "voice", "frame": "ip(dscp=46)/udp", "share": 3}, {"name": "web"})
+    ),
+    all_of.OTHER_STREAMS: Choice(config=add_streams({"name": "call", "rate": 100, "sizes": 128, "pattern": "poisson"})),
     all_of.EXTENSION: Choice({"modifiers": ["extension-header:destination:50%"]}, version=6),
     all_of.NATIVE: Choice({"foreground": "4:3"}),
     all_of.NETWORKS: Choice({"networks": 16}),

@@ -37,3 +37,15 @@ def test_it_is_a_trial_of_what_was_sent(bench: dutperf.Bench, pattern: str) -> N
 
     counts = valid(ended).directions().values()
     assert all(one.received == one.sent == one.intended > 0 for one in counts)
+
+
+def test_streams_with_rates_of_their_own_may_change_too(bench: dutperf.Bench) -> None:
+    with bench.start("1k", streams=[{"name": "call", "rate": 200}]) as traffic:
+        traffic.wait(0.2)
+        traffic.change(streams=[{"name": "web", "rate": "4Mbit/s", "sizes": 500, "directions": "reverse"}])
+        traffic.wait(0.2)
+    first, second = traffic.results
+    assert list(first.other_streams or ()) == ["forward:call", "reverse:call"]
+    assert list(second.other_streams or ()) == ["reverse:web"]
+    for result in (first, second):
+        assert all(one.sent > 0 for one in result.all_directions().values())

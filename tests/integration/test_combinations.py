@@ -38,6 +38,7 @@ EACH_TIME = {
         (combinations.FLOWS, combinations.ADDRESSES),
         (combinations.WARM_UP, combinations.CONNECTIONS),
         (combinations.NETWORKS, combinations.SHARED_PORT),
+        (combinations.OTHER_STREAMS, combinations.CONNECTIONS),
     )
 }
 """The others are in ``make test-long``."""
@@ -125,10 +126,10 @@ def test_the_dut_forwards_what_two_features_send_at_once(bridge: str, pair: tupl
         result = valid(run, LOSS_IS_CERTAIN)
     sent: dict[str, int] = {}
     for phase, planned in zip((*result.preliminary, result), (*trial.preliminary, trial), strict=True):
-        for way, counts in phase.directions().items():
+        for way, counts in phase.all_directions().items():
             assert counts.received == counts.sent
             assert all(one.received == one.sent for one in counts.kinds or ())
             assert counts.corrupted == counts.duplicates == 0
             name = "".join(PORT_OF.get(one, one) for one in way.ports)
-            sent[name] = sent.get(name, 0) + counts.sent + queries(planned.streams()[way], counts)
+            sent[name] = sent.get(name, 0) + counts.sent + queries(planned.all_streams()[way], counts)
     assert {name: frames for name, frames in seen[-1].items() if frames} == sent

@@ -58,6 +58,7 @@ from dutperf.model import (
     members_of,
 )
 from dutperf.setup.configuration import LINK_TIMEOUT_S, EngineSettings
+from dutperf.setup.ports import other_streams
 from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError
 from dutperf.watch import neighbours
 from dutperf.watch.core_choice import CoreChoice
@@ -314,7 +315,7 @@ class EngineTester:
         return _lasting(result, probe, lasting(trial, result, probed))
 
     def _run(self, trial: Trial, on_progress: ProgressCallback | None) -> _Judged:
-        process = self._running()
+        process = self._running_with(other_streams(trial.other_streams or ()))
         watch = _Watch(trial)
         try:
             if self._dut_watch is not None:
@@ -348,7 +349,7 @@ class EngineTester:
 
     def _give_frames(self, process: EngineProcess, trial: Trial) -> None:
         """Give the engine the list of frames that the trial replays, unless it has it."""
-        for stream in trial.streams().values():
+        for stream in trial.all_streams().values():
             if stream.replay is None or stream.replay.sha256 == self._loaded:
                 continue
             if stream.replay.recording is None:
@@ -399,6 +400,13 @@ class EngineTester:
             except BaseException:
                 process.stop()
                 raise
+
+    def _running_with(self, others: list[dict[str, str]]) -> EngineProcess:
+        """The engine, opened again if it does not know these streams: those of a script may change."""
+        if others and others != self._open_parameters.get("other_streams"):
+            self.close()
+            self._open_parameters = self._open_parameters | {"other_streams": others}
+        return self._running()
 
     def _running(self) -> EngineProcess:
         """The engine with its ports open; starts it if necessary."""
@@ -550,14 +558,16 @@ def _progress(event: dict[str, Any]) -> Progress:
         port_changes = _PORT_CHANGES.validate_python(event.get("port_changes", {}))
     except ValidationError as error:
         raise TesterError(f"the engine's progress event violates the protocol: {error}") from None
-    sent, received = (sum(getattr(one, name) for one in directions.values()) for name in ("sent", "received"))
+    measured = [one for direction, one in directions.items() if not direction.stream]
+    sent, received = (sum(getattr(one, name) for one in measured) for name in ("sent", "received"))
     return Progress(event["elapsed_s"], sent, received, directions, down, port_changes)
 
 
 def _by_path(event: dict[str, Any]) -> dict[Direction, Any]:
-    """The members of an event that are of paths: those of left and right, or in ``paths``."""
+    """The members of an event that are of paths: those of left and right, or in ``paths``; and of streams beside
+    them."""
     members = event.get("paths", {name: event[name] for name in LEFT_AND_RIGHT if name in event})
-    return {Direction(name): one for name, one in members.items()}
+    return {Direction(name): one for name, one in (members | event.get("other_streams", {})).items()}
 
 
 def _began_s(event: dict[str, Any]) -> float:
@@ -577,11 +587,11 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated:
     trial = watch.trial
     try:
         by_path = _by_path(event)
-        if set(by_path) != set(trial.streams()):
+        if set(by_path) != set(trial.all_streams()):
             raise ValueError("it is of another trial")
         counts = {
             direction: _with_names(DirectionCounts.model_validate(by_path[direction]), stream)
-            for direction, stream in trial.streams().items()
+            for direction, stream in trial.all_streams().items()
         }
         changes = PortState.model_validate(event["link_changes"])
         links: dict[str, Any] = {

@@ -22,8 +22,9 @@ def with_answers(params: dict[str, Any], trial: Trial, opened: Mapping[str, Any]
     """The parameters of the engine's ``run`` with the addresses for which the ports answer. ``opened``: the
     parameters of ``open``."""
     ports = ports_of(opened)
-    streams = params.get("paths", params)
-    for direction, stream in trial.streams().items():
+    of_paths = params.get("paths", params)
+    for direction, stream in trial.all_streams().items():
+        streams = params["other_streams"] if direction.stream else of_paths
         sender, receiver = (ports.get(name, {}) for name in direction.ports)
         translated = (in_networks(own, stream.networks) for own in _own(receiver))
         answered = {

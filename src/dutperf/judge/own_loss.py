@@ -12,6 +12,9 @@ short:
   steady rate far from all bursts, less the frames that leave late there, therefore shows by how much
   the rate is too high. A burst only fills the queue earlier, at most by its own frames.
 
+Streams beside those that are measured take capacity and leave bursts in queues too, but what is lost of them counts
+for nothing.
+
 Late are frames by more than 0.2 ms, or than half the time between two frames
 (:class:`dutperf.model.LateFrames`): what leaves more evenly, a queue for a few frames takes.
 """
@@ -57,6 +60,11 @@ def loss_matters(trial: Trial, counts: DirectionCounts) -> bool:
     """Whether more frames were lost than are tolerated. Disturbances only add losses, so a disturbed
     trial that passes is a pass."""
     return counts.loss_ratio > trial.question.tolerated_loss
+
+
+def measured(counts: Mapping[Direction, DirectionCounts]) -> dict[Direction, DirectionCounts]:
+    """Without those of streams beside them."""
+    return {direction: one for direction, one in counts.items() if not direction.stream}
 
 
 def own_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> int:
@@ -111,9 +119,7 @@ def _beyond_capacity(
     DUT that loses a frame now and then anyway may have a queue that disturbances fill later.
     """
     lost, late = _lost(counts), _late(counts)
-    if any(stream.then is not None or stream.pattern is not None for stream in trial.streams().values()) or not any(
-        lost
-    ):
+    if not all(stream.is_steady for stream in trial.all_streams().values()) or not any(lost):
         return 0
     first = next(part for part, frames in enumerate(lost) if frames)
     max_lateness_us = max(one.lateness_us.max for one in counts.values())
@@ -191,7 +197,7 @@ def _punctual(trial: Trial) -> int:
 
 def _rate_fps(trial: Trial) -> float:
     """Frames of all directions together, per second."""
-    return sum(stream.rate_fps for stream in trial.streams().values())
+    return sum(stream.rate_fps for stream in trial.all_streams().values())
 
 
 def late_frames(counts: DirectionCounts) -> tuple[int, ...]:
@@ -202,7 +208,7 @@ def late_frames(counts: DirectionCounts) -> tuple[int, ...]:
 
 
 def _lost(counts: Mapping[Direction, DirectionCounts]) -> tuple[int, ...]:
-    return _sum_of_bins(_NONE if one.losses is None else one.losses.bins for one in counts.values())
+    return _sum_of_bins(_NONE if one.losses is None else one.losses.bins for one in measured(counts).values())
 
 
 def _late(counts: Mapping[Direction, DirectionCounts]) -> tuple[int, ...]:

@@ -95,7 +95,7 @@ def of_neighbours(
 
 def _are_exchanged(trial: Trial, direction: Direction, seen: NeighbourEvidence) -> bool:
     """Whether the DUT looks for a sender of frames where these should arrive."""
-    of_sender = tuple(sources(trial.streams()[direction]))
+    of_sender = tuple(sources(trial.all_streams()[direction]))
     return any(one.has(ip_address(asked.target)) for asked in seen.unanswered for one in of_sender)
 
 
@@ -167,7 +167,7 @@ def _taken(trial: Trial, direction: Direction, counts: DirectionCounts) -> str |
     address arrive, as a translator's, its station forwards them."""
     if trial.connections is not None or not loss_matters(trial, counts) or _never_came(counts) <= 0:
         return None
-    to = tuple(destinations(trial.streams()[direction]))
+    to = tuple(destinations(trial.all_streams()[direction]))
     is_single = len({address for one in to for address in (one.first, one.last)}) == 1
     taken = [
         error
@@ -187,7 +187,7 @@ def _taken(trial: Trial, direction: Direction, counts: DirectionCounts) -> str |
 
 def _too_long(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
     """... and the other end of a virtual link takes frames of their length."""
-    mtu, longest = counts.dut_input_mtu, max(trial.streams()[direction].sizes)
+    mtu, longest = counts.dut_input_mtu, max(trial.all_streams()[direction].sizes)
     if mtu is None or not counts.dut_input_drops or not loss_matters(trial, counts):
         return None
     if longest <= mtu + ETHERNET_OVERHEAD + VLAN_TAG:
@@ -225,7 +225,7 @@ def _returned(trial: Trial, direction: Direction, counts: DirectionCounts) -> st
 def _untagged_back(trial: Trial, direction: Direction, counts: DirectionCounts) -> int:
     """Frames without a tag that may be a replay's own and came to the port that sent them: where they are due, every
     one that may be is matched by order and length, so that others came in there. A few may be the DUT's own."""
-    replay = trial.streams()[direction].replay
+    replay = trial.all_streams()[direction].replay
     if replay is None or replay.tagged == replay.frames:
         return 0
     other = counts.other_received
@@ -249,7 +249,7 @@ def _vlan_tags(trial: Trial, direction: Direction, counts: DirectionCounts) -> s
     """The DUT delivered the frames with the VLAN tags that the configuration says."""
     if counts.vlan_tags is None or not counts.vlan_tags.other:
         return None
-    stream, port = trial.streams()[direction], direction.receiving_port
+    stream, port = trial.all_streams()[direction], direction.receiving_port
     each = [frame.arrives_with or () for frame in stream.frames] or [stream.arrives_with or ("",)]
     right = " or ".join(dict.fromkeys(tags_in_words(tags) for choices in each for tags in choices))
     by_kind = ", each kind of frames its own" if len(set(each)) > 1 else ""

@@ -115,6 +115,7 @@ def probe_of(trial: Trial, result: PhaseResult) -> Trial | None:
         "delays_files",
         "capture",
         "pacing",
+        "other_streams",
     )
     return trial.alone().model_copy(update=plain | dict.fromkeys(absent)).with_streams(few)
 
@@ -146,7 +147,7 @@ def lasting(trial: Trial, result: PhaseResult, probed: PhaseResult) -> list[Caus
 
 def _is_suspected(cause: Cause, result: PhaseResult) -> bool:
     """Whether a probe may show that the cause lasts. Where no frame arrives a search tries few frames itself."""
-    if cause.direction is None or cause.lasts:
+    if cause.direction is None or cause.direction.stream or cause.lasts:
         return False
     forwards = result.directions()[cause.direction].received
     return cause.code in (UNANSWERED, CONFLICT) or (cause.code in OF_SETUP and bool(forwards))

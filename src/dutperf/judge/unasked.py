@@ -19,13 +19,13 @@ _ADDRESSES = 24
 def with_unasked(result: TrialResult, trial: Trial, opened: Mapping[str, Any]) -> TrialResult:
     """The result with such tags. ``opened``: the parameters of ``open``."""
     ports, found = ports_of(opened), {}
-    for direction, counts in result.directions().items():
+    for direction, counts in result.all_directions().items():
         sender = direction.ports[0]
         if counts.received or not counts.sent or not result.dut_answered.ports().get(sender, False):
             continue
-        if (unasked := _unasked(trial.streams()[direction], ports.get(sender, {}))) is not None:
+        if (unasked := _unasked(trial.all_streams()[direction], ports.get(sender, {}))) is not None:
             found[direction] = _with(counts, unasked)
-    return result.model_copy(update=members_of(result.directions() | found)) if found else result
+    return result.model_copy(update=members_of(result.all_directions() | found)) if found else result
 
 
 def _unasked(stream: Stream, port: Mapping[str, Any]) -> UnaskedTags | None:

@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
 
 from dutperf.judge import setup_faults
-from dutperf.judge.own_loss import clear_parts, late_frames, loses_steadily, loss_matters, own_loss, steady_loss
+from dutperf.judge.own_loss import (
+    clear_parts,
+    late_frames,
+    loses_steadily,
+    loss_matters,
+    measured,
+    own_loss,
+    steady_loss,
+)
 from dutperf.judge.setup_faults import OTHER_RUN
 from dutperf.model import (
     ANY_LOSS,
@@ -20,6 +28,7 @@ from dutperf.model import (
     Direction,
     DirectionCounts,
     LateBursts,
+    LateFrames,
     LinkState,
     NeighbourEvidence,
     PhaseResult,
@@ -108,12 +117,16 @@ def judge(
     """
     causes = tuple(_ports(trial, link_down, port_changes or {}))
     causes += tuple(_other_runs(trial, counts))
-    causes += tuple(cause for direction, one in counts.items() for cause in _causes(trial, direction, one))
-    causes += tuple(setup_faults.of_neighbours(trial, counts, neighbours or {}))
+    others = [one for direction, one in counts.items() if direction.stream]
+    causes += tuple(
+        cause for direction, one in measured(counts).items() for cause in _causes(trial, direction, one, others)
+    )
+    causes += tuple(_of_other_streams(trial, counts, {cause.text.partition(": ")[2] for cause in causes}))
+    causes += tuple(setup_faults.of_neighbours(trial, measured(counts), neighbours or {}))
     if causes and {cause.code for cause in causes} == {BURSTS} and _is_mostly_its_own(trial, counts):
         causes = ()
     taken = max(missed.share or 0.0, min(1.0, missed.waited_s / trial.duration_s))
-    if taken > DUT_CORE_TAKEN_LIMIT and any(loss_matters(trial, one) for one in counts.values()):
+    if taken > DUT_CORE_TAKEN_LIMIT and _is_lossy(trial, counts):
         causes += (
             Cause(
                 code=DUT_DISTURBED,
@@ -181,11 +194,11 @@ def _may_be_starvation_loss(
     disturbances: Sequence[Disturbance],
 ) -> bool:
     """Whether at most the frames sent while the DUT paused for want of a core were lost, and not at a steady rate."""
-    if not paused_s or not any(loss_matters(trial, one) for one in counts.values()):
+    if not paused_s or not _is_lossy(trial, counts):
         return False
     meanwhile = sum(one.sent for one in counts.values()) * paused_s / trial.duration_s
     tolerated = _tolerated(trial, counts)
-    lost = sum(one.lost for one in counts.values())
+    lost = sum(one.lost for one in measured(counts).values())
     return lost - tolerated <= meanwhile and steady_loss(trial, counts, disturbances) <= tolerated
 
 
@@ -193,7 +206,9 @@ def _paused_s(trial: Trial, counts: Mapping[Direction, DirectionCounts], missed:
     """How long the DUT did nothing while it waited for its core, at most."""
     if not missed.arrivals_show_pauses:
         return missed.waited_s
-    return min(missed.waited_s, max((_without_arrivals_s(trial, one) for one in counts.values()), default=0.0))
+    return min(
+        missed.waited_s, max((_without_arrivals_s(trial, one) for one in measured(counts).values()), default=0.0)
+    )
 
 
 def _without_arrivals_s(trial: Trial, counts: DirectionCounts) -> float:
@@ -208,14 +223,14 @@ def _without_arrivals_s(trial: Trial, counts: DirectionCounts) -> float:
 def _is_mostly_its_own(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> bool:
     """Whether the DUT would have lost more than is tolerated, and more than half of what it lost,
     if no frame had left in a burst."""
-    lost = sum(one.lost for one in counts.values())
+    lost = sum(one.lost for one in measured(counts).values())
     return own_loss(trial, counts) > max(_tolerated(trial, counts), (1 - BURSTS_WORK_SHARE) * lost)
 
 
 def _tolerated(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> float:
     """Tolerated loss of all directions together, in frames. If they lost more, one of them lost more
     than it may."""
-    return trial.question.tolerated_loss * sum(one.sent for one in counts.values())
+    return trial.question.tolerated_loss * sum(one.sent for one in measured(counts).values())
 
 
 def proven_failed(
@@ -236,7 +251,7 @@ def proven_failed(
     disturbances, missed_share = missed.disturbances, missed.at_most_s / trial.duration_s
     unseen_share = missed.unseen_s / trial.duration_s
     meanwhile = ceil(sum(one.sent for one in counts.values()) * min(1.0, missed_share + unseen_share))
-    own, lost = own_loss(trial, counts) - meanwhile, sum(one.lost for one in counts.values())
+    own, lost = own_loss(trial, counts) - meanwhile, sum(one.lost for one in measured(counts).values())
     known_share = sum(one.waited_s for one in disturbances) / trial.duration_s
     had_its_core = missed_share - known_share <= DUT_CORE_TAKEN_LIMIT and known_share <= KNOWN_CORE_TAKEN_LIMIT
     if had_its_core:
@@ -273,7 +288,8 @@ def _hopeless(trial: Trial, direction: Direction, so_far: SoFar, lost: int) -> I
     """Codes and texts of one direction."""
     if so_far.tester_drops:
         yield DROPS, f"the tester itself dropped {so_far.tester_drops:,} frames"
-    matters = not trial.question.resolution and lost > trial.question.tolerated_loss * trial.intended(direction)
+    is_measured = not direction.stream and not trial.question.resolution
+    matters = is_measured and lost > trial.question.tolerated_loss * trial.intended(direction)
     allowed = _too_late(so_far.max_lateness_us, MAX_TOLERANCE_SHARE * trial.duration_s * 1e6, matters=matters)
     if allowed is not None:
         yield LATE, f"a frame left {so_far.max_lateness_us / 1000:.3f} ms late, {allowed}"
@@ -300,23 +316,44 @@ def _other_runs(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> It
         for direction, one in counts.items()
         if not _replays_test_frames(trial, direction)  # of those it is not known whose they are
     )
-    lossy = any(loss_matters(trial, one) for one in counts.values())
+    lossy = _is_lossy(trial, counts)
     if came and (lossy or came > FOREIGN_SHARE * sum(one.sent for one in counts.values())):
         text = f"{came:,} test frames of another run of dutperf arrived" + (" while frames were lost" if lossy else "")
         yield Cause(code=OTHER_RUN, text=text)
 
 
 def _replays_test_frames(trial: Trial, direction: Direction) -> bool:
-    replay = trial.streams()[direction].replay
+    replay = trial.all_streams()[direction].replay
     return replay is not None and replay.of_test_frames
 
 
-def _causes(trial: Trial, direction: Direction, counts: DirectionCounts) -> Iterator[Cause]:
+def _is_lossy(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> bool:
+    """Whether any direction lost more than is tolerated."""
+    return any(loss_matters(trial, one) for one in measured(counts).values())
+
+
+def _causes(
+    trial: Trial, direction: Direction, counts: DirectionCounts, others: Sequence[DirectionCounts]
+) -> Iterator[Cause]:
+    """``others``: of the streams beside, whose bursts fill the DUT's queues as well."""
     for code, rule in RULES:
-        text = rule(trial, direction, counts)
+        text = rule(trial, direction, _with_bursts_of(others, counts) if code == BURSTS else counts)
         if text is not None:
             lasts = code in setup_faults.CERTAIN
             yield Cause(code=code, text=f"{direction}: {text}", direction=direction, lasts=lasts)
+
+
+def _of_other_streams(trial: Trial, counts: Mapping[Direction, DirectionCounts], known: set[str]) -> Iterator[Cause]:
+    """The streams beside those that are measured were the load that was meant. What is lost of them says nothing, but
+    where others lost frames they may not have been late. ``known``: texts about ports that were told already."""
+    load = trial.model_copy(update={"question": trial.question.model_copy(update={"tolerated_loss": 1.0})})
+    for direction, one in counts.items():
+        if not direction.stream:
+            continue
+        for code, rule in RULES:
+            text = _late(one, matters=_is_lossy(trial, counts)) if code == LATE else rule(load, direction, one)
+            if text is not None and text not in known:
+                yield Cause(code=code, text=f"{direction}: {text}", direction=direction)
 
 
 def _miscounted(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
@@ -346,7 +383,7 @@ def _unsent_additional(trial: Trial, direction: Direction, counts: DirectionCoun
     sent = tuple(one.sent for one in counts.additional or ())
     if sent == meant:
         return None
-    names = [one.name for one in trial.streams()[direction].additional]
+    names = [one.name for one in trial.all_streams()[direction].additional]
     if len(sent) != len(meant):
         return f"the engine counted {len(sent)} kinds of additional frames, but the trial has {len(meant)}"
     missing = [
@@ -418,8 +455,12 @@ def _switched_on(_trial: Trial, _direction: Direction, counts: DirectionCounts) 
 def _sender_late(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and at the intended rate throughout: after a stall the DUT got a burst. It may pass in
     spite of a burst, but the burst may have caused a loss."""
+    return _late(counts, matters=loss_matters(trial, counts))
+
+
+def _late(counts: DirectionCounts, *, matters: bool) -> str | None:
     late_us = _late_us(counts)
-    allowed = _too_late(late_us, counts.tolerance_us, matters=loss_matters(trial, counts))
+    allowed = _too_late(late_us, counts.tolerance_us, matters=matters)
     if allowed is None:
         return None
     waited = (
@@ -453,6 +494,24 @@ def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str
         f"{burst:,} frames left late, by up to {counts.lateness_us.max / 1000:.3f} ms; they may have"
         f" caused the loss of {counts.lost:,}"
     )
+
+
+def _with_bursts_of(others: Sequence[DirectionCounts], counts: DirectionCounts) -> DirectionCounts:
+    """The counts as if the late frames of ``others`` were among their own."""
+    if not any(any(late_frames(one)) for one in others):
+        return counts
+    late = {
+        name: kind(frames=sum(bins), bins=bins)
+        for name, kind, of in (("late_bursts", LateBursts, _burst_bins), ("late_frames", LateFrames, late_frames))
+        if any(bins := tuple(map(sum, zip(*map(of, (counts, *others)), strict=True))))
+    }
+    latest_us = max(one.lateness_us.max for one in (counts, *others))
+    lateness = counts.lateness_us.model_copy(update={"max": latest_us})
+    return counts.model_copy(update={**late, "lateness_us": lateness})
+
+
+def _burst_bins(counts: DirectionCounts) -> tuple[int, ...]:
+    return (0,) * LOSS_BINS if counts.late_bursts is None else counts.late_bursts.bins
 
 
 def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, late_bursts: LateBursts) -> int:

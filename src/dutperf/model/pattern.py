@@ -37,6 +37,21 @@ class Times(Protocol):
 
 
 @dataclass(frozen=True)
+class LaterTimes:
+    """Times that begin later than the trial, and end after ``sends_ns``."""
+
+    times: Times
+    begin_ns: int
+    sends_ns: int
+
+    def frames_before(self, after_ns: int) -> int:
+        return self.times.frames_before(min(max(0, after_ns - self.begin_ns), self.sends_ns))
+
+    def due_ns(self, frame: int) -> int:
+        return self.begin_ns + self.times.due_ns(frame)
+
+
+@dataclass(frozen=True)
 class SteadyTimes:
     """Frame k is due at k / rate."""
 

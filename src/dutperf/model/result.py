@@ -661,6 +661,8 @@ class PhaseResult(Value):
     forward: DirectionCounts | None = None
     reverse: DirectionCounts | None = None
     paths: dict[Direction, DirectionCounts] | None = None
+    other_streams: dict[Direction, DirectionCounts] | None = None
+    """Of the streams beside them; None: there are none."""
     in_sum: InSum | None = None
     """None also of left and right, and without stamped frames."""
     link_changes: PortState = PortState(left=0, right=0)
@@ -701,6 +703,10 @@ class PhaseResult(Value):
         both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
         return {direction: counts for direction, counts in both.items() if counts is not None}
 
+    def all_directions(self) -> dict[Direction, DirectionCounts]:
+        """The same, and behind them the streams beside them."""
+        return self.directions() | (self.other_streams or {})
+
     @property
     def worst_loss_ratio(self) -> float:
         """The loss ratio of the worst path; a procedure's loss tolerance applies to each path by
@@ -716,8 +722,11 @@ class PhaseResult(Value):
 
 def members_of(counts: Mapping[Direction, DirectionCounts]) -> dict[str, Any]:
     """The counts of paths as members of a result."""
-    two = all(direction.is_of_two for direction in counts)
-    return {str(direction): one for direction, one in counts.items()} if two else {"paths": dict(counts)}
+    measured = {direction: one for direction, one in counts.items() if not direction.stream}
+    others = {direction: one for direction, one in counts.items() if direction.stream}
+    two = all(direction.is_of_two for direction in measured)
+    members: dict[str, Any] = {str(way): one for way, one in measured.items()} if two else {"paths": measured}
+    return members | ({"other_streams": others} if others else {})
 
 
 NOT_OPENED = "not_opened"

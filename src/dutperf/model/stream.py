@@ -15,7 +15,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from dutperf.model.additional import AdditionalFrames, of_test_frames
 from dutperf.model.described_frame import DescribedFrame
 from dutperf.model.frame_size import MAX_FRAME_SIZE, MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, PREAMBLE_AND_GAP
-from dutperf.model.pattern import BurstTimes, PoissonTimes, ProfileTimes, RecordedTimes, SteadyTimes, Times
+from dutperf.model.pattern import BurstTimes, LaterTimes, PoissonTimes, ProfileTimes, RecordedTimes, SteadyTimes, Times
 from dutperf.model.replay import Replay
 from dutperf.model.value import Fps, Port16, Value
 from dutperf.model.vlan_tags import VlanTags
@@ -177,6 +177,10 @@ class Stream(Value):
     pattern: Annotated[Pattern, Field(discriminator="kind")] | None = None
     """Pattern of the frames, with mean rate ``rate_fps``; None: constant rate. A profile has rates of
     its own, whose mean ``rate_fps`` is."""
+    begin_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)] | None = None
+    """When it begins, after the start of the trial, from which its due times are counted then; None: with it."""
+    sends_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)] | None = None
+    """How long it sends; None: until the end of the sending time."""
     frames: Annotated[tuple[DescribedFrame, ...], Field(max_length=32)] = ()
     """The kinds; empty: the frames are foreground and background."""
     order: Annotated[tuple[Annotated[int, Field(ge=0, le=31)], ...], Field(max_length=65536)] = ()
@@ -334,8 +338,41 @@ class Stream(Value):
             return self.pattern.highest_fps
         return self.rate_fps if self.then is None else max(self.rate_fps, self.then.rate_fps)
 
+    @property
+    def is_steady(self) -> bool:
+        """Whether it sends at one rate throughout, with constant gaps."""
+        return self.then is None and self.pattern is None and not self.is_partial
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it sends in a part of the sending time only."""
+        return self.begin_ns is not None or self.sends_ns is not None
+
+    def at(self, share: Fraction) -> Self:
+        """The same of a sending time that is changed to this ``share`` of it."""
+        if not self.is_partial:
+            return self
+        begin_ns = int((self.begin_ns or 0) * share)
+        sends_ns = None if self.sends_ns is None else max(1, int(self.sends_ns * share))
+        return self.model_copy(update={"begin_ns": begin_ns or None, "sends_ns": sends_ns})
+
+    def throughout(self) -> Self:
+        """The same for the whole sending time."""
+        return self.model_copy(update={"begin_ns": None, "sends_ns": None})
+
+    def ends_ns(self, duration_ns: int) -> int:
+        """When it ends, in a trial of this sending time."""
+        return duration_ns if self.sends_ns is None else (self.begin_ns or 0) + self.sends_ns
+
     def times(self, duration_ns: int, seed: int) -> Times:
         """Due times of the frames of ``duration_ns``; ``seed``: for random patterns."""
+        if not self.is_partial:
+            return self._times(duration_ns, seed)
+        begin_ns = self.begin_ns or 0
+        sends_ns = self.ends_ns(duration_ns) - begin_ns
+        return LaterTimes(self._times(sends_ns, seed), begin_ns, sends_ns)
+
+    def _times(self, duration_ns: int, seed: int) -> Times:
         if isinstance(self.pattern, Profile):
             return self.pattern.times()
         if isinstance(self.pattern, Recorded):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -133,6 +134,9 @@ class Phase(Value):
     paths: dict[Direction, Stream] | None = None
     """Of named ports: the stream of every path, in the order of the configuration; None: of left and
     right."""
+    other_streams: Annotated[dict[Direction, Stream], Field(max_length=64)] | None = None
+    """Streams with rates of their own on the same paths. They are load beside those that are measured: what is lost of
+    them decides nothing."""
 
     @model_validator(mode="after")
     def _some_direction(self) -> Self:
@@ -144,8 +148,13 @@ class Phase(Value):
 
     @model_validator(mode="after")
     def _changes_while_sending(self) -> Self:
-        for direction, stream in self.streams().items():
-            if stream.then is not None and stream.then.after_ns >= self.duration_ns:
+        for direction, stream in self.all_streams().items():
+            begin_ns, ends_ns = stream.begin_ns or 0, stream.ends_ns(self.duration_ns)
+            if begin_ns >= ends_ns or ends_ns > self.duration_ns:
+                raise ValueError(
+                    f"{direction} would send from {begin_ns} to {ends_ns} ns of a trial of {self.duration_ns} ns"
+                )
+            if stream.then is not None and stream.then.after_ns >= ends_ns - begin_ns:
                 raise ValueError(
                     f"the rate of {direction} would change after {stream.then.after_ns} ns of a trial of"
                     f" {self.duration_ns} ns"
@@ -196,14 +205,20 @@ class Phase(Value):
         return ((self.rest_ns or 0) + self.duration_ns + self.drain_ns) / 1e9
 
     def lasting(self, duration_s: float) -> Self:
-        """The same trial with another sending time."""
-        return self.model_validate({**dict(self), "duration_ns": round(duration_s * 1e9)})
+        """The same trial with another sending time. What sends in a part of it does so in the same part."""
+        return self.within(round(duration_s * 1e9))
+
+    def within(self, duration_ns: int, **members: Any) -> Self:
+        """As :meth:`lasting`, in ns, with further ``members`` that differ."""
+        share = Fraction(duration_ns, self.duration_ns)
+        others = self.other_streams and {one: stream.at(share) for one, stream in self.other_streams.items()}
+        return self.model_validate({**dict(self), "duration_ns": duration_ns, "other_streams": others, **members})
 
     def request(self) -> dict[str, Any]:
         """The ``params`` of the engine's ``run`` (protocol/request.schema.json)."""
         members = to_json(self)
-        streams = members if self.paths is None else members["paths"]
-        for direction, stream in self.streams().items():
+        streams = (members if self.paths is None else members["paths"]) | members.get("other_streams", {})
+        for direction, stream in self.all_streams().items():
             if stream.frames:
                 streams[direction].pop("networks", None)
             for frame in streams[direction].get("frames", ()):
@@ -223,6 +238,10 @@ class Phase(Value):
         both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
         return {direction: stream for direction, stream in both.items() if stream is not None}
 
+    def all_streams(self) -> dict[Direction, Stream]:
+        """The same, and behind them those beside them."""
+        return self.streams() | (self.other_streams or {})
+
     def with_streams(self, streams: dict[Direction, Stream]) -> Self:
         """The trial with these streams in place of its own on the same paths."""
         if self.paths is not None:
@@ -232,25 +251,26 @@ class Phase(Value):
     @property
     def longest_frame(self) -> int:
         """Size of the longest frame that is sent, in bytes."""
-        return max((size for stream in self.streams().values() for size in stream.sizes), default=0)
+        return max((size for stream in self.all_streams().values() for size in stream.sizes), default=0)
 
     def intended(self, direction: Direction) -> int:
         """Number of frames that ``direction`` is to send: those due before the end of the sending time."""
-        return 0 if direction not in self.streams() else self.times(direction).frames_before(self.duration_ns)
+        return 0 if direction not in self.all_streams() else self.times(direction).frames_before(self.duration_ns)
 
     def additional(self, direction: Direction) -> tuple[int, ...]:
         """Number of additional frames of each kind that ``direction`` is to send."""
-        stream = self.streams().get(direction)
+        stream = self.all_streams().get(direction)
         kinds = () if stream is None else stream.additional
         return tuple(one.among(self.intended(direction), self.duration_ns) for one in kinds)
 
     def times(self, direction: Direction) -> Times:
         """Due times of the frames of an active direction (protocol/README.md)."""
-        return self.streams()[direction].times(self.duration_ns, random_bits(self.seed, self._generator(direction)))
+        return self.all_streams()[direction].times(self.duration_ns, random_bits(self.seed, self._generator(direction)))
 
     def number_of(self, direction: Direction) -> int:
-        """The number of a path among those of the ports."""
-        return LEFT_AND_RIGHT.index(direction) if self.paths is None else list(self.paths).index(direction)
+        """The number of a path among those of the ports, behind which are the streams beside them."""
+        paths = LEFT_AND_RIGHT if self.paths is None else tuple(self.paths)
+        return (*paths, *(self.other_streams or {})).index(direction)
 
     def _generator(self, direction: Direction) -> int:
         """Number of the path's generator of due times (``generator_seed`` in ``engine/trial/trial.hpp``)."""

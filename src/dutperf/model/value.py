@@ -27,9 +27,13 @@ PORT_NAME = r"[A-Za-z][A-Za-z0-9_]{0,11}"
 """Of a port of more than two; pools and rings of the engine have it in their names."""
 
 
+STREAM_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}"
+"""Of a stream with a rate of its own."""
+
+
 class Direction(str):
     """The name of a path from one port to another. Forward is from the tester's left port to its right
-    one; paths of named ports are called as ``a->b``."""
+    one; paths of named ports are called as ``a->b``. A stream with a rate of its own on a path is ``forward:NAME``."""
 
     __slots__ = ()
     FORWARD: ClassVar[Direction]
@@ -41,7 +45,7 @@ class Direction(str):
         known = cls._known.get(name)
         if known is not None:
             return known
-        if name not in ("forward", "reverse") and not re.fullmatch(f"{PORT_NAME}->{PORT_NAME}", name):
+        if not re.fullmatch(f"(forward|reverse|{PORT_NAME}->{PORT_NAME})(:{STREAM_NAME})?", name):
             raise ValueError(f"{name!r} is neither forward, reverse nor a path from a port to another one, as a->b")
         return cls._known.setdefault(name, super().__new__(cls, name))
 
@@ -51,16 +55,30 @@ class Direction(str):
         return str(self)
 
     @property
+    def path(self) -> Direction:
+        """The path itself, of a stream on it."""
+        return Direction(self.partition(":")[0])
+
+    @property
+    def stream(self) -> str:
+        """The name of the stream; empty: it is the path itself."""
+        return self.partition(":")[2]
+
+    def with_stream(self, name: str) -> Direction:
+        """A stream on this path."""
+        return Direction(f"{self.path}:{name}")
+
+    @property
     def ports(self) -> tuple[str, str]:
         """The names of the ports where it begins and ends."""
-        if self.is_of_two:
-            return ("left", "right") if self == "forward" else ("right", "left")
-        sender, _, receiver = self.partition("->")
+        if self.path in LEFT_AND_RIGHT:
+            return ("left", "right") if self.path == "forward" else ("right", "left")
+        sender, _, receiver = self.path.partition("->")
         return sender, receiver
 
     @property
     def is_of_two(self) -> bool:
-        """Whether it is of the ports left and right."""
+        """Whether it is one of the paths between the ports left and right."""
         return self in LEFT_AND_RIGHT
 
     @property

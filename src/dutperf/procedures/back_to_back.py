@@ -93,7 +93,7 @@ class _Limits:
         )  # frame k is due at k / rate: exactly ``frames`` are due before
         emptying_ns = frames * 1_000_000_000 // self.throughput_fps - duration_ns
         drain_ns = min(LONGEST_DRAIN_NS, trial.drain_ns + emptying_ns)
-        return trial.model_validate({**dict(trial), "duration_ns": duration_ns, "drain_ns": drain_ns})
+        return trial.within(duration_ns, drain_ns=drain_ns)
 
     def outcome(self, result: TrialResult, conditions: Conditions, frames: int) -> Outcome:
         """Outcome for the search: also unmeasurable where the sender was so late that it was another

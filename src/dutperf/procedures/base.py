@@ -14,6 +14,7 @@ from dutperf.model import Case, Load, Trial, TrialResult, Verdict, axes_as_json,
 from dutperf.procedures import evidence
 from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan, fixed_repetitions
 from dutperf.procedures.trial_action import TrialAction
+from dutperf.setup.configuration import ConfigError
 from dutperf.statistics import stopping
 from dutperf.statistics.stopping import Stopped
 
@@ -153,11 +154,15 @@ class Procedure(ABC, Generic[ConditionsT]):
         return done[-1]
 
     def _described(self, case: Case) -> dict[str, Any]:
-        too_long = self.plan.too_long(case)
+        too_long, first = self.plan.too_long(case), self.first_trial(case)
+        if first.other_streams is None and self.plan.traffic.setup.other_streams():
+            raise ConfigError(
+                "the trials of this measurement have no load beside their own: leave out streams with a rate", "streams"
+            )
         return {
             "case": case.as_json(),
             "media_maximum_fps": self.plan.traffic.maximum_fps(case),
-            "first_trial": to_json(self.first_trial(case)),
+            "first_trial": to_json(first),
             **self.limits(case),
             **({} if too_long is None else {"too_long": too_long}),
         }

@@ -36,9 +36,10 @@ from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch, Bounds, Resolution, Search
-from dutperf.setup.conditions import LONGEST_BURST, Steady, WithDuration, WithMaximum, WithPacing, WithTolerance
+from dutperf.setup.conditions import Steady, WithDuration, WithMaximum, WithPacing, WithTolerance
 from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
+from dutperf.setup.steady_pattern import LONGEST_BURST
 
 BURST: Axis[int] = Axis("burst_frames", "frames", "burst")
 """Length of the bursts."""

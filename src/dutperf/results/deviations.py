@@ -18,9 +18,9 @@ from dutperf.setup.conditions import (
     RFC4814_DESTINATION_PORTS,
     RFC4814_SOURCE_PORTS,
     Conditions,
-    burst_of,
 )
 from dutperf.setup.pacing import SOFTWARE
+from dutperf.setup.steady_pattern import burst_of
 
 TRIAL_S = 60.0
 DRAIN_S = 2.0
@@ -54,7 +54,11 @@ class Facts:
     def streams(self) -> Iterator[Stream]:
         """The streams of the directions, with the same ports and networks in all trials. The setup
         may fix what the conditions leave open."""
-        yield from Trial.model_validate(self.frames[0]["first_trial"]).streams().values()
+        yield from self.first_trial().streams().values()
+
+    def first_trial(self) -> Trial:
+        """What all trials have in common."""
+        return Trial.model_validate(self.frames[0]["first_trial"])
 
     @property
     def smallest_size(self) -> int:
@@ -176,7 +180,7 @@ def _pacing(facts: Facts) -> str | None:
 
 
 def _ports(facts: Facts) -> str | None:
-    if Trial.model_validate(facts.frames[0]["first_trial"]).connections is not None:
+    if facts.first_trial().connections is not None:
         return None  # RFC 9693 section 4.1 chooses the ports
     recommended = {
         RFC4814_SOURCE_PORTS: [one.source_port for one in facts.streams() if one.source_port is not None],
@@ -189,6 +193,16 @@ def _ports(facts: Facts) -> str | None:
         return f"{' and '.join(modes)} UDP ports instead of random ones over the recommended ranges"
     elsewhere = any((port.min, port.max) != range_ for range_, ports in recommended.items() for port in ports)
     return "random UDP ports over ranges other than the recommended ones" if elsewhere else None
+
+
+def _other_streams(facts: Facts) -> str | None:
+    """Section 21: the test frames are the DUT's only load."""
+    others = facts.first_trial().other_streams
+    if not others:
+        return None
+    rates = {name.stream: stream.rate_fps for name, stream in others.items()}
+    told = " and ".join(f"{name} ({fps:,} frames/s)" for name, fps in rates.items())
+    return f"the DUT has other load beside what is measured: {told}"
 
 
 def _frame_sizes(facts: Facts) -> str | None:
@@ -250,6 +264,7 @@ GENERAL = (
     Rule("RFC 8219 section 5.3, RFC 2544 section 14", _direction),
     Rule("RFC 2544 section 21", _pattern),
     Rule("RFC 2544 section 21", _pacing),
+    Rule("RFC 2544 section 21", _other_streams),
     Rule("RFC 4814 section 4.5", _ports),
     FRAME_SIZES_RULE,
     HEADERS_RULE,

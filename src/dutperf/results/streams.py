@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of each stream, where a direction sends several: what was sent, lost and how long it took, of
-the valid trials at a load. Made from the journal alone, for every procedure.
+"""Results of each stream, where a direction sends several or others have rates of their own: what was sent, lost and
+how long it took, of the valid trials at a load. Made from the journal alone, for every procedure.
 
 RFC 2544 and RFC 8219 know one stream in each direction: a procedure decides by all frames of a
-direction, and these figures show which of its streams they came from.
+direction, and these figures show which of its streams they came from, and what became of the load beside it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pydantic import Field
 
 from dutperf.journal import ResultEvent, WaitEvent
-from dutperf.model import Case, Direction, DirectionCounts, Load, StreamCounts, Value, Verdict
+from dutperf.model import Case, Direction, DirectionCounts, Load, StreamCounts, TrialResult, Value, Verdict
 from dutperf.results import points
 from dutperf.results.points import Point, Recorded
 from dutperf.results.statistics import percentiles
 
 Delays = Callable[[Recorded, DirectionCounts], Mapping[str, float] | None]
 """A trial's delays of one stream in milliseconds, by name; the counts have the stream's ``delay_us``."""
+Counted = tuple[DirectionCounts, StreamCounts]
+"""The counts of a stream in a trial, behind those of its direction."""
 
 
 class DelayFigure(Value):
@@ -61,13 +63,12 @@ def of_case(recorded: Recorded, point: Point, of_trial: Delays) -> list[StreamRe
     several."""
     wanted = point.loads_by_stream()
     steady = points.without_waits(recorded.of(ResultEvent), recorded.of(WaitEvent))
-    counted: dict[tuple[Load, Direction, str], list[tuple[DirectionCounts, StreamCounts]]] = {}
+    counted: dict[tuple[Load, Direction, str], list[Counted]] = {}
     for event in steady:
         if event.result.verdict is not Verdict.VALID or (wanted is not None and event.load not in wanted):
             continue
-        for direction, counts in event.result.directions().items():
-            for name, stream in counts.by_stream().items():
-                counted.setdefault((event.load, direction, name), []).append((counts, stream))
+        for direction, name, counts in _each(event.result):
+            counted.setdefault((event.load, direction, name), []).append(counts)
     loads = sorted({load for load, _, _ in counted}, reverse=True)
     return [
         _result(recorded, key, trials, of_trial)
@@ -78,10 +79,20 @@ def of_case(recorded: Recorded, point: Point, of_trial: Delays) -> list[StreamRe
     ]
 
 
+def _each(result: TrialResult) -> Iterator[tuple[Direction, str, Counted]]:
+    """Path and name of each stream: of several of a direction, and of those beside them."""
+    for direction, counts in result.directions().items():
+        for name, stream in counts.by_stream().items():
+            yield direction, name, (counts, stream)
+    for other, counts in (result.other_streams or {}).items():
+        own = StreamCounts(sent=counts.sent, received=counts.received, delay_us=counts.delay_us)
+        yield other.path, other.stream, (counts, own)
+
+
 def _result(
     recorded: Recorded,
     key: tuple[Load, Direction, str],
-    trials: Sequence[tuple[DirectionCounts, StreamCounts]],
+    trials: Sequence[Counted],
     of_trial: Delays,
 ) -> StreamResult:
     load, direction, name = key
@@ -100,7 +111,7 @@ def _result(
     )
 
 
-def _as_directions(trials: Iterable[tuple[DirectionCounts, StreamCounts]]) -> Iterator[DirectionCounts]:
+def _as_directions(trials: Iterable[Counted]) -> Iterator[DirectionCounts]:
     """The counts as if the stream were alone in its direction: a procedure's definition of a figure then
     holds for a stream as well. Changes of the delay are those between frames of all streams."""
     for counts, stream in trials:

@@ -25,7 +25,7 @@ from dutperf.run.campaign import Plan, PlanError
 from dutperf.run.waiting import POLL_S
 from dutperf.setup import configuration, ports
 from dutperf.setup.changing_rate import is_changing
-from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.conditions import Conditions, Rate, SingleTrial
 from dutperf.setup.configuration import MEMORY_PORTS, ConfigError, Offloads, ParameterError, Setup
 from dutperf.tester import ProgressCallback, Tester, TesterError, calibration, phases
 from dutperf.traffic import replayed, sizes
@@ -307,7 +307,12 @@ class Bench:
             ParameterError: see :mod:`dutperf.traffic.replayed`.
         """
         replayed.check_direction(conditions.directions, self.setup)
-        return replayed.trial_of(recording, conditions, number, self.setup.media_mbps)
+        made = replayed.trial_of(recording, conditions, number, self.setup.media_mbps)
+        if not self.setup.other_streams():
+            return made
+        as_long = SingleTrial().model_copy(update={"duration_s": made.duration_s})
+        beside = traffic.of(self.setup, self.sized(as_long))
+        return made.model_copy(update={"other_streams": beside.others.streams(beside.given.frame_sizes[0])})
 
     def trial(self, conditions: Conditions, rate: Rate | None, number: int) -> Trial:
         """A single trial at ``rate`` under ``conditions``, which have one frame size; None: the

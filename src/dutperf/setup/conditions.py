@@ -42,7 +42,7 @@ from dutperf.model import (
     Value,
     to_json,
 )
-from dutperf.setup import frame_file, modifiers
+from dutperf.setup import frame_file, modifiers, steady_pattern
 from dutperf.setup.changing_rate import FORMS, ChangingRate, is_changing
 from dutperf.setup.configuration import ParameterError
 from dutperf.setup.direction_rates import DirectionRates
@@ -53,6 +53,7 @@ from dutperf.setup.pacing import SOFTWARE, fill_of
 from dutperf.setup.rate import AnyRate, OptionalRate
 from dutperf.setup.rate import Rate as Rate
 from dutperf.setup.size_mix import SizeMix, is_mix
+from dutperf.setup.steady_pattern import burst_of
 from dutperf.spelling import hint
 from dutperf.statistics import stopping
 
@@ -80,8 +81,6 @@ RFC2544_SOURCE_PORT = 0xC020
 """RFC 2544 C.2.6.4, where the ports are fixed."""
 RFC2544_DESTINATION_PORT = 7
 
-LONGEST_BURST = 1_000_000
-"""Frames."""
 MOST_FLOWS = 1_000_000
 
 
@@ -90,12 +89,6 @@ _HIGHEST = 2**63
 
 PRELIMINARY_RATE = Rate(value=10_000, unit="fps")
 """Connections/s, low enough for small DUTs."""
-
-
-def burst_of(pattern: str) -> int | None:
-    """Frames per burst of ``pattern``; None where it has no bursts."""
-    kind, _, frames = pattern.partition(":")
-    return int(frames) if kind == "bursts" else None
 
 
 def invalid_member(error: ValidationError) -> tuple[str, str]:
@@ -595,12 +588,8 @@ class WithPattern(Value):
                 raise ValueError("a rate that changes is for a single trial (dutperf trial) and for dutperf ramp")
             ChangingRate.parse(pattern)
             return pattern
-        if pattern not in ("constant", "poisson") and not re.fullmatch(r"bursts:[1-9][0-9]*", pattern):
-            rates = f", {FORMS}" if cls.rates_may_change else ""
-            raise ValueError("should be constant, poisson or bursts:FRAMES" + rates)
-        if (burst := burst_of(pattern)) is not None and not 2 <= burst <= LONGEST_BURST:
-            raise ValueError(f"a burst has 2 to {LONGEST_BURST:,} frames")
-        return pattern
+        rates = f", {FORMS}" if cls.rates_may_change else ""
+        return steady_pattern.checked(pattern, rates)
 
     @field_validator("burst_rate")
     @classmethod

@@ -36,16 +36,12 @@ from pydantic import (
     Tag,
     TypeAdapter,
     ValidationError,
-    field_validator,
-    model_validator,
 )
 from pydantic_core import ErrorDetails
 
 from dutperf import errors
 from dutperf.errors import DutperfError
 from dutperf.model import (
-    MAX_FRAME_SIZE,
-    MIN_FRAME_SIZE,
     PORT_NAME,
     ConnectionOrder,
     Direction,
@@ -56,9 +52,9 @@ from dutperf.model import (
     to_json,
 )
 from dutperf.model.value import Port16
-from dutperf.setup import frame_file, host_address, path_texts, yaml_text
-from dutperf.setup.size_mix import SizeMix
-from dutperf.setup.yaml_text import Location, YamlError, path_of
+from dutperf.setup import host_address, path_texts, yaml_text
+from dutperf.setup.planned_stream import PlannedStream
+from dutperf.setup.yaml_text import Location, Text, YamlError, one_or_several, path_of
 from dutperf.spelling import count_of, hint
 
 Address = IPv4Address | IPv6Address
@@ -149,10 +145,6 @@ Offload = Literal["receive_timestamps", "send_at", "checksums", "rate_limit"]
 """Hardware offloads that a port may have (protocol/README.md)."""
 
 
-def _one_or_several(given: object) -> object:
-    return (given,) if isinstance(given, str | Mapping) else given
-
-
 def _each_once(named: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
     if named is not None and (twice := [one for one in named if named.count(one) > 1]):
         raise ValueError(f"names {twice[0]} twice")
@@ -165,12 +157,11 @@ Mac = Annotated[str, BeforeValidator(unicast_mac)]
 Core = Annotated[int, Field(ge=0)]
 Cores = Annotated[tuple[Core, ...], AfterValidator(_each_once)]
 Network = Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)]
-Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value)]
 
 
 Namespaces = Annotated[
     tuple[str, ...],
-    BeforeValidator(_one_or_several),
+    BeforeValidator(one_or_several),
     Field(min_length=1),
     PlainSerializer(lambda names: names[0] if len(names) == 1 else list(names)),
 ]
@@ -354,37 +345,6 @@ OneOrRow = Annotated[Annotated[Dut, Tag("one")] | Annotated[_SeveralDuts, Tag("r
 """The DUT, or several in a row from left to right."""
 
 
-class PlannedStream(Value):
-    """One of several streams that are sent together, in each direction that it names."""
-
-    name: Text
-    frame: Annotated[str, Field(min_length=1)] | None = None
-    """Headers, as of ``--frame``; None: UDP directly over IP."""
-    frame_from: Text | None = None
-    """A frame of a capture, as of ``--frame-from``."""
-    sizes: Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)] | str | None = None
-    """A frame size in bytes or a mix, as of ``--frame-size``; None: the size that is measured."""
-    share: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Its frames in relation to those of the other streams."""
-    flows: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    directions: Literal["both", "forward", "reverse"] = "both"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _frame_of_capture(cls, members: Any) -> Any:
-        return frame_file.with_frame(members)
-
-    @field_validator("sizes")
-    @classmethod
-    def _are_mix(cls, sizes: int | str | None) -> int | str | None:
-        return SizeMix.parse(sizes).text if isinstance(sizes, str) else sizes
-
-    def size_mix(self) -> SizeMix:
-        """Its sizes, where it has its own."""
-        assert self.sizes is not None
-        return SizeMix.parse(self.sizes) if isinstance(self.sizes, str) else SizeMix.single(self.sizes)
-
-
 def _range(given: object) -> object:
     """A range of ports: a list of two, or one port."""
     if isinstance(given, int) and not isinstance(given, bool):
@@ -445,14 +405,15 @@ class Setup(Value):
     right: Side | None = None
     ports: Annotated[dict[PortName, Side], Field(min_length=2, max_length=path_texts.MOST_PORTS)] | None = None
     """More ports than two, by their names, instead of left and right."""
-    paths: Annotated[tuple[str, ...], BeforeValidator(_one_or_several), Field(min_length=1)] | None = None
+    paths: Annotated[tuple[str, ...], BeforeValidator(one_or_several), Field(min_length=1)] | None = None
     """Which ports send to which others (:mod:`dutperf.setup.path_texts`)."""
     streams: Annotated[tuple[PlannedStream, ...], Field(max_length=32)] = ()
-    """Streams that share each direction's rate; empty: one, from the conditions."""
+    """Streams that share each direction's rate, and others with rates of their own; without any that share it, what
+    is measured has the frames of the conditions."""
     stateful: Stateful = Stateful()
     """For measurements with connections."""
     dut: OneOrRow = Dut()
-    between: Annotated[tuple[LinkBetween, ...], BeforeValidator(_one_or_several)] = ()
+    between: Annotated[tuple[LinkBetween, ...], BeforeValidator(one_or_several)] = ()
     """The links between several DUTs, from left to right; empty: as the tester's, with frames of the same length."""
     media_mbps: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     """Speed of the links in Mbit/s, for the maximum frame rates of RFC 8219 appendix A."""
@@ -479,6 +440,20 @@ class Setup(Value):
         """The sending and the receiving side of a path."""
         sides, (sender, receiver) = self.sides(), self.path_ends()[direction]
         return sides[sender], sides[receiver]
+
+    def sharing(self, direction: Direction) -> tuple[PlannedStream, ...]:
+        """The streams that share the rate of a path."""
+        return tuple(one for one in self.streams if one.rate is None and one.sends_on(direction))
+
+    @property
+    def has_sharing(self) -> bool:
+        """Whether any streams share the rate of a path."""
+        return any(one.rate is None for one in self.streams)
+
+    def other_streams(self) -> dict[Direction, PlannedStream]:
+        """Those with rates of their own, on each path that they send on."""
+        others = [one for one in self.streams if one.rate is not None]
+        return {path.with_stream(one.name): one for one in others for path in self.path_ends() if one.sends_on(path)}
 
     def active(self, chosen: tuple[Direction, ...]) -> tuple[Direction, ...]:
         """The paths that send: those ``chosen`` of left and right, all of named ports."""
@@ -678,6 +653,7 @@ def _check(setup: Setup) -> None:
         _check_addresses((*within, name), side)
         _check_gateways((*within, name), side)
     _check_ports(setup, within)
+    _check_streams(setup)
     _check_between(setup, within)
     for name, side in setup.sides().items():
         _check_seen_as((*within, name), side, path_texts.senders_to(name, setup.path_ends(), setup.sides()))
@@ -800,6 +776,20 @@ def _check_ports(setup: Setup, within: Location) -> None:
                 )
         elif (other := seen.setdefault(side.port, name)) != name:
             raise _Invalid((*within, name, "port"), f"{side.port} is already the port of {other}")
+
+
+def _check_streams(setup: Setup) -> None:
+    paths = setup.path_ends()
+    for number, one in enumerate(setup.streams):
+        location: Location = ("streams", number)
+        if one.paths is not None and setup.ports is None:
+            raise _Invalid((*location, "paths"), "is for named ports: streams of left and right have directions")
+        if setup.ports is not None and one.directions != "both":
+            raise _Invalid((*location, "directions"), "is for left and right: give the stream's paths")
+        if unknown := next((path for path in one.paths or () if path not in paths), None):
+            raise _Invalid((*location, "paths"), f"has {unknown}, but the paths are {', '.join(paths)}")
+        if one.rate is not None and [each.name for each in setup.streams].count(one.name) > 1:
+            raise _Invalid((*location, "name"), f"{one.name} is the name of another stream too")
 
 
 def _check_between(setup: Setup, within: Location) -> None:

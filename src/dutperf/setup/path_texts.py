@@ -37,6 +37,20 @@ def parse(texts: Sequence[str], ports: Sequence[str]) -> dict[Direction, tuple[s
     return paths
 
 
+def arrows(text: str) -> tuple[Direction, ...]:
+    """The path of ``a->b``, or both of ``a<->b``.
+
+    Raises:
+        ValueError: the text is neither.
+    """
+    found = _ARROW.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"has {text!r}, which is no path: give a->b or a<->b")
+    first, sign, second = found.groups()
+    there, back = Direction(f"{first}->{second}"), Direction(f"{second}->{first}")
+    return (there, back) if sign == "<->" else (there,)
+
+
 def _ends(text: str, ports: Sequence[str]) -> Iterator[tuple[str, str]]:
     arrow, mesh = _ARROW.fullmatch(text.strip()), _MESH.fullmatch(text.strip())
     if arrow is not None:

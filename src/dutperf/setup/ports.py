@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dutperf.model import address_range, ports_of
+from dutperf.model import Direction, address_range, ports_of
 from dutperf.setup.configuration import LINK_TIMEOUT_S, Setup, Side
 
 
@@ -24,13 +24,7 @@ def with_media(setup: Setup, environment: dict[str, Any]) -> Setup:
 def open_request(setup: Setup, max_frame_size: int, dut_cores: Sequence[int] = ()) -> dict[str, Any]:
     """Parameters of the engine's ``open`` (protocol/request.schema.json); ``max_frame_size`` in bytes.
     The engine does not use ``dut_cores``."""
-    request: dict[str, Any] = {name: _port(side) for name, side in setup.sides().items()}
-    if setup.ports is not None:
-        ends = setup.path_ends().values()
-        request = {
-            "ports": [{"name": name, **port} for name, port in request.items()],
-            "paths": [{"from": sender, "to": receiver} for sender, receiver in ends],
-        }
+    request = _ports_and_paths(setup)
     request |= {"memory": setup.engine.memory, "max_frame_size": max_frame_size}
     if setup.engine.cores is not None:
         request["cores"] = list(setup.engine.cores)
@@ -45,6 +39,26 @@ def open_request(setup: Setup, max_frame_size: int, dut_cores: Sequence[int] = (
     if setup.engine.offloads:
         request["offloads"] = list(setup.engine.offloads)
     return request
+
+
+def _ports_and_paths(setup: Setup) -> dict[str, Any]:
+    request: dict[str, Any] = {name: _port(side) for name, side in setup.sides().items()}
+    if setup.ports is not None:
+        request = {
+            "ports": [{"name": name, **port} for name, port in request.items()],
+            "paths": [_from_to(*ends) for ends in setup.path_ends().values()],
+        }
+    others = other_streams(setup.other_streams())
+    return request | ({"other_streams": others} if others else {})
+
+
+def other_streams(names: Iterable[Direction]) -> list[dict[str, str]]:
+    """Streams with rates of their own, as the engine gets to know them."""
+    return [{"name": name, **_from_to(*name.ports)} for name in names]
+
+
+def _from_to(sender: str, receiver: str) -> dict[str, str]:
+    return {"from": sender, "to": receiver}
 
 
 def _port(side: Side) -> dict[str, Any]:

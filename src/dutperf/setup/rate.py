@@ -16,6 +16,7 @@ from dutperf.setup.given import Given
 
 _NO_RATE = "is not a rate: give frames per second, at least 1 (60000, 60k, 1.5M), or a share of the maximum (12.5%)"
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+_BITS = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 
 class Rate(Value):
@@ -96,6 +97,29 @@ def _per_second(number: Decimal, text: str) -> float:
     if not number.is_finite() or number % 1:
         raise ValueError(f"{text!r} is not a whole number of frames per second")
     return float(number)
+
+
+class BitRate(Value):
+    """A rate in bits of frames with FCS, without preambles and gaps, per second."""
+
+    bits: Annotated[int, Field(ge=1, le=1_000_000_000_000)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, given: Any) -> Any:
+        if not isinstance(given, str):
+            return given
+        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kMG]?)bit/s\s*", given)
+        if match is None:
+            raise ValueError(f"{given!r} {_NO_RATE}, or bit/s of frames (8Mbit/s)")
+        return {"bits": round(Decimal(match[1]) * _BITS[match[2]])}
+
+    def fps(self, mean_size: float) -> int:
+        """Of frames of ``mean_size`` bytes with FCS, rounded, at least 1."""
+        return max(1, round(self.bits / (8 * mean_size)))
+
+    def __str__(self) -> str:
+        return f"{self.bits / 1e6:g} Mbit/s"
 
 
 AnyRate = Given[Rate, str | float]

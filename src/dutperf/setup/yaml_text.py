@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 import yaml
+from pydantic import BeforeValidator
 
 MOST_CHARACTERS = 1_000_000
 MOST_NODES = 100_000
@@ -15,6 +17,13 @@ TRUTH_VALUE = "is true or false, as YAML reads yes, no, on and off: give a numbe
 """What is wrong with a value that should be a number or a text."""
 Location = tuple[str | int, ...]
 """Path of a key: ``("left", "ipv6")``."""
+Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value)]
+"""A text, which YAML may read as a number."""
+
+
+def one_or_several(given: object) -> object:
+    """A list, of which one alone may be given without brackets."""
+    return (given,) if isinstance(given, str | Mapping) else given
 
 
 _INVISIBLE_BREAK = re.compile("[\x85\u2028\u2029]")

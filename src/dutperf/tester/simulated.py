@@ -153,7 +153,7 @@ class SimulatedTester:
         random = np.random.default_rng([self.seed, len(self.trials)])
         stall_s = random.uniform(*DISTURBANCE_S) if random.random() < self.limits.disturbed_ratio else 0.0
         self._delays.clear()
-        counts = {direction: self._count(trial, direction, stall_s, random) for direction in trial.streams()}
+        counts = {direction: self._count(trial, direction, stall_s, random) for direction in trial.all_streams()}
         counts = self._switch().flood(trial, counts)
         self.trials.append(trial)
         if on_progress is not None:
@@ -196,7 +196,7 @@ class SimulatedTester:
         )
         losses = self._losses(trial, direction, sent, stall_s)
         passing = sent - sum(one.count for one in losses)
-        lapsed = self._lapses(trial.streams()[direction].rate_fps, sent, passing, random) if passing else 0
+        lapsed = self._lapses(trial.all_streams()[direction].rate_fps, sent, passing, random) if passing else 0
         missed = passing - lapsed - truth.room_for(self.limits.receive_fps, trial.duration_s, passing - lapsed)
         losses += [Lost(0, sent, count) for count in (lapsed, missed) if count]
         counts = _counts(trial, direction, _Tally(sent, missed, tuple(losses), self.dut.delay_us), stall_s)
@@ -216,7 +216,8 @@ class SimulatedTester:
             if trial.lost_delay_ns is None
             else np.append(delays_us, np.full(stamped - arrived, trial.lost_delay_ns / 1000))
         )
-        self._delays.append(with_lost)
+        if not direction.stream:
+            self._delays.append(with_lost)
         neighbours = trial.stamping is Stamping.EVERY and arrived > 1
         received = counts.received - late
         foreground = min(counts.foreground_received, received)
@@ -268,8 +269,10 @@ class SimulatedTester:
             return [Lost(0, sent, sent)] if sent else []
         if self.dut.outage_s is not None:
             return truth.out_of_service(trial.times(direction), self.dut.outage_s, sent)
-        offered_fps = {one: stream.rate_fps for one, stream in trial.streams().items()}
-        capacity_fps, queue = self.dut.capacity(direction, offered_fps), self.dut.queue_frames
+        offered_fps = {one: stream.rate_fps for one, stream in trial.all_streams().items()}
+        of_paths = {path: _on(path, offered_fps) for path in dict.fromkeys(one.path for one in offered_fps)}
+        share = offered_fps[direction] / of_paths[direction.path]
+        capacity_fps, queue = share * self.dut.capacity(direction.path, of_paths), self.dut.queue_frames
         losses = truth.overloaded(trial, direction, sent, (capacity_fps, queue))
         burst = ceil(offered_fps[direction] * stall_s)  # sent at once after the sender's stall
         overrun = min(sent, max(0, burst - queue - 1)) if capacity_fps < NO_LIMIT else 0
@@ -281,6 +284,11 @@ class SimulatedTester:
         """How many of ``passing`` frames are lost for reasons other than capacity."""
         lapsed = min(passing, self.dut.lapses(offered_fps, sent, random))
         return lapsed + int(random.binomial(passing - lapsed, self.dut.loss_ratio))
+
+
+def _on(path: Direction, offered_fps: Mapping[Direction, int]) -> int:
+    """Of all streams of a path."""
+    return sum(fps for one, fps in offered_fps.items() if one.path is path)
 
 
 def _connections(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> ConnectionCounts | None:
@@ -306,7 +314,12 @@ class _Tally:
 
 
 def _counts(trial: Trial, direction: Direction, tally: _Tally, stall_s: float) -> DirectionCounts:
-    intended, sent, received, stream = trial.intended(direction), tally.sent, tally.received, trial.streams()[direction]
+    intended, sent, received, stream = (
+        trial.intended(direction),
+        tally.sent,
+        tally.received,
+        trial.all_streams()[direction],
+    )
     foreground_sent, foreground_received = (_foreground(stream, frames) for frames in (sent, received))
     stall_us = stall_s * 1e6
     return DirectionCounts(
@@ -338,7 +351,7 @@ def _counts(trial: Trial, direction: Direction, tally: _Tally, stall_s: float) -
 
 def _additional(trial: Trial, direction: Direction) -> tuple[AdditionalCounts, ...] | None:
     """The DUT answers management queries, and forwards no additional frames."""
-    kinds = zip(trial.streams()[direction].additional, trial.additional(direction), strict=True)
+    kinds = zip(trial.all_streams()[direction].additional, trial.additional(direction), strict=True)
     counts = (
         AdditionalCounts(intended=frames, sent=frames, received=0, replies=frames if kind.replies else 0)
         for kind, frames in kinds

@@ -54,8 +54,8 @@ def overloaded(trial: Trial, direction: Direction, sent: int, server: tuple[floa
     capacity_fps, room = server
     if capacity_fps == NO_LIMIT:
         return []
-    stream, duration_ns, times = trial.streams()[direction], trial.duration_ns, trial.times(direction)
-    if stream.pattern is not None:
+    stream, duration_ns, times = trial.all_streams()[direction], trial.duration_ns, trial.times(direction)
+    if stream.pattern is not None or stream.is_partial:
         return _one_by_one(times, sent, capacity_fps, room)
     change_ns = duration_ns if stream.then is None else stream.then.after_ns
     change = min(sent, times.frames_before(change_ns))
@@ -95,7 +95,7 @@ def room_for(rate_fps: float, duration_s: float, frames: int) -> int:
 
 def recovering(trial: Trial, direction: Direction, recovery_s: float, sent: int) -> list[Lost]:
     """Losses of an overloaded DUT in the ``recovery_s`` seconds after the change to a lower rate."""
-    stream, times = trial.streams()[direction], trial.times(direction)
+    stream, times = trial.all_streams()[direction], trial.times(direction)
     if stream.then is None:
         return []
     change_ns = stream.then.after_ns

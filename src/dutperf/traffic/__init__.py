@@ -2,8 +2,9 @@
 """Kinds of traffic. Each makes the trials of a test setup under conditions, and says what it does not go with: one file
 for each kind.
 
-Plain frames, frames of the user's description, connections; :mod:`dutperf.traffic.switches` composes its trials of
-described frames, and :mod:`dutperf.traffic.replayed` has the frames of a capture.
+Plain frames, frames of the user's description, connections, each beside :mod:`dutperf.traffic.other_streams`;
+:mod:`dutperf.traffic.switches` composes its trials of described frames, and :mod:`dutperf.traffic.replayed` has the
+frames of a capture.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dutperf.setup.configuration import Setup
 from dutperf.traffic.base import TrafficKind, stamps
 from dutperf.traffic.connections import ConnectionTraffic
 from dutperf.traffic.described import DescribedTraffic
+from dutperf.traffic.other_streams import PlannedOthers
 from dutperf.traffic.parts import is_described
 from dutperf.traffic.plain import PlainTraffic
 
@@ -21,8 +23,9 @@ __all__ = ["ConnectionTraffic", "DescribedTraffic", "PlainTraffic", "TrafficKind
 
 def of(setup: Setup, conditions: Conditions) -> TrafficKind:
     """The traffic that these conditions choose."""
+    others = PlannedOthers(setup, conditions)
     if conditions.every.connections is not None:
-        return ConnectionTraffic(setup, conditions)
+        return ConnectionTraffic(setup, conditions, others)
     if is_described(conditions.every, setup):
-        return DescribedTraffic(setup, conditions)
-    return PlainTraffic(setup, conditions)
+        return DescribedTraffic(setup, conditions, others)
+    return PlainTraffic(setup, conditions, others)

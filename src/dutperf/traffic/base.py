@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from dutperf.model import (
     ANY_LOSS,
@@ -39,23 +39,57 @@ from dutperf.model import (
     of_test_frames,
 )
 from dutperf.setup.changing_rate import ChangingRate, is_changing
-from dutperf.setup.conditions import FRAME_SIZE_SERIES, AllConditions, Conditions, burst_of
+from dutperf.setup.conditions import FRAME_SIZE_SERIES, AllConditions, Conditions
 from dutperf.setup.configuration import ConfigError, LinkBetween, ParameterError, Setup, Side, missing_seen_as
 from dutperf.setup.pacing import fill_of
 from dutperf.setup.size_mix import SizeMix
+from dutperf.setup.steady_pattern import burst_of
 from dutperf.traffic import additional, addresses, combinations
 
 MAX_FRAMES = 2**40
 """Per direction of a trial: sequence numbers have 40 bits."""
 
 
-class TrafficKind(ABC):
-    """The traffic of a test setup under ``conditions``."""
+class OtherStreams(Protocol):
+    """Streams with rates of their own, beside those that are measured. Without any, they are :class:`NoOthers`."""
 
-    def __init__(self, setup: Setup, conditions: Conditions) -> None:
+    def streams(self, frame_size: int) -> dict[Direction, Stream]:
+        """All of them, while frames of ``frame_size`` bytes are measured.
+
+        Raises:
+            ConfigError: they are not possible.
+        """
+        ...
+
+    def share_of_media(self, frame_size: int) -> float:
+        """The largest part of a link (0-1) that they take while all of them send.
+
+        Raises:
+            ConfigError: they are not possible, or leave nothing.
+        """
+        ...
+
+
+class NoOthers:
+    """No such streams."""
+
+    def streams(self, frame_size: int) -> dict[Direction, Stream]:
+        del frame_size
+        return {}
+
+    def share_of_media(self, frame_size: int) -> float:
+        del frame_size
+        return 0.0
+
+
+class TrafficKind(ABC):
+    """The traffic of a test setup under ``conditions``, beside ``others``."""
+
+    def __init__(self, setup: Setup, conditions: Conditions, others: OtherStreams | None = None) -> None:
         self.setup = setup
         self.given = conditions
         self.conditions: AllConditions = conditions.every
+        self.others = others or NoOthers()
         self._is_checked = False
 
     # --- what a kind is ---------------------------------------------------------------------------
@@ -92,13 +126,14 @@ class TrafficKind(ABC):
         traffic hardly pauses, and any loss is tolerated."""
         if not self.conditions.warm_up_s:
             return ()
+        others = members["other_streams"] and {one: each.throughout() for one, each in members["other_streams"].items()}
         phase = Phase(
             trial=number % TRIAL_NUMBERS,
             rest_ns=rest_ns,
             duration_ns=round(self.conditions.warm_up_s * 1e9),
             drain_ns=0,
             question=Question(tolerated_loss=ANY_LOSS),
-            **members,
+            **members | {"other_streams": others},
         )
         return (phase,)
 
@@ -117,7 +152,7 @@ class TrafficKind(ABC):
         """
         steady = {"burst_rate": None} | ({"pattern": "constant"} if is_changing(self.conditions.pattern) else {})
         plain = {name: value for name, value in steady.items() if name in type(self.given).model_fields}
-        steadily = type(self)(self.setup, self.given.model_copy(update=plain))
+        steadily = type(self)(self.setup, self.given.model_copy(update=plain), self.others)
         least = Load.fps(self.conditions.of_directions.least_fps)
         for case in steadily.cases():
             addresses.check(self.setup, steadily.trial(case, least, 0), self.networks)
@@ -148,8 +183,14 @@ class TrafficKind(ABC):
 
     def maximum_fps(self, case: Case) -> int | None:
         """The media's maximum frame rate in frames/s of the faster direction, for the larger frame (RFC 8219
-        appendix A), of a mix for its exact mean, and on the slowest link; None where no speed is known."""
-        return self._media_fps(case[FRAME_SIZE])
+        appendix A), of a mix for its exact mean, and on the slowest link; None where no speed is known. Streams with
+        rates of their own leave less.
+
+        Raises:
+            ConfigError: they leave nothing, or are not possible.
+        """
+        media_fps = self._media_fps(case[FRAME_SIZE])
+        return media_fps and int(media_fps * (1 - self.others.share_of_media(case[FRAME_SIZE])))
 
     def own_rates(self, case: Case) -> Profile | None:
         """The rates of a traffic pattern that has rates of its own; None for any other.
@@ -174,6 +215,7 @@ class TrafficKind(ABC):
         )
         pacing = fill_of(chosen.pacing)
         members: dict[str, Any] = {"seed": chosen.seed, "burst": chosen.tx_burst, "pacing": pacing, **by_path}
+        members["other_streams"] = self.others.streams(frame_size) or None
         preliminary = self.phases_before(members, frame_size, number)
         return Trial(
             trial=(number + len(preliminary)) % TRIAL_NUMBERS,

@@ -12,9 +12,10 @@ from itertools import combinations as pairs
 
 from dutperf.model import FieldMode
 from dutperf.setup.changing_rate import is_changing
-from dutperf.setup.conditions import AllConditions, burst_of
+from dutperf.setup.conditions import AllConditions
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.setup.pacing import fill_of
+from dutperf.setup.steady_pattern import burst_of
 
 
 class Because(StrEnum):
@@ -103,7 +104,12 @@ HEADERS = Feature(
 )
 MIX = Feature("a mix of frame sizes", "`--frame-size imix`", _condition("frame_sizes", lambda c: c.size_mix))
 FLOWS = Feature("several flows", "`--flows`", _condition("flows", lambda c: c.flows > 1))
-STREAMS = Feature("streams", "`streams`", _of_setup("streams", lambda setup: setup.streams))
+STREAMS = Feature("streams", "`streams`", _of_setup("streams", lambda setup: setup.has_sharing))
+OTHER_STREAMS = Feature(
+    "streams with rates of their own",
+    "`streams` with `rate`",
+    _of_setup("streams", lambda setup: setup.other_streams()),
+)
 EXTENSION = Feature(
     "IPv6 extension headers",
     "`--modifier extension-header:NAME`",
@@ -159,7 +165,7 @@ QUEUES = Feature("several queues", "`engine.queues`", _of_setup("engine.queues",
 CHECKSUMS, SEND_AT, RATE_LIMIT = (_offload(name) for name in ("checksums", "send_at", "rate_limit"))
 
 FEATURES = (
-    *(HEADERS, MIX, FLOWS, STREAMS, EXTENSION, NATIVE, NETWORKS, ADDRESSES, PORTS),
+    *(HEADERS, MIX, FLOWS, STREAMS, OTHER_STREAMS, EXTENSION, NATIVE, NETWORKS, ADDRESSES, PORTS),
     *(POISSON, BURSTS, CHANGING, DIRECTION_RATES, ONE_DIRECTION, WARM_UP, BROADCAST, MANAGEMENT, ROUTING),
     *(NAMED_PORTS, SHARED_PORT, CONNECTIONS, FILL, TIMEOUT, QUEUES, CHECKSUMS, SEND_AT, RATE_LIMIT),
 )
@@ -207,7 +213,7 @@ REFUSALS = (
     Refusal(CHECKSUMS, HEADERS, Because.PORT, "cards compute those of UDP directly over IP only"),
     *_beside(
         CHECKSUMS,
-        (MIX, FLOWS, STREAMS, EXTENSION, CONNECTIONS),
+        (MIX, FLOWS, STREAMS, OTHER_STREAMS, EXTENSION, CONNECTIONS),
         Because.TESTER,
         "it is for plain frames of one size, UDP directly over IP",
     ),
@@ -229,7 +235,10 @@ REFUSALS = (
         Because.PORT,
         "frames wait in the tester's own port, which must not count as lateness of the DUT's",
     ),
-    Refusal(SEND_AT, SHARED_PORT, Because.PORT, "a NIC sends the frames of a queue in their order"),
+    *_beside(SEND_AT, (SHARED_PORT, OTHER_STREAMS), Because.PORT, "a NIC sends the frames of a queue in their order"),
+    Refusal(
+        FILL, OTHER_STREAMS, Because.PORT, "the fillers of a line are for one stream, and leave no place for others"
+    ),
     *_each(
         (BROADCAST, MANAGEMENT, ROUTING), FILL, Because.TESTER, "only test frames have their places on the filled line"
     ),
@@ -238,7 +247,7 @@ REFUSALS = (
 
 def headers_of(setup: Setup, name: str) -> Where:
     """Where the headers of the frames of a side were chosen."""
-    if setup.streams:
+    if setup.has_sharing:
         return Where("streams", is_condition=False)
     if setup.sides()[name].frame is not None:
         return Where(f"{setup.key_of(name)}.frame", is_condition=False)

@@ -51,7 +51,7 @@ class ConnectedFrames(DescribedTraffic):
 
     def connected(self, direction: Direction, frame_size: int) -> tuple[Part, ...]:
         """The parts of a direction whose frames belong to connections."""
-        each = parts.parts_of(self.setup, self.conditions, direction, frame_size)
+        each = self.parts_of(direction, frame_size)
         with self.refusing(direction.ports[0]):
             return tuple(part for part in each if self._is_connected(part, direction))
 

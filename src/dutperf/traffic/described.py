@@ -30,22 +30,22 @@ class DescribedTraffic(TrafficKind):
             if side.frame is not None and self.conditions.frame is not None:
                 key = f"{self.setup.key_of(name)}.frame"
                 raise ParameterError(f"the configuration has headers in {key} already", "frame")
-        each = {way: parts.parts_of(self.setup, self.conditions, way, MAX_FRAME_SIZE) for way in self.active()}
+        each = {way: self.parts_of(way, MAX_FRAME_SIZE) for way in self.active()}
         for direction, of_direction in each.items():
-            headers = self._headers(direction, of_direction)
+            headers = self.headers(direction, of_direction)
             self._check_ends(direction, of_direction, headers)
-            self._check_flows(direction, of_direction, headers)
+            self.check_flows(direction, of_direction, headers)
         wanted = self.conditions.modified_by.extension_headers is not None
         if wanted and not any(part.extension for of_direction in each.values() for part in of_direction):
             raise ParameterError("extension-header is for IPv6 frames, but no side sends any", "modifiers")
 
-    def _check_flows(self, direction: Direction, each: Sequence[Part], headers: Headers) -> None:
+    def check_flows(self, direction: Direction, each: Sequence[Part], headers: Headers) -> None:
         """Something tells flows from each other."""
         for part, stack in zip(each, headers, strict=True):
             with self.refusing(direction.ports[0]):
                 frame = build(stack, stack.min_size, self.ends_of(part, direction), flows=part.flows)
             if part.flows > 1 and all(one.by == "frame" for one in frame.fields):
-                raise (headers_of(self.setup, direction.ports[0]) if self.setup.streams else Where("flows")).refused(
+                raise self.flows_in(direction.ports[0]).refused(
                     f"nothing tells {part.flows:,} flows from each other: let a field of the headers vary by flow, or"
                     " leave open UDP ports that are not fixed"
                 )
@@ -69,18 +69,18 @@ class DescribedTraffic(TrafficKind):
         excess = IPV6_HEADER_EXCESS if self.has_ipv6 else 0
         sizes = []
         for direction in self.active():
-            each = parts.parts_of(self.setup, self.conditions, direction, MAX_FRAME_SIZE)
+            each = self.parts_of(direction, MAX_FRAME_SIZE)
             sizes += [
                 stack.min_size + (excess if stack.ip_version == 4 else 0)
-                for part, stack in zip(each, self._headers(direction, each), strict=True)
+                for part, stack in zip(each, self.headers(direction, each), strict=True)
                 if part.sizes.order == (MAX_FRAME_SIZE,)
             ]
         return sizes
 
     def stream(self, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
         _, receiver = self.setup.ends(direction)
-        each = parts.parts_of(self.setup, self.conditions, direction, frame_size)
-        headers = self._headers(direction, each)
+        each = self.parts_of(direction, frame_size)
+        headers = self.headers(direction, each)
         shorter = {4: frame_size - self.size_ipv4(frame_size)}
         fitted = parts.fitted(each, headers, shorter)
         ends = [self.ends_of(part, direction) for part in fitted]
@@ -88,7 +88,7 @@ class DescribedTraffic(TrafficKind):
             with self.refusing(direction.ports[0]):
                 members = parts.members(fitted, headers, ends, direction, shorter, self.conditions.foreground)
         except TooManyKindsError as error:
-            raise self._mixed_by().refused(str(error)) from None
+            raise self.mixed_by().refused(str(error)) from None
         built = iter(members["frames"])
         members["frames"] = tuple(
             frame
@@ -109,6 +109,10 @@ class DescribedTraffic(TrafficKind):
             one.model_copy(update={"arrives_with": arriving_tags.of_described(one, back, receiver)}) for one in frames
         )
 
+    def parts_of(self, direction: Direction, frame_size: int) -> tuple[Part, ...]:
+        """What a direction sends."""
+        return parts.parts_of(self.setup, self.conditions, direction, frame_size)
+
     def ends_of(self, part: Part, direction: Direction) -> Endpoints:
         """The addresses of a part's frames, where its headers leave them open."""
         sender, receiver = self.setup.ends(direction)
@@ -116,7 +120,8 @@ class DescribedTraffic(TrafficKind):
         by = parts.varies_by(part, parts.headers_of(part.text, part.version(sender)))
         return of(sender, receiver, self.networks(receiver), by=by)
 
-    def _headers(self, direction: Direction, each: Sequence[Part]) -> Headers:
+    def headers(self, direction: Direction, each: Sequence[Part]) -> Headers:
+        """Of each part's frames."""
         sender, _ = self.setup.ends(direction)
         ports = (
             sender.source_port or source_ports(self.conditions.ports),
@@ -125,7 +130,7 @@ class DescribedTraffic(TrafficKind):
         with self.refusing(direction.ports[0]):
             return tuple(parts.stack_of(part, part.version(sender), ports) for part in each)
 
-    def _mixed_by(self) -> Where:
+    def mixed_by(self) -> Where:
         """What makes the kinds of frames many."""
         each = (one.chosen(self.setup, self.conditions) for one in combinations.KINDS)
         return next(where for where in each if where is not None)
@@ -136,4 +141,12 @@ class DescribedTraffic(TrafficKind):
         try:
             yield
         except FrameError as error:
-            raise headers_of(self.setup, name).refused(str(error)) from None
+            raise self.headers_in(name).refused(str(error)) from None
+
+    def headers_in(self, name: str) -> Where:
+        """Where the headers of the frames of a side were chosen..."""
+        return headers_of(self.setup, name)
+
+    def flows_in(self, name: str) -> Where:
+        """... and how many flows they are of."""
+        return headers_of(self.setup, name) if self.setup.has_sharing else Where("flows")

@@ -19,7 +19,8 @@ from dutperf.frames import Endpoints, FrameError, Stack, Template, build, is_tem
 from dutperf.frames.values import By, number_of
 from dutperf.model import DescribedFrame, Direction, VaryingField
 from dutperf.setup.conditions import AllConditions, Foreground
-from dutperf.setup.configuration import ConfigError, PlannedStream, Setup, Side
+from dutperf.setup.configuration import ConfigError, Setup, Side
+from dutperf.setup.planned_stream import PlannedStream
 from dutperf.setup.size_mix import MOST_SIZES, SizeMix
 from dutperf.traffic.kind_order import LONGEST, KindOrder
 
@@ -65,7 +66,7 @@ class Part:
 
 def is_described(conditions: AllConditions, setup: Setup) -> bool:
     """Whether trials need described frames."""
-    own = bool(setup.streams) or any(side.frame is not None for side in setup.sides().values())
+    own = setup.has_sharing or any(side.frame is not None for side in setup.sides().values())
     chosen = conditions.frame or conditions.size_mix or conditions.flows > 1
     return own or bool(chosen or conditions.modified_by.extension_headers)
 
@@ -78,21 +79,21 @@ def parts_of(setup: Setup, conditions: AllConditions, direction: Direction, fram
     """
     plain = SizeMix.single(frame_size) if conditions.size_mix is None else SizeMix.parse(conditions.size_mix)
     sender, receiver = setup.ends(direction)
-    if not setup.streams:
+    if not setup.has_sharing:
         text, back = (side.frame or conditions.frame for side in (sender, receiver))
         part = Part("", text, plain, conditions.flows, keeps_tags=text == back, back=() if text == back else (back,))
         return _extended(_with_native((part,), conditions), sender, conditions)
-    planned = [one for one in setup.streams if one.directions in ("both", direction.value)]
+    planned = setup.sharing(direction)
     if not planned:
         raise ConfigError(f"has none in the {direction} direction", "streams")
-    back_again = tuple(one.frame for one in setup.streams if one.directions != direction.value)
+    back_again = tuple(one.frame for one in setup.streams if one.rate is None and one.directions != direction.value)
     parts = tuple(
         Part(
             one.name,
             one.frame,
-            _sizes_of(one, plain),
+            sizes_of(one, plain),
             one.flows,
-            one.share,
+            one.share or 1,
             back=() if one.directions == "both" else back_again,
         )
         for one in planned
@@ -143,7 +144,7 @@ def _extended(parts: tuple[Part, ...], sender: Side, conditions: AllConditions) 
     return (*others, *(part for part in bare if part.share), *headed)
 
 
-def _sizes_of(stream: PlannedStream, measured: SizeMix) -> SizeMix:
+def sizes_of(stream: PlannedStream, measured: SizeMix) -> SizeMix:
     """A frame in bytes has its own size."""
     if stream.sizes is not None:
         return stream.size_mix()

@@ -248,7 +248,7 @@ def captured(capture: CaptureWritten) -> str:
 
 
 def _counts(title: str, result: TrialResult) -> Table:
-    directions = result.directions()
+    directions = result.all_directions()
     if result.paths is not None:
         return _paths(title, result)
     table = Table(title=title, title_justify="left")
@@ -294,7 +294,7 @@ def _paths(title: str, result: TrialResult) -> Table:
     table = Table(title=title, title_justify="left")
     for name in ("path", *(name for name, _ in shown)):
         table.add_column(name, justify="left" if name == "path" else "right", overflow="fold")
-    for direction, counts in directions.items():
+    for direction, counts in (directions | (result.other_streams or {})).items():
         table.add_row(direction.value, *(cell(counts) for _, cell in shown))
     if len(directions) > 1:
         table.add_section()

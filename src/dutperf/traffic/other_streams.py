@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams with rates of their own, beside those that are measured: a call beside a download, or the other way round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dutperf.model import MAX_FRAME_SIZE, Bursts, Direction, Pattern, Poisson, Stream
+from dutperf.setup.conditions import Conditions, WithDuration
+from dutperf.setup.configuration import ConfigError, Setup
+from dutperf.setup.planned_stream import PlannedStream
+from dutperf.setup.rate import BitRate, Rate
+from dutperf.setup.size_mix import SizeMix
+from dutperf.setup.steady_pattern import burst_of
+from dutperf.setup.yaml_text import path_of
+from dutperf.traffic import parts
+from dutperf.traffic.combinations import Where
+from dutperf.traffic.described import DescribedTraffic
+from dutperf.traffic.parts import Part
+
+_NS = 1e9
+
+
+class PlannedOthers:
+    """Those of the configuration (:class:`dutperf.traffic.base.OtherStreams`)."""
+
+    def __init__(self, setup: Setup, conditions: Conditions) -> None:
+        self._setup = setup
+        self._kinds = [_OtherStream(setup, conditions, one) for one in setup.streams if one.rate is not None]
+        self._made: dict[int, dict[Direction, Stream]] = {}
+
+    def streams(self, frame_size: int) -> dict[Direction, Stream]:
+        if frame_size not in self._made:
+            each = (kind.on_paths(frame_size) for kind in self._kinds)
+            self._made[frame_size] = {direction: stream for made in each for direction, stream in made.items()}
+        return self._made[frame_size]
+
+    def share_of_media(self, frame_size: int) -> float:
+        if self._setup.media_mbps is None or not self._kinds:
+            return 0.0
+        mbps: dict[Direction, float] = {}
+        for direction, stream in self.streams(frame_size).items():
+            mbps[direction.path] = mbps.get(direction.path, 0.0) + stream.rate_fps * stream.wire_bits / 1e6
+        path = max(mbps, key=mbps.__getitem__)
+        if mbps[path] >= self._setup.media_mbps:
+            names = " and ".join(kind.planned.name for kind in self._kinds if kind.planned.sends_on(path))
+            raise ConfigError(
+                f"{names} leave nothing to measure {path}: they take {mbps[path]:,.2f} of"
+                f" {self._setup.media_mbps:,} Mbit/s",
+                "streams",
+            )
+        return mbps[path] / self._setup.media_mbps
+
+
+class _OtherStream(DescribedTraffic):
+    """The frames of one of them, on each of its paths. Where its headers leave open addresses and ports, they are as
+    those of the frames that are measured."""
+
+    def __init__(self, setup: Setup, conditions: Conditions, planned: PlannedStream) -> None:
+        super().__init__(setup, conditions)
+        self.planned = planned
+
+    def on_paths(self, frame_size: int) -> dict[Direction, Stream]:
+        """What it sends on each path while frames of ``frame_size`` bytes are measured.
+
+        Raises:
+            ConfigError: headers, sizes or times that are not possible, or a rate that the media cannot carry.
+        """
+        for direction in self.active():
+            each = self.parts_of(direction, MAX_FRAME_SIZE)
+            self.check_flows(direction, each, self.headers(direction, each))
+        own = self._interval() | {"pattern": self._own_pattern()}
+        return {
+            path.with_stream(self.planned.name): self._at_its_rate(self.stream(path, frame_size, 1), own)
+            for path in self.active()
+        }
+
+    def _at_its_rate(self, stream: Stream, own: dict[str, Any]) -> Stream:
+        rate, mbps = self.planned.rate, self.setup.media_mbps
+        assert rate is not None, "it has one"
+        if isinstance(rate, BitRate):
+            rate = Rate(value=rate.fps(stream.mean_size), unit="fps")
+        try:
+            rate_fps = rate.offered_fps(None if mbps is None else int(mbps * 1e6 / stream.wire_bits))
+        except ValueError as error:
+            raise self._refused("rate", str(error)) from None
+        return stream.model_copy(update={"rate_fps": rate_fps, **own})
+
+    def _interval(self) -> dict[str, int | None]:
+        """In which part of the sending time it sends."""
+        begin_s, sends_s = self.planned.begin_s or 0.0, self.planned.duration_s
+        if begin_s == 0 and sends_s is None:
+            return {}
+        key = "begin_s" if sends_s is None else "duration_s"
+        if not isinstance(self.given, WithDuration):
+            raise self._refused(key, "the trials of this measurement have no duration of their own")
+        lasts_s = self.conditions.duration_s
+        if begin_s >= lasts_s or begin_s + (sends_s or 0.0) > lasts_s:
+            until = f"begins {begin_s:g} s" if sends_s is None else f"ends {begin_s + sends_s:g} s"
+            raise self._refused(key, f"{until} after the start of a trial, which sends for {lasts_s:g} s")
+        return {
+            "begin_ns": round(begin_s * _NS) or None,
+            "sends_ns": None if sends_s is None else round(sends_s * _NS),
+        }
+
+    def _own_pattern(self) -> Pattern | None:
+        pattern = self.planned.pattern or "constant"
+        if (burst := burst_of(pattern)) is not None:
+            return Bursts(frames=burst)
+        return Poisson() if pattern == "poisson" else None
+
+    # --- what differs from the frames that are measured -------------------------------------------
+
+    def active(self) -> tuple[Direction, ...]:
+        return tuple(path for path in self.setup.path_ends() if self.planned.sends_on(path))
+
+    def parts_of(self, direction: Direction, frame_size: int) -> tuple[Part, ...]:
+        del direction
+        sizes = parts.sizes_of(self.planned, SizeMix.single(frame_size))
+        return (Part("", self.planned.frame, sizes, self.planned.flows),)
+
+    def rhythm(self, direction: Direction, frame_size: int, rate_fps: int) -> dict[str, Any]:
+        del direction, frame_size
+        return {"rate_fps": rate_fps}
+
+    def learns_destination(self, direction: Direction) -> bool:
+        del direction
+        return False
+
+    def headers_in(self, name: str) -> Where:
+        del name
+        return self._where("frame")
+
+    def flows_in(self, name: str) -> Where:
+        del name
+        return self._where("flows")
+
+    def mixed_by(self) -> Where:
+        return self._where("sizes")
+
+    def _refused(self, key: str, text: str) -> ConfigError:
+        return self._where(key).refused(f"the stream {self.planned.name}: {text}")
+
+    def _where(self, key: str) -> Where:
+        return Where(path_of(("streams", self.setup.streams.index(self.planned), key)), is_condition=False)

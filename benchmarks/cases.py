@@ -68,8 +68,10 @@ class Case:
     """Which phase is timed: the one that opens them, or the one after it."""
     goal: float | None = None
     """The ratio that is aimed at, to what the reference sends on each of two ports."""
+    streams: int = 1
+    """With as many rates of their own, on the path and beside it."""
     beside: str | None = None
-    """The case of the same traffic without connections."""
+    """The case of the same traffic without connections, in one stream."""
     beside_goal: float | None = None
     """The ratio to it that is aimed at."""
 
@@ -104,6 +106,11 @@ class Case:
             connections=self._connections(use),
             forward=self._stream(rate_fps, Direction.FORWARD),
             reverse=self._stream(rate_fps, Direction.REVERSE) if both else None,
+            other_streams={
+                Direction.FORWARD.with_stream(str(number)): self._stream(rate_fps, Direction.FORWARD)
+                for number in range(1, self.streams)
+            }
+            or None,
         )
 
     def _ports(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -160,6 +167,7 @@ _DESCRIBED = (
     Case("send and receive three sizes (imix) on one core", headers="ipv4/udp", sizes="imix", **_RECEIVED),
     Case("send and receive behind a VLAN tag on one core", headers="vlan(id=5)/ipv4/udp", **_RECEIVED),
 )
+_PORTS = "send IPv4, random ports"
 _ONE_WAY, _BOTH_WAYS = "send and receive on one core", "send and receive both ways on one core"
 _ADDRESS = VaryingAddress(mode=FieldMode.RANDOM, min=0, max=65535)
 _ADDRESSES = {"source_address": _ADDRESS, "destination_address": _ADDRESS}
@@ -182,6 +190,10 @@ def _on_null(version: Literal[4, 6]) -> tuple[Case, ...]:
 
 CASES: tuple[Case, ...] = (
     *_on_null(4),
+    *(
+        Case(f"send IPv4, random ports, {streams} streams", streams=streams, beside=_PORTS, beside_goal=goal)
+        for streams, goal in ((2, 0.8), (16, 0.5))
+    ),
     *_on_null(6),
     *_DESCRIBED,
     Case(_ONE_WAY, goal=1.5, **_RECEIVED),

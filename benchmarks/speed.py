@@ -62,7 +62,7 @@ class Timed:
     case: Case
     pairs: tuple[Pair, ...]
     beside: Timed | None = None
-    """The same traffic without connections, on the same engines."""
+    """The same traffic without connections, in one stream, on the same engines."""
 
     @property
     def ratio(self) -> float:
@@ -161,7 +161,7 @@ def _lines_per_second(cores: list[int]) -> float:
 def _frames_per_second(tester: EngineTester, case: Case, number: int) -> float:
     if (opening := case.opening(number)) is not None:
         tester.run(opening)
-    directions = tester.run(case.trial(number)).directions().values()
+    directions = tester.run(case.trial(number)).all_directions().values()
     return sum(float(getattr(counts, case.counts)) / counts.send_time_s for counts in directions)
 
 

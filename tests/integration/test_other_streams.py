@@ -19,6 +19,8 @@ from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import Setup
 from plans import make_trial
+from printed import printed
+from recordings import capture, udp
 from undisturbed import LOSS_IS_CERTAIN, until, valid
 
 from .test_by_hand import DUT_CORE, SIDES, by_hand, made
@@ -163,3 +165,21 @@ def test_a_trial_shows_them(router: str, tmp_path: Path) -> None:
     )
     assert "forward:call" in done.stdout
     assert "reverse:call" in done.stdout
+
+
+def test_a_replay_goes_beside_them(router: str, tmp_path: Path) -> None:
+    """With tags, on their path too."""
+    config, file = configured(tmp_path, router, CALL), tmp_path / "some.pcap"
+    capture(file, [udp(100) for _ in range(200)], [number * 2_000_000 for number in range(200)])
+    done = until(
+        lambda: command("replay", str(file), "--config", config, "--tag", "--drain", "0.3", "--json"),
+        lambda one: one.returncode == 0,
+        lambda one: one.stdout[-500:] + one.stderr,
+    )
+    result = printed(done)
+    assert (result["forward"]["sent"], result["forward"]["received"]) == (200, 200)
+    sent = {name: (one["sent"], one["received"]) for name, one in result["other_streams"].items()}
+    assert sent == dict.fromkeys(("forward:call", "reverse:call"), (80, 80)), "0.4 s at 200 a second"
+    refused = command("replay", str(file), "--config", config)
+    assert refused.returncode == 2
+    assert "shares its ports with others" in refused.stderr

@@ -25,7 +25,9 @@ from dutperf.model import (
     Poisson,
     Quantiles,
     Question,
+    Stamping,
     Stream,
+    Tagged,
     Trial,
     TrialResult,
     Verdict,
@@ -252,6 +254,14 @@ def test_frames_of_them_that_were_not_sent_are_load_that_was_missing() -> None:
     assert (cause.code, cause.direction) == ("unsent", CALL)
 
 
+def test_one_that_ends_early_may_take_no_longer() -> None:
+    early = stream(4, 64, rate_fps=100).model_copy(update={"sends_ns": 200_000_000})
+    made = with_call().model_copy(update={"other_streams": {CALL: early}})
+    late_end = of_call(intended=20, sent=20, received=20, foreground_sent=20, send_time_s=0.9)
+    _, [cause] = validity.judge(made, {Direction.FORWARD: counts(), CALL: late_end})
+    assert (cause.code, cause.direction) == ("sending_time", CALL)
+
+
 @pytest.mark.parametrize(
     ("received", "late_us", "codes"),
     [
@@ -302,6 +312,15 @@ def test_a_dut_shares_a_path_among_its_streams() -> None:
     assert ratio[Direction.FORWARD] == pytest.approx(float(Fraction(2, 11)), abs=0.01)
     assert ratio[CALL] == pytest.approx(float(Fraction(2, 11)), abs=0.02)
     assert result.loss_ratio_in_sum < 0.15, "reverse had the DUT for itself"
+
+
+def test_of_one_with_fewer_frames_than_tags_all_are_tagged() -> None:
+    made = planned(setup({"name": "call", "rate": 10}, {"name": "early", "rate": 10, "duration_s": 2})).model_copy(
+        update={"stamping": Stamping.TAGGED, "tagged": Tagged(count=500, after_ns=5_000_000_000)}
+    )
+    counted = SimulatedTester().run(made).all_directions()
+    stamped = {str(way): one.stamped_sent for way, one in counted.items() if way.path is Direction.FORWARD}
+    assert stamped == {"forward": 500, "forward:call": 50, "forward:early": 0}
 
 
 def test_a_result_keeps_them_apart() -> None:

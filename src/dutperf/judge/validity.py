@@ -434,9 +434,10 @@ def _fillers_forwarded(_trial: Trial, _direction: Direction, counts: DirectionCo
     )
 
 
-def _sending_time(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+def _sending_time(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
     """... in the intended time. :func:`_unsent` reports frames that were not sent."""
-    limit_s = sending_time_limit_s(trial.duration_s) + counts.tolerance_us / 1e6
+    ends_s = trial.all_streams()[direction].ends_ns(trial.duration_ns) / 1e9
+    limit_s = sending_time_limit_s(ends_s) + counts.tolerance_us / 1e6
     if counts.sent < counts.intended or counts.send_time_s <= limit_s:
         return None
     return f"sending took {counts.send_time_s:.6f} s, more than the {limit_s:.6f} s allowed"

@@ -206,7 +206,7 @@ class SimulatedTester:
         self, trial: Trial, direction: Direction, counts: DirectionCounts, random: np.random.Generator
     ) -> DirectionCounts:
         """``counts`` with the delays of the stamped frames; their loss ratio is that of all frames."""
-        stamped = counts.sent if trial.tagged is None else min(trial.tagged.count, counts.sent)
+        stamped = min(counts.sent, _tags(trial, direction))
         arrived = round(stamped * counts.received / counts.sent) if counts.sent else 0
         numbers = _stamped_numbers(trial, direction, stamped)[:arrived]
         delays_us = self._delays_us(numbers, random)
@@ -411,14 +411,22 @@ def _changes(delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> DelayChanges:
     )
 
 
+def _tags(trial: Trial, direction: Direction) -> int:
+    """Frames of a direction that are to be stamped: of a stream beside the paths that has fewer than tags, all."""
+    if trial.tagged is None:
+        return trial.intended(direction)
+    after = trial.intended(direction) - trial.times(direction).frames_before(trial.tagged.after_ns)
+    return min(trial.tagged.count, after)
+
+
 def _stamped_numbers(trial: Trial, direction: Direction, stamped: int) -> Numbers:
     """Numbers of the stamped frames: all, or one in each of as many parts as there are tags
     (protocol/README.md)."""
     index = np.arange(stamped)
     if trial.tagged is None:
         return index
-    first = trial.times(direction).frames_before(trial.tagged.after_ns)
-    begin, end = ((index + one) * (trial.intended(direction) - first) // trial.tagged.count for one in (0, 1))
+    first, tags = trial.times(direction).frames_before(trial.tagged.after_ns), _tags(trial, direction)
+    begin, end = ((index + one) * (trial.intended(direction) - first) // max(1, tags) for one in (0, 1))
     random = np.random.default_rng([trial.seed, trial.number_of(direction)])
     return first + np.where(index == 0, 0, random.integers(begin, end))
 

@@ -182,4 +182,4 @@ def test_a_replay_goes_beside_them(router: str, tmp_path: Path) -> None:
     assert sent == dict.fromkeys(("forward:call", "reverse:call"), (80, 80)), "0.4 s at 200 a second"
     refused = command("replay", str(file), "--config", config)
     assert refused.returncode == 2
-    assert "shares its ports with others" in refused.stderr
+    assert "nothing tells them from those of the stream call on the same ports: give --tag" in refused.stderr

@@ -5,6 +5,7 @@ what their counts say about a trial."""
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dutperf import traffic
+from dutperf.cli.output import console
 from dutperf.judge import validity
 from dutperf.judge.own_loss import own_loss
 from dutperf.judge.unanswered import probe_of
 from dutperf.model import (
     LOSS_BINS,
     Bursts,
+    Cause,
     Direction,
     LateBursts,
     Load,
@@ -31,6 +34,7 @@ from dutperf.model import (
     Trial,
     TrialResult,
     Verdict,
+    to_json,
 )
 from dutperf.model.pattern import LaterTimes, SteadyTimes
 from dutperf.model.result import members_of
@@ -38,7 +42,9 @@ from dutperf.setup import configuration, ports
 from dutperf.setup.conditions import Conditions, SingleTrial
 from dutperf.setup.configuration import ConfigError, Setup
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from dutperf.traffic import replayed
 from plans import counts, stream, trial
+from recordings import capture, udp
 
 CONFIG: dict[str, Any] = {
     "left": {"port": "ring", "version": 4, "ipv4": "198.18.0.2/24"},
@@ -201,10 +207,86 @@ def test_what_is_measured_has_what_they_leave_of_the_media() -> None:
     )
     assert whole == 1_488_095
     assert left == pytest.approx(0.75 * whole, rel=1e-4)
-    full = setup({"name": "web", "rate": "60%"}, {"name": "more", "rate": "50%"}, media_mbps=1000)
-    kind = traffic.of(full, conditions)
-    with pytest.raises(ConfigError, match="web and more leave nothing to measure forward"):
+
+
+@pytest.mark.parametrize(
+    ("streams", "message"),
+    [
+        ([{"name": "web", "rate": "60%"}, {"name": "more", "rate": "50%"}], "web and more leave nothing to measure"),
+        ([{"name": "web", "rate": "100%", "sizes": 1518}], "web leaves nothing to measure forward"),
+    ],
+)
+def test_what_leaves_nothing_of_the_media_is_refused(streams: list[dict[str, Any]], message: str) -> None:
+    conditions = SingleTrial(frame_sizes=(64,))
+    kind = traffic.of(setup(*streams, media_mbps=10), conditions)
+    with pytest.raises(ConfigError, match=message):
         kind.maximum_fps(kind.cases()[0])
+
+
+@pytest.mark.parametrize(
+    ("conditions", "fps"),
+    [
+        ({"directions": "reverse"}, 2349),
+        ({"directions": "forward"}, 1175),
+        ({}, 1175),
+        ({"direction_rates": "1:10"}, 2349),
+        ({"direction_rates": "10:1"}, 1175),
+        ({"direction_rates": "3:4"}, 1566),
+    ],
+)
+def test_a_stream_takes_from_its_own_direction_alone(conditions: dict[str, Any], fps: int) -> None:
+    """Half of 10 Mbit/s forward. The maximum is that of the faster direction."""
+    made = setup({"name": "web", "rate": "50%", "sizes": 1518, "directions": "forward"}, media_mbps=10)
+    given = SingleTrial(**{"frame_sizes": (512,), **conditions})
+    kind = traffic.of(made, given)
+    assert kind.maximum_fps(kind.cases()[0]) == pytest.approx(fps, abs=2)
+
+
+def test_ports_take_the_longest_frame_of_any_stream() -> None:
+    made = setup({"name": "web", "rate": 1, "sizes": 9000}, {"name": "voice", "sizes": "imix:64=1,4000=1"})
+    assert made.longest_of_streams == 9000
+
+
+@pytest.mark.parametrize(
+    ("streams", "key", "message"),
+    [
+        ([{"name": "web"}], "streams", "give each a rate"),
+        ([{"name": "call", "rate": 1}], "tag", "2 of 2 frames have no tag, and nothing tells them from those of the"),
+        ([{"name": "call", "rate": 1, "directions": "reverse"}], "", ""),
+    ],
+)
+def test_what_goes_beside_a_replay(streams: list[dict[str, Any]], key: str, message: str, tmp_path: Path) -> None:
+    conditions = replayed.Replaying()
+    recording = replayed.recording_of(capture(tmp_path / "some.pcap", [udp(), udp()]), conditions)
+    if not key:
+        replayed.check_streams(recording, conditions, setup(*streams))
+        return
+    with pytest.raises(ConfigError) as error:
+        replayed.check_streams(recording, conditions, setup(*streams))
+    assert error.value.key == key
+    assert message in error.value.message
+
+
+def test_their_names_are_no_emoji(capsys: pytest.CaptureFixture[str]) -> None:
+    cause = Cause(code="unsent", text="forward:a: only 9 frames", direction=Direction("forward:a"))
+    lost_all = of_call(received=0)
+    made = TrialResult(
+        trial=0,
+        verdict=Verdict.INVALID,
+        causes=(cause,),
+        **members_of({Direction.FORWARD: counts(), Direction("forward:a"): lost_all}),
+    )
+    report = {
+        "frame_size": 64,
+        "frame_size_ipv4": 64,
+        "passed": None,
+        "trial": to_json(with_call()),
+        "config": CONFIG,
+    }
+    console.trial(report, made)
+    shown = capsys.readouterr().out
+    assert "forward:a: only 9 frames" in shown
+    assert "in the DUT" not in shown
 
 
 def test_a_warm_up_has_them_throughout() -> None:

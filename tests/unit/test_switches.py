@@ -107,7 +107,7 @@ def test_ports_are_chosen_or_the_first() -> None:
         ({**SWITCH, "paths": ["a<->b", "b->c", "c->a"]}, (None, "c"), "paths: lack a->c, c->b"),
         (SWITCH, ("x", None), "learning_port: there is no port x: the ports are a, b, c"),
         (SWITCH, ("b", "b"), "test_port: is b, the learning port"),
-        ({**SWITCH, "streams": [{"name": "one"}]}, (None, None), "headers or streams of your choice"),
+        ({**SWITCH, "streams": [{"name": "one"}]}, (None, None), "which has frames of its own"),
     ],
 )
 def test_setups_that_are_no_switch_s(mapping: dict[str, Any], ports: tuple[Any, Any], text: str) -> None:

@@ -307,6 +307,7 @@ class Bench:
             ParameterError: see :mod:`dutperf.traffic.replayed`.
         """
         replayed.check_direction(conditions.directions, self.setup)
+        replayed.check_streams(recording, conditions, self.setup)
         made = replayed.trial_of(recording, conditions, number, self.setup.media_mbps)
         if not self.setup.other_streams():
             return made
@@ -399,6 +400,8 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
     ):
         for one in conditions:
             traffic.of(setup, traffic.of(setup, one).sized()).check()
+        of_streams = setup.longest_of_streams
+        asked, needed = max(asked, of_streams), max(needed, of_streams)
         patience_s = max((one.every.dut_patience_s for one in conditions), default=0.0)
         with _engine_for(setup, asked, needed, lambda tester: opened(tester, patience_s, say)) as (
             tester,

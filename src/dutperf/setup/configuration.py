@@ -450,6 +450,11 @@ class Setup(Value):
         """Whether any streams share the rate of a path."""
         return any(one.rate is None for one in self.streams)
 
+    @property
+    def longest_of_streams(self) -> int:
+        """The longest frame of streams with sizes of their own, in bytes incl. FCS; 0: there are none."""
+        return max((size for one in self.streams if one.sizes for size in one.size_mix().sizes), default=0)
+
     def other_streams(self) -> dict[Direction, PlannedStream]:
         """Those with rates of their own, on each path that they send on."""
         others = [one for one in self.streams if one.rate is not None]

@@ -51,5 +51,9 @@ class DirectionRates:
 
     def fps(self, direction: Direction, faster_fps: int) -> int:
         """Frames/s of a direction, rounded, at least 1."""
+        return max(1, round(faster_fps * self.share(direction)))
+
+    def share(self, direction: Direction) -> Fraction:
+        """The rate of a direction as a share of the faster one's."""
         own = self.forward if direction is Direction.FORWARD else self.reverse
-        return max(1, round(faster_fps * Fraction(own, max(self.forward, self.reverse))))
+        return Fraction(own, max(self.forward, self.reverse))

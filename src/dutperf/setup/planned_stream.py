@@ -81,7 +81,8 @@ class PlannedStream(Value):
             raise ValueError("share and rate exclude each other: the stream has a rate of its own")
         elif not re.fullmatch(STREAM_NAME, self.name):
             raise ValueError(
-                f"{self.name!r} is no name for a stream with a rate of its own: up to 32 letters, digits and . _ -"
+                f"{self.name!r} is no name for a stream with a rate of its own: up to 32 letters, digits and"
+                " . _ -, of which the first is a letter or a digit"
             )
         return self
 

@@ -61,8 +61,8 @@ class OtherStreams(Protocol):
         """
         ...
 
-    def share_of_media(self, frame_size: int) -> float:
-        """The largest part of a link (0-1) that they take while all of them send.
+    def left_of_media(self, path: Direction, frame_size: int) -> float:
+        """Which part of the media (0-1) they leave on a path while all of them send.
 
         Raises:
             ConfigError: they are not possible, or leave nothing.
@@ -77,9 +77,9 @@ class NoOthers:
         del frame_size
         return {}
 
-    def share_of_media(self, frame_size: int) -> float:
-        del frame_size
-        return 0.0
+    def left_of_media(self, path: Direction, frame_size: int) -> float:
+        del path, frame_size
+        return 1.0
 
 
 class TrafficKind(ABC):
@@ -183,14 +183,17 @@ class TrafficKind(ABC):
 
     def maximum_fps(self, case: Case) -> int | None:
         """The media's maximum frame rate in frames/s of the faster direction, for the larger frame (RFC 8219
-        appendix A), of a mix for its exact mean, and on the slowest link; None where no speed is known. Streams with
-        rates of their own leave less.
+        appendix A), of a mix for its exact mean, and on the slowest link; None where no speed is known. On paths of
+        streams with rates of their own it is less, and the slower direction needs only its part of it.
 
         Raises:
             ConfigError: they leave nothing, or are not possible.
         """
-        media_fps = self._media_fps(case[FRAME_SIZE])
-        return media_fps and int(media_fps * (1 - self.others.share_of_media(case[FRAME_SIZE])))
+        media_fps, each = self._media_fps(case[FRAME_SIZE]), self.conditions.of_directions
+        if media_fps is None:
+            return None
+        left = (self.others.left_of_media(path, case[FRAME_SIZE]) / each.share(path) for path in self.active())
+        return int(media_fps * min(1.0, *left))
 
     def own_rates(self, case: Case) -> Profile | None:
         """The rates of a traffic pattern that has rates of its own; None for any other.

@@ -19,6 +19,8 @@ from dutperf.traffic.described import DescribedTraffic
 from dutperf.traffic.parts import Part
 
 _NS = 1e9
+LEAST_LEFT = 0.001
+"""Of the media: a smaller part is what rounding left."""
 
 
 class PlannedOthers:
@@ -35,21 +37,20 @@ class PlannedOthers:
             self._made[frame_size] = {direction: stream for made in each for direction, stream in made.items()}
         return self._made[frame_size]
 
-    def share_of_media(self, frame_size: int) -> float:
-        if self._setup.media_mbps is None or not self._kinds:
-            return 0.0
-        mbps: dict[Direction, float] = {}
-        for direction, stream in self.streams(frame_size).items():
-            mbps[direction.path] = mbps.get(direction.path, 0.0) + stream.rate_fps * stream.wire_bits / 1e6
-        path = max(mbps, key=mbps.__getitem__)
-        if mbps[path] >= self._setup.media_mbps:
-            names = " and ".join(kind.planned.name for kind in self._kinds if kind.planned.sends_on(path))
+    def left_of_media(self, path: Direction, frame_size: int) -> float:
+        media_mbps = self._setup.media_mbps
+        if media_mbps is None or not self._kinds:
+            return 1.0
+        own = {one.stream: each for one, each in self.streams(frame_size).items() if one.path is path}
+        mbps = sum(each.rate_fps * each.wire_bits for each in own.values()) / 1e6
+        left = 1 - mbps / media_mbps
+        if left < LEAST_LEFT:
             raise ConfigError(
-                f"{names} leave nothing to measure {path}: they take {mbps[path]:,.2f} of"
-                f" {self._setup.media_mbps:,} Mbit/s",
+                f"{' and '.join(own)} {'leave' if len(own) > 1 else 'leaves'} nothing to measure {path}: {mbps:,.2f} of"
+                f" {media_mbps:,} Mbit/s are taken",
                 "streams",
             )
-        return mbps[path] / self._setup.media_mbps
+        return left
 
 
 class _OtherStream(DescribedTraffic):

@@ -34,7 +34,7 @@ from dutperf.model import (
     Value,
 )
 from dutperf.setup.conditions import EveryTrial, WithCapture, WithTolerance
-from dutperf.setup.configuration import ParameterError, Setup
+from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.setup.given import Given, default
 from dutperf.setup.option import OUTPUT, TRAFFIC, TRIAL, Option
 from dutperf.setup.rate import OptionalRate, Rate
@@ -266,6 +266,29 @@ def check_direction(direction: Direction, setup: Setup) -> None:
     known = setup.path_ends()
     if direction not in known:
         raise ParameterError(f"{direction} is no path of this configuration; it has {', '.join(known)}", "directions")
+
+
+def check_streams(recording: Recording, conditions: Replaying, setup: Setup) -> None:
+    """Check that streams go beside a replay: with rates of their own, and so that its frames are told from theirs.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    if setup.has_sharing:
+        raise ConfigError(
+            "share the rate that is measured, but a replay has its own frames: give each a rate", "streams"
+        )
+    if recording.tagged == len(recording):
+        return
+    sender, receiver = conditions.directions.ports
+    shared = [one for one in setup.other_streams() if one.ports[0] == sender or one.ports[1] == receiver]
+    if shared:
+        raise ParameterError(
+            f"{len(recording) - recording.tagged:,} of {len(recording):,} frames have no tag, and nothing tells them"
+            f" from those of the stream {shared[0].stream} on the same ports: give `tag`, use frames with room for one,"
+            " or leave the stream out",
+            "tag",
+        )
 
 
 def trial_of(recording: Recording, conditions: Replaying, number: int, media_mbps: float | None = None) -> Trial:

@@ -170,8 +170,10 @@ def audience(setup: Setup, sending_port: str | None) -> Audience:
 def _ports(setup: Setup) -> list[str]:
     if setup.ports is None or len(setup.ports) < 3:
         raise ConfigError("are missing: what a switch floods shows at three ports or more (ports, paths)", "ports")
-    if setup.streams or any(side.frame is not None for side in setup.sides().values()):
-        raise ConfigError("does not go with headers or streams of your choice: the frames are its own", "ports")
+    if setup.streams:
+        raise ConfigError("do not go with this measurement, which has frames of its own", "streams")
+    if any(side.frame is not None for side in setup.sides().values()):
+        raise ConfigError("does not go with headers of your choice: the frames are its own", "ports")
     return list(setup.ports)
 
 

@@ -262,7 +262,8 @@ def _counts(title: str, result: TrialResult) -> Table:
         if any(cells):
             table.add_row(name, *cells)
     places = [
-        loss.where_in_words(loss.where(counts), valid=result.verdict is Verdict.VALID) for counts in directions.values()
+        loss.where_in_words(loss.where(counts), valid=result.verdict is Verdict.VALID and not direction.stream)
+        for direction, counts in directions.items()
     ]
     if any(places):
         table.add_row("lost where", *places)

@@ -11,7 +11,10 @@ from rich.console import Console
 
 class Output(Console):
     """Rich's console ends the program with status 1 when its reader is gone, which would say that the DUT forwards
-    nothing."""
+    nothing, and takes names between colons for emoji: ``forward:a:`` is a stream."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, emoji=False)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))

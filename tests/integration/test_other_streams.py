@@ -135,6 +135,7 @@ def test_a_dut_that_drops_a_stream_loses_nothing_of_what_is_measured(router: str
     assert sum(lost.values()) == 100, "a fourth of both"
 
 
+@pytest.mark.long
 def test_a_search_finds_what_they_leave(router: str, tmp_path: Path) -> None:
     """The DUT forwards 5,000 frames/s from the left and a bucket of 100 in 2 s; the call takes 1,000 a second of them,
     whatever is measured."""

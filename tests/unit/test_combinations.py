@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -146,15 +146,20 @@ def test_described_frames_vary_in_the_bits_of_plain_ones(mode: str) -> None:
                 assert (one.bits, one.mode, one.first, one.count) == (16, field.mode, str(first), "212")
 
 
+SHARES = st.lists(st.integers(1, 9), min_size=1, max_size=3)
+
+
 @given(
-    st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=1, max_size=6),
-    st.integers(1, 12),
-    st.integers(0, 12),
+    st.tuples(SHARES, SHARES).flatmap(
+        lambda both: st.permutations([(share, native) for native in (False, True) for share in both[native]])
+    ),
+    st.integers(2, 12).flatmap(lambda n: st.tuples(st.just(n), st.integers(1, n - 1))),
 )
-def test_kinds_have_their_shares_and_the_background_its_places(kinds: list[tuple[int, bool]], n: int, m: int) -> None:
+def test_kinds_have_their_shares_and_the_background_its_places(
+    kinds: list[tuple[int, bool]], places: tuple[int, int]
+) -> None:
     """RFC 8219 5.3: frame k is foreground if k mod n < m."""
-    native = [one for _, one in kinds]
-    assume(0 < m < n and len(set(native)) == 2)
+    native, (n, m) = [one for _, one in kinds], places
     order = KindOrder([Fraction(share) for share, _ in kinds], native, Foreground(n=n, m=m))
     found = order.kinds()
     assert len(found) == order.length

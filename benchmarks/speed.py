@@ -210,7 +210,7 @@ def _show(timed: list[Timed], of_two: Timed) -> None:
         "ratio",
         "to each of two ports",
         "aimed at",
-        "to no connections",
+        "to one stream without",
         "aimed at",
     )
     for column in columns:

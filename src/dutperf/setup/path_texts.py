@@ -52,13 +52,11 @@ def arrows(text: str) -> tuple[Direction, ...]:
 
 
 def _ends(text: str, ports: Sequence[str]) -> Iterator[tuple[str, str]]:
-    arrow, mesh = _ARROW.fullmatch(text.strip()), _MESH.fullmatch(text.strip())
-    if arrow is not None:
-        first, sign, second = arrow.groups()
-        _check_ports(text, (first, second), ports)
-        yield first, second
-        if sign == "<->":
-            yield second, first
+    mesh = _MESH.fullmatch(text.strip())
+    if _ARROW.fullmatch(text.strip()):
+        for path in arrows(text):
+            _check_ports(text, path.ports, ports)
+            yield path.ports
     elif mesh is not None:
         named = ports if mesh[1] is None else [name.strip() for name in mesh[1].split(",")]
         _check_ports(text, named, ports)

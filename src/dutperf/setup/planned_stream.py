@@ -19,8 +19,8 @@ from dutperf.setup.yaml_text import Text, one_or_several
 _OF_OWN_RATE = ("pattern", "begin_s", "duration_s")
 
 
-def _paths(texts: tuple[str, ...] | None) -> tuple[Direction, ...] | None:
-    return None if texts is None else tuple(path for text in texts for path in path_texts.arrows(text))
+def _paths(texts: tuple[str, ...]) -> tuple[Direction, ...]:
+    return tuple(path for text in texts for path in path_texts.arrows(text))
 
 
 def _rate(given: object) -> object:

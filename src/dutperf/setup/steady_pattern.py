@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import re
 
+from dutperf.model import Bursts, Poisson
+
 FORMS = "constant, poisson or bursts:FRAMES"
 LONGEST_BURST = 1_000_000
 """Frames."""
@@ -21,6 +23,13 @@ def checked(pattern: str, others: str = "") -> str:
     if (burst := burst_of(pattern)) is not None and not 2 <= burst <= LONGEST_BURST:
         raise ValueError(f"a burst has 2 to {LONGEST_BURST:,} frames")
     return pattern
+
+
+def parsed(pattern: str) -> Poisson | Bursts | None:
+    """The pattern of a :func:`checked` text, with bursts as fast as the tester can send; None: constant gaps."""
+    if (burst := burst_of(pattern)) is not None:
+        return Bursts(frames=burst)
+    return Poisson() if pattern == "poisson" else None
 
 
 def burst_of(pattern: str) -> int | None:

@@ -30,7 +30,6 @@ from dutperf.model import (
     Load,
     Pattern,
     Phase,
-    Poisson,
     Profile,
     Question,
     Stamping,
@@ -38,12 +37,12 @@ from dutperf.model import (
     Trial,
     of_test_frames,
 )
+from dutperf.setup import steady_pattern
 from dutperf.setup.changing_rate import ChangingRate, is_changing
 from dutperf.setup.conditions import FRAME_SIZE_SERIES, AllConditions, Conditions
 from dutperf.setup.configuration import ConfigError, LinkBetween, ParameterError, Setup, Side, missing_seen_as
 from dutperf.setup.pacing import fill_of
 from dutperf.setup.size_mix import SizeMix
-from dutperf.setup.steady_pattern import burst_of
 from dutperf.traffic import additional, addresses, combinations
 
 MAX_FRAMES = 2**40
@@ -339,18 +338,16 @@ class TrafficKind(ABC):
     def _pattern(self, frame_size: int, rate_fps: int) -> Pattern | None:
         if (own_rates := self._profile(frame_size)) is not None:
             return own_rates.scaled_to(rate_fps)
-        burst = burst_of(self.conditions.pattern)
-        if burst is None:
-            return Poisson() if self.conditions.pattern == "poisson" else None
-        if self.conditions.burst_rate is None:
-            return Bursts(frames=burst)
+        pattern = steady_pattern.parsed(self.conditions.pattern)
+        if not isinstance(pattern, Bursts) or self.conditions.burst_rate is None:
+            return pattern
         within_fps = self.share_of_media("burst_rate", frame_size)
         if within_fps < rate_fps:
             raise ParameterError(
                 f"{within_fps:,} frames/s within a burst are less than the mean rate, {rate_fps:,} frames/s",
                 "burst_rate",
             )
-        return Bursts(frames=burst, within_fps=within_fps)
+        return pattern.model_copy(update={"within_fps": within_fps})
 
     # --- what no kind allows ----------------------------------------------------------------------
 

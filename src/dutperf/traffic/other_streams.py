@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dutperf.model import MAX_FRAME_SIZE, Bursts, Direction, Pattern, Poisson, Stream
+from dutperf.model import MAX_FRAME_SIZE, Direction, Stream
+from dutperf.setup import steady_pattern
 from dutperf.setup.conditions import Conditions, WithDuration
 from dutperf.setup.configuration import ConfigError, Setup
 from dutperf.setup.planned_stream import PlannedStream
 from dutperf.setup.rate import BitRate, Rate
 from dutperf.setup.size_mix import SizeMix
-from dutperf.setup.steady_pattern import burst_of
 from dutperf.setup.yaml_text import path_of
 from dutperf.traffic import parts
 from dutperf.traffic.combinations import Where
@@ -70,7 +70,7 @@ class _OtherStream(DescribedTraffic):
         for direction in self.active():
             each = self.parts_of(direction, MAX_FRAME_SIZE)
             self.check_flows(direction, each, self.headers(direction, each))
-        own = self._interval() | {"pattern": self._own_pattern()}
+        own: dict[str, Any] = self._interval() | {"pattern": steady_pattern.parsed(self.planned.pattern or "constant")}
         return {
             path.with_stream(self.planned.name): self._at_its_rate(self.stream(path, frame_size, 1), own)
             for path in self.active()
@@ -103,12 +103,6 @@ class _OtherStream(DescribedTraffic):
             "begin_ns": round(begin_s * _NS) or None,
             "sends_ns": None if sends_s is None else round(sends_s * _NS),
         }
-
-    def _own_pattern(self) -> Pattern | None:
-        pattern = self.planned.pattern or "constant"
-        if (burst := burst_of(pattern)) is not None:
-            return Bursts(frames=burst)
-        return Poisson() if pattern == "poisson" else None
 
     # --- what differs from the frames that are measured -------------------------------------------
 

@@ -295,7 +295,7 @@ def _paths(title: str, result: TrialResult) -> Table:
     table = Table(title=title, title_justify="left")
     for name in ("path", *(name for name, _ in shown)):
         table.add_column(name, justify="left" if name == "path" else "right", overflow="fold")
-    for direction, counts in (directions | (result.other_streams or {})).items():
+    for direction, counts in result.all_directions().items():
         table.add_row(direction.value, *(cell(counts) for _, cell in shown))
     if len(directions) > 1:
         table.add_section()

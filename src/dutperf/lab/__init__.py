@@ -37,6 +37,7 @@ _MODULES = (
     "open_vswitch",
     "testpmd",
     "nft_nat44",
+    "dns64",
     "reference",
     "loopback",
 )

@@ -305,13 +305,15 @@ class Site:
         connect_directly(self.tester, mtu)
         finish_tester(self.tester)
 
-    def start_daemon(self, argv: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-        """Start a process of the DUT on the DUT's core; its output goes to ``log``, line-buffered.
+    def start_daemon(self, argv: Sequence[str], log: Path, cores: Collection[int] = ()) -> subprocess.Popen[bytes]:
+        """Start a process of the DUT on ``cores`` (none: on :attr:`dut_core`); its output goes to ``log``,
+        line-buffered.
 
         Unless the lab stays, the kernel kills it when this process dies for any reason.
         """
         start = subprocess.Popen if self.stays else partial(child.start, ends_by=signal.SIGKILL)
-        command = self.dut.command(["taskset", "--cpu-list", str(self.dut_core), "stdbuf", "--output=L", *argv])
+        core_list = ",".join(map(str, cores or [self.dut_core]))
+        command = self.dut.command(["taskset", "--cpu-list", core_list, "stdbuf", "--output=L", *argv])
         with log.open("wb") as output:
             daemon = start(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
         prefer(daemon.pid)

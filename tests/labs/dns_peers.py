@@ -43,14 +43,15 @@ def aaaa_of(number: int) -> IPv6Address:
 
 
 def answer(query: Packet) -> Packet:
-    """What the authoritative server of the zone says. The question is repeated as it came."""
+    """What the authoritative server of the zone says. The question is repeated as it came, and the flag DO: without it
+    Knot Resolver keeps an answer without records for five seconds only."""
     asked = query.qd[0]
     asked_name = asked.qname.decode().lower()
     label, _, rest = asked_name.partition(".")
     known = _NAME.fullmatch(label) if rest == ZONE else None
     reply = DNS(id=query.id, qr=1, aa=1, rd=query.rd, qd=asked, an=[], ns=[], ar=[])
     if query.ar:
-        reply.ar = [DNSRROPT(rclass=1232)]
+        reply.ar = [DNSRROPT(rclass=1232, z=query.ar[0].z)]
     if known and asked.qtype == A:
         reply.an = [_record(asked, a_of(int(known[1], 16)))]
     elif known and label[0] == "b" and asked.qtype == AAAA:
@@ -113,7 +114,7 @@ class Peers:
     def ask(self, asked: str, wait_s: float = 5.0) -> Packet | None:
         """The answer to a query for AAAA; None: there was none in time."""
         ident = next(self._ids)
-        query = DNS(id=ident, rd=1, qd=DNSQR(qname=asked, qtype=AAAA), ar=[DNSRROPT(rclass=1232)])
+        query = DNS(id=ident, rd=1, qd=DNSQR(qname=asked, qtype=AAAA), ar=[DNSRROPT(rclass=1232, z=0)])
         self.client.settimeout(wait_s)
         self.client.sendto(bytes(query), (self.server, 53))
         try:

@@ -19,7 +19,7 @@ from dutperf.lab.dns_servers import SERVERS
 from dutperf.setup.configuration import parse
 
 from .dns_peers import AAAA, A, a_of, aaaa_of, counters, name, peers_of
-from .test_labs import dut_pids, left_over, namespaces_of, wait_for
+from .test_labs import dut_pids, left_over, namespaces_of, start_owner, wait_for
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
@@ -104,7 +104,7 @@ def test_queries_that_find_the_sockets_buffer_full_are_counted(lab_name: str) ->
 def test_an_answer_without_records_is_kept_as_long_as_its_soa_record_says(lab_name: str) -> None:
     with lab.bring_up(lab_name, {}) as configuration, peers_of(configuration) as peers:
         assert peers.addresses(name("a", 1)) == synthesised(configuration, 1)
-        time.sleep(7)  # more than the five seconds of Knot Resolver's own
+        time.sleep(7)  # Knot Resolver's minimum is five seconds
         assert peers.addresses(name("a", 1)) == synthesised(configuration, 1)
         assert len(peers.authority.seen) == 2
 
@@ -142,6 +142,19 @@ def test_it_gives_a_configuration_and_leaves_nothing(lab_name: str, lab_records:
     assert not namespaces_of(configuration)
     assert not left_over(lab_records)
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+@pytest.mark.parametrize("lab_name", LABS)
+def test_a_killed_owner_takes_the_server_with_it(lab_name: str, lab_records: Path) -> None:
+    owner, configuration = start_owner(lab_records, lab_name)
+    pids = dut_pids(configuration)
+    assert len(pids) == 1
+    owner.kill()
+    owner.wait()
+    assert wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids))
+    with lab.bring_up("loopback", {}):
+        assert not namespaces_of(configuration)
+    assert not left_over(lab_records)
 
 
 def files_of(pid: int) -> list[Path]:

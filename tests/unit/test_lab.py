@@ -54,6 +54,10 @@ def test_every_lab_is_listed_with_its_options() -> None:
         "linux-bridge",
         "ovs",
         "testpmd",
+        "unbound-dns64",
+        "bind9-dns64",
+        "knot-dns64",
+        "pdns-dns64",
         "refdut-siit",
         "refdut-ipv4",
         "refdut-ipv6",
@@ -100,6 +104,10 @@ def test_every_lab_is_listed_with_its_options() -> None:
         ("testpmd", {"forward": "txonly"}, ["forward=txonly", "macswap"]),
         ("kernel-vm", {"accelerator": "xen"}, ["accelerator=xen", "tcg"]),
         ("jool-nat64", {"udp_timeout_s": "60"}, ["udp_timeout_s=60", "120"]),
+        ("unbound-dns64", {"server_version": "5"}, ["server_version=5", "4 or 6"]),
+        ("bind9-dns64", {"cache_mb": "3"}, ["cache_mb=3", "4"]),
+        ("knot-dns64", {"cores": "0"}, ["cores=0"]),
+        ("pdns-dns64", {"threads": "2"}, ["unknown option threads", "cores"]),
         ("loopback", {"version": "5"}, ["version=5", "4 or 6"]),
     ],
 )
@@ -130,6 +138,10 @@ def test_without_root_there_is_no_lab(monkeypatch: pytest.MonkeyPatch) -> None:
         ("dpdk-testpmd", "testpmd", "dpdk-dev"),
         ("ovsdb-server", "ovs", "openvswitch-switch"),
         ("qemu-system-x86_64", "jool-siit", "qemu-system-x86"),
+        ("unbound", "unbound-dns64", "unbound"),
+        ("named", "bind9-dns64", "bind9"),
+        ("kresd", "knot-dns64", "knot-resolver"),
+        ("pdns_recursor", "pdns-dns64", "pdns-recursor"),
     ],
 )
 def test_a_missing_program_is_named_with_its_package(
@@ -168,7 +180,7 @@ def test_a_kernel_without_ipv6_has_the_labs_that_do_not_need_it(name: str, asked
     assert not [text for text in asked if "ipv6/" in text or "2001:2" in text]
 
 
-@pytest.mark.parametrize("name", ["kernel-ipv6", "tayga-siit", "tayga-nat64", "tayga-464xlat"])
+@pytest.mark.parametrize("name", ["kernel-ipv6", "tayga-siit", "tayga-nat64", "tayga-464xlat", "unbound-dns64"])
 def test_a_kernel_without_ipv6_refuses_the_others(name: str, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(definition.os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda wanted: f"/usr/sbin/{wanted}")

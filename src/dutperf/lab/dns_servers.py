@@ -148,8 +148,6 @@ def knot(task: Task) -> dict[str, str]:
     """Knot Resolver's configuration.
 
     * Its DNS64 does not work with ``policy.STUB`` (the query for the A record goes to the root), so it forwards.
-    * It caches an empty answer for five seconds, whatever the SOA record says. A name without a AAAA record then
-      costs a query again, so the minimum is raised.
     * After some timeouts in a row it asks by TCP only. An authoritative server without TCP is then lost until
       Knot forgets what it knows of it, so the cache is cleared when all queries fail and none is sent.
     """
@@ -162,7 +160,6 @@ for _, name in ipairs({{{", ".join(f"'{name}'" for name in unwanted)}}}) do
 end
 modules = {{ 'stats', dns64 = {{ prefix = '{NAT64_PREFIX.partition("/")[0]}' }} }}
 cache.open({task.cache_mb} * MB, 'lmdb://{task.directory}/cache')
-cache.min_ttl(3600)
 net.outgoing_v{6 if ":" in task.source else 4}('{task.source}')
 net.listen('{task.listen}', 53, {{ kind = 'dns' }})
 policy.add(policy.suffix(policy.FORWARD('{task.upstream}'), policy.todnames({{ '{ZONE}.' }})))

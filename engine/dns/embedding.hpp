@@ -19,11 +19,12 @@ struct Embedding {
 
 inline constexpr std::array<std::uint8_t, 6> kEmbeddingLengths{32, 40, 48, 56, 64, 96};
 
-// Offset of byte `i` of the IPv4 address. Bits 64 to 71 are none of it.
+inline constexpr std::size_t kReservedOctet = 8;  // bits 64 to 71: zero, and no part of the IPv4 address
+
+// Offset of byte `i` of the IPv4 address.
 inline constexpr std::size_t embedded_at(std::uint8_t length, std::size_t i) {
-    constexpr std::size_t kReserved = 8;
     const std::size_t at = length / 8U + i;
-    return length <= 64 && at >= kReserved ? at + 1 : at;
+    return length <= 64 && at >= kReservedOctet ? at + 1 : at;
 }
 
 inline Ipv6 embed(const Embedding& in, const Ipv4& address) {

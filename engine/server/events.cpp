@@ -197,6 +197,32 @@ void add_delay_changes(const DirectionResult& result, std::uint64_t clock_hz, js
          {{"min", us(share.min, clock_hz)}, {"p50", us(share.p50, clock_hz)}, {"max", us(share.max, clock_hz)}}}};
 }
 
+json answers_json(const WrongCounts& wrong) {
+    json out{{"wrong", json::object()}};
+    for (std::size_t kind = 0; kind < wrong.size(); ++kind) {
+        if (wrong[kind] != 0) out["wrong"][dns::kWrongNames[kind]] = wrong[kind];
+    }
+    return out;
+}
+
+json server_json(const ServerResult& server, std::uint64_t clock_hz) {
+    const dns::QueryCounts& queries = server.queries;
+    const auto ns = [&](std::uint64_t ticks) { return 1e3 * us(ticks, clock_hz); };
+    json out{{"queries", {{"a", queries.a}, {"aaaa", queries.aaaa}, {"other", queries.other}}},
+             {"stale", queries.stale},
+             {"unknown", queries.unknown},
+             {"refused", queries.refused},
+             {"malformed", queries.malformed},
+             {"answered", server.answered},
+             {"unsent", server.unsent},
+             {"tester_drops", server.tester_drops.empty() ? json::object() : json(server.tester_drops)}};
+    if (server.answered != 0)
+        out["delay_ns"] = {{"median", ns(server.delay.quantile(0.5))},
+                           {"p99", ns(server.delay.quantile(0.99))},
+                           {"max", ns(server.delay.max())}};
+    return out;
+}
+
 json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     json out{{"intended", result.intended},
              {"sent", result.sent},
@@ -263,6 +289,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     if (!result.kinds.empty()) out["kinds"] = kinds_json(result.kinds, clock_hz);
     if (!result.additional.empty()) out["additional"] = additional_json(result.additional);
     if (result.matched) out["matched"] = matched_json(*result.matched);
+    if (result.wrong_answers) out["answers"] = answers_json(*result.wrong_answers);
     if (result.line) out["line"] = line_json(*result.line, clock_hz);
     if (result.nic_arrivals) {
         const NicArrivals& arrivals = *result.nic_arrivals;
@@ -474,6 +501,7 @@ json result_event(const TrialResult& result, const TestBed& bed) {
     json in_sum = delays_in_sum(result, bed.paths, bed.clock_hz);
     if (!in_sum.is_null()) out["in_sum"] = {{"delay_us", std::move(in_sum)}};
     if (result.capture) out["capture"] = capture_json(*result.capture);
+    if (result.server) out["server"] = server_json(*result.server, bed.clock_hz);
     if (const auto& counts = result.connections)
         out["connections"] = {{"learned", counts->learned}, {"remapped", counts->remapped}, {"lost", counts->lost}};
     return out;

@@ -7,6 +7,7 @@
 #include "frame/tag.hpp"
 #include "server/additional_requests.hpp"
 #include "server/described_requests.hpp"
+#include "server/question_requests.hpp"
 #include "server/range_requests.hpp"
 #include "server/replay_requests.hpp"
 
@@ -148,6 +149,7 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_
     spec.interval = read_interval(stream, duration_ns);
     spec.then = read_change(stream, spec.interval.length_ns(duration_ns));
     spec.replayed = read_replay(stream, max_frame_size, loaded);
+    spec.questions = read_questions(stream, max_frame_size);
     spec.pattern = read_pattern(stream, spec.rate_fps, spec.replayed);
     spec.additional = read_additional(stream, max_frame_size);
     if (auto answered = stream.optional_object("answers_for")) {
@@ -155,8 +157,8 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_
         spec.answered_to = read_ranges(*answered, "to");
         answered->finish();
     }
-    if (!spec.replayed) spec.described = read_described(stream, max_frame_size);
-    if (spec.described || spec.replayed) {
+    if (!spec.replayed && !spec.questions) spec.described = read_described(stream, max_frame_size);
+    if (spec.described || spec.replayed || spec.questions) {
         stream.finish();
         return spec;
     }
@@ -580,11 +582,13 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size, const std::vec
     read_pacing(params, spec);
     read_delay_parts(params, spec);
     read_connections(params, paths, spec);
-    if (spec.active().empty() && !spec.capture) {
+    spec.server = read_server(params, paths);
+    if (spec.active().empty() && !spec.capture && !spec.server) {
         if (!are_left_and_right(paths)) params.fail("paths", "must name a path that sends, or a trial needs a capture");
         params.fail("forward", "is missing, and so is reverse: a trial needs a direction, or a capture");
     }
     params.finish();
+    check_questions(paths, spec);
     check_numbers(params, paths, spec);
     check_tagging(params, paths, spec);
     return spec;

@@ -56,6 +56,21 @@ void add(std::map<std::string, std::uint64_t>& counts, const char* name, std::ui
     if (count != 0) counts[name] = count;
 }
 
+void add_receive_drops(std::map<std::string, std::uint64_t>& drops, const PortCounters& before,
+                       const PortCounters& after) {
+    add(drops, "nic_missed", after.nic_missed - before.nic_missed);
+    add(drops, "no_buffer", after.no_buffer - before.no_buffer);
+    add(drops, "receive_errors", after.receive_errors - before.receive_errors);
+    add(drops, "kernel_socket", after.kernel_socket - before.kernel_socket);
+    add(drops, "kernel_backlog", after.kernel_backlog - before.kernel_backlog);
+}
+
+// Frames that the name server's sender handed over to a port.
+std::uint64_t answers_from(const TrialSpec& spec, const TrialParts& parts, std::size_t port) {
+    if (!spec.server || spec.server->port != port) return 0;
+    return parts.answer_sender->delays().total() + parts.answer_sender->counts().control_sent;
+}
+
 // Whether the other end may stop the port for any time.
 bool obeys_pauses(const Port& port) {
     const auto mode = port.flow_control();
@@ -73,6 +88,7 @@ private:
     [[nodiscard]] DirectionResult of(Direction direction) const;
     void collect_sent(Direction direction, DirectionResult& into) const;
     void collect_received(Direction direction, DirectionResult& into) const;
+    void collect_answers(Direction direction, DirectionResult& into) const;
     void collect_kinds(Direction direction, const std::vector<RxStatistics*>& statistics, DirectionResult& into) const;
     void collect_tester_time(Direction direction, DirectionResult& into) const;
     void count_lost_delays(Direction direction, std::vector<Histogram>& delays) const;
@@ -191,6 +207,7 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     }
     if (const auto arrivals = merged_arrivals(statistics))
         into.arrivals = arrivals_since(parts_.start, *arrivals, bed_.clock_hz);
+    collect_answers(direction, into);
     collect_kinds(direction, statistics, into);
     collect_other(direction, counts, into);
     collect_misdelivered(direction, into);
@@ -198,6 +215,11 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     for (const RxStatistics* one : statistics) into.other_tags.add(one->other_tags());
     into.tags_are_hidden = bed_.ports[bed_.receiving_port(direction)]->hides_outer_tag() &&
                            spec_.streams[index_of(direction)]->may_arrive_tagged();
+}
+
+void Collection::collect_answers(Direction direction, DirectionResult& into) const {
+    if (!spec_.streams[index_of(direction)]->questions) return;
+    into.wrong_answers = receivers(direction).front()->answers()->wrong();
 }
 
 // Frames of no path are counted with the first path into their port; if there is none, errors that came back to a
@@ -435,11 +457,7 @@ void Collection::collect_port_counters(Direction direction, DirectionResult& int
     if (into.dut_input_drops != 0) into.dut_input_mtu = bed_.ports[out]->mtu_of_other_end();
     collect_backlog(direction, into);
     add(into.tester_drops, "interface_transmit", out1.interface_transmit_drops - out0.interface_transmit_drops);
-    add(into.tester_drops, "nic_missed", in1.nic_missed - in0.nic_missed);
-    add(into.tester_drops, "no_buffer", in1.no_buffer - in0.no_buffer);
-    add(into.tester_drops, "receive_errors", in1.receive_errors - in0.receive_errors);
-    add(into.tester_drops, "kernel_socket", in1.kernel_socket - in0.kernel_socket);
-    add(into.tester_drops, "kernel_backlog", in1.kernel_backlog - in0.kernel_backlog);
+    add_receive_drops(into.tester_drops, in0, in1);
     const bool went_down = out1.taken_down != out0.taken_down || in1.taken_down != in0.taken_down;
     // any lost frame may have been lost at the port that was down
     if (went_down) add(into.tester_drops, "port_down", never_came(into));
@@ -472,7 +490,8 @@ void Collection::collect_transmitted(std::size_t port, PerDirection<std::optiona
     if (paths.empty()) return;
     TransmitEvidence evidence{
         .before = parts_.before[port], .after = parts_.after[port], .may_keep = may_keep_frames(bed_.offloads)};
-    evidence.handed_over = parts_.answered_after[port] - parts_.answered_before[port];
+    evidence.handed_over =
+        parts_.answered_after[port] - parts_.answered_before[port] + answers_from(spec_, parts_, port);
     for (const Direction path : paths) {
         const DirectionResult& result = *results[index_of(path)];
         evidence.handed_over += result.sent - given_up(path);
@@ -506,6 +525,27 @@ std::vector<Direction> paths_into(const TestBed& bed, const TrialSpec& spec, std
 
 std::vector<Direction> paths_from(const TestBed& bed, const TrialSpec& spec, std::size_t port) {
     return active_paths(spec, [&](Direction path) { return bed.sending_port(path) == port; });
+}
+
+ServerResult collect_server(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts) {
+    const std::size_t port = spec.server->port;
+    ServerResult result{.queries = parts.answering->queries(),
+                        .answered = parts.answer_sender->delays().total(),
+                        .unsent = parts.answering->unsent() + parts.answer_sender->give_up(),
+                        .delay = parts.answer_sender->delays(),
+                        .tester_drops = {}};
+    const PortCounters &before = parts.before[port], &after = parts.after[port];
+    add(result.tester_drops, "interface_transmit", after.interface_transmit_drops - before.interface_transmit_drops);
+    add_receive_drops(result.tester_drops, before, after);
+    // of a port where paths begin, these may have lost them as well
+    if (!paths_from(bed, spec, port).empty()) return result;
+    TransmitEvidence evidence{.before = before, .after = after, .may_keep = may_keep_frames(bed.offloads)};
+    evidence.handed_over = parts.answered_after[port] - parts.answered_before[port] + answers_from(spec, parts, port);
+    evidence.lost = result.answered;  // any of them
+    const TransmitCount transmitted = count_transmitted(evidence, bed.ports[port]->transmit_ledger());
+    add(result.tester_drops, "transmit_errors", transmitted.errors);
+    add(result.tester_drops, "transmit_unaccounted", transmitted.unaccounted);
+    return result;
 }
 
 std::vector<PortMark> marks_at(const TestBed& bed, const TrialSpec& spec, std::size_t port) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "port/port.hpp"
+#include "trial/answering.hpp"
 #include "trial/delay_file.hpp"
 #include "trial/receiver.hpp"
 #include "trial/test_bed.hpp"
@@ -49,6 +50,10 @@ struct TrialParts {
     std::vector<std::uint64_t> answered_before, answered_after;  // frames that the neighbour responders sent
     std::vector<std::uint32_t> media_mbps;                       // of the ports' links; 0: unknown, or not a card
 
+    // of the trial's name server, if it has one
+    std::unique_ptr<Answering> answering;
+    std::unique_ptr<AnswerSender> answer_sender;
+
     std::vector<LoopStall> stalls;  // of each loop
     Ticks start = 0;                // of sending
 };
@@ -56,6 +61,9 @@ struct TrialParts {
 // The counts of each path that sends. Call this once: it merges the receivers' statistics and closes the delay files.
 PerDirection<std::optional<DirectionResult>> collect(const TestBed& bed, const TrialSpec& spec,
                                                      const TrialParts& parts);
+
+// What the trial's name server did. After collect().
+ServerResult collect_server(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts);
 
 // The active paths into a port and from it, in their order.
 std::vector<Direction> paths_into(const TestBed& bed, const TrialSpec& spec, std::size_t port);

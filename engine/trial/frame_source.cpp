@@ -7,6 +7,11 @@
 
 namespace dutperf {
 
+std::uint32_t next_generation() {
+    static std::uint32_t generation = 0;
+    return ++generation;
+}
+
 void FrameImage::describe(rte_mbuf& buffer, std::uint16_t offset, std::uint32_t length, std::uint32_t generation) {
     buffer.data_off = offset;
     buffer.data_len = static_cast<std::uint16_t>(length);

@@ -52,6 +52,9 @@ struct FrameImage {
                          std::uint32_t generation);  // writes only these fields
 };
 
+// A number for each template since the start of the program.
+std::uint32_t next_generation();
+
 // The start of the frame in a buffer.
 inline std::uint8_t* begin_of_frame(rte_mbuf* buffer) {
     return static_cast<std::uint8_t*>(buffer->buf_addr) + RTE_PKTMBUF_HEADROOM;

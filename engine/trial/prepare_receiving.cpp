@@ -144,6 +144,7 @@ void RunningTrial::make_receivers(std::size_t port) {
         receiver->watch_ring(open.kernel_queue_size());
         if (open.may_leave_checksums_unfinished()) receiver->accept_unfinished();
         watch_for_capture(*receiver);
+        watch_answers(port, *receiver);
         receiver->recognise(marks(port));
         if (const auto initiator = initiator_into(port)) {
             receiver->learn({**bed_.state,

@@ -37,17 +37,11 @@ FieldPair address_fields(const StreamSpec& stream, std::uint64_t seed, std::uint
     return {source, destination, seed, stride};
 }
 
-// A number for each template since the start of the program.
-std::uint32_t next_generation() {
-    static std::uint32_t generation = 0;
-    return ++generation;
-}
-
 }  // namespace
 
 // Where a path's frames go: to the DUT, or without one to the port at the path's end.
 Mac RunningTrial::dut_mac(Direction direction, bool ipv6, std::uint16_t vlan) const {
-    const Mac& direct = bed_.ports[bed_.receiving_port(direction)]->mac();
+    const Mac& direct = bed_.ports[far_port(direction)]->mac();
     return bed_.responders[bed_.sending_port(direction)]->dut_mac(ipv6, direct, vlan);
 }
 
@@ -182,9 +176,10 @@ void RunningTrial::make_senders(Direction direction) {
     auto& senders = parts_.senders[index_of(direction)];
     const auto& stream = spec_.streams[index_of(direction)];
     const bool stamps = spec_.stamping != Stamping::none;
-    using AnyParts = std::variant<FrameSourceParts, DescribedParts, ReplayParts, ResponderParts>;
+    using AnyParts = std::variant<FrameSourceParts, DescribedParts, ReplayParts, QuestionParts, ResponderParts>;
     AnyParts parts = stream->described    ? AnyParts(described_parts(direction))
                      : stream->replayed   ? AnyParts(replay_parts(direction))
+                     : stream->questions  ? AnyParts(question_parts(direction))
                      : replies(direction) ? AnyParts(responder_parts(direction))
                                           : AnyParts(frame_parts(direction));
     for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {

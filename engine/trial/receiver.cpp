@@ -43,6 +43,27 @@ void Receiver::take_other_run(const Tag& first, std::span<const std::uint64_t> r
     }
 }
 
+bool Receiver::take_message(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals) {
+    if (answers_ && take_answer(one, taken, arrivals)) return true;
+    const dns::Bytes frame(begin_of(one), rte_pktmbuf_data_len(&one));
+    return answering_ != nullptr && answering_->take(frame, taken.arrival - taken.unpolled);
+}
+
+bool Receiver::take_answer(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals) {
+    const auto answer = answers_->take({begin_of(one), rte_pktmbuf_data_len(&one)});
+    if (!answer) return false;
+    RxStatistics& statistics = of_path(answers_->path())->statistics;
+    if (answer->unfinished) statistics.take_unfinished();
+    if (!answer->intact) {
+        statistics.take_corrupted();
+    } else if (answer->right && arrivals != nullptr) {
+        take_arrived(one, *answer->right, taken, *arrivals);
+    } else if (answer->right) {
+        take_run(*answer->right, {&answer->right->sequence, 1}, taken);
+    }
+    return true;
+}
+
 // By a tag that may itself be corrupted.
 void Receiver::take_corrupted(const Tag& tag) {
     OfPath* const of = tag.trial == trial_ ? of_path(tag.path()) : nullptr;

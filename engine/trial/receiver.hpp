@@ -2,7 +2,8 @@
 // The body of the receiving hot loop: poll, classify, count. It takes the frames of all paths that end at the port, and
 // tells frames of other paths, which the DUT should have sent elsewhere. It tells test frames of this trial from stale
 // ones of earlier trials and from those of other runs, duplicates from originals, foreground from background, and finds
-// corrupted frames. It answers ARP and NDP and counts all other frames by kind.
+// corrupted frames. Answers to DNS queries of the trial count like test frames. It answers ARP and NDP, and with a name
+// server DNS queries, and counts all other frames by kind.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -21,6 +22,8 @@
 #include "port/burst.hpp"
 #include "port/neighbour_watch.hpp"
 #include "trial/additional.hpp"
+#include "trial/answer_watch.hpp"
+#include "trial/answering.hpp"
 #include "trial/capture.hpp"
 #include "trial/connection_learner.hpp"
 #include "trial/icmp_errors.hpp"
@@ -60,7 +63,22 @@ public:
     void accept_unfinished() { accepts_unfinished_ = true; }
 
     // Keeps frames for a capture. To be called before the trial.
-    void capture_to(CaptureBuffer& capture) { capture_ = &capture; }
+    void capture_to(CaptureBuffer& capture) {
+        capture_ = &capture;
+        one_by_one_ = true;
+    }
+
+    // Takes answers to the trial's queries. To be called before the trial.
+    void watch_answers(AnswerWatch answers) {
+        answers_.emplace(std::move(answers));
+        one_by_one_ = true;
+    }
+
+    // Answers queries. To be called before the trial.
+    void serve_names(Answering& answering) {
+        answering_ = &answering;
+        one_by_one_ = true;
+    }
 
     // Learns the connections of the frames. To be called before the trial.
     void learn(ConnectionLearner learner) { learner_.emplace(std::move(learner)); }
@@ -103,7 +121,8 @@ public:
         RxStatistics::Burst taken{.arrival = arrival, .unpolled = emptied_ != 0 ? arrival - emptied_ : 0};
         if (nic_.clock != nullptr) [[unlikely]] {
             take_stamped(frames, count, taken);
-        } else if (capture_ != nullptr) [[unlikely]] {
+        } else if (one_by_one_) [[unlikely]] {
+            prefetch_first(frames, count);
             for (std::uint16_t i = 0; i < count; ++i) take_one(*frames[i], taken);
         } else if (statistics().has_only_untagged()) [[unlikely]] {
             for (std::uint16_t i = 0; i < count; ++i)
@@ -132,6 +151,8 @@ public:
     [[nodiscard]] std::uint64_t misdelivered(Direction path) const { return misdelivered_[index_of(path)]; }
     [[nodiscard]] const NeighbourEvidence& neighbours() const { return neighbours_.evidence(); }
     [[nodiscard]] const IcmpErrors& icmp_errors() const { return icmp_errors_; }
+    // nullptr if no answers are expected here.
+    [[nodiscard]] const AnswerWatch* answers() const { return answers_ ? &*answers_ : nullptr; }
     // Frames recognised by one of the marks, and the first bytes of the last one.
     struct Recognised {
         std::uint64_t frames = 0;
@@ -246,6 +267,7 @@ private:
     Intact take_one(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals = nullptr) {
         const std::uint8_t* frame = begin_of(one);
         const std::size_t length = rte_pktmbuf_data_len(&one);
+        if (one_by_one_ && take_message(one, taken, arrivals)) return Intact::no;
         const bool captured = capture_ != nullptr && capture_->take(CapturedAs::first, frame, length, taken.arrival);
         const bool untagged = statistics().has_only_untagged();
         const std::uint8_t* payload = untagged ? nullptr : find_tag(frame, length);
@@ -296,6 +318,10 @@ private:
         return tag.trial == trial_ && of_path(tag.path()) != nullptr;
     }
     void take_corrupted(const Tag& tag);
+
+    // Takes a DNS message, if the frame is one that is expected here.
+    bool take_message(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals);
+    bool take_answer(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals);
 
     // The tag of a frame that is no intact plain one: behind any headers, or of a kind that may be wrong.
     const std::uint8_t* look_closer(const std::uint8_t* frame, std::size_t length, bool& intact);
@@ -381,6 +407,9 @@ private:
     std::uint32_t mismatches_ = 0;  // intact ones of the last bursts without a burst that had none
     NicStamps nic_;
     CaptureBuffer* capture_ = nullptr;
+    std::optional<AnswerWatch> answers_;
+    Answering* answering_ = nullptr;
+    bool one_by_one_ = false;  // frames are not matched in batches
     std::optional<ConnectionLearner> learner_;
     std::vector<Marks> marks_;
     std::vector<Recognised> recognised_;

@@ -101,6 +101,7 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
       lost_(bed.paths.size()),
       sending_(0),
       caretaker_(gettid()) {
+    turn_back_questions();
     if (spec_.frame_timeout_ns && bed_.offloads.contains(Offload::rate_limit)) {
         throw Error("bad_request",
                     "with rate_limit frames wait in the tester's own port, which must not count as lateness of the "
@@ -126,9 +127,11 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
         prepare_to_receive(direction);
     }
     for (std::size_t port = 0; port < bed_.ports.size(); ++port) {
-        if (paths_from(bed_, spec_, port).empty())
+        const bool serves = spec_.server && spec_.server->port == port;
+        if (paths_from(bed_, spec_, port).empty() && !serves)
             parts_.idle_senders[port] = make_idle_sender(bed_.ports[port]->queue(0), bed_.control_rings[port]);
         make_receivers(port);
+        if (serves) make_server(port);
     }
     limit_rates();
     make_loops();
@@ -185,6 +188,8 @@ void RunningTrial::make_loops() {
         for (std::size_t port = 0; port < bed_.ports.size(); ++port) {
             if (parts_.idle_senders[port] && bed_.cores.send[port][0] == core)
                 loop->senders.push_back(parts_.idle_senders[port].get());
+            if (spec_.server && spec_.server->port == port && bed_.cores.send[port][0] == core)
+                loop->senders.push_back(parts_.answer_sender.get());
             for (std::size_t queue = 0; queue < parts_.receivers[port].size(); ++queue) {
                 if (bed_.cores.receive[port][queue] == core)
                     loop->receivers.push_back(parts_.receivers[port][queue].get());
@@ -406,6 +411,7 @@ TrialResult RunningTrial::finish() {
     result.directions = collect(bed_, spec_, parts_);
     for (const Direction direction : spec_.active())
         result.directions[index_of(direction)]->switched_on = switched_on[bed_.receiving_port(direction)];
+    if (spec_.server) result.server = collect_server(bed_, spec_, parts_);
     if (spec_.capture) result.capture = write_captured();
     if (spec_.connections) {
         const StateTable& table = **bed_.state;

@@ -83,6 +83,11 @@ private:
     ResponderParts responder_parts(Direction direction);
     DescribedParts described_parts(Direction direction);
     ReplayParts replay_parts(Direction direction);
+    void turn_back_questions();
+    QuestionParts question_parts(Direction direction);
+    void watch_answers(std::size_t port, Receiver& receiver) const;
+    void make_server(std::size_t port);
+    [[nodiscard]] std::size_t far_port(Direction direction) const;
     void note_lengths(Direction direction);
     void make_loops();
     void start();
@@ -113,6 +118,11 @@ private:
     TrialSpec spec_;
     std::vector<std::unique_ptr<FramePool>> frame_pools_;
     PerDirection<std::unique_ptr<DescribedFrames>> described_;
+    // of a stream of DNS queries
+    dns::TrialQuestions questions_;
+    std::unique_ptr<dns::QueryFrame> query_frame_;
+    std::unique_ptr<ImagePool> query_pool_;
+    std::unique_ptr<QueryLog> query_log_;
     TrialParts parts_;
     std::vector<std::unique_ptr<Loop>> loops_;
     std::vector<bool> answered_;                            // of each port

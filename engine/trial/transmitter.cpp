@@ -137,6 +137,15 @@ std::unique_ptr<Sender> make_transmitter(bool /*stamps*/, PortQueue queue, const
     return std::visit(with, schedule);
 }
 
+std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
+                                         const QuestionParts& parts) {
+    const auto with = [&]<Schedule S>(const S& chosen) -> std::unique_ptr<Sender> {
+        if (stamps) return std::make_unique<Transmitter<S, QuestionSource<true>>>(queue, chosen, control, parts);
+        return std::make_unique<Transmitter<S, QuestionSource<false>>>(queue, chosen, control, parts);
+    };
+    return std::visit(with, schedule);
+}
+
 std::unique_ptr<Sender> make_idle_sender(PortQueue queue, rte_ring* control) {
     return std::make_unique<IdleSender>(queue, control);
 }

@@ -24,6 +24,7 @@
 #include "trial/described_source.hpp"
 #include "trial/frame_source.hpp"
 #include "trial/line_filler.hpp"
+#include "trial/question_source.hpp"
 #include "trial/replay_source.hpp"
 #include "trial/responder_source.hpp"
 
@@ -131,7 +132,8 @@ protected:
     std::array<rte_mbuf*, kMaxBurst> burst_{};
 };
 
-// `Source` makes the frames: a FrameSource, a DescribedSource, a ReplaySource or a ResponderSource.
+// `Source` makes the frames: a FrameSource, a DescribedSource, a QuestionSource, a ReplaySource or a
+// ResponderSource.
 template <Schedule S, class Source>
 class Transmitter final : public Sender {
 public:
@@ -253,6 +255,8 @@ std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const Any
                                          const ResponderParts& parts);
 std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
                                          const ReplayParts& parts);
+std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
+                                         const QuestionParts& parts);
 
 // For a port without a stream, which must still answer ARP and NDP.
 std::unique_ptr<Sender> make_idle_sender(PortQueue queue, rte_ring* control);

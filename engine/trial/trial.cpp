@@ -50,7 +50,7 @@ std::uint64_t due_within_ns(const TrialSpec& spec, Direction direction, std::uin
 }  // namespace
 
 std::vector<std::vector<VlanTags>> StreamSpec::vlan_tags() const {
-    if (replayed) return {};
+    if (replayed || questions) return {};
     if (!described) return {arrives_with};
     std::vector<std::vector<VlanTags>> of_kinds;
     for (const DescribedFrame& kind : described->kinds) of_kinds.push_back(kind.arrives_with);
@@ -64,12 +64,14 @@ bool StreamSpec::may_arrive_tagged() const {
 }
 
 std::uint16_t StreamSpec::longest_frame() const {
+    if (questions) return static_cast<std::uint16_t>(questions->frame_length() + kFcsSize);
     if (replayed) return static_cast<std::uint16_t>(replayed->list->longest() + kFcsSize);
     if (!described) return std::max(foreground.size, background ? background->size : std::uint16_t{0});
     return std::ranges::max_element(described->kinds, {}, &DescribedFrame::size)->size;
 }
 
 double StreamSpec::mean_frame_size() const {
+    if (questions) return static_cast<double>(questions->frame_length() + kFcsSize);
     if (replayed) return replayed->list->mean_length() + kFcsSize;
     double size = 0;
     if (described) {
@@ -145,6 +147,16 @@ FrameGroups TrialSpec::groups(Direction direction) const {
     for (const DescribedFrame& kind : stream.kinds)
         flows.push_back(by_flow ? kind.flow_choice(kind_seed(direction, flows.size())) : FlowChoice{});
     return {kind_order(direction), std::move(flows), stream.streams};
+}
+
+dns::TrialQuestions TrialSpec::questions(Direction direction, std::uint16_t run) const {
+    dns::TrialQuestions made;
+    static_cast<dns::Questions&>(made) = *streams[index_of(direction)]->questions;
+    made.run = run;
+    made.trial = number;
+    made.first_id = static_cast<std::uint16_t>(random_bits(generator_seed(seed, direction, Generator::fields), 0));
+    made.count = intended(direction);
+    return made;
 }
 
 std::uint64_t TrialSpec::due_before(Direction direction, std::uint64_t after_ns) const {

@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "dns/name_server.hpp"
+#include "dns/questions.hpp"
 #include "flow/connections.hpp"
 #include "flow/described_frame.hpp"
 #include "flow/flow_source.hpp"
@@ -136,7 +138,7 @@ struct ReplayedStream {
     }
 };
 
-// Frames are replayed, described, or foreground and background.
+// Frames are replayed, described, DNS queries, or foreground and background.
 struct StreamSpec {
     std::uint64_t rate_fps = 1;
     SendingInterval interval;
@@ -144,6 +146,7 @@ struct StreamSpec {
     Pattern pattern;
     std::optional<DescribedStream> described;
     std::optional<ReplayedStream> replayed;
+    std::optional<dns::Questions> questions;
     FrameSpec foreground;
     std::optional<FrameSpec> background;
     std::uint32_t n = 2, m = 2;  // frame k is foreground when k mod n < m
@@ -239,6 +242,13 @@ struct FillSpec {
     Mac destination{};
 };
 
+// The name server of a port, which answers what the DUT asks.
+struct ServerSpec {
+    std::size_t port = 1;
+    dns::Zone zone;
+    std::uint32_t ttl_s = 3600;
+};
+
 struct TrialSpec {
     std::uint16_t number = 0;
     std::uint64_t seed = 0;
@@ -255,6 +265,7 @@ struct TrialSpec {
     PerDirection<std::string> delays_files;         // files for all delays; empty: none
     std::optional<CaptureSpec> capture;             // frames for a file
     std::optional<ConnectionSpec> connections;
+    std::optional<ServerSpec> server;
     std::optional<FillSpec> fill;  // absent: each frame is handed over when it is due
     PerDirection<std::optional<StreamSpec>> streams;
 
@@ -295,6 +306,9 @@ struct TrialSpec {
 
     // The groups of a direction with described frames: its kinds, or with `by_flow` the flows of each.
     [[nodiscard]] FrameGroups groups(Direction direction) const;
+
+    // The questions of a direction that asks any, in this run.
+    [[nodiscard]] dns::TrialQuestions questions(Direction direction, std::uint16_t run) const;
 
     // The kinds of a direction with described frames.
     [[nodiscard]] KindOrder kind_order(Direction direction) const {
@@ -421,6 +435,17 @@ struct KindResult {
     std::vector<GroupDelay> flows_delay;
 };
 
+// Answers to DNS queries that are not the right ones.
+using WrongCounts = std::array<std::uint64_t, dns::kWrongKinds>;
+
+// What the name server did.
+struct ServerResult {
+    dns::QueryCounts queries;
+    std::uint64_t answered = 0, unsent = 0;
+    Histogram delay;  // ticks, from when the query may have arrived until the port had its answer
+    std::map<std::string, std::uint64_t> tester_drops;
+};
+
 struct DirectionResult {
     std::uint64_t intended = 0, sent = 0, received = 0;
     std::uint64_t foreground_sent = 0, background_sent = 0, foreground_received = 0, background_received = 0;
@@ -457,6 +482,7 @@ struct DirectionResult {
     std::vector<AdditionalResult> additional;       // of each kind of additional frames
     std::optional<MatchedByLength> matched;         // if frames have no tag
     std::optional<LineResult> line;                 // if the line was filled
+    std::optional<WrongCounts> wrong_answers;      // if it asks questions
     std::map<std::string, std::uint64_t> tester_drops, other_received;
     std::map<std::string, std::uint64_t> misdelivered;  // frames that arrived at another port than the path's
     IcmpErrors icmp_errors;                             // that arrived at the sending port
@@ -482,6 +508,7 @@ struct TrialResult {
     PerDirection<std::optional<DirectionResult>> directions;
     std::optional<CaptureWritten> capture;
     std::optional<StateCounts> connections;
+    std::optional<ServerResult> server;
     std::vector<PortResult> ports;
 };
 

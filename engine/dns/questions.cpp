@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dns/questions.hpp"
+
+#include <algorithm>
+
+#include "frame/bytes.hpp"
+#include "frame/checksum.hpp"
+
+namespace dutperf::dns {
+
+namespace {
+
+constexpr std::size_t kOptSize = 11, kQuestionFixedSize = 4, kLabelSize = 1 + kTestLabelSize;
+constexpr std::uint8_t kHopLimit = 64;
+constexpr std::size_t kUdpAt = ethernet::kSize + ipv6::kSize, kMessageAt = kUdpAt + udp::kSize,
+                      kLabelAt = kMessageAt + kHeaderSize;
+static_assert((kLabelAt - kUdpAt) % 2 == 0 && kLabelSize % 2 == 0);  // so that it is summed by itself
+
+Ipv6 right_address(const Questions& questions, const TestName& name) {
+    return name.has_aaaa ? aaaa_record_of(name.number) : embed(questions.prefix, a_record_of(name.number));
+}
+
+bool asks_for(const Question& question, const Zone& zone, const TestName& name) {
+    const bool has_form = question.type == type::kAaaa && question.klass == kClassIn &&
+                          question.name.size() == kLabelSize + zone.size && question.name[0] == kTestLabelSize;
+    return has_form && read_test_label(question.name.subspan(1, kTestLabelSize)) == name &&
+           are_equal_names(question.name.subspan(kLabelSize), zone.name());
+}
+
+// The worst of the AAAA records that an answer has.
+class Addresses {
+public:
+    Addresses(const Questions& questions, const TestName& name)
+        : questions_(questions), name_(name), right_(right_address(questions, name)) {}
+
+    void take(const Record& record) {
+        if (record.section != Section::answer || record.type != type::kAaaa || record.klass != kClassIn) return;
+        if (record.data.size() != sizeof(Ipv6)) {
+            malformed_ = true;
+            return;
+        }
+        const auto address = read_address<Ipv6>(record.data.data());
+        any_ = true;
+        if (address == right_ || wrong_) return;
+        const bool is_embedded =
+            !name_.has_aaaa && embedded(questions_.prefix.length, address) == a_record_of(name_.number);
+        wrong_ = is_embedded ? Wrong::wrong_prefix : Wrong::wrong_address;
+    }
+    [[nodiscard]] std::optional<Wrong> wrong() const {
+        if (malformed_) return Wrong::malformed;
+        return any_ ? wrong_ : Wrong::nodata;
+    }
+
+private:
+    const Questions& questions_;
+    TestName name_;
+    Ipv6 right_;
+    bool any_ = false, malformed_ = false;
+    std::optional<Wrong> wrong_;
+};
+
+Wrong kind_of(Rcode rcode) {
+    switch (rcode) {
+        case Rcode::nxdomain: return Wrong::nxdomain;
+        case Rcode::servfail: return Wrong::servfail;
+        case Rcode::refused: return Wrong::refused;
+        default: return Wrong::other_rcode;
+    }
+}
+
+// Of a message whose header could be read.
+std::optional<Wrong> wrong_in(const TrialQuestions& questions, std::uint64_t number, Bytes message) {
+    const Header header = *read_header(message);
+    // a server that could not read the question need not repeat it
+    if (header.counts[0] == 0 && header.rcode() != Rcode::noerror) return kind_of(header.rcode());
+    const auto question = read_question(message);
+    if (!question) return Wrong::malformed;
+    const TestName name = questions.name_of(number);
+    if (!asks_for(*question, questions.zone, name)) return Wrong::unexpected;
+    if (header.is(header::kTruncated)) return Wrong::truncated;
+    Addresses addresses(questions, name);
+    const auto read = read_message(message, [&](const Record& record) { addresses.take(record); });
+    if (!read) return Wrong::malformed;
+    return read->rcode() != Rcode::noerror ? kind_of(read->rcode()) : addresses.wrong();
+}
+
+}  // namespace
+
+std::size_t Questions::message_size() const {
+    return kHeaderSize + kLabelSize + zone.size + kQuestionFixedSize + kOptSize;
+}
+
+Verdict check_answer(const TrialQuestions& questions, std::uint16_t port, Bytes message) {
+    const auto header = read_header(message);
+    if (!header || !header->is(header::kResponse)) return {.number = 0, .wrong = Wrong::malformed};
+    const auto number = questions.number_of(port, header->id);
+    if (!number) return {.number = 0, .wrong = Wrong::unexpected};
+    return {.number = *number, .wrong = wrong_in(questions, *number, message)};
+}
+
+QueryFrame::QueryFrame(const TrialQuestions& questions, const Mac& source, const Mac& destination)
+    : length_(static_cast<std::uint16_t>(questions.frame_length())), questions_(questions) {
+    std::array<std::uint8_t, kLabelSize + sizeof(Zone::bytes)> name{kTestLabelSize};
+    std::ranges::copy(questions.zone.name(), name.begin() + kLabelSize);
+    const Query query{.id = 0, .name = Bytes(name).first(kLabelSize + questions.zone.size)};
+    const std::size_t udp_length = udp::kSize + write_query(query, Room(bytes_).subspan(kMessageAt));
+    std::ranges::copy(destination, &bytes_[ethernet::kDestination]);
+    std::ranges::copy(source, &bytes_[ethernet::kSource]);
+    store_be16(&bytes_[ethernet::kType], ethernet::kTypeIpv6);
+    std::uint8_t *ip = &bytes_[ethernet::kSize], *udp = &bytes_[kUdpAt];
+    ip[0] = ipv6::kFirstByte;
+    store_be16(ip + ipv6::kPayloadLength, static_cast<std::uint16_t>(udp_length));
+    ip[ipv6::kNextHeader] = kProtocolUdp;
+    ip[ipv6::kHopLimit] = kHopLimit;
+    std::ranges::copy(questions.source, ip + ipv6::kSource);
+    std::ranges::copy(questions.destination, ip + ipv6::kDestination);
+    store_be16(udp + udp::kDestinationPort, questions.destination_port);
+    store_be16(udp + udp::kLength, static_cast<std::uint16_t>(udp_length));
+    fixed_sum_ =
+        pseudo_header_sum(ip + ipv6::kSource, 2 * sizeof(Ipv6), static_cast<std::uint16_t>(udp_length), kProtocolUdp) +
+        checksum_add(udp, udp_length) - checksum_add(&bytes_[kLabelAt], kLabelSize);
+}
+
+void QueryFrame::write(std::uint64_t k, std::uint8_t* frame) const {
+    const std::uint16_t port = swap16(questions_.port_of(k)), id = swap16(questions_.id_of(k));
+    store(frame + kUdpAt + udp::kSourcePort, port);
+    store(frame + kMessageAt + header::kId, id);
+    write_test_label(questions_.name_of(k), frame + kLabelAt + 1);
+    const std::uint64_t sum = fixed_sum_ + port + id + checksum_add(frame + kLabelAt, kLabelSize);
+    store(frame + kUdpAt + udp::kChecksum, checksum_finish_udp(sum));
+}
+
+}  // namespace dutperf::dns

@@ -103,7 +103,8 @@ std::optional<ServerSpec> read_server(Reader& params, const std::vector<Path>& p
     if (!server) return std::nullopt;
     if (!are_left_and_right(paths)) params.fail("server", "goes with the ports left and right only");
     ServerSpec spec;
-    spec.port = server->text("port", {"left", "right"}, "") == "left" ? 0 : 1;
+    if (!server->has("port")) server->fail("port", "is missing");
+    spec.port = server->text("port", {"left", "right"}, "right") == "left" ? 0 : 1;
     spec.zone = read_zone(*server);
     spec.ttl_s = static_cast<std::uint32_t>(server->integer("ttl_s", {0, 0x7FFFFFFF}, 3600));  // RFC 2181 8
     server->finish();

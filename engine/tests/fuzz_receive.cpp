@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives frames of any shape to what reads received frames: `fuzz-receive SECONDS [SEED]`, built with sanitizers
 // (scripts/fuzz). Nothing may crash or read outside a frame, nothing without a signature may be taken for a test frame,
-// and what the fast paths accept the slow one accepts too.
+// and what the fast paths accept the slow one accepts too. DNS messages of any shape go to the name server and to the
+// client: an answer can be read, and is that to its query.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +10,8 @@
 
 #include <rte_mbuf.h>
 
+#include "dns/name_server.hpp"
+#include "dns/questions.hpp"
 #include "frame/arrival.hpp"
 #include "frame/batch_match.hpp"
 #include "frame/dissect.hpp"
@@ -26,6 +29,12 @@ public:
         reference_ = corpus_.front();
         match_.set_reference(reference_.data(), reference_.size());
         for (const Bytes& one : corpus_) mixed_.set_reference(one.data(), one.size(), {});
+        const dns::QueryFrame query(questions_, {}, {});
+        Bytes frame(query.data(), query.data() + query.length());
+        for (const std::uint64_t k : {0U, 1U, 7U}) {
+            query.write(k, frame.data());
+            add_messages(frame);
+        }
     }
 
     // A burst for a receiver, after each of its frames was looked at by itself.
@@ -40,6 +49,7 @@ public:
             buffers[i].buf_addr = burst[i].data();
             buffers[i].data_len = static_cast<std::uint16_t>(burst[i].size());
         }
+        look_at_message();
         receiver_.take(frames.data(), count, 1'000'000);
         const ReceiverCounts& counts = receiver_.counts();
         require(counts.received + counts.duplicates + counts.late <= own_, "more frames than came", burst[0]);
@@ -130,6 +140,46 @@ private:
         own_ += found.tag != nullptr && found.intact && read_tag(found.tag).trial == kTrial ? 1 : 0;
     }
 
+    // A query, and the server's answer to it.
+    void add_messages(const Bytes& query) {
+        const auto datagram = dns::read_datagram(query);
+        require(datagram.has_value(), "a query that is no datagram", query);
+        messages_.emplace_back(datagram->payload.begin(), datagram->payload.end());
+        Bytes answer(dns::NameServer::kMostAnswerSize);
+        answer.resize(server_.answer(query, *datagram, answer));
+        messages_.emplace_back(answer.begin() + dns::headers_size(true), answer.end());
+    }
+
+    void look_at_message() {
+        Bytes message = messages_[below(messages_.size())];
+        for (std::size_t changes = below(6); changes > 0 && !message.empty(); --changes) change(message);
+        const Bytes exact(message.begin(), message.end());
+        dns::check_answer(questions_, static_cast<std::uint16_t>(questions_.first_port + below(4)), exact);
+        const Bytes ethernet(ethernet::kSize);
+        const dns::Datagram datagram{.source = {.is_ipv6 = true},
+                                     .destination = {.is_ipv6 = true},
+                                     .checksum = dns::Datagram::Checksum::good,
+                                     .payload = exact};
+        Bytes answer(dns::NameServer::kMostAnswerSize);
+        answer.resize(server_.answer(ethernet, datagram, answer));
+        if (answer.empty()) return;
+        const auto back = dns::read_datagram(answer);
+        require(back && back->checksum == dns::Datagram::Checksum::good, "an answer that is no datagram", exact);
+        const auto header = dns::read_header(back->payload);
+        require(header && header->is(dns::header::kResponse) && header->id == load_be16(exact.data()),
+                "no answer to the query", exact);
+        require(header->counts[0] == 0 || dns::read_message(back->payload), "an answer that cannot be read", exact);
+    }
+
+    static dns::TrialQuestions questions() {
+        dns::TrialQuestions some;
+        some.zone = *dns::parse_zone("fuzz.test");
+        some.aaaa = {.n = 2, .m = 1};
+        some.ports = 4;
+        some.count = 100;
+        return some;
+    }
+
     static Expected expected() {
         Expected some{};
         some.trial = kTrial;
@@ -138,6 +188,9 @@ private:
     }
 
     std::mt19937_64 random_;
+    dns::TrialQuestions questions_ = questions();
+    dns::NameServer server_{{.zone = questions_.zone, .ipv6 = {Ipv6{}}}};
+    std::vector<Bytes> messages_;
     std::vector<Bytes> corpus_;
     Bytes reference_;
     BatchMatch<kIpv4Layout> match_;

@@ -164,6 +164,85 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
     }
 }
 
+json asking(const json& changed = json::object()) {
+    json questions{
+        {"source", "2001:2::2"}, {"destination", "2001:2::1"}, {"zone", "dutperf.test"}, {"prefix", "64:ff9b::/96"}};
+    questions.update(changed);
+    json request = trial();
+    request["forward"] = {{"rate_fps", 1000}, {"questions", questions}};
+    return request;
+}
+
+TEST(Requests, QuestionsAreCheckedByTheTable) {
+    EXPECT_EQ(rejected_field(asking()), "");
+    const std::string of = "params.forward.questions";
+    const std::vector<std::pair<json, std::string>> rows{
+        {{{"source", "198.18.0.2"}}, ".source"},
+        {{{"destination", nullptr}}, ".destination"},
+        {{{"zone", "Dutperf.test"}}, ".zone"},
+        {{{"zone", ""}}, ".zone"},
+        {{{"prefix", "64:ff9b::"}}, ".prefix"},
+        {{{"prefix", "64:ff9b::/95"}}, ".prefix"},
+        {{{"prefix", "64:ff9b::1/96"}}, ".prefix"},
+        {{{"prefix", "2001:db8:0:0:100::/96"}}, ".prefix"},
+        {{{"prefix", "2001:db8::/32"}}, ""},
+        {{{"source_ports", {{"first", 65535}, {"count", 1}}}}, ""},
+        {{{"source_ports", {{"first", 65535}, {"count", 2}}}}, ".source_ports.count"},
+        {{{"source_ports", {{"first", 1023}, {"count", 1}}}}, ".source_ports.first"},
+        {{{"source_ports", {{"first", 1024}, {"count", 16385}}}}, ".source_ports.count"},
+        {{{"destination_port", 0}}, ".destination_port"},
+        {{{"aaaa", {{"n", 1000}, {"m", 1000}}}}, ""},
+        {{{"aaaa", {{"n", 1001}, {"m", 1}}}}, ".aaaa.n"},
+        {{{"aaaa", {{"n", 2}, {"m", 3}}}}, ".aaaa.m"},
+        {{{"cached", {{"names", 1}, {"n", 2}, {"m", 1}, {"trial", 0}}}}, ""},
+        {{{"cached", {{"names", 0}, {"n", 2}, {"m", 1}, {"trial", 0}}}}, ".cached.names"},
+        {{{"cached", {{"names", 1}, {"n", 2}, {"m", 1}}}}, ".cached.trial"},
+        {{{"speed", 1}}, ".speed"},
+    };
+    for (const auto& [changed, field] : rows)
+        EXPECT_EQ(rejected_field(asking(changed)), field.empty() ? "" : of + field) << changed;
+}
+
+TEST(Requests, QuestionsGoWithFewOtherMembers) {
+    const std::string of = "params.forward.questions";
+    const std::vector<Row> rows{
+        {"/stamping", "every", ""},
+        {"/stamping", "tagged", "params.tagged"},
+        {"/forward/pattern", {{"kind", "poisson"}}, ""},
+        {"/forward/pattern", {{"kind", "bursts"}, {"frames", 10}}, ""},
+        {"/forward/pattern",
+         {{"kind", "profile"}, {"segments", {{{"duration_ns", 1000}, {"from_fps", 1}, {"to_fps", 2}}}}},
+         "params.forward.questions"},
+        {"/forward/foreground", stream()["foreground"], "params.forward.foreground"},
+        {"/forward/frames", json::array(), "params.forward.frames"},
+        {"/forward/additional", json::array({additional()}), "params.forward.questions"},
+        {"/forward/arrives_with", json::array({""}), "params.forward.arrives_with"},
+        {"/capture", {{"path", "/c"}, {"first", 1}}, "params.forward.questions"},
+        {"/pacing", {{"kind", "fill"}, {"destination", "02:00:00:00:00:09"}}, "params.forward.questions"},
+        {"/forward/rate_fps", 4096 * 65536, ""},
+        {"/forward/rate_fps", 4096 * 65536 + 1, "params.forward.questions"},
+        {"/server", {{"port", "right"}, {"zone", "a.b"}}, ""},
+        {"/server", {{"port", "left"}, {"zone", "a.b"}, {"ttl_s", 0}}, ""},
+        {"/server", {{"port", "middle"}, {"zone", "a.b"}}, "params.server.port"},
+        {"/server", {{"port", "right"}, {"zone", "a b"}}, "params.server.zone"},
+        {"/server", {{"port", "right"}}, "params.server.zone"},
+        {"/server", {{"zone", "a.b"}}, "params.server.port"},
+    };
+    for (const Row& row : rows) {
+        json request = asking();
+        request[json::json_pointer(row.pointer)] = row.value;
+        EXPECT_EQ(rejected_field(request), row.field) << row.pointer << " " << row.value;
+    }
+    json reverse = asking();
+    reverse["reverse"] = reverse["forward"];
+    reverse.erase("forward");
+    EXPECT_EQ(rejected_field(reverse), "params.reverse.questions");
+    json alone = trial();
+    alone.erase("forward");
+    alone["server"] = {{"port", "right"}, {"zone", "a.b"}};
+    EXPECT_EQ(rejected_field(alone), "");
+}
+
 TEST(Requests, AStreamSendsWithinTheTrial) {
     json request = trial();
     request["forward"].update({{"begin_ns", 400'000'000}, {"sends_ns", 600'000'000}});

@@ -38,10 +38,14 @@ public:
     };
 
     Pipeline(Buffers& buffers, const Properties& properties, std::uint64_t clock_hz)
-        : buffers_(buffers), properties_(properties), clock_hz_(clock_hz) {
-        cores_.assign(properties.cores,
-                      ServiceQueue<Arrived>(clock_hz, properties.capacity_fps, properties.queue_frames));
-        for (std::size_t direction = 0; direction < 2; ++direction) directions_.emplace_back(properties, direction);
+        : Pipeline(buffers, {properties, properties}, clock_hz) {}
+    // With properties of its own for each direction. The cores are those of the first.
+    Pipeline(Buffers& buffers, const std::array<Properties, 2>& properties, std::uint64_t clock_hz)
+        : buffers_(buffers), seed_(properties[0].seed), clock_hz_(clock_hz) {
+        cores_.assign(properties[0].cores,
+                      ServiceQueue<Arrived>(clock_hz, properties[0].capacity_fps, properties[0].queue_frames));
+        for (std::size_t direction = 0; direction < 2; ++direction)
+            directions_.emplace_back(properties[direction], direction);
     }
     ~Pipeline() { discard_all(std::nullopt); }
     Pipeline(const Pipeline&) = delete;
@@ -67,6 +71,13 @@ public:
         Direction& way = directions_[direction];
         core_of(flow).push(now, {frame, direction, way.arrived++, now});
         ++way.held;
+    }
+
+    // Takes a frame that the DUT has made because of one that arrived at `arrived` and was served: no core serves it.
+    void accept_served(Ticks now, Ticks arrived, Frame frame, std::size_t direction) {
+        Direction& way = directions_[direction];
+        ++way.held;
+        take_from_core({frame, direction, way.arrived++, arrived}, now);
     }
 
     // Appends the frames that leave by `now` to `out`, in order.
@@ -134,8 +145,9 @@ private:
         [[nodiscard]] bool covers(Ticks now) const { return begin <= now && now < end; }
     };
     struct Direction {
-        Direction(const Properties& properties, std::size_t direction)
-            : loss(properties.loss, {properties.seed, Purpose::loss, direction}),
+        Direction(const Properties& of_direction, std::size_t direction)
+            : properties(of_direction),
+              loss(properties.loss, {properties.seed, Purpose::loss, direction}),
               duplicate(properties.duplicate, {properties.seed, Purpose::duplicate, direction}),
               reorder(properties.reorder, {properties.seed, Purpose::reorder, direction}),
               bit_error(properties.bit_error, {properties.seed, Purpose::bit_error, direction}),
@@ -143,6 +155,7 @@ private:
               jitter(properties.seed, Purpose::jitter, direction),
               bit(properties.seed, Purpose::bit, direction) {}
 
+        Properties properties;
         Chooser loss, duplicate, reorder, bit_error, extra_delay;
         Chance jitter, bit;
         PipelineCounts counts;
@@ -157,9 +170,7 @@ private:
     Event& stall() { return events_[0]; }
     Event& reset() { return events_[1]; }
 
-    ServiceQueue<Arrived>& core_of(std::uint64_t flow) {
-        return cores_[random_bits(properties_.seed, flow) % cores_.size()];
-    }
+    ServiceQueue<Arrived>& core_of(std::uint64_t flow) { return cores_[random_bits(seed_, flow) % cores_.size()]; }
 
     Event* next_event(Ticks now) {
         Event* earliest = nullptr;
@@ -238,13 +249,14 @@ private:
     }
 
     Ticks delay(Direction& way, std::uint64_t k) const {
-        double ns = static_cast<double>(properties_.delay_ns);
-        const auto jitter_ns = static_cast<double>(properties_.jitter_ns);
-        if (properties_.jitter == Jitter::normal) ns += way.jitter.normal(k) * jitter_ns;
-        if (properties_.jitter == Jitter::exponential) ns += way.jitter.exponential(k) * jitter_ns;
+        const Properties& properties = way.properties;
+        double ns = static_cast<double>(properties.delay_ns);
+        const auto jitter_ns = static_cast<double>(properties.jitter_ns);
+        if (properties.jitter == Jitter::normal) ns += way.jitter.normal(k) * jitter_ns;
+        if (properties.jitter == Jitter::exponential) ns += way.jitter.exponential(k) * jitter_ns;
         if (way.extra_delay(k)) {
             ++way.counts.delayed;
-            ns += static_cast<double>(properties_.extra_delay_ns);
+            ns += static_cast<double>(properties.extra_delay_ns);
         }
         return ticks_of(static_cast<std::uint64_t>(std::llround(std::max(0.0, ns))), clock_hz_);
     }
@@ -296,7 +308,7 @@ private:
     }
 
     Buffers& buffers_;
-    Properties properties_;
+    std::uint64_t seed_;
     std::uint64_t clock_hz_;
     std::vector<ServiceQueue<Arrived>> cores_;
     std::vector<Direction> directions_;

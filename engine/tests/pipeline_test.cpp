@@ -33,6 +33,7 @@ struct Bench {
     std::vector<Pipeline<TestBuffers>::Departure> out;
 
     explicit Bench(const Properties& properties) : pipeline(buffers, properties, kClock) {}
+    Bench(const Properties& forward, const Properties& reverse) : pipeline(buffers, {forward, reverse}, kClock) {}
 
     // Offers `count` frames of one direction, `kSpacing` apart from `from` on, each of its own flow unless `flow` is
     // given.
@@ -241,6 +242,32 @@ TEST(Pipeline, DirectionsAreCountedSeparately) {
     run.finish();
     EXPECT_EQ(run.lost(Loss::every_nth, 0), 5U);
     EXPECT_EQ(run.lost(Loss::every_nth, 1), 2U);
+}
+
+TEST(Pipeline, DirectionsMayHavePropertiesOfTheirOwn) {
+    Bench run({.loss = {.every = 5}}, {.delay_ns = kMs});
+    run.offer(10, kMs, 0);
+    run.offer(10, 100 * kMs, 1);
+    run.finish();
+    EXPECT_EQ(run.lost(Loss::every_nth, 0), 2U);
+    EXPECT_EQ(run.lost(Loss::every_nth, 1), 0U);
+    for (std::size_t i = 0; i < run.out.size(); ++i) EXPECT_EQ(run.delay(i), run.out[i].direction == 0 ? 0U : kMs);
+}
+
+// What is served already passes a busy core, and has its direction's other properties.
+TEST(Pipeline, AFrameMadeByTheDutPassesNoCore) {
+    Bench run({.capacity_fps = 1, .queue_frames = 0}, {.delay_ns = kMs, .loss = {.every = 2}});
+    run.offer(1);
+    run.buffers.held += 2;
+    for (const Ticks now : {3 * kMs, 4 * kMs}) run.pipeline.accept_served(now, kMs, 7, 1);
+    EXPECT_EQ(run.pipeline.held(1), 1U);
+    run.pipeline.advance(5 * kMs, run.out);
+    EXPECT_EQ(run.left(), std::vector<int>{7});
+    EXPECT_EQ(run.out[0].arrived, kMs);
+    EXPECT_EQ(run.out[0].due, 4 * kMs);
+    EXPECT_EQ(run.lost(Loss::every_nth, 1), 1U);
+    EXPECT_EQ(run.pipeline.held(0), 1U);
+    EXPECT_EQ(run.pipeline.held(1), 0U);
 }
 
 }  // namespace

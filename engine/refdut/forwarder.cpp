@@ -5,41 +5,6 @@ namespace dutperf {
 
 namespace {
 
-// The length of the IP packet; nothing if header and frame are inconsistent (RFC 1812 5.2.2, RFC 8200 3).
-std::optional<std::size_t> packet_length(const Packet& packet) {
-    const std::uint8_t* ip = packet.ip();
-    const std::size_t room = packet.length - kEthernetPayloadAt;
-    if (packet.is_ipv6()) {
-        if (room < ipv6::kSize || ip[0] >> 4U != 6) return std::nullopt;
-        const std::size_t length = load_be16(ip + ipv6::kPayloadLength) + ipv6::kSize;
-        return length <= room ? std::optional(length) : std::nullopt;
-    }
-    if (room < ipv4::kSize || ip[0] >> 4U != 4) return std::nullopt;
-    const std::size_t header = 4 * std::size_t{ip[0] & 0x0FU}, length = load_be16(ip + ipv4::kLength);
-    if (header < ipv4::kSize || length < header || length > room) return std::nullopt;
-    return checksum_fold(checksum_add(ip, header)) == 0xFFFF ? std::optional(length) : std::nullopt;
-}
-
-std::uint64_t hash_words(std::uint64_t hash, const std::uint8_t* at, std::size_t size) {
-    for (std::size_t i = 0; i < size; i += 4) hash = random_bits(hash, load_be32(at + i));
-    return hash;
-}
-
-// The flow hash, as for receive-side scaling: over both addresses, and over the ports of unfragmented UDP and TCP
-// packets.
-std::uint64_t flow_of(const Packet& packet) {
-    const std::uint8_t* ip = packet.ip();
-    const bool six = packet.is_ipv6();
-    const std::uint64_t hash =
-        six ? hash_words(0, ip + ipv6::kSource, 2 * sizeof(Ipv6)) : hash_words(0, ip + ipv4::kSource, 2 * sizeof(Ipv4));
-    const std::uint8_t protocol = six ? ip[ipv6::kNextHeader] : ip[ipv4::kProtocol];
-    const std::size_t header = six ? ipv6::kSize : 4 * std::size_t{ip[0] & 0x0FU};
-    const bool fragment = !six && (load_be16(ip + ipv4::kFragment) & ipv4::kFragmentMask) != 0;
-    const bool ports = (protocol == kProtocolUdp || protocol == kProtocolTcp) && !fragment &&
-                       packet.length >= kEthernetPayloadAt + header + 4;
-    return ports ? hash_words(hash, ip + header, 4) : hash;
-}
-
 std::uint8_t& hop_limit(const Packet& packet) { return packet.ip()[packet.is_ipv6() ? ipv6::kHopLimit : ipv4::kTtl]; }
 
 void decrement_hop_limit(const Packet& packet) {
@@ -65,7 +30,7 @@ std::variant<Forwarded, Loss> Forwarder::forward(Packet& packet, std::size_t fro
 }
 
 std::variant<Routed, Loss> Forwarder::route(Packet& packet, std::size_t from) const {
-    const auto length = packet_length(packet);
+    const auto length = ip_length(packet);
     if (!length) return Loss::malformed;
     packet.length = kEthernetPayloadAt + *length;
     const auto exit = exit_of(packet);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "frame/layout.hpp"
 
@@ -36,5 +37,12 @@ inline bool is_whole_ipv4(const std::uint8_t* ip) {
 inline bool is_whole_udp(const std::uint8_t* udp, std::size_t size) {
     return size >= udp::kSize && load_be16(udp + udp::kLength) == size;
 }
+
+// The length of the IP packet; nothing if header and frame are inconsistent (RFC 1812 5.2.2, RFC 8200 3).
+std::optional<std::size_t> ip_length(const Packet& packet);
+
+// The flow hash, as for receive-side scaling: over both addresses, and over the ports of unfragmented UDP and TCP
+// packets.
+std::uint64_t flow_of(const Packet& packet);
 
 }  // namespace dutperf

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "refdut/connection_table.hpp"
+#include "refdut/wrong_answers.hpp"
 
 namespace dutperf {
 
@@ -17,6 +18,12 @@ struct Choice {
 };
 
 enum class Jitter : std::uint8_t { none, normal, exponential };
+
+struct Dns64Properties {
+    std::size_t cache_names = 0;     // answers in the cache; 0: none
+    std::uint32_t pending = 65'536;  // queries that wait for the server; further ones are lost
+    ByWrong wrong_every{};           // which answers are wrong, by kind
+};
 
 struct Properties {
     std::uint64_t seed = 0;
@@ -30,6 +37,7 @@ struct Properties {
     std::uint64_t extra_delay_ns = 0;
     Choice loss{}, duplicate{}, reorder{}, bit_error{};
     std::optional<ConnectionProperties> nat{};
+    std::optional<Dns64Properties> dns64{};
 
     [[nodiscard]] bool has_delay() const { return delay_ns != 0 || jitter != Jitter::none || extra_delay_ns != 0; }
 };

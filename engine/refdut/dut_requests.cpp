@@ -11,6 +11,7 @@ constexpr std::uint64_t kLargestExact = (std::uint64_t{1} << 53U) - 1;  // as a 
 constexpr std::uint64_t kBillion = 1'000'000'000;
 constexpr std::uint64_t kLongestNs = 3600 * kBillion;
 constexpr std::uint64_t kMostConnections = 100'000'000;  // 7.4 GB
+constexpr std::uint64_t kMostCached = 100'000'000;       // names: some 25 GB
 
 template <class Address>
 Prefix<Address> checked(const std::optional<Prefix<Address>>& prefix, const std::string& text, const Reader& reader,
@@ -104,6 +105,35 @@ ConnectionProperties read_connections(Reader reader) {
     return properties;
 }
 
+Dns64Request read_dns64(Reader reader, const std::array<SideRequest, 2>& sides) {
+    Dns64Request request;
+    const std::string text = reader.text("server");
+    const auto four = parse_ipv4(text);
+    const auto six = parse_ipv6(text);
+    if (!four && !six) reader.fail("server", "must be an IPv4 or IPv6 address, not '" + text + "'");
+    request.server = four ? ip_of(*four) : ip_of(*six);
+    request.prefix = read_translation_prefix(reader);
+    reader.finish();
+    const auto& [left, right] = sides;
+    if (!left.host.ipv6) reader.fail("server", "has no effect without left.ipv6, the address that clients ask");
+    if (four ? !right.host.ipv4 : !right.host.ipv6)
+        reader.fail("server", std::string("needs right.") + (four ? "ipv4" : "ipv6") + ", from which it is asked");
+    return request;
+}
+
+Dns64Properties read_dns64_properties(Reader reader) {
+    Dns64Properties properties;
+    properties.cache_names = reader.integer("cache_names", {0, kMostCached}, 0);
+    properties.pending = static_cast<std::uint32_t>(reader.integer("pending", {1, PendingQueries::kMost}, 65'536));
+    if (auto wrong = reader.optional_object("wrong")) {
+        for (std::size_t i = 0; i < kWrongs; ++i)
+            properties.wrong_every[i] = wrong->integer(kWrongNames[i], {0, kLargestExact}, 0);
+        wrong->finish();
+    }
+    reader.finish();
+    return properties;
+}
+
 Choice read_choice(Reader& choice) {
     return {.ratio_ppb = static_cast<std::uint32_t>(choice.integer("ratio_ppb", {0, kBillion}, 0)),
             .every = choice.integer("every", {0, kLargestExact}, 0)};
@@ -135,13 +165,14 @@ DutRequest read_dut(Reader params) {
         request.translator.emplace(read_translator(*translator));
     }
     if (auto nat = params.optional_object("nat")) request.nat.emplace(read_nat(*nat, request.routes));
+    if (auto dns64 = params.optional_object("dns64")) request.dns64.emplace(read_dns64(*dns64, request.sides));
     request.memory = read_memory(params);
     request.buffers = static_cast<unsigned>(params.integer("buffers", {1023, 1'048'575}, 16383));
     params.finish();
     return request;
 }
 
-Properties read_properties(Reader params, bool has_nat) {
+Properties read_properties(Reader params, DutKind kind) {
     Properties properties{
         .seed = params.integer("seed", {0, kLargestExact}, 0),
         .capacity_fps = params.integer("capacity_fps", {0, kBillion}, 0),
@@ -165,8 +196,12 @@ Properties read_properties(Reader params, bool has_nat) {
     properties.reorder = read_choice(params, "reorder");
     properties.bit_error = read_choice(params, "bit_error");
     if (auto nat = params.optional_object("nat")) {
-        if (!has_nat) params.fail("nat", "has no effect: the DUT was opened without a NAT");
+        if (!kind.has_nat) params.fail("nat", "has no effect: the DUT was opened without a NAT");
         properties.nat.emplace(read_connections(*nat));
+    }
+    if (auto dns64 = params.optional_object("dns64")) {
+        if (!kind.has_dns64) params.fail("dns64", "has no effect: the DUT was opened without a DNS64");
+        properties.dns64.emplace(read_dns64_properties(*dns64));
     }
     params.finish();
     return properties;

@@ -9,8 +9,11 @@
 namespace dutperf {
 
 DutRequest read_dut(Reader params);
-// `has_nat`: whether properties of a NAT have an effect.
-Properties read_properties(Reader params, bool has_nat);
+// What a DUT is: whether properties of a NAT or of a DNS64 have an effect.
+struct DutKind {
+    bool has_nat = false, has_dns64 = false;
+};
+Properties read_properties(Reader params, DutKind kind);
 Disturbance read_disturbance(Reader params);
 
 }  // namespace dutperf

@@ -54,6 +54,29 @@ json connections_json(const ConnectionCounts& counts) {
             {"remapped", counts.remapped}, {"current", counts.current}, {"highest", counts.highest}};
 }
 
+json dns64_json(const Dns64Counts& counts) {
+    const ResolverCounts& resolver = counts.resolver;
+    json wrong = json::object();
+    for (std::size_t i = 0; i < kWrongs; ++i) wrong[kWrongNames[i]] = counts.wrong[i];
+    return {{"queries", resolver.queries},
+            {"answered", resolver.answered},
+            {"cache_hits", resolver.cache_hits},
+            {"synthesised", resolver.synthesised},
+            {"existing", resolver.existing},
+            {"upstream", {{"a", resolver.asked_a}, {"aaaa", resolver.asked_aaaa}}},
+            {"retries", resolver.retries},
+            {"timed_out", resolver.timed_out},
+            {"unsent", counts.unsent},
+            {"unexpected", resolver.unexpected},
+            {"malformed", resolver.malformed},
+            {"unsupported", resolver.unsupported},
+            {"pending", counts.pending},
+            {"pending_full", resolver.pending_full},
+            {"cached", counts.cached},
+            {"evicted", counts.evicted},
+            {"wrong", wrong}};
+}
+
 json opened_json(const ReferenceDut& dut) {
     json event{{"event", "opened"}, {"version", DUTPERF_VERSION}, {"tsc_hz", dut.clock_hz()}};
     for (std::size_t side = 0; side < 2; ++side)
@@ -138,7 +161,9 @@ json DutServer::open(Reader& request) {
 
 json DutServer::act(const std::string& method, Reader& request) {
     if (!dut_) throw Error("not_open", "no ports are open yet");
-    if (method == "configure") dut_->configure(read_properties(request.object("params"), dut_->has_nat()));
+    if (method == "configure")
+        dut_->configure(
+            read_properties(request.object("params"), {.has_nat = dut_->has_nat(), .has_dns64 = dut_->has_dns64()}));
     if (method == "stall") dut_->stall(read_disturbance(request.object("params")));
     if (method == "reset") dut_->reset(read_disturbance(request.object("params")));
     request.finish();
@@ -159,6 +184,7 @@ json DutServer::counters() {
         event[kSideNames[i]] = {{"lost_before", losses.before}, {"lost_after", losses.after}};
     }
     if (dut_->has_nat()) event["connections"] = connections_json(dut_->connections());
+    if (dut_->has_dns64()) event["dns64"] = dns64_json(dut_->dns64_counts());
     return event;
 }
 

@@ -23,12 +23,14 @@ enum class Loss : std::uint8_t {
     establishment,  // of a new connection: faster than connections are established
     no_port,        // of a new connection: no outside endpoint was free
     no_connection,  // from the outside, without a connection
+    no_buffer,      // made by the DUT itself: all buffers were in use
     count
 };
 
 inline constexpr std::size_t kLosses = static_cast<std::size_t>(Loss::count);
 inline constexpr std::array<const char*, kLosses> kLossNames{
-    "queue",       "random",   "every_nth",  "reset",      "not_routable",  "hop_limit", "malformed",
-    "unsupported", "too_long", "unresolved", "table_full", "establishment", "no_port",   "no_connection"};
+    "queue",      "random",        "every_nth",   "reset",         "not_routable",
+    "hop_limit",  "malformed",     "unsupported", "too_long",      "unresolved",
+    "table_full", "establishment", "no_port",     "no_connection", "no_buffer"};
 
 }  // namespace dutperf

@@ -24,11 +24,15 @@ constexpr std::uint32_t kExpiriesPerTurn = 64;
 // at the end of the packet, where only the transport checksum detects an error
 constexpr std::size_t kCorruptedBytes = 8;
 
+// Those that a DNS64 sends: answers that are delayed, and queries that wait for the port.
+unsigned messages_of(const DutRequest& request) { return 2 * request.buffers + 1; }
+
 EalOptions eal_options(const DutRequest& request) {
     const auto megabytes = [&request](std::uint64_t page_bytes) {
         const std::uint64_t buffer =
             buffer_bytes(receive_buffer_size(request.max_frame_size), reach_of(request.sides), page_bytes);
-        return (2ULL * request.buffers + kCopies) * buffer / (1024 * 1024) + 128;
+        const std::uint64_t messages = request.dns64 ? messages_of(request) : 0;
+        return (2ULL * request.buffers + kCopies + messages) * buffer / (1024 * 1024) + 128;
     };
     EalOptions options{.memory = request.memory,
                        .megabytes = megabytes(kHugePageBytes),
@@ -56,8 +60,12 @@ void ReferenceDut::Buffers::corrupt(Frame frame, std::uint64_t bits) const {
     *at = static_cast<std::uint8_t>(*at ^ (1U << (bit % 8)));
 }
 
+ReferenceDut::~ReferenceDut() { discard_asking(); }
+
 ReferenceDut::ReferenceDut(const DutRequest& request)
-    : forwarder_(request.routes, request.translator, kIpv4Layout.mtu_of(request.max_frame_size)), nat_(request.nat) {
+    : forwarder_(request.routes, request.translator, kIpv4Layout.mtu_of(request.max_frame_size)),
+      nat_(request.nat),
+      dns64_(request.dns64) {
     const ClockCalibration calibration;
     open(request);
     clock_hz_ = calibration.hertz();
@@ -69,6 +77,9 @@ void ReferenceDut::open(const DutRequest& request) {
     control_pool_ = make_pool({"control", 1023, kMinEthernetLength, reach_of(request.sides), SOCKET_ID_ANY});
     copy_pool_ = make_pool({"copies", kCopies, request.max_frame_size, reach_of(request.sides), SOCKET_ID_ANY});
     buffers_.pool = copy_pool_.get();
+    if (dns64_)
+        message_pool_ = make_pool(
+            {"messages", messages_of(request), request.max_frame_size, reach_of(request.sides), SOCKET_ID_ANY});
     std::vector<PortOptions> options{request.sides[0].port, request.sides[1].port};
     for (PortOptions& one : options) one.buffers = request.buffers;
     ports_ = open_ports(options).ports;
@@ -81,7 +92,11 @@ void ReferenceDut::open(const DutRequest& request) {
 }
 
 void ReferenceDut::configure(const Properties& properties) {
-    pipeline_ = std::make_unique<FramePipeline>(buffers_, properties, clock_hz_);
+    if (dns64_) {
+        configure_dns64(properties);
+    } else {
+        pipeline_ = std::make_unique<FramePipeline>(buffers_, properties, clock_hz_);
+    }
     resets_ = 0;
     if (nat_) forwarder_.set_nat(*nat_, properties.nat.value_or(ConnectionProperties{}), clock_hz_);
     for (auto& leaving : leaving_) {
@@ -96,6 +111,8 @@ void ReferenceDut::configure(const Properties& properties) {
 void ReferenceDut::clear_counts() {
     pipeline_->clear_counts();
     if (nat_) forwarder_.nat()->table().clear_counts();
+    if (resolver_) resolver_->clear_counts();
+    unsent_ = 0;
     counts_ = {};
     times_ = {};
     for (std::size_t side = 0; side < 2; ++side) port_counters_[side] = ports_[side]->counters();
@@ -143,9 +160,10 @@ bool ReferenceDut::turn() {
     const Ticks now = now_ticks();
     pipeline_->advance(now, due_);
     if (nat_) tend_connections(now);
+    const bool resolved = dns64_ && resolve_served(now);
     for (const auto& departure : due_) leaving_[1 - departure.direction].push_back(departure);
     for (std::size_t side = 0; side < 2; ++side) hand_over(side);
-    return busy || !due_.empty();
+    return busy || resolved || !due_.empty();
 }
 
 // A few that have expired in each turn, so that no frame waits for many.
@@ -166,6 +184,7 @@ bool ReferenceDut::receive(std::size_t side) {
 void ReferenceDut::take(rte_mbuf* frame, std::size_t side, Ticks now) {
     const auto* bytes = rte_pktmbuf_mtod(frame, const std::uint8_t*);
     const std::size_t length = rte_pktmbuf_data_len(frame);
+    if (dns64_ && take_message(frame, side, now)) return;
     if (is_local(bytes, length, side)) {
         if (!pipeline_->is_resetting(now)) responders_[side]->handle(bytes, length);
         return rte_pktmbuf_free(frame);
@@ -247,16 +266,16 @@ void ReferenceDut::hand_over(std::size_t side) {
 // Records that the first `count` frames that waited on that side have left.
 void ReferenceDut::record_departures(std::size_t side, std::size_t count) {
     auto& leaving = leaving_[side];
-    DutCounts& counts = counts_[1 - side];
-    DutTimes& times = times_[1 - side];
     const Ticks now = now_ticks();
-    for (std::size_t i = 0; i < count; ++i) {
-        if (leaving[i].copy) continue;
-        ++counts.forwarded;
-        times.delay.record(now - leaving[i].arrived);
-        times.lateness.record(now - std::min(now, leaving[i].due));
-    }
+    for (std::size_t i = 0; i < count; ++i) record_departure(1 - side, leaving[i], now);
     leaving.erase(leaving.begin(), leaving.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+void ReferenceDut::record_departure(std::size_t direction, const FramePipeline::Departure& departure, Ticks now) {
+    if (departure.copy) return;
+    ++counts_[direction].forwarded;
+    times_[direction].delay.record(now - departure.arrived);
+    times_[direction].lateness.record(now - std::min(now, departure.due));
 }
 
 }  // namespace dutperf

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reference DUT: two ports with a host each (ARP, NDP), and between them the forwarder (forwarder.hpp) and the
 // pipeline (pipeline.hpp). One thread runs everything in turns, so the counts are consistent at any time.
+//
+// A DNS64 has a resolver (resolver.hpp) instead of routes. Clients' queries pass the pipeline from the left, as far as
+// the cores, and answers pass it from the right, without the cores. Messages to and from the server do not pass it.
 #pragma once
 
 #include <array>
@@ -10,17 +13,25 @@
 #include "measure/histogram.hpp"
 #include "platform/eal.hpp"
 #include "port/neighbour_responder.hpp"
+#include "refdut/datagram.hpp"
 #include "refdut/forwarder.hpp"
 #include "refdut/pipeline.hpp"
+#include "refdut/resolver.hpp"
 #include "server/requests.hpp"
 
 namespace dutperf {
+
+struct Dns64Request {
+    IpAddress server;
+    Prefix<Ipv6> prefix;
+};
 
 struct DutRequest {
     std::array<SideRequest, 2> sides;  // left, right; their gateways are the next hops on that side
     Routes routes;
     std::optional<Translator> translator;
     std::optional<NatRequest> nat;
+    std::optional<Dns64Request> dns64;
     MemoryChoice memory = MemoryChoice::automatic;
     std::uint16_t max_frame_size = 1522;
     unsigned buffers = 16383;  // of each port: limits the frames inside at once
@@ -46,10 +57,22 @@ struct DutPortLosses {
     std::uint64_t after = 0;   // on the way out: counted as forwarded, but the link did not accept them
 };
 
-class ReferenceDut {
+// Of a DNS64.
+struct Dns64Counts {
+    ResolverCounts resolver;
+    ByWrong wrong{};
+    std::uint64_t cached = 0, evicted = 0;  // names
+    std::uint64_t pending = 0;
+    std::uint64_t unsent = 0;  // messages to the server without a MAC address or a buffer
+};
+
+class ReferenceDut : private ResolverOutput {
 public:
     // Starts DPDK and opens both ports. Throws Error.
     explicit ReferenceDut(const DutRequest& request);
+    ~ReferenceDut() override;
+    ReferenceDut(const ReferenceDut&) = delete;
+    ReferenceDut& operator=(const ReferenceDut&) = delete;
 
     // Sets new properties: discards all frames inside, deletes all connections and clears the counts.
     void configure(const Properties& properties);
@@ -68,6 +91,9 @@ public:
     void delete_connections();
     // Of a NAT; connections that have expired do not count.
     [[nodiscard]] ConnectionCounts connections();
+
+    [[nodiscard]] bool has_dns64() const { return dns64_.has_value(); }
+    [[nodiscard]] Dns64Counts dns64_counts() const;
 
     // Direction 0: from the left.
     [[nodiscard]] DutCounts counts(std::size_t direction) const;
@@ -97,12 +123,27 @@ private:
     void lose(rte_mbuf* frame, std::size_t direction, Loss loss);
     void hand_over(std::size_t side);
     void record_departures(std::size_t side, std::size_t count);
+    void record_departure(std::size_t direction, const FramePipeline::Departure& departure, Ticks now);
+
+    // as a DNS64: reference_dns64.cpp
+    void configure_dns64(const Properties& properties);
+    bool take_message(rte_mbuf* frame, std::size_t side, Ticks now);
+    void take_query(rte_mbuf* frame, const Packet& packet, Ticks now);
+    void take_response(rte_mbuf* frame, const Packet& packet, Ticks now);
+    bool resolve_served(Ticks now);
+    void answer(Ticks now, const DnsClient& client, dns::Bytes message) override;
+    void ask(Ticks now, std::uint16_t port, dns::Bytes message) override;
+    [[nodiscard]] rte_mbuf* make_datagram(std::size_t side, const Mac& next_hop, const Endpoints& between,
+                                          dns::Bytes payload);
+    void hand_over_asking();
+    void discard_asking();
 
     std::uint64_t clock_hz_ = 0;
     Forwarder forwarder_;
     std::optional<NatRequest> nat_;
-    std::uint64_t resets_ = 0;  // after which the connections were deleted
-    Pool control_pool_, copy_pool_;
+    std::optional<Dns64Request> dns64_;
+    std::uint64_t resets_ = 0;  // after which the connections, or the resolver's memory, were deleted
+    Pool control_pool_, copy_pool_, message_pool_;
     std::vector<std::unique_ptr<Port>> ports_;
     std::array<std::unique_ptr<NeighbourResponder>, 2> responders_;
     std::array<PortCounters, 2> port_counters_;  // when the counts were cleared
@@ -114,6 +155,10 @@ private:
     std::array<Ticks, 2> next_ask_{};
     std::vector<FramePipeline::Departure> due_;
     std::array<std::vector<FramePipeline::Departure>, 2> leaving_;  // by outgoing side
+    std::optional<Resolver> resolver_;
+    std::vector<FramePipeline::Departure> served_;
+    std::vector<rte_mbuf*> asking_;  // messages to the server that wait for the port
+    std::uint64_t unsent_ = 0;
 };
 
 }  // namespace dutperf

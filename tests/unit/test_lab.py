@@ -63,6 +63,7 @@ def test_every_lab_is_listed_with_its_options() -> None:
         "refdut-ipv6",
         "refdut-nat44",
         "refdut-nat64",
+        "refdut-dns64",
         "loopback",
     }
     assert all(info.summary and all(info.options.values()) for info in infos.values())
@@ -95,6 +96,12 @@ def test_every_lab_is_listed_with_its_options() -> None:
         ("refdut-nat64", {"establishment_queue": "5"}, ["establishment_queue needs establishment_cps"]),
         ("refdut-nat64", {"first_port": "2000", "last_port": "1999"}, ["first_port is above last_port, 1999"]),
         ("refdut-ipv4", {"connections": "10"}, ["unknown option connections"]),
+        ("refdut-dns64", {"cache": "-1"}, ["cache=-1"]),
+        ("refdut-dns64", {"pending": "0"}, ["pending=0"]),
+        ("refdut-dns64", {"prefix": "64:ff9b::"}, ["prefix=64:ff9b::", "32, 40, 48, 56, 64 or 96 bits"]),
+        ("refdut-dns64", {"prefix": "64:ff9b::1/96"}, ["prefix=64:ff9b::1/96", "is not an IPv6 prefix"]),
+        ("refdut-dns64", {"server_version": "5"}, ["server_version=5"]),
+        ("refdut-ipv4", {"servfail_every": "10"}, ["unknown option servfail_every"]),
         ("nft-nat44", {"udp_timeout_s": "0"}, ["udp_timeout_s=0"]),
         ("nft-nat44", {"pool_addresses": "65"}, ["pool_addresses=65", "64"]),
         ("tayga-nat64", {"cores": "2"}, ["unknown option cores"]),

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from dutperf.dut.device import Device
 from dutperf.dut.reference import ReferenceDevice
-from dutperf.lab.refdut import NatProperties, Properties, RefDut, RefDutError
-from dutperf.lab.reference import NatOptions, Ports, ReferenceOptions, open_request, sides_of_tester
+from dutperf.lab.refdut import Dns64Properties, NatProperties, Properties, RefDut, RefDutError
+from dutperf.lab.reference import Dns64Options, NatOptions, Ports, ReferenceOptions, open_request, sides_of_tester
 from dutperf.setup import configuration
 
 QUANTILES = {"p50": 1.0, "p99": 2.0, "p999": 3.0, "max": 4.0}
@@ -174,6 +174,41 @@ def test_a_nat_has_all_properties_of_the_reference_dut() -> None:
     assert NatProperties().request().keys() - Properties().request().keys() == {"nat"}
 
 
+def test_options_of_a_dns64_become_a_request() -> None:
+    texts = {"cache": "1000", "pending": "10", "servfail_every": "7", "wrong_id_every": "9", "capacity_fps": "5000"}
+    options = Dns64Options.model_validate(texts)
+    request = options.properties().request()
+    wrong = {kind: every for kind, every in request["dns64"].pop("wrong").items() if every}
+    assert (request["dns64"], wrong) == ({"cache_names": 1000, "pending": 10}, {"servfail": 7, "wrong_id": 9})
+    assert request["capacity_fps"] == 5000
+
+
+@pytest.mark.parametrize(("version", "server"), [("4", "198.19.0.2"), ("6", "2001:2:0:8000::2")])
+def test_a_dns64_asks_the_testers_right_side_and_forwards_nothing(version: str, server: str) -> None:
+    options = Dns64Options.model_validate({"server_version": version, "prefix": "2001:db8::/32"})
+    request = open_request("dns64", Ports("null", "null"), options)
+    assert request["dns64"] == {"server": server, "prefix": "2001:db8::/32"}
+    assert (request["to_left"], request["to_right"]) == ({}, {})
+    _, right = sides_of_tester("dns64")
+    assert server in (right["ipv4"].partition("/")[0], right["ipv6"].partition("/")[0])
+
+
+def test_a_dns64_has_all_properties_of_the_reference_dut() -> None:
+    assert Dns64Properties().request().keys() - Properties().request().keys() == {"dns64"}
+
+
+def test_what_a_dns64_counted_is_a_value(serve: Serve) -> None:
+    counts = {
+        "queries", "answered", "cache_hits", "synthesised", "existing", "retries", "timed_out", "unsent", "unexpected",
+        "malformed", "unsupported", "pending", "pending_full", "cached", "evicted",
+    }  # fmt: skip
+    dns64 = {**dict.fromkeys(counts, 3), "upstream": {"a": 4, "aaaa": 5}, "wrong": {"servfail": 6}}
+    dut, _ = serve(COUNTERS | {"dns64": dns64})
+    truth = dut.counters().dns64
+    assert truth is not None
+    assert truth.model_dump() == dns64
+
+
 @pytest.mark.parametrize("method", ["stall", "reset"])
 def test_a_disturbance_is_asked_for_in_nanoseconds(serve: Serve, method: str) -> None:
     dut, asked = serve({"event": "done", "id": 1})
@@ -226,13 +261,14 @@ def test_what_it_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
         Properties(**wrong)
 
 
-@pytest.mark.parametrize("kind", ["siit", "ipv4", "ipv6", "nat44", "nat64"])
+@pytest.mark.parametrize("kind", ["siit", "ipv4", "ipv6", "nat44", "nat64", "dns64"])
 def test_both_ends_of_the_cables_know_each_other(kind: Any) -> None:
+    of_kind = {"nat44": NatOptions, "nat64": NatOptions, "dns64": Dns64Options}
+    options = of_kind.get(kind, ReferenceOptions)()
     left, right = sides_of_tester(kind)
     setup = configuration.parse(
         {"left": {"port": "af_packet:tl", **left}, "right": {"port": "af_packet:tr", **right}}, origin="test"
     )
-    options = NatOptions() if kind.startswith("nat") else ReferenceOptions()
     request = open_request(kind, Ports("null", "null"), options)
     for side, name in ((setup.left, "left"), (setup.right, "right")):
         for version in (4, 6):
@@ -242,3 +278,4 @@ def test_both_ends_of_the_cables_know_each_other(kind: Any) -> None:
             assert (gateway and str(gateway)) == request[name].get(f"ipv{version}")
     assert ("translator" in request) == (kind == "siit")
     assert ("nat" in request) == kind.startswith("nat")
+    assert ("dns64" in request) == (kind == "dns64")

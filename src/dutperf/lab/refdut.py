@@ -152,6 +152,69 @@ class NatProperties(Properties):
         }
 
 
+WRONG_KINDS = (
+    "wrong_prefix",
+    "wrong_address",
+    "servfail",
+    "refused",
+    "nxdomain",
+    "nodata",
+    "truncated",
+    "malformed",
+    "wrong_id",
+)
+"""Kinds of wrong answers of a DNS64."""
+
+
+class Dns64Properties(Properties):
+    """Configured behaviour of the reference DUT as a DNS64. ``capacity_fps`` and ``queue`` are about the clients'
+    queries, delays, losses, copies and so on about the answers to them. Wrong answers are every Nth with addresses,
+    counted from the start; where kinds meet, it is the first one."""
+
+    capacity_fps: Annotated[
+        int,
+        Field(ge=0, le=1_000_000_000, description="client queries/s that a simulated core serves; 0: no limit"),
+    ] = 0
+    queue: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1_000_000,
+            description="queue length of a core in client queries, besides the one in service; further ones are lost",
+        ),
+    ] = 1000
+    cache: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=100_000_000,
+            description="names in the cache, some 250 bytes of memory each; the one unused for longest is evicted;"
+            " 0: none",
+        ),
+    ] = 0
+    pending: Annotated[
+        int,
+        Field(ge=1, le=1_048_576, description="queries that may wait for the server; further ones are lost"),
+    ] = 65_536
+    wrong_prefix_every: Annotated[Every, Field(description="every Nth synthesised answer has another prefix")] = 0
+    wrong_address_every: Annotated[Every, Field(description="every Nth answer has another address")] = 0
+    servfail_every: Annotated[Every, Field(description="every Nth answer is SERVFAIL")] = 0
+    refused_every: Annotated[Every, Field(description="every Nth answer is REFUSED")] = 0
+    nxdomain_every: Annotated[Every, Field(description="every Nth answer is NXDOMAIN")] = 0
+    nodata_every: Annotated[Every, Field(description="every Nth answer has no records")] = 0
+    truncated_every: Annotated[Every, Field(description="every Nth answer has no records and TC set")] = 0
+    malformed_every: Annotated[Every, Field(description="every Nth answer lacks its last five bytes")] = 0
+    wrong_id_every: Annotated[Every, Field(description="every Nth answer has another message ID")] = 0
+
+    def request(self) -> dict[str, Any]:
+        """Parameters of the request ``configure``."""
+        wrong = {kind: getattr(self, f"{kind}_every") for kind in WRONG_KINDS}
+        return {
+            **super().request(),
+            "dns64": {"cache_names": self.cache, "pending": self.pending, "wrong": wrong},
+        }
+
+
 def nanoseconds(seconds: float) -> int:
     """Whole nanoseconds."""
     return round(seconds * 1e9)
@@ -221,6 +284,47 @@ class ConnectionsTruth(BaseModel):
     highest: int
 
 
+class Upstream(BaseModel):
+    """Messages to the server by type, retries too."""
+
+    a: int
+    aaaa: int
+
+
+class Dns64Truth(BaseModel):
+    """Counters of a DNS64. Its clients' queries are the forward direction of :class:`Truth`, where those lost by the
+    capacity are, its answers the reverse direction."""
+
+    queries: int
+    """Of clients, after the queue of the core."""
+    answered: int
+    """Right or wrong; answers that are lost later count, copies do not."""
+    cache_hits: int
+    synthesised: int
+    """Answers with addresses that were made from an A record, wrong and cached ones too."""
+    existing: int
+    """Answers with addresses that were an AAAA record."""
+    upstream: Upstream
+    retries: int
+    timed_out: int
+    """Queries that the server did not answer: SERVFAIL."""
+    unsent: int
+    """Of ``upstream``: not sent, because the next hop was not known, or without a buffer."""
+    unexpected: int
+    """Messages from the server that answer no pending query."""
+    malformed: int
+    """Messages of clients that cannot be read."""
+    unsupported: int
+    """Queries for anything but AAAA records."""
+    pending: int
+    pending_full: int
+    """Queries that were lost because too many waited for the server."""
+    cached: int
+    evicted: int
+    wrong: dict[str, int]
+    """Answers that are wrong on purpose, by kind."""
+
+
 class Truth(BaseModel):
     """Counters of the reference DUT since it was configured or cleared."""
 
@@ -232,6 +336,8 @@ class Truth(BaseModel):
     """UDP checksums added to IPv4 packets without one (RFC 7915 section 4.5)."""
     connections: ConnectionsTruth | None = None
     """None: it is not a NAT."""
+    dns64: Dns64Truth | None = None
+    """None: it is not a DNS64."""
 
 
 @dataclass(frozen=True)

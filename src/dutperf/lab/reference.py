@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labs with the reference DUT: a router, translator and NAT with configured behaviour, whose counters are the
-ground truth for the tester.
+"""Labs with the reference DUT: a router, translator, NAT and DNS64 server with configured behaviour, whose counters
+are the ground truth for the tester.
 
 Addresses and mappings are those of the other labs, so that results can be compared. Limits of its
 truth: docs/decisions/0007-reference-dut.md.
@@ -11,10 +11,11 @@ from __future__ import annotations
 import platform
 import shutil
 from collections.abc import Callable
+from ipaddress import IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from dutperf.lab.addresses import (
     LEFT,
@@ -34,12 +35,21 @@ from dutperf.lab.definition import Lab, LabOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.memif import Ports, memory_ports
 from dutperf.lab.netns import DUT_PORTS, TESTER_PORTS
-from dutperf.lab.refdut import PROGRAM, VARIABLE, Milliseconds, NatProperties, Properties, RefDut, RefDutError
+from dutperf.lab.refdut import (
+    PROGRAM,
+    VARIABLE,
+    Dns64Properties,
+    Milliseconds,
+    NatProperties,
+    Properties,
+    RefDut,
+    RefDutError,
+)
 from dutperf.lab.site import Site, await_start
 from dutperf.machine.programs import INSTALL, find_program
 from dutperf.version import __version__
 
-Kind = Literal["siit", "ipv4", "ipv6", "nat44", "nat64"]
+Kind = Literal["siit", "ipv4", "ipv6", "nat44", "nat64", "dns64"]
 Seconds = Annotated[float, Field(ge=0, le=3600)]
 DUTS: dict[Kind, str] = {
     "siit": "SIIT gateway",
@@ -47,6 +57,7 @@ DUTS: dict[Kind, str] = {
     "ipv6": "IPv6 router",
     "nat44": "NAT44",
     "nat64": "stateful NAT64",
+    "dns64": "DNS64 server",
 }
 """What each kind is."""
 PropertiesT = TypeVar("PropertiesT", bound=Properties)
@@ -125,6 +136,37 @@ class NatOptions(ReferenceOptions, NatProperties):
         }
 
 
+def _translation_prefix(text: str) -> str:
+    try:
+        prefix = IPv6Network(text)
+    except ValueError as error:
+        raise ValueError(f"is not an IPv6 prefix ({error})") from None
+    if prefix.prefixlen not in (32, 40, 48, 56, 64, 96):
+        raise ValueError("must be 32, 40, 48, 56, 64 or 96 bits long (RFC 6052)")
+    return str(prefix)
+
+
+class Dns64Options(ReferenceOptions, Dns64Properties):
+    """Properties of a DNS64 server too, its prefix, and how it asks the tester's server."""
+
+    prefix: Annotated[
+        str,
+        AfterValidator(_translation_prefix),
+        Field(description="prefix of the synthesised addresses (RFC 6052)"),
+    ] = NAT64_PREFIX
+    server_version: Annotated[
+        Literal["4", "6"], Field(description="IP version in which it asks the server, the tester's right side")
+    ] = "4"
+
+    def properties(self) -> Properties:
+        """The permanent properties."""
+        return self._of(Dns64Properties)
+
+    def server(self) -> str:
+        """The address of the server that it asks."""
+        return RIGHT.tester4 if self.server_version == "4" else RIGHT.tester6
+
+
 def build(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
     """Build the DUT with these properties; returns the tester's configuration."""
     if options.link == "veth":
@@ -153,6 +195,7 @@ def build(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
             if isinstance(options, NatOptions) and options.timeout_s
             else {}
         ),
+        **({"dns64": {"server": LEFT.dut6, "prefix": options.prefix}} if isinstance(options, Dns64Options) else {}),
         "dut": identity(kind, site, options),
     }
 
@@ -178,15 +221,17 @@ def control_socket(site: Site) -> Path:
 
 def open_request(kind: Kind, ports: Ports, options: ReferenceOptions) -> dict[str, Any]:
     """Parameters of the request ``open``."""
-    ipv4 = kind not in ("siit", "nat64")
-    routes = {"to_left": routes_to(LEFT, ipv4=ipv4), "to_right": routes_to(RIGHT)}
+    ipv4 = kind not in ("siit", "nat64", "dns64")
+    routes = {"to_left": routes_to(LEFT, ipv4=ipv4), "to_right": routes_to(RIGHT)} if kind != "dns64" else NO_ROUTES
     sides = {"left": dut_side(ports.left, LEFT, ipv4=ipv4), "right": dut_side(ports.right, RIGHT)}
     size = {"max_frame_size": options.max_frame_size, "buffers": options.buffers}
     return {**sides, **routes, **translators(kind, options), **size}
 
 
 def translators(kind: Kind, options: ReferenceOptions) -> dict[str, Any]:
-    """The part of the request ``open`` that makes it a translator or a NAT."""
+    """The part of the request ``open`` that makes it a translator, a NAT or a DNS64."""
+    if isinstance(options, Dns64Options):
+        return {"dns64": {"server": options.server(), "prefix": options.prefix}}
     if isinstance(options, NatOptions):
         return {"nat": options.outside() | ({"prefix": NAT64_PREFIX} if kind == "nat64" else {})}
     return {"translator": translation()} if kind == "siit" else {}
@@ -203,6 +248,10 @@ def routes_to(side: Side, *, ipv4: bool = True) -> dict[str, Any]:
     return {"routes4": [side.net4] if ipv4 else [], "routes6": [side.net6]}
 
 
+NO_ROUTES: dict[str, Any] = {"to_left": {}, "to_right": {}}
+"""Of a DUT that forwards nothing."""
+
+
 def translation() -> dict[str, Any]:
     """Parameters of the translation (RFC 7757)."""
     mappings = [{"ipv4": ipv4, "ipv6": ipv6} for ipv4, ipv6 in siit_mappings()]
@@ -215,6 +264,9 @@ def sides_of_tester(kind: Kind) -> tuple[dict[str, Any], dict[str, Any]]:
     if kind in seen_as:
         left, right = seen_as[kind]
         return translated_sides(left, right)
+    if kind == "dns64":
+        # clients have no IPv4; the server has both, whichever the DUT uses
+        return {"version": 6, **LEFT.ipv6}, {"version": 6, **RIGHT.ipv4, **RIGHT.ipv6}
     return routed_sides(6 if kind == "ipv6" else 4)
 
 
@@ -243,4 +295,11 @@ def _lab(kind: Kind, options: type[ReferenceOptions] = ReferenceOptions) -> Lab[
     return Lab(name=f"refdut-{kind}", summary=summary, options=options, programs={}, build=build_kind(kind))
 
 
-LABS = (_lab("siit"), _lab("ipv4"), _lab("ipv6"), _lab("nat44", NatOptions), _lab("nat64", NatOptions))
+LABS = (
+    _lab("siit"),
+    _lab("ipv4"),
+    _lab("ipv6"),
+    _lab("nat44", NatOptions),
+    _lab("nat64", NatOptions),
+    _lab("dns64", Dns64Options),
+)

@@ -165,7 +165,12 @@ DutRequest read_dut(Reader params) {
         request.translator.emplace(read_translator(*translator));
     }
     if (auto nat = params.optional_object("nat")) request.nat.emplace(read_nat(*nat, request.routes));
-    if (auto dns64 = params.optional_object("dns64")) request.dns64.emplace(read_dns64(*dns64, request.sides));
+    if (auto dns64 = params.optional_object("dns64")) {
+        const bool forwards =
+            request.translator || request.nat || !request.routes.ipv4.is_empty() || !request.routes.ipv6.is_empty();
+        if (forwards) params.fail("dns64", "makes a DUT that forwards nothing: leave out routes, translator and nat");
+        request.dns64.emplace(read_dns64(*dns64, request.sides));
+    }
     request.memory = read_memory(params);
     request.buffers = static_cast<unsigned>(params.integer("buffers", {1023, 1'048'575}, 16383));
     params.finish();

@@ -50,6 +50,8 @@ public:
         at->second.insert_or_assign(masked(prefix.address, prefix.length), value);
     }
 
+    [[nodiscard]] bool is_empty() const { return lengths_.empty(); }
+
     // The value of the longest prefix that `address` matches; nullptr if it matches none.
     [[nodiscard]] const Value* find(const Address& address) const {
         for (const auto& [length, values] : lengths_) {

@@ -154,14 +154,14 @@ rte_mbuf* ReferenceDut::make_datagram(std::size_t side, const Mac& next_hop, con
 // Messages that the port does not accept wait for the next turn. None is shorter than an Ethernet frame must be: a
 // query has an OPT record.
 void ReferenceDut::hand_over_asking() {
-    std::size_t taken = 0;
-    while (taken < asking_.size()) {
-        const auto count = static_cast<std::uint16_t>(std::min(kMostAtOnce, asking_.size() - taken));
-        const std::uint16_t accepted = transmit_burst({ports_[kRight]->id()}, &asking_[taken], count);
-        taken += accepted;
-        if (accepted < count) break;
+    while (!asking_.empty()) {
+        std::array<rte_mbuf*, kMostAtOnce> frames{};
+        const auto count = static_cast<std::uint16_t>(std::min(kMostAtOnce, asking_.size()));
+        std::copy_n(asking_.begin(), count, frames.begin());
+        const std::uint16_t taken = transmit_burst({ports_[kRight]->id()}, frames.data(), count);
+        asking_.erase(asking_.begin(), asking_.begin() + taken);
+        if (taken < count) return;
     }
-    asking_.erase(asking_.begin(), asking_.begin() + static_cast<std::ptrdiff_t>(taken));
 }
 
 void ReferenceDut::discard_asking() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -157,7 +158,7 @@ private:
     std::array<std::vector<FramePipeline::Departure>, 2> leaving_;  // by outgoing side
     std::optional<Resolver> resolver_;
     std::vector<FramePipeline::Departure> served_;
-    std::vector<rte_mbuf*> asking_;  // messages to the server that wait for the port
+    std::deque<rte_mbuf*> asking_;  // messages to the server that wait for the port
     std::uint64_t unsent_ = 0;
 };
 

@@ -112,8 +112,8 @@ class Ends:
             if not ready:
                 break
             for station in (client, server):
-                if station.socket in ready and (frame := received(station)) is not None:
-                    answers.append(frame) if station is client else self._serve(frame)
+                if station.socket in ready and (got := received(station)) is not None:
+                    answers.append(got) if station is client else self._serve(got)
         return answers
 
     def resolve(self, names: list[str], expected: int | None = None, wait_s: float = 10.0) -> list[DNS]:

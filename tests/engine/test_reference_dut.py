@@ -312,7 +312,29 @@ def test_what_has_no_nat_has_no_connections(tmp_path: Path) -> None:
         assert (refused["code"], refused["field"]) == ("bad_request", "params.nat")
 
 
+def test_what_is_no_dns64_has_no_resolver(tmp_path: Path) -> None:
+    with started(tmp_path, {"left": [], "right": []}) as process:
+        assert "dns64" not in ask(process, "counters")
+        refused = ask(process, "configure", dns64={"cache_names": 7})
+        assert (refused["code"], refused["field"]) == ("bad_request", "params.dns64")
+
+
+def dns64(server: str = "198.19.0.2", prefix: str = f"{EMBEDDED}/96", **others: Any) -> dict[str, Any]:
+    """A request for a DNS64."""
+    left, right = {"port": "null", "ipv6": "2001:2::1"}, {"port": "null", "ipv4": "198.19.0.1"}
+    routes = {"to_left": {}, "to_right": {}}
+    dut = {"left": left, "right": right, **routes, "dns64": {"server": server, "prefix": prefix}}
+    return {"method": "open", "params": dut | others}
+
+
 BAD_REQUESTS = [
+    pytest.param(dns64(server="dns"), "bad_request", "params.dns64.server", id="no address of a DNS64's server"),
+    pytest.param(dns64(server="2001:2::5"), "bad_request", "params.dns64.server", id="no IPv6 towards that server"),
+    pytest.param(dns64(left={"port": "null"}), "bad_request", "params.dns64.server", id="no address for its clients"),
+    pytest.param(dns64(prefix="2001:db8::/44"), "bad_request", "params.dns64.prefix", id="no length of RFC 6052"),
+    pytest.param(
+        dns64(to_right={"routes4": ["198.19.0.0/16"]}), "bad_request", "params.dns64", id="a DNS64 that forwards"
+    ),
     pytest.param({"method": "counters"}, "not_open", None, id="not open"),
     pytest.param({"method": "run"}, "bad_request", "method", id="no such method"),
     pytest.param(

@@ -4,8 +4,8 @@ follows from these."""
 
 from __future__ import annotations
 
-from dutperf.setup.conditions import Conditions, WithRepetitions, WithSettling
+from dutperf.setup.conditions import Conditions, WithFrameSizes, WithRepetitions, WithSettling
 
 
-class OneFrameEach(WithRepetitions, WithSettling, Conditions):
+class OneFrameEach(WithRepetitions, WithSettling, Conditions, WithFrameSizes):
     """Conditions of trials whose frames follow from what is counted."""

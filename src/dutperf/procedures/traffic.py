@@ -44,7 +44,16 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.points import LossAndDelays, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics
-from dutperf.setup.conditions import Conditions, Rate, WithDuration, WithPacing, WithPattern, WithPorts, WithStreams
+from dutperf.setup.conditions import (
+    Conditions,
+    Rate,
+    WithDuration,
+    WithFrameSizes,
+    WithPacing,
+    WithPattern,
+    WithPorts,
+    WithStreams,
+)
 from dutperf.setup.given import default
 from dutperf.setup.option import Option
 from dutperf.setup.rate import OptionalRate
@@ -54,7 +63,7 @@ WHOLE = 0.99
 """Share of its planned time after which a part counts as not ended by anyone."""
 
 
-class Traffic(WithDuration, WithPattern, WithPacing, WithStreams, WithPorts, Conditions):
+class Traffic(WithDuration, WithPattern, WithPacing, WithStreams, WithPorts, Conditions, WithFrameSizes):
     """Conditions of traffic whose rate is changed by hand."""
 
     duration_s: Annotated[

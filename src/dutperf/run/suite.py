@@ -234,7 +234,8 @@ def _of_mix(label: str, wanted: Sequence[tuple[Definition, Conditions]]) -> list
     ]
     if searching is None:
         return others
-    missing = sorted({size for conditions in needing for size in conditions.frame_sizes} - set(searching.frame_sizes))
+    needed = {size for conditions in needing for size in conditions.every.frame_sizes}
+    missing = sorted(needed - set(searching.every.frame_sizes))
     if missing:
         raise PlanError(
             f"the throughput of {', '.join(map(str, missing))} bytes is needed, but not measured: add these frame"
@@ -246,7 +247,7 @@ def _of_mix(label: str, wanted: Sequence[tuple[Definition, Conditions]]) -> list
 
 def _searching(needing: Sequence[Conditions]) -> throughput.Throughput:
     """Conditions of a throughput search for the measurements that need it."""
-    sizes = tuple(dict.fromkeys(size for conditions in needing for size in conditions.frame_sizes))
+    sizes = tuple(dict.fromkeys(size for conditions in needing for size in conditions.every.frame_sizes))
     shortest_s = min(conditions.every.duration_s for conditions in needing)
     own = {
         "frame_sizes": sizes,
@@ -323,10 +324,10 @@ def _at_throughput(one: Measurement, parts: Mapping[str, Part]) -> tuple[Measure
     }
     throughput_fps = {
         size: int(median)
-        for size in one.conditions.frame_sizes
+        for size in one.conditions.every.frame_sizes
         if (median := medians.get(size)) is not None and median >= 1
     }
-    missing = [str(size) for size in one.conditions.frame_sizes if size not in throughput_fps]
+    missing = [str(size) for size in one.conditions.every.frame_sizes if size not in throughput_fps]
     note = f"not measured with {', '.join(missing)} bytes: no throughput was found for them" if missing else None
     if not throughput_fps:
         return None, note

@@ -20,7 +20,7 @@ from dutperf.engine.client import EngineTester
 from dutperf.engine.factory import engine_on
 from dutperf.invocation import command_line
 from dutperf.journal import JournalError
-from dutperf.model import FRAME_SIZE, Load, Recording, Trial, TrialResult
+from dutperf.model import Load, Recording, Trial, TrialResult
 from dutperf.run.campaign import Plan, PlanError
 from dutperf.run.waiting import POLL_S
 from dutperf.setup import configuration, ports
@@ -268,10 +268,11 @@ class Bench:
 
     def plan(self, conditions: Conditions) -> Plan:
         """The plan of a measurement under ``conditions``, which have their frame sizes."""
+        kind = traffic.of(self.setup, conditions)
         return Plan(
-            traffic=traffic.of(self.setup, conditions),
+            traffic=kind,
             conditions=conditions,
-            too_long=lambda case: self._too_long(sizes.longest_of(conditions, case[FRAME_SIZE])),
+            too_long=lambda case: self._too_long(kind.longest_frame(case)),
             dut=self.dut,
             config=configuration.as_json(self.setup),
             invocation=self.invocation,
@@ -313,7 +314,7 @@ class Bench:
             return made
         as_long = SingleTrial().model_copy(update={"duration_s": made.duration_s})
         beside = traffic.of(self.setup, self.sized(as_long))
-        return made.model_copy(update={"other_streams": beside.others.streams(beside.given.frame_sizes[0])})
+        return made.model_copy(update={"other_streams": beside.others.streams(beside.conditions.frame_sizes[0])})
 
     def trial(self, conditions: Conditions, rate: Rate | None, number: int) -> Trial:
         """A single trial at ``rate`` under ``conditions``, which have one frame size; None: the
@@ -351,9 +352,9 @@ def check_one_rate(conditions: Conditions, rate: Rate | None) -> None:
 
 def check_one_size(conditions: Conditions) -> None:
     """Raises PlanError where ``conditions`` have several frame sizes."""
-    if len(conditions.frame_sizes) > 1:
+    if len(conditions.every.frame_sizes) > 1:
         raise PlanError("a trial has one frame size: give one", option="frame_sizes")
-    if conditions.series is not None:
+    if conditions.every.series is not None:
         raise PlanError("a trial has one frame size, not a series: give one", option="frame_sizes")
 
 

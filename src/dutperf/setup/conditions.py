@@ -195,14 +195,14 @@ class WithFrameSizes(Value):
         given = list(_each(members["frame_sizes"]))
         if len(given) == 1 and is_mix(given[0]):
             return others | {"size_mix": given[0].strip()}
-        words = _words(given)
+        words = words_of(given)
         is_series = len(words) == 1 and isinstance(words[0], str) and words[0] in FRAME_SIZE_SERIES
         return others | {"series": words[0]} if is_series else members
 
     @field_validator("frame_sizes", mode="before")
     @classmethod
     def _numbers(cls, given: Any) -> Any:
-        words = _words(given)
+        words = words_of(given)
         for word in words:
             if is_mix(word):
                 raise ValueError("a mix of sizes is measured alone, without other sizes")
@@ -304,7 +304,7 @@ class EveryTrial(Value):
         return to_json(self)
 
 
-class Conditions(EveryTrial, WithFrameSizes):
+class Conditions(EveryTrial):
     """What every measurement has. Rates are per direction."""
 
     seed: Annotated[
@@ -376,19 +376,22 @@ class WithRepetitions(Value):
         return stopping.parse(given) if isinstance(given, str) else given
 
 
+Settling = Annotated[
+    float,
+    Field(ge=0, le=3_600),
+    Option(
+        "Wait between trials, for the DUT to settle",
+        clause="RFC 2544 section 23: 5",
+        label="wait between trials, s",
+        panel=TRIAL,
+    ),
+]
+
+
 class WithSettling(Value):
     """Time for the DUT between trials."""
 
-    settle_s: Annotated[
-        float,
-        Field(ge=0, le=3_600),
-        Option(
-            "Wait between trials, for the DUT to settle",
-            clause="RFC 2544 section 23: 5",
-            label="wait between trials, s",
-            panel=TRIAL,
-        ),
-    ] = 0.0
+    settle_s: Settling = 0.0
     dut_patience_s: Annotated[
         float,
         Field(ge=0, le=86_400),
@@ -514,7 +517,7 @@ class WithStreams(Value):
     @field_validator("modifiers", mode="before")
     @classmethod
     def _are_modifiers(cls, given: Any) -> Any:
-        words = _words(given)
+        words = words_of(given)
         return Modifiers.parse(words).texts() if all(isinstance(word, str) for word in words) else given
 
     @property
@@ -731,7 +734,7 @@ class WithConnections(Value):
     phase_gap_s: PhaseGap = 0.0
 
 
-class Steady(WithRepetitions, WithSettling, WithStreams, WithPorts, Conditions):
+class Steady(WithRepetitions, WithSettling, WithStreams, WithPorts, Conditions, WithFrameSizes):
     """Trials at rates that do not change, repeated."""
 
 
@@ -786,7 +789,7 @@ class WithMaximum(Conditions):
     ] = default(None)
 
 
-class AtThroughput(Conditions):
+class AtThroughput(Conditions, WithFrameSizes):
     """Measured at an earlier throughput, or at a given rate."""
 
     rate: Annotated[
@@ -882,6 +885,7 @@ class SingleTrial(
     WithStreams,
     WithPorts,
     Conditions,
+    WithFrameSizes,
 ):
     """Conditions of a single trial."""
 
@@ -1015,7 +1019,7 @@ def _several(name: str, given: Any) -> list[Any]:
     return list(_listed(given))
 
 
-def _words(given: Any) -> list[Any]:
+def words_of(given: Any) -> list[Any]:
     """The values of a list whose texts may be lists too."""
     return [word for one in _listed(given) for word in _listed(one)]
 

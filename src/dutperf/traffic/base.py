@@ -43,7 +43,7 @@ from dutperf.setup.conditions import FRAME_SIZE_SERIES, AllConditions, Condition
 from dutperf.setup.configuration import ConfigError, LinkBetween, ParameterError, Setup, Side, missing_seen_as
 from dutperf.setup.pacing import fill_of
 from dutperf.setup.size_mix import SizeMix
-from dutperf.traffic import additional, addresses, combinations
+from dutperf.traffic import additional, addresses, combinations, sizes
 
 MAX_FRAMES = 2**40
 """Per direction of a trial: sequence numbers have 40 bits."""
@@ -160,24 +160,24 @@ class TrafficKind(ABC):
         """The conditions with frame sizes. If none are given: those of the series, else the smallest that
         the traffic of this test setup can have. Sizes of a series that this traffic cannot have are one: the smallest.
         """
-        given = self.given
-        if given.sizes_are_given:
-            return given
-        if given.size_mix is not None:
-            mean = SizeMix.parse(given.size_mix).at_least(self.smallest_frame_size).mean
-            return given.model_copy(update={"frame_sizes": (mean,)})
-        series = () if given.series is None else FRAME_SIZE_SERIES[given.series]
+        chosen = self.conditions
+        if chosen.sizes_are_given:
+            return self.given
+        if chosen.size_mix is not None:
+            mean = SizeMix.parse(chosen.size_mix).at_least(self.smallest_frame_size).mean
+            return self.given.model_copy(update={"frame_sizes": (mean,)})
+        series = () if chosen.series is None else FRAME_SIZE_SERIES[chosen.series]
         sizes = tuple(dict.fromkeys(max(size, self.smallest_frame_size) for size in series))
-        return given.model_copy(update={"frame_sizes": sizes or (self.smallest_frame_size,)})
+        return self.given.model_copy(update={"frame_sizes": sizes or (self.smallest_frame_size,)})
 
     def cases(self) -> tuple[Case, ...]:
         """Each frame size of the conditions, which are :meth:`sized`, with what is the same for all."""
-        mix = {} if self.given.size_mix is None else {SIZE_MIX: self.given.size_mix}
+        mix = {} if self.conditions.size_mix is None else {SIZE_MIX: self.conditions.size_mix}
         ratio = self.conditions.direction_rates
         rates = {} if ratio is None else {DIRECTION_RATES: ratio}
         return tuple(
             Case({FRAME_SIZE: size, FRAME_SIZE_IPV4: self.size_ipv4(size), **mix, **rates})
-            for size in self.given.frame_sizes
+            for size in self.conditions.frame_sizes
         )
 
     def maximum_fps(self, case: Case) -> int | None:
@@ -193,6 +193,10 @@ class TrafficKind(ABC):
             return None
         left = (self.others.left_of_media(path, case[FRAME_SIZE]) / each.share(path) for path in self.active())
         return int(media_fps * min(1.0, *left))
+
+    def longest_frame(self, case: Case) -> int:
+        """In bytes, of all frames of a case."""
+        return sizes.longest_of(self.conditions, case[FRAME_SIZE])
 
     def own_rates(self, case: Case) -> Profile | None:
         """The rates of a traffic pattern that has rates of its own; None for any other.
@@ -301,8 +305,8 @@ class TrafficKind(ABC):
 
     def _media_fps(self, frame_size: int) -> int | None:
         order: tuple[int, ...] = (frame_size,)
-        if self.given.size_mix is not None:
-            order = SizeMix.parse(self.given.size_mix).at_least(self.smallest_frame_size).order
+        if self.conditions.size_mix is not None:
+            order = SizeMix.parse(self.conditions.size_mix).at_least(self.smallest_frame_size).order
         links = [(self.setup.media_mbps, order)] + [
             (link.mbps or self.setup.media_mbps, [self._size_between(size, link) for size in order])
             for link in self.setup.between

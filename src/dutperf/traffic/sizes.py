@@ -22,11 +22,13 @@ def shortest_case(conditions: Conditions) -> int:
 
 def longest_of(conditions: Conditions, frame_size: int) -> int:
     """The longest frame of the case with this frame size."""
-    if conditions.size_mix is None:
+    size_mix = conditions.every.size_mix
+    if size_mix is None:
         return frame_size
-    return max(SizeMix.parse(conditions.size_mix).at_least(MIN_FRAME_SIZE_IPV6).sizes)
+    return max(SizeMix.parse(size_mix).at_least(MIN_FRAME_SIZE_IPV6).sizes)
 
 
 def _sizes(conditions: Conditions) -> Sequence[int]:
-    named = () if conditions.sizes_are_given or conditions.series is None else FRAME_SIZE_SERIES[conditions.series]
-    return named or conditions.frame_sizes
+    every = conditions.every
+    named = () if every.sizes_are_given or every.series is None else FRAME_SIZE_SERIES[every.series]
+    return named or every.frame_sizes

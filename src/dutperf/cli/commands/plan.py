@@ -17,6 +17,7 @@ from dutperf.cli.errors import reported
 from dutperf.cli.examples import epilog
 from dutperf.cli.output import terminal
 from dutperf.setup import yaml_text
+from dutperf.setup.conditions import Conditions, WithFrameSizes
 from dutperf.setup.configuration import ConfigError
 
 app = typer.Typer(no_args_is_help=True, epilog=epilog("plan"), help="Check a plan, or split it into jobs.")
@@ -33,12 +34,19 @@ def check(plan: PlanFile, as_json: options.Json = False) -> None:
     with reported():
         planned = plan_file.load(plan)
         planned.source.check()
-        names = [(definition.name, conditions.frame_sizes) for definition, conditions in planned.wanted]
+        names = [(definition.name, _frame_sizes(conditions)) for definition, conditions in planned.wanted]
         if as_json:
             typer.echo(json.dumps([{"procedure": name, "frame_sizes": sizes} for name, sizes in names]))
             return
         for name, sizes in names:
-            terminal.line(f"{name}: {', '.join(map(str, sizes)) or 'frame sizes of the standard'}")
+            terminal.line(
+                f"{name}: {', '.join(map(str, sizes)) or 'frame sizes of the standard'}" if sizes is not None else name
+            )
+
+
+def _frame_sizes(conditions: Conditions) -> tuple[int, ...] | None:
+    """None: they are not chosen."""
+    return conditions.frame_sizes if isinstance(conditions, WithFrameSizes) else None
 
 
 @app.command("split", epilog=epilog("plan split"))

@@ -64,7 +64,7 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
             planned = planned.model_copy(update={"by_flow": True})
         planned = planned.model_copy(update={"capture": conditions.capture_wanted()})
         sized = ready.sized(conditions)
-        result = run_one(planned, sized.frame_sizes[0], ready)
+        result = run_one(planned, sized.every.frame_sizes[0], ready)
         report = as_report(ready, sized, planned, result)
         show_and_write(report, out, as_json, lambda: console.trial(report, result))
     raise typer.Exit(status_of(result))
@@ -103,14 +103,14 @@ def _rate_of(stream: Stream) -> str:
 def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: TrialResult) -> dict[str, Any]:
     """The result with its conditions, setup and environment. ``trial`` are the trial's parameters;
     ``passed`` is null where it is not valid."""
-    [frame_size] = conditions.frame_sizes
+    [frame_size] = conditions.every.frame_sizes
     valid = result.verdict is Verdict.VALID
     return to_json(result) | {
         "passed": result.worst_loss_ratio <= conditions.every.loss_tolerance if valid else None,
         "loss_tolerance": conditions.every.loss_tolerance,
         "frame_timeout_ms": conditions.every.frame_timeout_ms,
         "frame_size": frame_size,
-        "size_mix": conditions.size_mix,
+        "size_mix": conditions.every.size_mix,
         "kinds": {
             direction: [frame.name for frame in stream.frames]
             for direction, stream in planned.streams().items()

@@ -32,11 +32,13 @@ from dutperf.model import (
     TrialResult,
     VaryingField,
 )
+from dutperf.procedures.dns64 import Dns64
 from dutperf.run import campaign
 from dutperf.run.campaign import Observer, Plan, Status, Summary
 from dutperf.setup import configuration
-from dutperf.setup.conditions import Conditions, Duration, Rate, Repetitions
+from dutperf.setup.conditions import Conditions, Duration, Rate, Repetitions, WithFrameSizes
 from dutperf.setup.configuration import Dut, Setup
+from dutperf.setup.questions import WithQuestions
 from dutperf.tester import ProgressCallback, Tester
 from dutperf.tester.simulated import SimulatedTester
 
@@ -112,8 +114,12 @@ SWITCH = {
 OF_SWITCHES = ("address-capacity", "address-learning-rate", "address-ageing", "broadcast")
 
 
-class Everything(*dict.fromkeys(definition.conditions for definition in procedures.every())):  # type: ignore[misc]
-    """What any procedure may be measured for, to be narrowed to one of them."""
+OF_FRAMES = tuple(one for one in procedures.every() if issubclass(one.conditions, WithFrameSizes))
+"""Procedures that send test frames; others ask questions."""
+
+
+class Everything(*dict.fromkeys(definition.conditions for definition in OF_FRAMES)):  # type: ignore[misc]
+    """What any of these may be measured for, to be narrowed to one of them."""
 
     duration_s: Duration = 5.0
     pattern: str = "constant"
@@ -157,8 +163,25 @@ class SiitTraffic(traffic.PlainTraffic):
         return made.model_copy(update=idle)
 
 
-def plan(media_fps: int | None = None, **conditions: Any) -> Plan[Everything]:
-    """To measure SIIT with trials of 5 s, three times, unless ``conditions`` say otherwise."""
+DNS64 = {
+    "left": {"port": "tl", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"},
+    "right": {"port": "tr", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"},
+    "dns64": {"server": "2001:2::1"},
+}
+
+
+def questions(**conditions: Any) -> Plan[Dns64]:
+    """To measure a DNS64 server, unless ``conditions`` say otherwise as :func:`plan`."""
+    setup = configuration.parse(DNS64, "test")
+    chosen = Dns64(**{"duration_s": 5, "repetitions": 3, "settle_s": 0, **conditions})
+    return Plan(traffic=traffic.of(setup, chosen), conditions=chosen, dut=SimulatedDevice(Dut(name="simulated")))
+
+
+def plan(media_fps: int | None = None, **conditions: Any) -> Plan[Any]:
+    """To measure SIIT with trials of 5 s, three times, unless ``conditions`` say otherwise; those of questions are for
+    a DNS64 server."""
+    if conditions.keys() & (WithQuestions.model_fields.keys() - Everything.model_fields.keys()):
+        return questions(**conditions)
     chosen = Everything(**{"duration_s": 5, "drain_s": 0, "repetitions": 3, **conditions})
     kind = SiitTraffic(configuration.parse(NAT44, "test"), chosen)
     kind.media_fps = media_fps

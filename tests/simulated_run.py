@@ -19,7 +19,7 @@ from dutperf import journal, procedures
 from dutperf.journal import JOURNAL, ResultEvent, ResumedJournal, TrialEvent
 from dutperf.procedures.definition import Chapter
 from dutperf.run.campaign import Plan, Summary
-from dutperf.setup.conditions import AtThroughput
+from dutperf.setup.conditions import AtThroughput, WithFrameSizes
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from dutperf.tester.simulated_switch import AddressTable
 from plans import Log, measure, plan, resume
@@ -29,12 +29,11 @@ THROUGHPUT = {84: 60_000, 128: 50_000}
 
 
 def a_plan(name: str = "throughput") -> Plan:
-    """Two frame sizes, five repetitions."""
+    """Two frame sizes, or shares of names with AAAA; five repetitions."""
     definition = procedures.find(name)
     known = {"throughput_from": THROUGHPUT} if issubclass(definition.conditions, AtThroughput) else {}
-    return plan(
-        **{"frame_sizes": (84, 128), "repetitions": 5, "duration_s": 0.5, "seed": 3} | known | definition.simulated
-    )
+    cases = {"frame_sizes": (84, 128)} if issubclass(definition.conditions, WithFrameSizes) else {"with_aaaa": (0, 50)}
+    return plan(**{"repetitions": 5, "duration_s": 0.5, "seed": 3} | cases | known | definition.simulated)
 
 
 TABLE = AddressTable(size=1_234, learning_aps=5_432, ageing_s=2)

@@ -39,7 +39,7 @@ from dutperf.run.suite import SuiteSummary
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.option import offered
 from dutperf.statistics.stopping import Auto
-from plans import SWITCH
+from plans import DNS64, SWITCH
 from recordings import capture, udp
 from virtual import Labs
 
@@ -501,13 +501,15 @@ def test_every_procedure_has_typed_rows(definition: Any, tmp_path: Path) -> None
     given = {name: value for name, value in usual.items() if name in known}
     source: dict[str, Any] = {"lab": "refdut-siit"}
     if definition.chapter in (Chapter.CONNECTIONS, Chapter.TABLES) or "preliminary_rate" in known:
-        setup = SWITCH if {"learning_port", "sending_port"} & known else documented.CONFIG
+        switch = {"learning_port", "sending_port"} & known
+        setup = SWITCH if switch else DNS64 if "with_aaaa" in known else documented.CONFIG
         commands = {"clear_connections": "true", "clear_addresses": "true"}
         source = {"config": {**setup, "dut": {"commands": commands}}}
     result = dutperf.measure(definition.conditions(**given), tmp_path / "out", **source)
     table = export.arrow(result.rows())
     assert table.num_rows == len(result.rows()) > 0
-    assert {"measurement", "procedure", "dut", "frame_size"} <= set(table.column_names)
+    axis = "frame_size" if "frame_sizes" in known else "with_aaaa"
+    assert {"measurement", "procedure", "dut", axis} <= set(table.column_names)
 
 
 @pytest.mark.usefixtures("labs")

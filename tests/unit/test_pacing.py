@@ -94,7 +94,7 @@ def test_where_delays_links_or_connections_count_there_is_no_choice() -> None:
     fixed = {one.name for one in procedures.every() if not issubclass(one.conditions, WithPacing)}
     without = {Chapter.DELAYS, Chapter.CONNECTIONS, Chapter.TABLES}
     of_chapters = {one.name for one in procedures.every() if one.chapter in without}
-    assert fixed == {"ramp", "load-latency", "reset", *of_chapters}
+    assert fixed == {"ramp", "load-latency", "reset", "dns64", *of_chapters}
 
 
 @pytest.mark.parametrize(

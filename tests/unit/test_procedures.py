@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from dutperf import procedures
 from dutperf.cli.commands import measure
 from dutperf.journal import TrialEvent, of_kind, read
-from dutperf.model import FRAME_SIZE
+from dutperf.model import AAAA_NAMES, FRAME_SIZE
 from dutperf.procedures.definition import Definition
 from dutperf.results.summary import write_summary
 from dutperf.run import campaign
@@ -100,16 +100,19 @@ def test_a_journal_states_only_conditions_that_its_procedure_uses() -> None:
 def test_frames_that_are_too_long_for_the_tester_end_their_case_alone(name: str, tmp_path: Path) -> None:
     why = "left.port: the MTU of eth1 is 1500"
     planned = a_plan(name)
+    cases = planned.traffic.cases()
+    axis = FRAME_SIZE if FRAME_SIZE in cases[0] else AAAA_NAMES
+    first, other = cases[0][axis], cases[-1][axis]
     planned = replace(
         planned,
         conditions=planned.conditions.model_copy(update={"repetitions": 1}),
-        too_long=lambda case: why if case[FRAME_SIZE] == 84 else None,
+        too_long=lambda case: why if case[axis] == first else None,
     )
     summary = measured(a_tester([], name), planned, tmp_path, name)
     for point in summary.points:
-        assert (why in point.message) is (point.case[FRAME_SIZE] == 84), point
-    assert {point.finished > 0 for point in summary.points if point.case[FRAME_SIZE] == 84} == {False}
-    sizes = {event.case["frame_size"] for event in of_kind(read(tmp_path), TrialEvent)}
-    assert sizes == {128}
+        assert (why in point.message) is (point.case[axis] == first), point
+    assert {point.finished > 0 for point in summary.points if point.case[axis] == first} == {False}
+    values = {event.case[axis.name] for event in of_kind(read(tmp_path), TrialEvent)}
+    assert values == {other} != {first}
     text = "\n".join(map(str, summary.deviations))
     assert "0 repetitions" not in text

@@ -10,6 +10,7 @@ from dutperf.procedures.address_learning_rate import AddressLearningRate
 from dutperf.procedures.back_to_back import BackToBack
 from dutperf.procedures.broadcast import Broadcast
 from dutperf.procedures.burst_interval import BurstInterval
+from dutperf.procedures.dns64 import Dns64
 from dutperf.procedures.establishment_rate import EstablishmentRate
 from dutperf.procedures.frame_loss import FrameLoss
 from dutperf.procedures.ipdv import Ipdv
@@ -33,6 +34,7 @@ __all__ = [
     "BackToBack",
     "Broadcast",
     "BurstInterval",
+    "Dns64",
     "EstablishmentRate",
     "FrameLoss",
     "Ipdv",

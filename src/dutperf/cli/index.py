@@ -31,6 +31,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "Measure",
         "Search for the shortest interval between bursts that the DUT forwards without loss (RFC 2544 21).",
     ),
+    "dns64": (
+        "dutperf.procedures.dns64",
+        "Measure",
+        "Search for the highest rate at which a DNS64 server answers every query in time (RFC 8219 9).",
+    ),
     "latency": (
         "dutperf.procedures.latency",
         "Measure",

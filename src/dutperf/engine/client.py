@@ -50,6 +50,7 @@ from dutperf.model import (
     LinkState,
     NeighbourEvidence,
     PortState,
+    ServerCounts,
     SoFar,
     Stream,
     Trial,
@@ -607,11 +608,12 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated:
         in_sum = None if "in_sum" not in event else InSum.model_validate(event["in_sum"])
         capture = None if "capture" not in event else CaptureWritten.model_validate(event["capture"])
         connections = None if "connections" not in event else ConnectionCounts.model_validate(event["connections"])
+        server = None if "server" not in event else ServerCounts.model_validate(event["server"])
         if event["trial"] != trial.trial:
             raise ValueError("it is of another trial")
     except (KeyError, ValueError, ValidationError) as error:
         raise TesterError(f"the engine's result event violates the protocol: {error}") from None
-    verdict, causes = judge(trial, counts, missed, links["link_down"], unrelated.without(seen), port_changes)
+    verdict, causes = judge(trial, counts, missed, links["link_down"], unrelated.without(seen), port_changes, server)
     ended_s = None if completed else watch.ended_s
     if ended_s is not None:
         verdict, causes = _ended_early(watch.causes, causes)
@@ -631,6 +633,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated:
         ended_early_s=ended_s,
         capture=capture,
         connections=connections,
+        server=server,
         in_sum=in_sum,
         doubts=doubts(trial, counts, missed),
     )

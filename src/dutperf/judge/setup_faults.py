@@ -140,15 +140,18 @@ def _stale(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str 
     )
 
 
-def _icmp_errors(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+def _icmp_errors(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
     """... and the DUT did not refuse frames because of the test setup: for want of a route, by a filter, by its
     MTU, or because of their hop limit."""
     may_refuse = trial.question.links_may_fall or trial.connections is not None  # as it restarts, or its table is full
     if may_refuse or not loss_matters(trial, counts) or _never_came(counts) <= 0:
         return None
     # a policer that rejects forwards what is within its rate, and no load costs all frames their next hop
+    asks = trial.all_streams()[direction].questions is not None
     errors = [
-        one for one in counts.icmp_errors or () if one.taken_by is None and not (counts.received and one.may_be_policer)
+        one
+        for one in counts.icmp_errors or ()
+        if (asks or one.taken_by is None) and not (counts.received and one.may_be_policer)
     ]
     of_setup = sum(one.frames for one in errors if not (counts.received and one.may_be_overload))
     if not _are_many(of_setup, counts) and not _explain(sum(one.frames for one in errors), counts):
@@ -164,8 +167,13 @@ def _are_many(errors: int, counts: DirectionCounts) -> bool:
 
 def _taken(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
     """... and no station took frames for its own, as it has an address to which they go. Where frames to a single
-    address arrive, as a translator's, its station forwards them."""
-    if trial.connections is not None or not loss_matters(trial, counts) or _never_came(counts) <= 0:
+    address arrive, as a translator's, its station forwards them. Questions go to the DUT itself."""
+    if (
+        trial.connections is not None
+        or trial.all_streams()[direction].questions is not None
+        or not loss_matters(trial, counts)
+        or _never_came(counts) <= 0
+    ):
         return None
     to = tuple(destinations(trial.all_streams()[direction]))
     is_single = len({address for one in to for address in (one.first, one.last)}) == 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
 
-from dutperf.judge import setup_faults
+from dutperf.judge import own_server, setup_faults
 from dutperf.judge.own_loss import (
     clear_parts,
     late_frames,
@@ -33,6 +33,7 @@ from dutperf.model import (
     NeighbourEvidence,
     PhaseResult,
     Question,
+    ServerCounts,
     SoFar,
     Trial,
     Verdict,
@@ -107,13 +108,15 @@ def judge(
     link_down: LinkState = NO_LINK_DOWN,
     neighbours: Mapping[str, NeighbourEvidence] | None = None,
     port_changes: Mapping[str, str] | None = None,
+    server: ServerCounts | None = None,
 ) -> tuple[Verdict, tuple[Cause, ...]]:
     """The verdict on a completed trial, with every cause against its validity.
 
     ``missed``: what a DUT on this machine did not get of its cores. ``link_down``: the tester's own links that
     were down at any time of the trial. ``neighbours``: by port, what ARP and Neighbour Discovery say, without
     addresses of which it is known that they have nothing to do with the traffic (:mod:`dutperf.judge.unanswered`).
-    ``port_changes``: by port, why it was no longer the one that was opened.
+    ``port_changes``: by port, why it was no longer the one that was opened. ``server``: of the tester's own name
+    server, if it has one.
     """
     causes = tuple(_ports(trial, link_down, port_changes or {}))
     causes += tuple(_other_runs(trial, counts))
@@ -123,6 +126,7 @@ def judge(
     )
     causes += tuple(_of_other_streams(trial, counts, {cause.text.partition(": ")[2] for cause in causes}))
     causes += tuple(setup_faults.of_neighbours(trial, measured(counts), neighbours or {}))
+    causes += tuple(own_server.of_server(trial, measured(counts), server))
     if causes and {cause.code for cause in causes} == {BURSTS} and _is_mostly_its_own(trial, counts):
         causes = ()
     taken = max(missed.share or 0.0, min(1.0, missed.waited_s / trial.duration_s))
@@ -703,7 +707,7 @@ OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""
 BY_LOSS = (setup_faults.OF_SETUP - {setup_faults.VLAN_TAGS}) | {
     *(BURSTS, LATE, DUT_DISTURBED, OTHER_RUN, *setup_faults.OF_NEIGHBOURS),
-    *("receiver_stall", "receive_queue", "late_in_tester", "matched", "stale"),
+    *("receiver_stall", "receive_queue", "late_in_tester", "matched", "stale", own_server.LATE),
 }
 """Codes of causes that hold only, or earlier, where frames were lost: the same trial without loss would be
 valid, or nearly. To leave trials out by them would flatter the DUT."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 from dutperf.model.additional import AdditionalFrames, BytesAt, of_test_frames
 from dutperf.model.capture import MOST_CAPTURED, Capture, CapturedFrames, CaptureWritten
 from dutperf.model.case import (
+    AAAA_NAMES,
+    CACHED_NAMES,
     DIRECTION_RATES,
     FRAME_SIZE,
     FRAME_SIZE_IPV4,
@@ -43,6 +45,16 @@ from dutperf.model.frame_size import (
 )
 from dutperf.model.icmp import IcmpError
 from dutperf.model.load import Load, Unit, is_load
+from dutperf.model.questions import (
+    Answers,
+    CachedNames,
+    NameServer,
+    Questions,
+    ServerCounts,
+    ServerDelay,
+    ServerQueries,
+    Spread,
+)
 from dutperf.model.replay import MOST_BYTES, MOST_FRAMES, LengthChanges, RecordedFrame, Recording, Replay
 from dutperf.model.result import (
     LOSS_BINS,
@@ -118,7 +130,9 @@ from dutperf.model.value import (
 from dutperf.model.vlan_tags import ArrivedTags, OtherTags, UnaskedTags, VlanTags, in_vlan, tags_in_words
 
 __all__ = [
+    "AAAA_NAMES",
     "ANY_LOSS",
+    "CACHED_NAMES",
     "DIRECTION_RATES",
     "FRAME_SIZE",
     "FRAME_SIZE_IPV4",
@@ -141,12 +155,14 @@ __all__ = [
     "AdditionalCounts",
     "AdditionalFrames",
     "AddressConflict",
+    "Answers",
     "Arrivals",
     "ArrivedTags",
     "Axis",
     "AxisValue",
     "Bursts",
     "BytesAt",
+    "CachedNames",
     "Capture",
     "CaptureWritten",
     "CapturedFrames",
@@ -188,6 +204,7 @@ __all__ = [
     "MatchedByLength",
     "MediaLimit",
     "MovedGateway",
+    "NameServer",
     "NeighbourEvidence",
     "NicArrivals",
     "NicDepartures",
@@ -203,6 +220,7 @@ __all__ = [
     "Profile",
     "Quantiles",
     "Question",
+    "Questions",
     "RateChange",
     "ReceiveBacklog",
     "Recorded",
@@ -211,7 +229,11 @@ __all__ = [
     "Replay",
     "ResponderOrder",
     "Segment",
+    "ServerCounts",
+    "ServerDelay",
+    "ServerQueries",
     "SoFar",
+    "Spread",
     "Stamping",
     "Stream",
     "StreamCounts",

@@ -101,6 +101,8 @@ def sources(stream: Stream) -> Iterator[AddressRange]:
         yield varying(stream.foreground.source, stream.source_address)
     if stream.background is not None:
         yield one(stream.background.source)
+    if stream.questions is not None:
+        yield one(stream.questions.source)
     yield from _of_described(stream.frames, 0)
     yield from _of_replay(stream, 0)
     yield from _of_bytes((bytes.fromhex(frame) for kind in stream.additional for frame in kind.frames), 0)
@@ -114,6 +116,8 @@ def destinations(stream: Stream) -> Iterator[AddressRange]:
         yield in_networks(stream.foreground.destination, stream.networks)
     if stream.background is not None:
         yield in_networks(stream.background.destination, stream.networks)
+    if stream.questions is not None:
+        yield one(stream.questions.destination)
     yield from _of_described(stream.frames, 1)
     yield from _of_replay(stream, 1)
 

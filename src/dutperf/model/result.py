@@ -21,6 +21,7 @@ from pydantic import (
 from dutperf.model.capture import CaptureWritten
 from dutperf.model.connections import ConnectionCounts
 from dutperf.model.icmp import IcmpError
+from dutperf.model.questions import Answers, ServerCounts
 from dutperf.model.value import Count, Direction, Value, without_empty
 from dutperf.model.vlan_tags import ArrivedTags
 from dutperf.spelling import count_of
@@ -438,6 +439,8 @@ class DirectionCounts(Value):
     """If frames had no tag; the other counts include them. None: all were counted by their tags."""
     line: LineCounts | None = None
     """If the line was filled."""
+    answers: Answers | None = None
+    """Of questions. ``received`` are the right answers that came in time."""
 
     @model_validator(mode="before")
     @classmethod
@@ -689,6 +692,8 @@ class PhaseResult(Value):
     capture: CaptureWritten | None = None
     connections: ConnectionCounts | None = None
     """None: no stateful test."""
+    server: ServerCounts | None = None
+    """Of the tester's own name server; None: there was none."""
     doubts: tuple[Cause, ...] = ()
     """Of a phase that tolerates loss: causes that hold if the trial shows that its loss matters."""
 

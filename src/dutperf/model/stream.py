@@ -16,6 +16,7 @@ from dutperf.model.additional import AdditionalFrames, of_test_frames
 from dutperf.model.described_frame import DescribedFrame
 from dutperf.model.frame_size import MAX_FRAME_SIZE, MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, PREAMBLE_AND_GAP
 from dutperf.model.pattern import BurstTimes, LaterTimes, PoissonTimes, ProfileTimes, RecordedTimes, SteadyTimes, Times
+from dutperf.model.questions import Questions
 from dutperf.model.replay import Replay
 from dutperf.model.value import Fps, Port16, Value
 from dutperf.model.vlan_tags import VlanTags
@@ -189,6 +190,8 @@ class Stream(Value):
     """Weights by which kinds are drawn at random; empty: not at random."""
     replay: Replay | None = None
     """Frames of a list, instead of any others."""
+    questions: Questions | None = None
+    """Queries to a DNS64 server, instead of any others; their answers arrive where they were sent."""
     foreground: FrameSpec | None = None
     background: FrameSpec | None = None
     n: Annotated[int, Field(ge=1, le=1_000_000)] = 2
@@ -216,12 +219,21 @@ class Stream(Value):
 
     @model_validator(mode="after")
     def _one_kind_of_description(self) -> Self:
-        if bool(self.frames) + (self.foreground is not None) + (self.replay is not None) != 1:
-            raise ValueError("a stream has either described frames, a foreground, or a replay")
+        kinds = [
+            name
+            for name, one in (
+                ("described frames", self.frames),
+                ("a foreground", self.foreground),
+                ("a replay", self.replay),
+                ("questions", self.questions),
+            )
+            if one
+        ]
+        if len(kinds) != 1:
+            raise ValueError("a stream has either described frames, a foreground, a replay, or questions")
         others = self.model_fields_set & self._of_other_kinds
         if unfit := sorted(name for name in others if getattr(self, name) not in (None, ())):
-            kind = "described frames" if self.frames else "a foreground" if self.foreground else "a replay"
-            raise ValueError(f"{unfit[0]} does not go with {kind}")
+            raise ValueError(f"{unfit[0]} does not go with {kinds[0]}")
         if isinstance(self.pattern, Recorded) and self.replay is None:
             raise ValueError("the times of a recording go with a replay only")
         if self.foreground is not None and (self.source_port is None or self.destination_port is None):
@@ -260,7 +272,7 @@ class Stream(Value):
         """Members of other kinds of streams than this one."""
         if self.frames:
             return _ONLY_UDP
-        return _ONLY_DESCRIBED if self.replay is None else _ONLY_UDP | _ONLY_DESCRIBED | _NETWORKS
+        return _ONLY_DESCRIBED if self.foreground is not None else _ONLY_UDP | _ONLY_DESCRIBED | _NETWORKS
 
     def of_test_frames(self, fps: int) -> int:
         """How many of ``fps`` frames/s are test frames, beside the additional ones."""
@@ -277,7 +289,8 @@ class Stream(Value):
         """Size of each kind of frame, in bytes with FCS; of a replay that of its longest frame."""
         udp = [frame.size for frame in (self.foreground, self.background) if frame is not None]
         replayed = () if self.replay is None else (self.replay.longest,)
-        return (*(frame.size for frame in self.frames), *udp, *replayed)
+        asked = () if self.questions is None else (self.questions.frame_size,)
+        return (*(frame.size for frame in self.frames), *udp, *replayed, *asked)
 
     @property
     def mean_size(self) -> float:
@@ -287,6 +300,8 @@ class Stream(Value):
             return float(sum(map(mul, weights, self.sizes))) / sum(weights)
         if self.replay is not None:
             return self.replay.mean_size
+        if self.questions is not None:
+            return float(self.questions.frame_size)
         kinds = ((self.foreground, self.m), (self.background, self.n - self.m))
         return sum(frame.size * share for frame, share in kinds if frame is not None) / self.n
 

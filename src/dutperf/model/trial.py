@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_ser
 from dutperf.model.capture import Capture
 from dutperf.model.connections import Connections, ConnectionUse, Opening
 from dutperf.model.pattern import Times, random_bits
+from dutperf.model.questions import NameServer
 from dutperf.model.result import LOSS_BINS
 from dutperf.model.stream import Stream
 from dutperf.model.value import LEFT_AND_RIGHT, Direction, Value, to_json, without_empty
@@ -127,6 +128,8 @@ class Phase(Value):
     """Frames for a file."""
     connections: Connections | None = None
     """None: no stateful test."""
+    server: NameServer | None = None
+    """The tester's own name server, for which a DUT asks; None: there is none."""
     pacing: Fill | None = None
     """None: each frame is handed over when it is due."""
     forward: Stream | None = None

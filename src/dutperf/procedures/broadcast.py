@@ -30,6 +30,7 @@ from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
 from dutperf.setup.conditions import (
     Conditions,
     WithDuration,
+    WithFrameSizes,
     WithPattern,
     WithPorts,
     WithRepetitions,
@@ -41,7 +42,15 @@ from dutperf.traffic import switches
 
 
 class Broadcast(
-    SearchRange, WithDuration, WithTolerance, WithPattern, WithRepetitions, WithSettling, WithPorts, Conditions
+    SearchRange,
+    WithDuration,
+    WithTolerance,
+    WithPattern,
+    WithRepetitions,
+    WithSettling,
+    WithPorts,
+    Conditions,
+    WithFrameSizes,
 ):
     """Conditions of a broadcast measurement."""
 

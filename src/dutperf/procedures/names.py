@@ -8,6 +8,7 @@ NAMES: tuple[str, ...] = (
     "frame-loss",
     "back-to-back",
     "burst-interval",
+    "dns64",
     "latency",
     "pdv",
     "ipdv",

@@ -98,6 +98,10 @@ class RepeatedSearches(Procedure[ConditionsT]):
         """What the DUT failed to do in a trial that did not pass, for messages."""
         return evidence.losses(result, self.conditions.every.frame_timeout_ms)
 
+    def nothing_came(self, result: TrialResult) -> str:
+        """What a trial shows of a DUT that forwards nothing."""
+        return evidence.no_forwarding(result)
+
     def why_unmeasurable(self, case: Case, result: TrialResult) -> str:  # noqa: ARG002
         """Why the load of ``result`` could not be measured."""
         return evidence.invalidity(result)
@@ -183,7 +187,7 @@ class RepeatedSearches(Procedure[ConditionsT]):
         load = Load(search_result.upper_bound, self.unit)
         result = _not_passed(search_result.upper_bound, offered)
         if search_result.not_forwarding:
-            return evidence.no_forwarding(result)
+            return self.nothing_came(result)
         if search_result.limited_by is LimitedBy.TESTER:
             return f"limited by the tester at {load}: {self.why_unmeasurable(case, result)}"
         failed = f"{self.failed_at} {load} {self.shortcoming(result)}"

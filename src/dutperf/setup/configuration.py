@@ -53,6 +53,7 @@ from dutperf.model import (
 )
 from dutperf.model.value import Port16
 from dutperf.setup import host_address, path_texts, yaml_text
+from dutperf.setup.dns64 import Dns64Setup
 from dutperf.setup.planned_stream import PlannedStream
 from dutperf.setup.yaml_text import Location, Text, YamlError, one_or_several, path_of
 from dutperf.spelling import count_of, hint
@@ -413,6 +414,8 @@ class Setup(Value):
     stateful: Stateful = Stateful()
     """For measurements with connections."""
     dut: OneOrRow = Dut()
+    dns64: Dns64Setup | None = None
+    """The DUT as a DNS64 server, for measurements of one."""
     between: Annotated[tuple[LinkBetween, ...], BeforeValidator(one_or_several)] = ()
     """The links between several DUTs, from left to right; empty: as the tester's, with frames of the same length."""
     media_mbps: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
@@ -661,8 +664,28 @@ def _check(setup: Setup) -> None:
     _check_streams(setup)
     _check_between(setup, within)
     for name, side in setup.sides().items():
-        _check_seen_as((*within, name), side, path_texts.senders_to(name, setup.path_ends(), setup.sides()))
+        senders = path_texts.senders_to(name, setup.path_ends(), setup.sides())
+        if side.seen_as is not None or setup.dns64 is None:  # a DNS64 server translates no packets
+            _check_seen_as((*within, name), side, senders)
     _check_duts(setup)
+    _check_dns64(setup)
+
+
+def _check_dns64(setup: Setup) -> None:
+    """The client is at the left port and asks over IPv6 (RFC 8219 section 9)."""
+    if setup.dns64 is None:
+        return
+    if setup.left is None:
+        raise _Invalid(("dns64",), "is for the ports left and right: the client is at left, the name server at right")
+    if setup.left.ipv6 is None:
+        raise _Invalid(("left", "ipv6"), "is missing: a DNS64 server is asked over IPv6")
+    if setup.left.gateway6 is None and setup.left.gateway_mac is None:
+        raise _Invalid(
+            ("left", "gateway6"),
+            "is missing: it is the address of dns64.server if that is on the link, else a router's",
+        )
+    if setup.dns64.server == setup.left.ipv6.ip:
+        raise _Invalid(("dns64", "server"), f"{setup.dns64.server} is the tester's own address (left.ipv6)")
 
 
 def _check_duts(setup: Setup) -> None:

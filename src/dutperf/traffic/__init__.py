@@ -3,6 +3,7 @@
 for each kind.
 
 Plain frames, frames of the user's description, connections, each beside :mod:`dutperf.traffic.other_streams`;
+questions to a DNS64 server;
 :mod:`dutperf.traffic.switches` composes its trials of described frames, and :mod:`dutperf.traffic.replayed` has the
 frames of a capture.
 """
@@ -11,18 +12,22 @@ from __future__ import annotations
 
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import Setup
+from dutperf.setup.questions import WithQuestions
 from dutperf.traffic.base import TrafficKind, stamps
 from dutperf.traffic.connections import ConnectionTraffic
 from dutperf.traffic.described import DescribedTraffic
 from dutperf.traffic.other_streams import PlannedOthers
 from dutperf.traffic.parts import is_described
 from dutperf.traffic.plain import PlainTraffic
+from dutperf.traffic.questions import QuestionTraffic
 
-__all__ = ["ConnectionTraffic", "DescribedTraffic", "PlainTraffic", "TrafficKind", "of", "stamps"]
+__all__ = ["ConnectionTraffic", "DescribedTraffic", "PlainTraffic", "QuestionTraffic", "TrafficKind", "of", "stamps"]
 
 
 def of(setup: Setup, conditions: Conditions) -> TrafficKind:
     """The traffic that these conditions choose."""
+    if isinstance(conditions, WithQuestions):
+        return QuestionTraffic(setup, conditions)
     others = PlannedOthers(setup, conditions)
     if conditions.every.connections is not None:
         return ConnectionTraffic(setup, conditions, others)

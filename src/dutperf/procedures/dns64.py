@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DNS64 performance: the highest rate at which a DNS64 server answers every query in time (RFC 8219 section 9).
+
+The tester asks the DUT for AAAA records, and answers the DUT's own questions as the authoritative server of the names.
+A query counts as answered if an answer with the right AAAA record arrives within the timeout of its own; the tester
+checks the record, not only that there is one. A trial passes where every query is answered.
+
+No name is asked for twice, and none has an AAAA record of its own (0 % and 0 %: required). Other shares of cached names
+and of names with an AAAA record are measured as further cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+from dutperf.journal import ResultEvent
+from dutperf.model import (
+    AAAA_NAMES,
+    CACHED_NAMES,
+    Case,
+    Delays,
+    Direction,
+    DirectionCounts,
+    LimitedBy,
+    Load,
+    ServerCounts,
+    Trial,
+    TrialResult,
+    Unit,
+    Value,
+    Verdict,
+)
+from dutperf.model.digits import two_digits
+from dutperf.procedures import evidence, repeated_searches, searches
+from dutperf.procedures.base import Prior
+from dutperf.procedures.bench import Place, Plan
+from dutperf.procedures.definition import Chapter, Definition
+from dutperf.procedures.repeated_searches import RepeatedSearches, UpperBound
+from dutperf.procedures.searches import SearchRange
+from dutperf.results import charts, deviations, points
+from dutperf.results.charts import Chart
+from dutperf.results.deviations import Facts
+from dutperf.results.deviations import Rule as Clause
+from dutperf.results.points import Recorded, Row, Trials
+from dutperf.results.statistics import Repetitions, Statistics
+from dutperf.search.binary import TYPICAL_TRIALS, Search
+from dutperf.search.restart import PriorResults
+from dutperf.setup.conditions import Conditions, Settling, WithDuration, WithRepetitions, WithSettling
+from dutperf.setup.questions import TIMEOUT_S, WithQuestions
+
+USUAL_QUERIES = 2.0
+"""That a DUT sends to the name server for a name that it does not know and that has no AAAA record."""
+
+
+class Dns64(WithQuestions, SearchRange, WithDuration, WithRepetitions, WithSettling, Conditions):
+    """Conditions of a measurement of a DNS64 server."""
+
+    settle_s: Settling = 5.0
+    """A DUT that was overloaded still asks for the names of the trial before."""
+
+
+class Dns64Procedure(RepeatedSearches[Dns64]):
+    """The procedure (:class:`dutperf.procedures.base.Procedure`).
+
+    Raises:
+        PlanError: rates that contradict each other.
+        ConfigError: the setup has no DNS64 server.
+    """
+
+    unit = Unit.QUERIES_PER_SECOND
+    nothing_passed = "nothing passed, down to the minimum rate"
+
+    def __init__(self, plan: Plan[Dns64]) -> None:
+        super().__init__(plan)
+        self._bounds = {
+            case: replace(searches.bounds(plan.conditions, plan.traffic.maximum_fps(case)), unit=self.unit)
+            for case in self.cases
+        }
+
+    def first_load(self, case: Case) -> Load:
+        return Load(self._bounds[case].first, self.unit)
+
+    def algorithm(self) -> dict[str, Any]:
+        return searches.description(self.conditions)
+
+    def limits(self, case: Case) -> dict[str, Any]:
+        limits = self._bounds[case]
+        return {
+            "minimum_qps": limits.lowest,
+            "maximum_qps": limits.maximum,
+            "initial_qps": limits.initial,
+            "resolution_qps": limits.resolution.step or None,
+            "resolution_percent": limits.resolution.share * 100 or None,
+        }
+
+    def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
+        question = searches.question(self.conditions, self._bounds[case], load.value)
+        return super().trial(case, load, number, duration_s).model_copy(update={"question": question})
+
+    def trials_of(self, *, first: bool) -> float:
+        return TYPICAL_TRIALS if first else searches.typical_later_trials(self.conditions)
+
+    def new_search(self, place: Place, prior: Prior) -> Search:
+        expected = next((one.lower_bound or one.upper_bound for one in prior[-1:]), None)
+        earlier = None if expected is None else PriorResults(expected, self.series(prior)[0])
+        seed = f"{self.conditions.seed} {place.case.slug} {place.repetition}"
+        return searches.make(self.conditions, self._bounds[place.case], earlier, seed)
+
+    def shortcoming(self, result: TrialResult) -> str:
+        return " and ".join(_unanswered(one) for one in result.directions().values())
+
+    def nothing_came(self, result: TrialResult) -> str:
+        seen = [_unanswered(one) for one in result.directions().values()]
+        seen += [_asked(result.server)] if result.server is not None else []
+        return f"the DUT answers nothing: {'; '.join(seen)}. {evidence.no_forwarding(result)}"
+
+    def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
+        highest = Load(self._bounds[case].highest, self.unit)
+        return f"the {'media' if limited_by is LimitedBy.MEDIA else 'search'}'s maximum rate, {highest}, passed"
+
+
+def _unanswered(counts: DirectionCounts) -> str:
+    """``12 of 30,000 queries (0.04 %) had no right answer in time: 3 late, 2 servfail``."""
+    kinds = [f"{counts.late:,} late"] if counts.late else []
+    kinds += [counts.answers.in_words()] if counts.answers is not None and counts.answers.in_words() else []
+    share = two_digits(counts.loss_ratio * 100)
+    told = f": {', '.join(kinds)}" if kinds else ""
+    return f"{counts.lost:,} of {counts.sent:,} queries ({share} %) had no right answer in time{told}"
+
+
+def _asked(server: ServerCounts) -> str:
+    """What the DUT asked the tester's name server."""
+    asked = server.queries
+    parts = {
+        "for AAAA": asked.aaaa,
+        "for A": asked.a,
+        "others": asked.other,
+        "for unknown names": server.unknown,
+        "out of the zone": server.refused,
+        "malformed": server.malformed,
+    }
+    told = ", ".join(f"{count:,} {kind}" for kind, count in parts.items() if count)
+    return f"it asked the tester's name server {told}" if told else "it asked the tester's name server nothing"
+
+
+class AnswerTimes(Value):
+    """Times from queries to their right answers at the highest rate that passed, in us."""
+
+    p50: float
+    p99: float
+    p999: float
+    max: float
+
+
+class Upstream(Value):
+    """Queries that the DUT sent to the tester's name server at the highest rate that passed."""
+
+    a: int
+    aaaa: int
+    other: int
+    """About the zone, other types, unknown names, out of the zone."""
+    per_query: float
+    """For each query of the client."""
+
+
+class Dns64Point(points.Point):
+    """A case and its DNS64 performance."""
+
+    title: ClassVar[str] = "DNS64 performance, queries/s"
+    columns: ClassVar[Row] = (
+        *("median", "p1", "p99", "dispersion", "answer time p50, ms", "p99, ms", "asked upstream", "limited by"),
+    )
+
+    dns64_qps: Statistics
+    limited_by: LimitedBy | None
+    """None where no repetition was finished."""
+    upper_bound: UpperBound | None
+    unanswered: str
+    """At the upper bound: how many queries had no right answer, and what came instead; empty where there is none."""
+    answer_us: AnswerTimes | None
+    upstream: Upstream | None
+    repetitions: Repetitions
+    trials: Trials
+
+    def rows(self) -> list[Row]:
+        figures, times = self.dns64_qps, self.answer_us
+        dispersion = "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %"
+        in_ms = ("-", "-") if times is None else (f"{times.p50 / 1000:,.3f}", f"{times.p99 / 1000:,.3f}")
+        upstream = "-" if self.upstream is None else f"{self.upstream.per_query:.2f} per query"
+        return [(*figures.cells(",.0f"), dispersion, *in_ms, upstream, self.limited_by or "-")]
+
+    def remarks(self) -> Iterator[str]:
+        if self.unanswered and self.upper_bound is not None:
+            yield f": at the upper bound, {self.upper_bound.load}: {self.unanswered}"
+        if self.upstream is not None and self.upstream.per_query > USUAL_QUERIES:
+            yield (
+                f": the DUT asked the tester's name server {self.upstream.per_query:.2f} times per query, not"
+                f" {USUAL_QUERIES:g} at most: it retries, minimises names, or asks for other types"
+                f" ({self.upstream.other:,} of these)"
+            )
+        if certainty := self.repetitions.certainty(self.dns64_qps):
+            yield f": {certainty}"
+
+    def resolution(self, conditions: Mapping[str, Any]) -> float:
+        limits = points.limits_of(self, conditions)
+        upper = (self.dns64_qps.p99 or 0.0) if self.upper_bound is None else self.upper_bound.load.value
+        return max(1.0, float(limits.get("resolution_qps") or (limits["resolution_percent"] or 0) / 100 * upper))
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """The rate over each of the shares, with error bars, and each repetition's value."""
+        del limits
+        label = f"DNS64 performance, {Unit.QUERIES_PER_SECOND.label}"
+        figures = [
+            ("measured", point.case, (of.median, of.p1, of.p99)) for point in points for of in (point.dns64_qps,)
+        ]
+        values = [(point.case, point.dns64_qps.values) for point in points]
+        return (
+            *charts.over_cases("DNS64 performance", label, figures, caption=charts.bars()),
+            charts.repetitions("DNS64 performance", label, values),
+        )
+
+
+def point(recorded: Recorded) -> Dns64Point:
+    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
+    dns64_qps, members = repeated_searches.found(recorded)
+    results = recorded.of(ResultEvent)
+    passed = _highest_that_passed(results)
+    return Dns64Point(
+        **members,
+        dns64_qps=dns64_qps,
+        unanswered=_at_upper_bound(results, members["upper_bound"]),
+        answer_us=None if passed is None else _answer_times(passed.directions()[Direction.FORWARD].delay_us),
+        upstream=None if passed is None else _upstream(passed),
+    )
+
+
+def _highest_that_passed(results: Sequence[ResultEvent]) -> TrialResult | None:
+    passed = [
+        event
+        for event in results
+        if event.result.verdict is Verdict.VALID and event.result.directions() and not event.result.worst_loss_ratio
+    ]
+    return max(passed, key=lambda event: event.load.value).result if passed else None
+
+
+def _at_upper_bound(results: Sequence[ResultEvent], upper: UpperBound | None) -> str:
+    """Of all valid trials at that rate."""
+    if upper is None:
+        return ""
+    failed = [
+        one.result.directions()[Direction.FORWARD]
+        for one in results
+        if one.load == upper.load and one.result.verdict is Verdict.VALID and one.result.directions()
+    ]
+    worst = max(failed, key=lambda one: one.lost, default=None)
+    return "" if worst is None else _unanswered(worst)
+
+
+def _answer_times(delay: Delays | None) -> AnswerTimes | None:
+    return None if delay is None else AnswerTimes(p50=delay.p50, p99=delay.p99, p999=delay.p999, max=delay.max)
+
+
+def _upstream(result: TrialResult) -> Upstream | None:
+    server, sent = result.server, sum(one.sent for one in result.directions().values())
+    if server is None or not sent:
+        return None
+    asked, other = server.queries, server.queries.other + server.unknown + server.refused
+    return Upstream(a=asked.a, aaaa=asked.aaaa, other=other, per_query=(asked.a + asked.aaaa + other) / sent)
+
+
+# --- clauses --------------------------------------------------------------------------------------
+
+
+def _timeout(facts: Facts) -> str | None:
+    timeout_s = facts.conditions.timeout_s
+    return f"a timeout of {timeout_s:g} s, longer than {TIMEOUT_S:g} s" if timeout_s > TIMEOUT_S else None
+
+
+def _required_case(facts: Facts) -> str | None:
+    required = {CACHED_NAMES.name: 0, AAAA_NAMES.name: 0}
+    if any(frame["case"] == required for frame in facts.frames):
+        return None
+    return "not measured without cached names and names with an AAAA record, which is required"
+
+
+def _self_test(_facts: Facts) -> str | None:
+    return "no self-test of the tester alone, looped back, at more than twice the rate in a quarter of the timeout"
+
+
+RULES = (
+    Clause("RFC 8219 section 9.2", deviations.trial_length),
+    Clause("RFC 8219 section 9.2", deviations.few_repetitions),
+    Clause("RFC 8219 section 9.2", _timeout),
+    Clause("RFC 8219 section 9.2", _required_case),
+    Clause("RFC 8219 section 9.2.1", _self_test),
+)
+
+
+PROCEDURE = Definition(
+    name="dns64",
+    summary="Search for the highest rate at which a DNS64 server answers every query in time (RFC 8219 9).",
+    chapter=Chapter.RATES,
+    example="--lab unbound-dns64 --initial-rate 2k --resolution 5%",
+    simulated={"max_rate": "10k", "resolution": "5%", "repetitions": 2},
+    conditions=Dns64,
+    make=Dns64Procedure,
+    point=point,
+    rules=RULES,
+)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions to a DNS64 server (RFC 8219 section 9): the tester's client asks at the left port, and its name server
+answers the DUT at the right one. No name is asked for twice, but for those that the DUT is to have in its cache: a
+preliminary phase asks for them before each trial."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from dutperf.model import (
+    AAAA_NAMES,
+    ANY_LOSS,
+    CACHED_NAMES,
+    PREAMBLE_AND_GAP,
+    TRIAL_NUMBERS,
+    CachedNames,
+    Case,
+    Direction,
+    Load,
+    NameServer,
+    Phase,
+    Profile,
+    Question,
+    Questions,
+    Spread,
+    Stamping,
+    Stream,
+    Trial,
+)
+from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import ConfigError, Setup
+from dutperf.setup.dns64 import Dns64Setup
+from dutperf.setup.questions import WithQuestions
+from dutperf.traffic.base import TrafficKind
+
+LONGEST_ANSWER = 600
+"""Bytes of a frame with FCS: an answer of 512 bytes (RFC 1035 4.2.1) over IPv6."""
+_NS = 1_000_000_000
+
+
+class QuestionTraffic(TrafficKind):
+    """Queries for AAAA, each with an answer in time."""
+
+    def __init__(self, setup: Setup, conditions: Conditions) -> None:
+        super().__init__(setup, conditions)
+        assert isinstance(conditions, WithQuestions)
+        self._asked: WithQuestions = conditions
+
+    def check(self) -> None:
+        for case in self.cases():
+            self.trial(case, Load.fps(1), 0)
+
+    def sized(self) -> Conditions:
+        """Queries have one size."""
+        return self.given
+
+    def cases(self) -> tuple[Case, ...]:
+        """Every share of cached names with every share of names with an AAAA record."""
+        return tuple(
+            Case({CACHED_NAMES: cached, AAAA_NAMES: with_aaaa})
+            for cached, with_aaaa in product(self._asked.cached, self._asked.with_aaaa)
+        )
+
+    def maximum_fps(self, case: Case) -> int | None:
+        """What the client's media carries, in queries/s."""
+        size, mbps = self._questions(case, None).frame_size, self.setup.media_mbps
+        return None if mbps is None else mbps * 1_000_000 // (8 * (size + PREAMBLE_AND_GAP))
+
+    def longest_frame(self, case: Case) -> int:
+        del case
+        return LONGEST_ANSWER
+
+    def own_rates(self, case: Case) -> Profile | None:
+        del case
+        return None
+
+    def trial(self, case: Case, load: Load, number: int) -> Trial:
+        """The trial with ``load`` queries/s.
+
+        Raises:
+            ConfigError: the configuration has no DNS64 server, or something that would have no effect.
+        """
+        self.check_once()
+        preliminary = self._filling_the_cache(case, number) if case[CACHED_NAMES] else ()
+        cached = None
+        if preliminary:
+            spread = Spread.percent(case[CACHED_NAMES])
+            cached = CachedNames(n=spread.n, m=spread.m, names=self._asked.cached_names, trial=number)
+        return Trial(
+            trial=(number + len(preliminary)) % TRIAL_NUMBERS,
+            duration_ns=round(self.conditions.duration_s * _NS),
+            preliminary=preliminary,
+            rest_ns=None if preliminary else self._rest_ns,
+            **self._members(case, load.value, cached),
+        )
+
+    def stream(self, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
+        """Queries for names that are not cached and have no AAAA record."""
+        del direction, frame_size
+        return Stream(rate_fps=rate_fps, questions=self._questions(Case({CACHED_NAMES: 0, AAAA_NAMES: 0}), None))
+
+    def active(self) -> tuple[Direction, ...]:
+        return (Direction.FORWARD,)
+
+    def check_once(self) -> None:
+        """The configuration is one of a DNS64 server, and has nothing without an effect."""
+        if self.setup.dns64 is None:
+            raise ConfigError(
+                "is missing: give the address that is asked (server), and the prefix if it is not 64:ff9b::/96", "dns64"
+            )
+        if self.setup.streams:
+            raise ConfigError("do not go with questions to a DNS64 server: leave them out", "streams")
+        for name, side in self.setup.sides().items():
+            for member in ("frame", "varying_address", "networks", "source_port", "destination_port", "vlans"):
+                if getattr(side, member) is not None:
+                    raise ConfigError("has no effect on questions to a DNS64 server: leave it out", f"{name}.{member}")
+
+    def _filling_the_cache(self, case: Case, number: int) -> tuple[Phase, ...]:
+        """Asks once for each name that the DUT is to have in its cache. Names that are not answered become cached at
+        their first query in the trial, so any loss is tolerated."""
+        rate = self._asked.preliminary_rate.fps(self.maximum_fps(case))
+        phase = Phase(
+            trial=number % TRIAL_NUMBERS,
+            rest_ns=self._rest_ns,
+            duration_ns=-(-self._asked.cached_names * _NS // rate),
+            question=Question(tolerated_loss=ANY_LOSS),
+            **self._members(case, rate, None),
+        )
+        return (phase,)
+
+    def _members(self, case: Case, rate_fps: int, cached: CachedNames | None) -> dict[str, Any]:
+        """Of each phase."""
+        chosen = self.conditions
+        return {
+            "seed": chosen.seed,
+            "burst": chosen.tx_burst,
+            "drain_ns": round(max(chosen.drain_s, self._asked.timeout_s) * _NS),
+            "stamping": Stamping.EVERY,
+            "frame_timeout_ns": round(self._asked.timeout_s * _NS),
+            "forward": Stream(rate_fps=rate_fps, questions=self._questions(case, cached)),
+            "server": NameServer(zone=self._dns64.zone),
+        }
+
+    def _questions(self, case: Case, cached: CachedNames | None) -> Questions:
+        client, dut = self.setup.sides()["left"], self._dns64
+        assert client.ipv6 is not None, "the configuration is checked"
+        return Questions(
+            source=client.ipv6.ip,
+            destination=dut.server,
+            zone=dut.zone,
+            prefix=dut.prefix,
+            aaaa=Spread.percent(case[AAAA_NAMES]),
+            cached=cached,
+        )
+
+    @property
+    def _dns64(self) -> Dns64Setup:
+        self.check_once()
+        assert self.setup.dns64 is not None
+        return self.setup.dns64

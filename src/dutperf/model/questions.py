@@ -4,11 +4,12 @@ them, and what was counted of them. protocol/README.md has the names and the add
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv6Address, IPv6Network
 from math import gcd
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from dutperf.model.described_frame import FCS_SIZE
 from dutperf.model.value import Count, Port16, Value
@@ -24,9 +25,20 @@ _FIRST_LABEL = 19
 _HEADERS = 14 + 40 + 8 + 12
 """Ethernet, IPv6, UDP and the DNS header."""
 _TYPE_AND_CLASS, _OPT = 4, 11
-
 _LABEL = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
-Zone = Annotated[str, StringConstraints(pattern=rf"^{_LABEL}(\.{_LABEL}){{0,7}}$", max_length=64)]
+_LONGEST_ZONE = 64
+
+
+def _is_zone(zone: str) -> str:
+    if len(zone) > _LONGEST_ZONE or not re.fullmatch(rf"{_LABEL}(\.{_LABEL}){{0,7}}", zone):
+        raise ValueError(
+            f"is not a zone: give up to 8 labels of lower-case letters, digits and hyphens, as in {ZONE}, and"
+            f" {_LONGEST_ZONE} characters in all"
+        )
+    return zone
+
+
+Zone = Annotated[str, AfterValidator(_is_zone)]
 
 
 def _has_length_of_the_standard(prefix: IPv6Network) -> IPv6Network:

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measurements of DNS64 servers (RFC 8219 section 9): which questions are asked, what makes a trial invalid, and what
+is told of a result. The engine's part: tests/engine/test_questions.py."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from scapy.layers.dns import DNS, DNSQR, DNSRROPT
+from scapy.layers.inet import UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
+
+from dutperf import traffic
+from dutperf.judge.validity import judge
+from dutperf.model import (
+    AAAA_NAMES,
+    ANY_LOSS,
+    CACHED_NAMES,
+    Answers,
+    Case,
+    Direction,
+    Load,
+    NameServer,
+    Questions,
+    ServerCounts,
+    ServerDelay,
+    ServerQueries,
+    Spread,
+    Stream,
+    Trial,
+    TrialResult,
+    Verdict,
+    to_json,
+)
+from dutperf.procedures.dns64 import Dns64, Dns64Point
+from dutperf.setup import configuration
+from dutperf.setup.configuration import ConfigError
+from dutperf.tester import ProgressCallback
+from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from plans import DNS64, counts, measure, questions
+
+MS = 1_000_000
+ASKED = Questions(source=IPv6Address("2001:2::2"), destination=IPv6Address("2001:2::1"))
+
+
+@given(st.integers(1, 1000).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))), st.integers(0, 5000))
+def test_a_spread_has_its_share_of_any_numbers(n_m: tuple[int, int], numbers: int) -> None:
+    n, m = n_m
+    chosen = sum((k + 1) * m // n != k * m // n for k in range(numbers))
+    assert chosen == numbers * m // n
+
+
+@given(st.integers(0, 100))
+def test_a_spread_of_a_percentage_is_that(share: int) -> None:
+    spread = Spread.percent(share)
+    assert spread.m * 100 == share * spread.n
+
+
+def test_more_than_all_are_no_spread() -> None:
+    with pytest.raises(ValidationError, match="3 of 2 are too many"):
+        Spread(n=2, m=3)
+
+
+@pytest.mark.parametrize("zone", ["dutperf.test", "a.b-c.d1", "x"])
+def test_the_size_of_a_query_is_that_of_its_frame(zone: str) -> None:
+    name = f"a{'0' * 18}.{zone}"
+    asked = DNS(rd=1, qd=DNSQR(qname=name, qtype="AAAA"), ar=DNSRROPT(rclass=1232))
+    frame = Ether() / IPv6() / UDP() / asked
+    assert ASKED.model_copy(update={"zone": zone}).frame_size == len(bytes(frame)) + 4
+
+
+@pytest.mark.parametrize("zone", ["", ".", "a..b", "A.test", "-a.test", "a_b", "a" * 65, "a.b.c.d.e.f.g.h.i"])
+def test_zones_that_are_none_are_refused(zone: str) -> None:
+    with pytest.raises(ValidationError):
+        NameServer(zone=zone)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dns64": {"server": "198.18.0.1"}}, "dns64.server: "),
+        (
+            {"dns64": {"server": "2001:2::1", "prefix": "64:ff9b::/97"}},
+            "should have a length of 32, 40, 48, 56, 64 or 96",
+        ),
+        ({"dns64": {"server": "2001:2::2"}}, "dns64.server: 2001:2::2 is the tester's own address (left.ipv6)"),
+        ({"dns64": {}}, "dns64.server: is missing"),
+        ({"dns64": {"server": "2001:2::1", "serve": 1}}, "dns64.serve: unknown key"),
+        (
+            {"left": {"port": "tl", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"}},
+            "left.ipv6: is missing: a DNS64 server is asked over IPv6",
+        ),
+        ({"left": {"port": "tl", "version": 6, "ipv6": "2001:2::2/64"}}, "left.gateway6: is missing"),
+    ],
+)
+def test_a_configuration_that_is_not_one_of_a_dns64_server_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        configuration.parse(DNS64 | change, "test")
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dns64": None}, "dns64: is missing: give the address that is asked (server)"),
+        ({"streams": [{"name": "a", "rate": 10}]}, "streams: do not go with questions"),
+        (
+            {"left": DNS64["left"] | {"networks": 3}},
+            "left.networks: has no effect on questions to a DNS64 server: leave it out",
+        ),
+    ],
+)
+def test_what_has_no_effect_on_questions_is_refused(change: dict[str, Any], message: str) -> None:
+    members = {key: one for key, one in (copy.deepcopy(DNS64) | change).items() if one is not None}
+    if "dns64" not in members:
+        members["right"] = members["right"] | {"seen_as": "64:ff9b::198.19.0.2"}
+        members["left"] = members["left"] | {"seen_as": "198.18.0.5"}
+    setup = configuration.parse(members, "test")
+    with pytest.raises(ConfigError) as refused:
+        traffic.of(setup, Dns64()).check()
+    assert message in str(refused.value)
+
+
+def planned(case: Case, **conditions: Any) -> Trial:
+    return questions(**conditions).traffic.trial(case, Load.fps(1000), 7)
+
+
+def test_without_cached_names_a_trial_has_no_phase_before_it() -> None:
+    made = planned(Case({CACHED_NAMES: 0, AAAA_NAMES: 0}), timeout_s=0.5)
+    assert made.preliminary == ()
+    assert made.request() == {
+        "trial": 7,
+        "seed": 0,
+        "duration_ns": 5_000 * MS,
+        "drain_ns": 2_000 * MS,
+        "burst": 32,
+        "stamping": "every",
+        "frame_timeout_ns": 500 * MS,
+        "server": {"port": "right", "zone": "dutperf.test", "ttl_s": 86_400},
+        "forward": {
+            "rate_fps": 1000,
+            "questions": {
+                "source": "2001:2::2",
+                "destination": "2001:2::1",
+                "source_ports": {"first": 10_000, "count": 4_096},
+                "destination_port": 53,
+                "zone": "dutperf.test",
+                "prefix": "64:ff9b::/96",
+                "aaaa": {"n": 1, "m": 0},
+            },
+        },
+    }
+
+
+def test_cached_names_are_asked_for_once_before_the_trial() -> None:
+    made = planned(Case({CACHED_NAMES: 40, AAAA_NAMES: 20}), cached_names=750, preliminary_rate=500)
+    [phase] = made.preliminary
+    assert (phase.trial, made.trial) == (7, 8)
+    assert phase.intended(Direction.FORWARD) == 750
+    assert phase.question.tolerated_loss == ANY_LOSS
+    assert phase.forward is not None
+    assert phase.forward.questions is not None
+    assert phase.forward.questions.cached is None
+    assert to_json(made)["forward"]["questions"] | {} == to_json(phase)["forward"]["questions"] | {
+        "cached": {"n": 5, "m": 2, "names": 750, "trial": 7}
+    }
+    assert made.forward is not None
+    assert made.forward.questions is not None
+    assert made.forward.questions.aaaa == Spread(n=5, m=1)
+
+
+def test_the_last_query_has_its_whole_timeout() -> None:
+    made = planned(Case({CACHED_NAMES: 0, AAAA_NAMES: 0}), timeout_s=3, drain_s=0)
+    assert made.drain_ns == made.frame_timeout_ns == 3_000 * MS
+
+
+def test_the_cases_are_all_shares_with_each_other() -> None:
+    made = questions(cached="0,50", with_aaaa=(0, 100))
+    assert [str(case) for case in made.traffic.cases()] == [
+        "0 % cached, 0 % with AAAA",
+        "0 % cached, 100 % with AAAA",
+        "50 % cached, 0 % with AAAA",
+        "50 % cached, 100 % with AAAA",
+    ]
+
+
+@pytest.mark.parametrize("cached", ["", "101", "-1", "0,0", "x", [True]])
+def test_shares_that_are_none_are_refused(cached: Any) -> None:
+    with pytest.raises(ConfigError):
+        Dns64(cached=cached)
+
+
+# --- the verdict ----------------------------------------------------------------------------------
+
+TRIAL = Trial(
+    trial=1,
+    duration_ns=5_000 * MS,
+    drain_ns=2_000 * MS,
+    stamping="every",
+    frame_timeout_ns=1_000 * MS,
+    forward=Stream(rate_fps=1000, questions=ASKED),
+    server=NameServer(),
+)
+
+
+def verdict(server: ServerCounts, *, received: int = 5000) -> tuple[Verdict, list[str]]:
+    of_clients = {Direction.FORWARD: counts(5000, received)}
+    found, causes = judge(TRIAL, of_clients, server=server)
+    return found, [cause.code for cause in causes]
+
+
+@pytest.mark.parametrize(
+    ("server", "received", "codes"),
+    [
+        (ServerCounts(), 5000, []),
+        (ServerCounts(unsent=1), 5000, ["server_drops"]),
+        (ServerCounts(tester_drops={"rx_missed": 3}), 5000, ["server_drops"]),
+        (ServerCounts(tester_drops={"rx_missed": 0}), 5000, []),
+        (ServerCounts(delay_ns=ServerDelay(median=1, p99=2, max=251 * MS)), 5000, []),
+        (ServerCounts(delay_ns=ServerDelay(median=1, p99=2, max=251 * MS)), 4999, ["server_late"]),
+        (ServerCounts(delay_ns=ServerDelay(median=1, p99=2, max=249 * MS)), 4999, []),
+    ],
+)
+def test_what_the_testers_own_server_loses_or_delays_is_not_the_duts(
+    server: ServerCounts, received: int, codes: list[str]
+) -> None:
+    found, named = verdict(server, received=received)
+    assert named == codes
+    assert found is (Verdict.INVALID if codes else Verdict.VALID)
+
+
+# --- the procedure --------------------------------------------------------------------------------
+
+
+@dataclass
+class Asked:
+    """A simulated tester whose DUT asks its name server twice for each query; ``wrong``: answers of each kind in a
+    trial that lost some."""
+
+    tester: SimulatedTester
+    wrong: dict[str, int] = field(default_factory=dict)
+    trials: list[Trial] = field(default_factory=list)
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        self.trials.append(trial)
+        result = self.tester.run(trial, on_progress)
+        forward = result.forward
+        assert forward is not None
+        asked = ServerQueries(a=forward.sent, aaaa=forward.sent)
+        lossy = forward.model_copy(update={"answers": Answers(wrong=self.wrong if forward.lost else {})})
+        return result.model_copy(update={"forward": lossy, "server": ServerCounts(queries=asked, answered=2)})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.tester, name)
+
+
+def measured(tester: Any, directory: Path, **conditions: Any) -> Dns64Point:
+    [point] = measure(tester, questions(**conditions), directory, "dns64").points
+    assert isinstance(point, Dns64Point)
+    return point
+
+
+def test_it_finds_the_capacity_and_says_what_was_asked(tmp_path: Path) -> None:
+    tester = Asked(SimulatedTester(SimulatedDut(capacity_fps=12_345)), {"servfail": 12, "wrong_prefix": 1})
+    point = measured(tester, tmp_path, resolution=10)
+    assert point.dns64_qps.median is not None
+    assert 0 <= 12_345 - point.dns64_qps.median <= 10
+    assert point.upstream is not None
+    assert point.upstream.per_query == 2
+    assert "12 servfail, 1 wrong prefix" in point.unanswered
+    assert "queries" in point.message
+    assert "frames" not in " ".join((point.message, *point.remarks()))
+    assert {trial.question.tolerated_loss for trial in tester.trials} == {0}
+
+
+def test_a_dut_that_answers_nothing_is_said_to_ask_nothing(tmp_path: Path) -> None:
+    tester = SimulatedTester(SimulatedDut(dead_directions=frozenset({Direction.FORWARD})))
+    point = measured(tester, tmp_path)
+    assert point.dns64_qps.median is None
+    assert "the DUT answers nothing" in point.message
+
+
+def test_the_deviations_are_those_of_section_9(tmp_path: Path) -> None:
+    tester = Asked(SimulatedTester(SimulatedDut(capacity_fps=5_000)))
+    summary = measure(tester, questions(resolution="20%", timeout_s=2, cached=20), tmp_path, "dns64")
+    assert {(one.clause, one.text.split(",")[0]) for one in summary.deviations} == {
+        ("RFC 8219 section 9.2", "trials of 5 s"),
+        ("RFC 8219 section 9.2", "3 repetitions"),
+        ("RFC 8219 section 9.2", "a timeout of 2 s"),
+        ("RFC 8219 section 9.2", "not measured without cached names and names with an AAAA record"),
+        ("RFC 8219 section 9.2.1", "no self-test of the tester alone"),
+    }

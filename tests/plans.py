@@ -170,11 +170,23 @@ DNS64 = {
 }
 
 
-def questions(**conditions: Any) -> Plan[Dns64]:
+LOOPED_BACK = {
+    "left": {"port": "tl", "version": 6, "ipv6": "2001:2::2/64"},
+    "right": {"port": "tr", "version": 6, "ipv6": "2001:2:0:8000::2/64"},
+    "dns64": {"server": "2001:2:0:8000::2"},
+}
+
+
+def questions(config: dict[str, Any] = DNS64, **conditions: Any) -> Plan[Dns64]:
     """To measure a DNS64 server, unless ``conditions`` say otherwise as :func:`plan`."""
-    setup = configuration.parse(DNS64, "test")
+    setup = configuration.parse(config, "test")
     chosen = Dns64(**{"duration_s": 5, "repetitions": 3, "settle_s": 0, **conditions})
-    return Plan(traffic=traffic.of(setup, chosen), conditions=chosen, dut=SimulatedDevice(Dut(name="simulated")))
+    return Plan(
+        traffic=traffic.of(setup, chosen),
+        conditions=chosen,
+        dut=SimulatedDevice(Dut(name="simulated")),
+        config=configuration.as_json(setup),
+    )
 
 
 def plan(media_fps: int | None = None, **conditions: Any) -> Plan[Any]:

@@ -28,6 +28,7 @@ from dutperf.model import (
     Answers,
     Case,
     Direction,
+    LimitedBy,
     Load,
     NameServer,
     Questions,
@@ -41,12 +42,13 @@ from dutperf.model import (
     Verdict,
     to_json,
 )
-from dutperf.procedures.dns64 import Dns64, Dns64Point
+from dutperf.procedures.bench import PlanError
+from dutperf.procedures.dns64 import Dns64, Dns64Point, Dns64Procedure
 from dutperf.setup import configuration
 from dutperf.setup.configuration import ConfigError
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import DNS64, counts, measure, questions
+from plans import DNS64, LOOPED_BACK, counts, measure, questions
 
 MS = 1_000_000
 ASKED = Questions(source=IPv6Address("2001:2::2"), destination=IPv6Address("2001:2::1"))
@@ -299,3 +301,71 @@ def test_the_deviations_are_those_of_section_9(tmp_path: Path) -> None:
         ("RFC 8219 section 9.2", "not measured without cached names and names with an AAAA record"),
         ("RFC 8219 section 9.2.1", "no self-test of the tester alone"),
     }
+
+
+# --- the self-test --------------------------------------------------------------------------------
+
+
+def self_test(directory: Path, config: dict[str, Any] = LOOPED_BACK, **conditions: Any) -> Path:
+    """The results of a tester that answers 22,000 queries/s."""
+    chosen = {"with_aaaa": 100, "timeout_s": 0.25, "resolution": 1} | conditions
+    tester = Asked(SimulatedTester(SimulatedDut(capacity_fps=22_000)))
+    measure(tester, questions(config, **chosen), directory, "dns64")
+    return directory
+
+
+def test_no_rate_is_offered_that_the_self_test_does_not_prove(tmp_path: Path) -> None:
+    tested = self_test(tmp_path / "self")
+    tester = Asked(SimulatedTester(SimulatedDut(capacity_fps=50_000)))
+    summary = measure(tester, questions(self_test_from=tested, resolution=100), tmp_path / "dut", "dns64")
+    [point] = summary.points
+    assert isinstance(point, Dns64Point)
+    assert point.dns64_qps.median == 10_000
+    assert point.limited_by is LimitedBy.RANGE
+    assert "10,000 queries/s passed, the highest rate that the self-test proves" in point.message
+    assert "RFC 8219 section 9.2.1" not in {one.clause for one in summary.deviations}
+    assert max(trial.streams()[Direction.FORWARD].rate_fps for trial in tester.trials) == 10_000
+
+
+def test_a_self_test_above_the_limit_of_the_dut_changes_nothing(tmp_path: Path) -> None:
+    tested = self_test(tmp_path / "self")
+    tester = Asked(SimulatedTester(SimulatedDut(capacity_fps=5_000)))
+    point = measured(tester, tmp_path / "dut", self_test_from=tested, resolution=10)
+    assert point.limited_by is LimitedBy.DUT
+    assert point.dns64_qps.median is not None
+    assert 0 <= 5_000 - point.dns64_qps.median <= 10
+
+
+@pytest.mark.parametrize(
+    ("config", "conditions", "message"),
+    [
+        (DNS64, {}, "has results of a DUT, not of the tester alone"),
+        (LOOPED_BACK, {"with_aaaa": 0}, "has no rate for names that all have an AAAA record"),
+        (LOOPED_BACK, {"timeout_s": 0.5}, "has a timeout of 0.5 s, longer than a quarter of"),
+    ],
+)
+def test_results_that_are_no_self_test_are_refused(
+    config: dict[str, Any], conditions: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    tested = self_test(tmp_path / "self", config, repetitions=1, **conditions)
+    with pytest.raises(ConfigError) as refused:
+        Dns64(self_test_from=tested)
+    assert message in str(refused.value)
+
+
+def test_a_directory_without_results_is_no_self_test(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no run in"):
+        Dns64(self_test_from=str(tmp_path))
+
+
+def test_a_search_above_what_the_self_test_proves_is_refused(tmp_path: Path) -> None:
+    tested = self_test(tmp_path / "self", repetitions=1)
+    plan = questions(self_test_from=tested, min_rate="20k")
+    with pytest.raises(PlanError, match="it proves up to 10,000 queries/s: the minimum rate"):
+        Dns64Procedure(plan)
+
+
+def test_the_journal_keeps_what_the_self_test_found(tmp_path: Path) -> None:
+    stated = Dns64(self_test_from=self_test(tmp_path / "self", repetitions=1)).stated()
+    assert stated["self_test_from"] == {"qps": 22_000, "timeout_s": 0.25}
+    assert Dns64.recorded(stated).stated() == stated

@@ -6,6 +6,7 @@ from __future__ import annotations
 import platform
 from typing import Any
 
+from dutperf.lab.addresses import RIGHT
 from dutperf.lab.definition import Lab
 from dutperf.lab.netns import TESTER_PORTS
 from dutperf.lab.site import Site
@@ -19,6 +20,7 @@ def build(site: Site, options: TransparentOptions) -> dict[str, Any]:
     return {
         "engine": {},
         **tester_sides(*TESTER_PORTS, options.version),
+        "dns64": {"server": RIGHT.tester6},
         "dut": {"name": "none (loopback)", "version": release, "kernel": release},
     }
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import model_validator
 
 from dutperf.journal import ResultEvent
 from dutperf.model import (
@@ -33,10 +35,11 @@ from dutperf.model import (
     Verdict,
 )
 from dutperf.model.digits import two_digits
-from dutperf.procedures import evidence, repeated_searches, searches
+from dutperf.procedures import evidence, looped_back, repeated_searches, searches
 from dutperf.procedures.base import Prior
-from dutperf.procedures.bench import Place, Plan
+from dutperf.procedures.bench import Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
+from dutperf.procedures.looped_back import OptionalSelfTest
 from dutperf.procedures.repeated_searches import RepeatedSearches, UpperBound
 from dutperf.procedures.searches import SearchRange
 from dutperf.results import charts, deviations, points
@@ -45,9 +48,11 @@ from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
-from dutperf.search.binary import TYPICAL_TRIALS, Search
+from dutperf.search.binary import HIGHEST, TYPICAL_TRIALS, Bounds, BoundsError, Search
 from dutperf.search.restart import PriorResults
 from dutperf.setup.conditions import Conditions, Settling, WithDuration, WithRepetitions, WithSettling
+from dutperf.setup.given import default
+from dutperf.setup.option import SEARCH, Option
 from dutperf.setup.questions import TIMEOUT_S, WithQuestions
 
 USUAL_QUERIES = 2.0
@@ -59,6 +64,26 @@ class Dns64(WithQuestions, SearchRange, WithDuration, WithRepetitions, WithSettl
 
     settle_s: Settling = 5.0
     """A DUT that was overloaded still asks for the names of the trial before."""
+    self_test_from: Annotated[
+        OptionalSelfTest,
+        Option(
+            f"Use this earlier self-test of the tester alone ({looped_back.HOW}): no higher rate is offered than it"
+            " proves",
+            clause="RFC 8219 section 9.2.1",
+            label="self-test of the tester alone",
+            metavar="DIR",
+            panel=SEARCH,
+        ),
+    ] = default(None)
+
+    @model_validator(mode="after")
+    def _proves_enough(self) -> Self:
+        tested = self.self_test_from
+        if tested is not None and tested.timeout_s > looped_back.SHARE_OF_TIMEOUT * self.timeout_s:
+            raise ValueError(
+                f"`self_test_from` has a timeout of {tested.timeout_s:g} s, longer than a quarter of `timeout_s`"
+            )
+        return self
 
 
 class Dns64Procedure(RepeatedSearches[Dns64]):
@@ -74,10 +99,19 @@ class Dns64Procedure(RepeatedSearches[Dns64]):
 
     def __init__(self, plan: Plan[Dns64]) -> None:
         super().__init__(plan)
-        self._bounds = {
-            case: replace(searches.bounds(plan.conditions, plan.traffic.maximum_fps(case)), unit=self.unit)
-            for case in self.cases
-        }
+        self._bounds = {case: self._bounds_of(case) for case in self.cases}
+
+    def _bounds_of(self, case: Case) -> Bounds:
+        """Not above what the self-test proves."""
+        found = searches.bounds(self.conditions, self.plan.traffic.maximum_fps(case))
+        tested = self.conditions.self_test_from
+        if tested is None or tested.proves_qps >= (found.maximum or HIGHEST):
+            return replace(found, unit=self.unit)
+        try:
+            return replace(found, unit=self.unit, maximum=tested.proves_qps, maximum_is_media=False)
+        except BoundsError as error:
+            text = f"it proves up to {tested.proves_qps:,} queries/s: {error}"
+            raise PlanError(text, option="self_test_from") from None
 
     def first_load(self, case: Case) -> Load:
         return Load(self._bounds[case].first, self.unit)
@@ -117,7 +151,9 @@ class Dns64Procedure(RepeatedSearches[Dns64]):
         return f"the DUT answers nothing: {'; '.join(seen)}. {evidence.no_forwarding(result)}"
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
-        highest = Load(self._bounds[case].highest, self.unit)
+        highest, tested = Load(self._bounds[case].highest, self.unit), self.conditions.self_test_from
+        if tested is not None and tested.proves_qps == highest.value:
+            return f"{highest} passed, the highest rate that the self-test proves"
         return f"the {'media' if limited_by is LimitedBy.MEDIA else 'search'}'s maximum rate, {highest}, passed"
 
 
@@ -286,7 +322,9 @@ def _required_case(facts: Facts) -> str | None:
     return "not measured without cached names and names with an AAAA record, which is required"
 
 
-def _self_test(_facts: Facts) -> str | None:
+def _self_test(facts: Facts) -> str | None:
+    if facts.conditions.self_test_from is not None:
+        return None
     return "no self-test of the tester alone, looped back, at more than twice the rate in a quarter of the timeout"
 
 

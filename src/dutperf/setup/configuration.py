@@ -463,6 +463,12 @@ class Setup(Value):
         others = [one for one in self.streams if one.rate is not None]
         return {path.with_stream(one.name): one for one in others for path in self.path_ends() if one.sends_on(path)}
 
+    @property
+    def is_looped_back(self) -> bool:
+        """Whether the tester's client asks its own name server."""
+        own = None if self.right is None else self.right.ipv6
+        return self.dns64 is not None and own is not None and own.ip == self.dns64.server
+
     def active(self, chosen: tuple[Direction, ...]) -> tuple[Direction, ...]:
         """The paths that send: those ``chosen`` of left and right, all of named ports."""
         return chosen if self.ports is None else tuple(self.path_ends())
@@ -679,7 +685,7 @@ def _check_dns64(setup: Setup) -> None:
         raise _Invalid(("dns64",), "is for the ports left and right: the client is at left, the name server at right")
     if setup.left.ipv6 is None:
         raise _Invalid(("left", "ipv6"), "is missing: a DNS64 server is asked over IPv6")
-    if setup.left.gateway6 is None and setup.left.gateway_mac is None:
+    if setup.left.gateway6 is None and setup.left.gateway_mac is None and not setup.is_looped_back:
         raise _Invalid(
             ("left", "gateway6"),
             "is missing: it is the address of dns64.server if that is on the link, else a router's",

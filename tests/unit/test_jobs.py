@@ -71,6 +71,18 @@ def test_the_jobs_measure_together_what_the_plan_does(tmp_path: Path) -> None:
     assert sum(map(len, parts)) == len(measured(plan)), "nothing is measured twice"
 
 
+def test_what_has_no_frame_sizes_or_networks_is_measured_in_one_job_alone(tmp_path: Path) -> None:
+    of_all = {"frame-size": [64, 128], "networks": "1,256"}
+    plan = {"lab": "loopback", "all": of_all, "procedures": {"dns64": None, "broadcast": None, "pdv": None}}
+    jobs = {name: sorted(job["procedures"]) for name, job in jobs_of(plan, tmp_path)}
+    assert jobs == {
+        "64-networks1": ["broadcast", "dns64", "pdv"],
+        "64-networks256": ["pdv"],
+        "128-networks1": ["broadcast", "pdv"],
+        "128-networks256": ["pdv"],
+    }
+
+
 def test_a_plan_with_one_mix_is_one_job(tmp_path: Path) -> None:
     assert [name for name, _ in jobs_of({"lab": "kernel-ipv4", "procedures": {"pdv": None}}, tmp_path)] == ["all"]
 

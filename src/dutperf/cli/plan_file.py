@@ -71,7 +71,7 @@ def _parse(plan: object, directory: Path) -> PlanFile:
     if not named:
         raise _Invalid(("procedures",), "is missing: name the procedures to run")
     definitions = {name: procedures.find(name) for name in named}
-    options_of = {name: _options(definition) for name, definition in definitions.items()}
+    options_of = {name: options_of_procedure(definition) for name, definition in definitions.items()}
     shared = _mapping(top.get("all"), ("all",), sorted({key for own in options_of.values() for key in own}))
     source = _source(top, directory)
     wanted = []
@@ -137,7 +137,7 @@ def _require_one_name(members: Iterable[str], place: Location, options_of: Mappi
             raise _Invalid((*place, key), f"is another name of {other}: give one of both")
 
 
-def _options(definition: Definition) -> dict[str, Offered]:
+def options_of_procedure(definition: Definition) -> dict[str, Offered]:
     """The procedure's options by key: their names on the command line, without the dashes."""
     return {key: one for one in offered(definition.conditions) for key in one.keys}
 

@@ -16,6 +16,7 @@ from dutperf.cli import options, plan_file
 from dutperf.cli.errors import reported
 from dutperf.cli.examples import epilog
 from dutperf.cli.output import terminal
+from dutperf.procedures import find
 from dutperf.setup import yaml_text
 from dutperf.setup.conditions import Conditions, WithFrameSizes
 from dutperf.setup.configuration import ConfigError
@@ -89,12 +90,15 @@ def _divided(
     key = next((one for one in keys if one in shared), "")
     values = _listed(shared.get(key))
     has_own = any(one in (own or {}) for own in job["procedures"].values() for one in keys)
-    if len(values) < 2 or has_own:  # a procedure with values of its own is not divided
+    varied = {name: own for name, own in job["procedures"].items() if key in plan_file.options_of_procedure(find(name))}
+    if len(values) < 2 or has_own or not varied:  # a procedure with values of its own is not divided
         yield names, job
         return
+    measured = job["procedures"]  # what does not vary is measured in the first job alone
     for value in values:
         label = re.sub(r"[^A-Za-z0-9.]+", "to", str(value))
-        yield [*names, f"{prefix}{label}"], {**job, "all": {**shared, key: value}}
+        yield [*names, f"{prefix}{label}"], {**job, "all": {**shared, key: value}, "procedures": measured}
+        measured = varied
 
 
 def _listed(value: object) -> list[Any]:

@@ -148,7 +148,7 @@ class Dns64Procedure(RepeatedSearches[Dns64]):
     def nothing_came(self, result: TrialResult) -> str:
         seen = [_unanswered(one) for one in result.directions().values()]
         seen += [_asked(result.server)] if result.server is not None else []
-        return f"the DUT answers nothing: {'; '.join(seen)}. {evidence.no_forwarding(result)}"
+        return f"the DUT answers nothing: {'; '.join(seen + evidence.instead(result))}"
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
         highest, tested = Load(self._bounds[case].highest, self.unit), self.conditions.self_test_from
@@ -205,9 +205,7 @@ class Dns64Point(points.Point):
     """A case and its DNS64 performance."""
 
     title: ClassVar[str] = "DNS64 performance, queries/s"
-    columns: ClassVar[Row] = (
-        *("median", "p1", "p99", "dispersion", "answer time p50, ms", "p99, ms", "asked upstream", "limited by"),
-    )
+    columns: ClassVar[Row] = ("median", "p1", "p99", "answer ms", "p99 ms", "asked", "limited by")
 
     dns64_qps: Statistics
     limited_by: LimitedBy | None
@@ -222,10 +220,9 @@ class Dns64Point(points.Point):
 
     def rows(self) -> list[Row]:
         figures, times = self.dns64_qps, self.answer_us
-        dispersion = "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %"
         in_ms = ("-", "-") if times is None else (f"{times.p50 / 1000:,.3f}", f"{times.p99 / 1000:,.3f}")
-        upstream = "-" if self.upstream is None else f"{self.upstream.per_query:.2f} per query"
-        return [(*figures.cells(",.0f"), dispersion, *in_ms, upstream, self.limited_by or "-")]
+        upstream = "-" if self.upstream is None else f"{self.upstream.per_query:.2f}"
+        return [(*figures.cells(",.0f"), *in_ms, upstream, self.limited_by or "-")]
 
     def remarks(self) -> Iterator[str]:
         if self.unanswered and self.upper_bound is not None:

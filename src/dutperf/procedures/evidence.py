@@ -77,8 +77,18 @@ def no_forwarding(result: TrialResult) -> str:
     """Evidence of a DUT that forwards nothing: ``the DUT forwards nothing in the forward direction:
     …``."""
     directions = dead_directions(result)
-    seen = [
-        *_received(result, directions),
+    seen = _received(result, directions) + instead(result)
+    where = (
+        f"in the {' and the '.join(directions)} direction"
+        if result.paths is None
+        else f"on {'the path' if len(directions) == 1 else 'the paths'} {', '.join(directions)}"
+    )
+    return f"the DUT forwards nothing {where}: " + "; ".join(seen)
+
+
+def instead(result: TrialResult) -> list[str]:
+    """What a trial shows beside the frames that were expected: links, what arrived, what the DUT asked for, causes."""
+    return [
         *_links(result),
         *_input_drops(result),
         *beside.of_trial(result),
@@ -86,12 +96,6 @@ def no_forwarding(result: TrialResult) -> str:
         *asked_in_words(result),
         *(cause.text for cause in result.causes),
     ]
-    where = (
-        f"in the {' and the '.join(directions)} direction"
-        if result.paths is None
-        else f"on {'the path' if len(directions) == 1 else 'the paths'} {', '.join(directions)}"
-    )
-    return f"the DUT forwards nothing {where}: " + "; ".join(seen)
 
 
 def invalidity(result: TrialResult) -> str:

@@ -32,7 +32,7 @@ def of_counts(counts: Iterable[DirectionCounts]) -> str:
     each = list(counts)
     frames = {
         "duplicates": sum(one.duplicates for one in each),
-        "reordered": sum(one.out_of_order for one in each),
+        "reordered": sum(one.out_of_order for one in each if one.answers is None),  # answers come when they are known
         "of an earlier trial": sum(one.stale for one in each),
         "in fragments": sum(one.other_received.get("fragment", 0) for one in each),
         "with other VLAN tags": sum(one.vlan_tags.other for one in each if one.vlan_tags is not None),

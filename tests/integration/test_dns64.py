@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions to the reference DUT as a DNS64 server: what the tester counts of queries, answers and the DUT's own
+questions is what the DUT counts, to the query; what it finds of a set capacity and a set cache is what was set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dutperf import traffic
+from dutperf.lab.refdut import Dns64Properties, Dns64Truth, RefDut, Truth
+from dutperf.model import AAAA_NAMES, CACHED_NAMES, Case, DirectionCounts, Load, TrialResult, Verdict
+from dutperf.procedures.dns64 import Dns64
+from dutperf.tester import phases
+from printed import printed
+from undisturbed import until
+
+from .measuring import Bench, bench
+from .test_commands import dutperf
+
+pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
+
+QPS = 2_000
+QUERIES = 1_000
+"""In half a second."""
+NUMBERS = count(1)
+WRONG = {
+    "wrong_prefix": "wrong_prefix",
+    "wrong_address": "wrong_address",
+    "servfail": "servfail",
+    "refused": "refused",
+    "nxdomain": "nxdomain",
+    "nodata": "nodata",
+    "truncated": "truncated",
+    "malformed": "malformed",
+    "wrong_id": "unexpected",
+}
+"""What the DUT does, and what the tester calls it."""
+
+
+@pytest.fixture(scope="module", params=["server_version=4", "server_version=6", "prefix=2001:db8:122:300::/56"])
+def dns64(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """A DNS64 server for many trials."""
+    with bench("refdut-dns64", dict([request.param.split("=")])) as ready:
+        yield ready
+
+
+USUAL = pytest.mark.parametrize("dns64", ["server_version=4"], indirect=True)
+
+
+def asked(
+    ready: Bench, properties: Dns64Properties, cached: int = 0, with_aaaa: int = 0, **conditions: Any
+) -> tuple[TrialResult, DirectionCounts, Truth, Dns64Truth]:
+    """The first trial in which neither the tester nor a queue between it and the DUT lost anything, and the DUT's
+    counters of it, with those of the phase before."""
+    dut = RefDut(Path(str(ready.setup.dut.control)))
+    kind = traffic.of(ready.setup, Dns64(**({"duration_s": 0.5, "drain_s": 1.0} | conditions)))
+    case = Case({CACHED_NAMES: cached, AAAA_NAMES: with_aaaa})
+
+    def measure() -> tuple[TrialResult, Truth]:
+        dut.configure(properties)
+        result = phases.run(ready.tester, kind.trial(case, Load.fps(QPS), 2 * next(NUMBERS)))
+        return result, dut.counters()
+
+    def nothing_between(measured: tuple[TrialResult, Truth]) -> bool:
+        result, truth = measured
+        lost = sum(port.lost_before + port.lost_after for port in (truth.left, truth.right))
+        return result.verdict is Verdict.VALID and not lost
+
+    result, truth = until(measure, nothing_between, lambda one: str([cause.text for cause in one[0].causes]))
+    assert result.forward is not None
+    assert truth.dns64 is not None
+    return result, result.forward, truth, truth.dns64
+
+
+@pytest.mark.parametrize("with_aaaa", [0, 30, 100])
+def test_both_count_the_same_questions(dns64: Bench, with_aaaa: int) -> None:
+    result, counts, _, truth = asked(dns64, Dns64Properties(), with_aaaa=with_aaaa)
+    existing = QUERIES * with_aaaa // 100
+    assert (counts.sent, counts.received, counts.lost) == (QUERIES, QUERIES, 0)
+    assert (truth.queries, truth.answered, truth.existing) == (QUERIES, QUERIES, existing)
+    assert result.server is not None
+    assert (result.server.queries.aaaa, result.server.queries.a) == (truth.upstream.aaaa, truth.upstream.a)
+    assert (truth.upstream.aaaa, truth.upstream.a, truth.retries) == (QUERIES, QUERIES - existing, 0)
+    assert result.server.answered == 2 * QUERIES - existing
+    assert (result.server.stale, result.server.unknown, result.server.refused, result.server.malformed) == (0, 0, 0, 0)
+
+
+@USUAL
+@pytest.mark.parametrize(("kind", "named"), WRONG.items(), ids=WRONG)
+def test_wrong_answers_are_found_to_the_last_one(dns64: Bench, kind: str, named: str) -> None:
+    _, counts, _, truth = asked(dns64, Dns64Properties(**{f"{kind}_every": 7}))
+    assert truth.wrong[kind] == QUERIES // 7
+    assert counts.answers is not None
+    assert counts.answers.wrong == {named: QUERIES // 7}
+    assert (counts.received, counts.lost) == (QUERIES - QUERIES // 7, QUERIES // 7)
+
+
+@USUAL
+def test_answers_that_come_late_or_twice_are_told(dns64: Bench) -> None:
+    late = Dns64Properties(delay_ms=300)
+    _, counts, _, truth = asked(dns64, late, timeout_s=0.2)
+    assert (counts.received, counts.late, truth.answered) == (0, QUERIES, QUERIES)
+    twice = Dns64Properties(duplicate_every=10)
+    _, counts, _, _ = asked(dns64, twice)
+    assert (counts.received, counts.duplicates) == (QUERIES, QUERIES // 10)
+
+
+@USUAL
+@pytest.mark.parametrize(("cache", "hits"), [(0, 0), (1_000, 500), (50, 0)])
+def test_a_cache_of_set_size_shows_in_the_share_of_cached_names(dns64: Bench, cache: int, hits: int) -> None:
+    """500 of 1,000 queries are for 100 names in turn. A cache of 50 evicts the name unused for longest, which is the
+    next one."""
+    result, counts, _, truth = asked(dns64, Dns64Properties(cache=cache), cached=50, cached_names=100)
+    assert (counts.sent, counts.received) == (QUERIES, QUERIES)
+    assert result.server is not None
+    assert result.server.queries.aaaa == QUERIES - hits
+    assert truth.cache_hits == hits
+
+
+@USUAL
+def test_queries_above_the_capacity_are_lost_and_counted(dns64: Bench) -> None:
+    _, counts, truth, _ = asked(dns64, Dns64Properties(capacity_fps=1_000, queue=50))
+    assert counts.lost == truth.forward.lost_total > QUERIES // 3
+
+
+def test_a_set_capacity_is_read_within_a_hundredth(tmp_path: Path) -> None:
+    """In 1 s a queue of 40 queries takes up what exceeds the capacity by 41 queries/s."""
+    truth = pytest.approx(4_041, rel=0.01)
+    options = [text for pair in ("capacity_fps=4000", "queue=40") for text in ("--lab-option", pair)]
+    search = ["--duration", "1", "--drain", "1", "--settle", "0", "--repetitions", "1"]
+    range_ = ["--min-rate", "3900", "--max-rate", "4200", "--resolution", "10"]
+    runs = count()
+
+    def measure() -> dict[str, Any]:
+        out = str(tmp_path / f"out{next(runs)}")
+        done = dutperf("dns64", "--lab", "refdut-dns64", *options, *search, *range_, "--json", "--out", out)
+        [point] = printed(done)["points"]
+        return dict(point)
+
+    point = until(
+        measure,
+        lambda one: one["limited_by"] != "tester" or one["dns64_qps"]["median"] == truth,
+        lambda one: str(one["message"]),
+        fewest=1,
+    )
+    assert point["dns64_qps"]["median"] == truth
+    assert point["upstream"]["per_query"] == 2

@@ -4,6 +4,8 @@ questions is what the DUT counts, to the query; what it finds of a set capacity 
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from dutperf import traffic
+from dutperf.lab import dns_servers
 from dutperf.lab.refdut import Dns64Properties, Dns64Truth, RefDut, Truth
 from dutperf.model import AAAA_NAMES, CACHED_NAMES, Case, DirectionCounts, Load, TrialResult, Verdict
 from dutperf.procedures.dns64 import Dns64
@@ -49,6 +52,14 @@ def dns64(request: pytest.FixtureRequest) -> Iterator[Bench]:
         yield ready
 
 
+SERVERS = [
+    pytest.param(
+        f"{server.key}-dns64",
+        id=server.key,
+        marks=pytest.mark.skipif(shutil.which(server.program) is None, reason=f"needs Debian's {server.package}"),
+    )
+    for server in dns_servers.SERVERS
+]
 USUAL = pytest.mark.parametrize("dns64", ["server_version=4"], indirect=True)
 
 
@@ -126,6 +137,43 @@ def test_a_cache_of_set_size_shows_in_the_share_of_cached_names(dns64: Bench, ca
 def test_queries_above_the_capacity_are_lost_and_counted(dns64: Bench) -> None:
     _, counts, truth, _ = asked(dns64, Dns64Properties(capacity_fps=1_000, queue=50))
     assert counts.lost == truth.forward.lost_total > QUERIES // 3
+
+
+def own_counters(ready: Bench) -> dict[str, int]:
+    """What a server says of itself."""
+    commands = ready.setup.duts()[0].commands
+    assert commands is not None
+    assert commands.state is not None
+    said = subprocess.run(commands.state, check=True, capture_output=True, text=True).stdout
+    return {name: int(number) for name, number in map(str.split, said.splitlines())}
+
+
+@pytest.mark.parametrize("lab_name", SERVERS)
+@pytest.mark.parametrize(("cached", "with_aaaa"), [(0, 0), (0, 50), (50, 0)])
+def test_debians_servers_count_what_the_tester_does(lab_name: str, cached: int, with_aaaa: int) -> None:
+    with bench(lab_name, {}) as ready:
+        chosen = Dns64(duration_s=0.5, drain_s=1.0, cached_names=100)
+        kind = traffic.of(ready.setup, chosen)
+        case = Case({CACHED_NAMES: cached, AAAA_NAMES: with_aaaa})
+
+        def measure() -> tuple[TrialResult, dict[str, int]]:
+            before = own_counters(ready)
+            result = phases.run(ready.tester, kind.trial(case, Load.fps(400), 2 * next(NUMBERS)))
+            return result, {name: number - before[name] for name, number in own_counters(ready).items()}
+
+        result, counted = until(
+            measure,
+            lambda one: one[0].verdict is Verdict.VALID and not one[0].worst_loss_ratio,
+            lambda one: str([cause.text for cause in one[0].causes]),
+        )
+    both = [*result.preliminary, result]
+    asked_of_dut = sum(one.forward.sent for one in both if one.forward is not None)
+    assert asked_of_dut == 200 + (100 if cached else 0)
+    assert counted["queries"] == asked_of_dut
+    by_dut = [one.server.queries for one in both if one.server is not None]
+    assert counted["upstream_queries"] == sum(one.a + one.aaaa + one.other for one in by_dut)
+    fresh = 200 - 200 * cached // 100
+    assert (by_dut[-1].aaaa, by_dut[-1].a) == (fresh, fresh - fresh * with_aaaa // 100)
 
 
 def test_a_set_capacity_is_read_within_a_hundredth(tmp_path: Path) -> None:

@@ -25,11 +25,11 @@ struct QueryCounts {
 struct NameServerOptions {
     Zone zone;
     std::uint32_t ttl_s = 3600;
-    std::optional<Ipv4> ipv4;  // its addresses
-    std::vector<Ipv6> ipv6;    // the first one is in its AAAA record
+    std::optional<Ipv4> ipv4 = {};  // its addresses
+    std::vector<Ipv6> ipv6 = {};    // the first one is in its AAAA record
     std::uint16_t run = 0;
-    std::vector<std::uint16_t> trials;  // whose names are not stale
-    bool takes_unfinished = false;      // checksums, as of a kernel on this machine
+    std::vector<std::uint16_t> trials = {};  // whose names are not stale
+    bool takes_unfinished = false;           // checksums, as of a kernel on this machine
 };
 
 class NameServer {

@@ -127,7 +127,7 @@ TEST(DnsQuestions, AnswersAreCheckedByTheTable) {
         const Buffer message = bytes(row.message);
         const Verdict verdict = check_answer(questions(), row.port, message);
         EXPECT_EQ(verdict.wrong, row.wrong) << row.name;
-        if (!row.wrong) EXPECT_EQ(verdict.number, row.port - 0x2000U) << row.name;
+        EXPECT_TRUE(row.wrong || verdict.number == row.port - 0x2000U) << row.name;
         for (std::size_t size = 0; size < message.size(); ++size) {
             const Buffer cut(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(size));
             EXPECT_TRUE(check_answer(questions(), row.port, cut).wrong) << row.name << " of " << size << " bytes";

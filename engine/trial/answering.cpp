@@ -73,6 +73,11 @@ Ticks AnswerSender::turn(Ticks /*now*/) {
     return end;
 }
 
+void AnswerSender::send_rest() {
+    while (turn(0) != 0 && pending_ == 0) {
+    }
+}
+
 std::uint64_t AnswerSender::give_up() {
     std::uint64_t given_up = 0;
     for (; pending_ != 0; take_waiting()) {

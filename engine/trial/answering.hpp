@@ -80,7 +80,9 @@ public:
 
     // Valid after the trial. From when the queries may have arrived until the port had the answers.
     [[nodiscard]] const Histogram& delays() const { return delays_; }
-    // Gives up what still waits. After the trial; returns how many answers.
+    // Offers what still waits to the driver a last time: the queries came in the last turn. When the loops have ended.
+    void send_rest();
+    // Gives up what still waits. Returns how many answers.
     std::uint64_t give_up();
 
 private:

@@ -123,7 +123,7 @@ public:
             take_stamped(frames, count, taken);
         } else if (one_by_one_) [[unlikely]] {
             prefetch_first(frames, count);
-            for (std::uint16_t i = 0; i < count; ++i) take_one(*frames[i], taken);
+            for (std::uint16_t i = 0; i < count; ++i) take_any(*frames[i], taken);
         } else if (statistics().has_only_untagged()) [[unlikely]] {
             for (std::uint16_t i = 0; i < count; ++i)
                 take_other(begin_of(*frames[i]), rte_pktmbuf_data_len(frames[i]), taken);
@@ -257,7 +257,7 @@ private:
     void take_stamped(rte_mbuf* const* frames, std::uint16_t count, RxStatistics::Burst& taken) {
         const Ticks polled = taken.arrival;
         BurstArrivals arrivals(nic_, polled);
-        for (std::uint16_t i = 0; i < count; ++i) take_one(*frames[i], taken, &arrivals);
+        for (std::uint16_t i = 0; i < count; ++i) take_any(*frames[i], taken, &arrivals);
         taken.arrival = polled;
     }
 
@@ -267,7 +267,6 @@ private:
     Intact take_one(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals = nullptr) {
         const std::uint8_t* frame = begin_of(one);
         const std::size_t length = rte_pktmbuf_data_len(&one);
-        if (one_by_one_ && take_message(one, taken, arrivals)) return Intact::no;
         const bool captured = capture_ != nullptr && capture_->take(CapturedAs::first, frame, length, taken.arrival);
         const bool untagged = statistics().has_only_untagged();
         const std::uint8_t* payload = untagged ? nullptr : find_tag(frame, length);
@@ -319,6 +318,10 @@ private:
     }
     void take_corrupted(const Tag& tag);
 
+    // Takes a frame that may be a DNS message.
+    void take_any(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals = nullptr) {
+        if (!one_by_one_ || !take_message(one, taken, arrivals)) take_one(one, taken, arrivals);
+    }
     // Takes a DNS message, if the frame is one that is expected here.
     bool take_message(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals);
     bool take_answer(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals);

@@ -384,6 +384,7 @@ std::vector<bool> RunningTrial::links_down(const std::vector<PortCounters>& now)
 
 TrialResult RunningTrial::finish() {
     for (const auto& loop : loops_) loop->thread.join();
+    if (spec_.server) parts_.answer_sender->send_rest();
     for (FollowedClock* clock : bed_.clocks) {
         if (clock != nullptr) clock->end();
     }

@@ -132,10 +132,11 @@ def test_it_gives_a_configuration_and_leaves_nothing(lab_name: str, lab_records:
         pids = dut_pids(configuration)
         written = {path for pid in pids for path in files_of(pid)}
         assert pids
-        known = {key: value for key, value in configuration.items() if key != "dns64"}
-        assert parse(known, origin=f"lab {lab_name}").engine.netns == configuration["engine"]["netns"]
-        assert IPv6Network(configuration["dns64"]["prefix"]).prefixlen == 96
-        assert configuration["dns64"]["server"] == configuration["left"]["gateway6"]
+        setup = parse(configuration, origin=f"lab {lab_name}")
+        assert setup.engine.netns == configuration["engine"]["netns"]
+        assert setup.dns64 is not None
+        assert setup.left is not None
+        assert setup.dns64.server == setup.left.gateway6
     for key in ("name", "version", "package"):
         assert configuration["dut"][key]
     assert all(path.is_relative_to(lab_records) for path in written), written

@@ -27,7 +27,17 @@ pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 DATA = bytes(range(18))
 NATS = ["nft-nat44", "tayga-nat64", "refdut-nat44", "refdut-nat64"]
 SWITCHES = ["linux-bridge", "ovs", "testpmd"]
-LABS = ["tayga-siit", "tayga-464xlat", "kernel-ipv4", "kernel-ipv6", "refdut-siit", "loopback", *NATS, *SWITCHES]
+LABS = [
+    "tayga-siit",
+    "tayga-464xlat",
+    "kernel-ipv4",
+    "kernel-ipv6",
+    "refdut-siit",
+    "refdut-dns64",
+    "loopback",
+    *NATS,
+    *SWITCHES,
+]
 
 
 def udp(source: str, destination: str, payload: bytes = DATA) -> Packet:

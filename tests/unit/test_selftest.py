@@ -37,9 +37,10 @@ from dutperf.selftest.ground_truth import ObservedTester, ObservedTrial, balance
 from dutperf.selftest.outcome import Outcome, markdown
 from dutperf.selftest.progress import ATTEMPTS, SelfTest
 from dutperf.setup.conditions import Conditions
+from dutperf.setup.questions import WithQuestions
 from dutperf.tester import TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import Log, counts, plan, trial
+from plans import Log, counts, plan, questions, trial
 
 OK, OFF, INVALID = Judgement.OK, Judgement.OFF, Judgement.INVALID
 
@@ -342,7 +343,8 @@ def test_every_procedure_has_a_check() -> None:
 @pytest.mark.parametrize("quick", [True, False])
 @pytest.mark.parametrize("check", checks.ALL, ids=lambda check: check.name)
 def test_the_conditions_of_every_check_can_be_planned(check: Check, quick: bool) -> None:
-    check.definition.make(plan(**check.chosen(quick=quick)))
+    make_plan = questions if issubclass(check.definition.conditions, WithQuestions) else plan
+    check.definition.make(make_plan(**check.chosen(quick=quick)))
 
 
 def test_the_table_says_machine_figures_and_what_speaks_against_them() -> None:

@@ -18,6 +18,8 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import model_validator
 
 from dutperf.journal import ResultEvent
+from dutperf.judge.validity import SENDING_TIME_SLACK_S
+from dutperf.lab.refdut import Dns64Properties
 from dutperf.model import (
     AAAA_NAMES,
     CACHED_NAMES,
@@ -39,6 +41,7 @@ from dutperf.procedures import evidence, looped_back, repeated_searches, searche
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
+from dutperf.procedures.known_truth import Evidence, Figure, KnownTruth, fps
 from dutperf.procedures.looped_back import OptionalSelfTest
 from dutperf.procedures.repeated_searches import RepeatedSearches, UpperBound
 from dutperf.procedures.searches import SearchRange
@@ -334,12 +337,52 @@ RULES = (
 )
 
 
+# --- a DUT whose truth is known ------------------------------------------------------------------
+
+CAPACITY_QPS, QUEUE_QUERIES, SEARCH_S = 4_010, 100, 0.25
+"""The queue holds the queries of a stall of 25 ms. Trials are as short as those of the throughput's check."""
+LOWEST_QPS, HIGHEST_QPS, RESOLUTION_QPS = 4_000, 4_800, 40
+
+
+def _rate() -> Figure:
+    """As for the throughput, of the queries."""
+    true = CAPACITY_QPS + (QUEUE_QUERIES + 1) / SEARCH_S
+
+    def error(evidence: Evidence) -> float:
+        bursts = [(rate_qps, rate_qps * disturbance_s) for rate_qps, disturbance_s in evidence.failures()]
+        highest = min(
+            (rate_qps + burst / SEARCH_S for rate_qps, burst in bursts if burst < QUEUE_QUERIES), default=2 * true
+        )
+        value = evidence.point.dns64_qps.median or 0
+        return max(0.0, highest - value) + (SENDING_TIME_SLACK_S * CAPACITY_QPS + 1) / SEARCH_S
+
+    return Figure(
+        "DNS64 performance", "queries/s", true, 0.02 * true, lambda point: iter([point.dns64_qps.median]), error
+    )
+
+
+def _known_truth() -> KnownTruth:
+    return KnownTruth(
+        Dns64Properties(capacity_fps=CAPACITY_QPS, queue=QUEUE_QUERIES),
+        {
+            "min_rate": fps(LOWEST_QPS),
+            "max_rate": fps(HIGHEST_QPS),
+            "resolution": fps(RESOLUTION_QPS),
+            "duration_s": SEARCH_S,
+            "settle_s": 0,
+        },
+        (_rate(),),
+        more={"repetitions": 3},
+    )
+
+
 PROCEDURE = Definition(
     name="dns64",
     summary="Search for the highest rate at which a DNS64 server answers every query in time (RFC 8219 9).",
     chapter=Chapter.RATES,
     example="--lab unbound-dns64 --initial-rate 2k --resolution 5%",
     simulated={"max_rate": "10k", "resolution": "5%", "repetitions": 2},
+    known_truth=_known_truth,
     conditions=Dns64,
     make=Dns64Procedure,
     point=point,

@@ -8,11 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from dutperf import procedures
-from dutperf.lab.refdut import NatProperties
+from dutperf.lab.refdut import Dns64Properties, NatProperties, Properties
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.known_truth import Evidence, Figure, KnownTruth
 from dutperf.selftest.findings import Finding, judge
+from dutperf.setup.conditions import WithFrameSizes
 
+LABS: dict[type[Properties], str] = {
+    Properties: "refdut-ipv4",
+    NatProperties: "refdut-nat44",
+    Dns64Properties: "refdut-dns64",
+}
 FRAME_SIZE = 84
 DRAIN_S = 0.3
 
@@ -32,11 +38,12 @@ class Check:
     @property
     def lab(self) -> str:
         """The reference DUT that has the properties."""
-        return "refdut-nat44" if isinstance(self.truth.properties, NatProperties) else "refdut-ipv4"
+        return LABS[type(self.truth.properties)]
 
     def chosen(self, *, quick: bool) -> dict[str, Any]:
         """The conditions of its short or long form."""
-        usual = {"frame_sizes": (FRAME_SIZE,), "drain_s": DRAIN_S, "repetitions": 1}
+        sizes = {"frame_sizes": (FRAME_SIZE,)} if issubclass(self.definition.conditions, WithFrameSizes) else {}
+        usual = {"drain_s": DRAIN_S, "repetitions": 1} | sizes
         return usual | dict(self.truth.conditions) | ({} if quick else dict(self.truth.more))
 
     def judged(self, evidence: Evidence) -> list[Finding]:

@@ -115,7 +115,8 @@ void check_questions(const std::vector<Path>& paths, const TrialSpec& spec) {
     for (const Direction direction : spec.active()) {
         const auto& stream = spec.streams[index_of(direction)];
         if (!stream->questions) continue;
-        const std::string field = "params." + paths[index_of(direction)].member() + ".questions";
+        std::string field = "params.";
+        field.append(paths[index_of(direction)].member()).append(".questions");
         const auto refuse = [&](const std::string& why) { throw Error("bad_request", field + " " + why, field); };
         if (!are_left_and_right(paths) || direction != Direction::forward) refuse("goes with forward only");
         if (spec.connections) refuse("goes without connections");

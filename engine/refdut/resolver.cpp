@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "frame/bytes.hpp"
-#include "pace/schedule.hpp"
+#include "pace/due_after.hpp"
 
 namespace dutperf {
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <string>
 
+#include "frame/random_bits.hpp"
 #include "refdut/prefix.hpp"
 
 namespace dutperf {
@@ -358,6 +359,38 @@ TEST(Resolver, AnswersWhatItDoesNotDo) {
     EXPECT_TRUE(run.asked.empty());
     EXPECT_EQ(run.resolver.counts().unsupported, 2U);
     EXPECT_EQ(run.resolver.counts().malformed, 3U);
+}
+
+// Queries and responses with wrong bytes or cut short: each is answered, dropped or left pending, and counted.
+TEST(Resolver, SurvivesAnyMessage) {
+    Bench run({.cache_names = 5, .pending = 100});
+    std::uint64_t draws = 0;
+    const auto draw = [&](std::uint64_t below) { return random_bits(3, draws++) % below; };
+    const auto damage = [&](Message message) {
+        for (std::uint64_t i = draw(4); i > 0; --i)
+            message[draw(message.size())] = static_cast<std::uint8_t>(draw(256));
+        message.resize(draw(3) == 0 ? draw(message.size() + 1) : message.size());
+        return message;
+    };
+    const Ipv4 address{198, 18, 0, 7};
+    for (int i = 0; i < 20'000; ++i) {
+        run.query(damage(query_for("a.test")));
+        if (run.asked.empty()) continue;
+        Message response = run.asked.back().bytes;
+        response.resize(512);
+        const dns::Reply reply{.ttl_s = kTtlS, .a = &address, .soa = true, .zone_at = 2};
+        response.resize(dns::write_reply(response, *dns::read_question(response), reply));
+        run.resolver.response(run.now, run.ports.back(), damage(response));
+        run.now += kS / 100;
+        run.resolver.expire(run.now);
+    }
+    const ResolverCounts& counts = run.resolver.counts();
+    EXPECT_EQ(counts.answered, run.answers.size());
+    EXPECT_LE(counts.answered + run.resolver.pending() + counts.pending_full, counts.queries);
+    EXPECT_GE(counts.answered + run.resolver.pending() + counts.pending_full + counts.malformed, counts.queries);
+    EXPECT_GT(counts.synthesised, 1000U);
+    EXPECT_GT(counts.malformed, 1000U);
+    EXPECT_GT(counts.unexpected, 1000U);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ from .protocol import MS, Engine, Json, Opening, Refused
 ZONE = "dutperf.test"
 CLIENT, SERVER, SERVER4 = "2001:2::2", "2001:2::1", "198.18.0.1"
 DUT_MAC = "02:00:00:00:00:64"
-RINGS = {"left": {"port": "ring", "ipv6": CLIENT}, "right": {"port": "ring", "ipv6": SERVER, "ipv4": SERVER4}}
+RINGS: Json = {"left": {"port": "ring", "ipv6": CLIENT}, "right": {"port": "ring", "ipv6": SERVER, "ipv4": SERVER4}}
 SERVED = {"port": "right", "zone": ZONE, "ttl_s": 77}
 PREFIX = "64:ff9b::/96"
 
@@ -214,7 +214,7 @@ def arrived(one: socket.socket, until: Callable[[], bool]) -> Iterator[bytes]:
 @contextmanager
 def on(cables: Cables) -> Iterator[Engine]:
     """An engine on both cables, with the DUT's MAC address given."""
-    sides = {
+    sides: Json = {
         "left": {"port": "af_packet:tl", "ipv6": CLIENT, "gateway_mac": DUT_MAC},
         "right": {"port": "af_packet:tr", "ipv6": SERVER, "ipv4": SERVER4, "gateway_mac": DUT_MAC},
     }
@@ -345,7 +345,8 @@ def asked_by(layer: Packet, message: bytes | DNS, port: int = 53) -> Packet:
 
 
 def ask(name: str, kind: str = "A", **header: Any) -> DNS:
-    return DNS(**({"id": 1, "rd": 0, "qd": DNSQR(qname=name, qtype=kind)} | header))
+    members: Json = {"id": 1, "rd": 0, "qd": DNSQR(qname=name, qtype=kind)}
+    return DNS(**(members | header))
 
 
 V6, V4 = IPv6(src="2001:2::64", dst=SERVER), IP(src="198.18.0.64", dst=SERVER4)

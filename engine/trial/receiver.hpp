@@ -69,8 +69,8 @@ public:
     }
 
     // Takes answers to the trial's queries. To be called before the trial.
-    void watch_answers(AnswerWatch answers) {
-        answers_.emplace(std::move(answers));
+    void watch_answers(const AnswerWatch& answers) {
+        answers_.emplace(answers);
         one_by_one_ = true;
     }
 

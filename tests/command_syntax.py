@@ -74,7 +74,7 @@ def _check(command: str | None, given: Mapping[str, Any]) -> None:
     if given.get("lab") is not None:
         lab.check(given["lab"], options.lab_options(given.get("lab_option")))
     if command in _MODELS:
-        own = {one.name for one in offered(_MODELS[command])} - {"throughput_from", "delays_to"}
+        own = {one.name for one in offered(_MODELS[command])} - {"throughput_from", "delays_to", "self_test_from"}
         condition_options.chosen(_MODELS[command], {name: value for name, value in given.items() if name in own})
     if given.get("rate") is not None:
         condition_options.parse_rate("--rate", given["rate"])

@@ -16,6 +16,7 @@ from dutperf.lab import transparent
 from dutperf.run import testbench
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.tester.simulated_switch import AddressTable
+from plans import DNS64, LOOPED_BACK
 
 DUT = SimulatedDut(
     capacity_fps=40_000, queue_frames=100, delay_us=80, jitter_us=5, addresses=AddressTable(size=5000, ageing_s=5)
@@ -30,6 +31,8 @@ SIDES: dict[str, dict[str, Any]] = {
         "left": {"port": "af_packet:left", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"},
         "right": {"port": "af_packet:right", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"},
     },
+    "dns64": DNS64,
+    "loopback": LOOPED_BACK,
     "ipv6": {
         "left": {"port": "af_packet:left", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"},
         "right": {

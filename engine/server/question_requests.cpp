@@ -117,7 +117,9 @@ void check_questions(const std::vector<Path>& paths, const TrialSpec& spec) {
         if (!stream->questions) continue;
         std::string field = "params.";
         field.append(paths[index_of(direction)].member()).append(".questions");
-        const auto refuse = [&](const std::string& why) { throw Error("bad_request", field + " " + why, field); };
+        const auto refuse = [&](const char* why) {
+            throw Error("bad_request", std::string(field).append(" ").append(why), field);
+        };
         if (!are_left_and_right(paths) || direction != Direction::forward) refuse("goes with forward only");
         if (spec.connections) refuse("goes without connections");
         if (spec.fill) refuse("goes without pacing by fill");

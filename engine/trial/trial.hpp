@@ -482,7 +482,7 @@ struct DirectionResult {
     std::vector<AdditionalResult> additional;       // of each kind of additional frames
     std::optional<MatchedByLength> matched;         // if frames have no tag
     std::optional<LineResult> line;                 // if the line was filled
-    std::optional<WrongCounts> wrong_answers;      // if it asks questions
+    std::optional<WrongCounts> wrong_answers;       // if it asks questions
     std::map<std::string, std::uint64_t> tester_drops, other_received;
     std::map<std::string, std::uint64_t> misdelivered;  // frames that arrived at another port than the path's
     IcmpErrors icmp_errors;                             // that arrived at the sending port

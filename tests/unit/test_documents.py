@@ -29,6 +29,7 @@ from dutperf import api
 from dutperf.cli import app, plan_file
 from dutperf.model import FieldMode
 from dutperf.setup import configuration
+from plans import DNS64
 
 NOT_RUN = {
     r"dutperf throughput --config": "hours of trials of 60 s, also in virtual time",
@@ -74,6 +75,7 @@ def capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def place(tmp_path: Path, capture: None) -> Path:  # noqa: ARG001
     """A directory with what the documents speak of: the configuration, a plan, a result, a capture."""
     (tmp_path / "gateway.yaml").write_text(yaml.safe_dump(SET_UP))
+    (tmp_path / "dns64.yaml").write_text(yaml.safe_dump(DNS64))
     (tmp_path / "plan.yaml").write_text(
         "lab: tayga-siit\nall: {duration: 0.5, drain: 0, repetitions: 2}\nprocedures: {throughput: , pdv: }\n"
     )

@@ -54,12 +54,7 @@ def of_neighbours(
         sender, receiver = direction.ports
         asked = evidence[receiver].asked_in_vain() if receiver in evidence else ""
         if asked:
-            advice = (
-                f"The {sender} port has it: the two ports are exchanged, by their cables or in the configuration"
-                if _are_exchanged(trial, direction, evidence[receiver])
-                else "Give the DUT a route by way of the tester's own address, or name the address in"
-                f" {_key(receiver)}.answers_for, also if no test frame goes there"
-            )
+            advice = _advice(trial, direction, evidence[receiver])
             text = (
                 f"{direction}: {one.lost:,} frames were lost, and {asked} at the {receiver} port, which does not answer"
                 f" for that: frames that have to go there are dropped. {advice}"
@@ -91,6 +86,22 @@ def of_neighbours(
                 " that address for its own"
             )
             yield Cause(code=HELD_BY_DUT, text=text, direction=direction)
+
+
+def _advice(trial: Trial, direction: Direction, seen: NeighbourEvidence) -> str:
+    """What to do about addresses that the DUT asks for in vain where a path ends."""
+    sender, receiver = direction.ports
+    if _are_exchanged(trial, direction, seen):
+        return f"The {sender} port has it: the two ports are exchanged, by their cables or in the configuration"
+    if trial.all_streams()[direction].questions is not None:
+        return (
+            f"If it looks for the name server there, correct its stub or forward zone: the tester's name server has the"
+            f" addresses of {_key(receiver)}"
+        )
+    return (
+        "Give the DUT a route by way of the tester's own address, or name the address in"
+        f" {_key(receiver)}.answers_for, also if no test frame goes there"
+    )
 
 
 def _are_exchanged(trial: Trial, direction: Direction, seen: NeighbourEvidence) -> bool:
@@ -245,7 +256,7 @@ def _untagged_back(trial: Trial, direction: Direction, counts: DirectionCounts) 
 
 def _multiplied(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... nor multiplied them, as a loop does: that is load which no figure states."""
-    if not loss_matters(trial, counts) or counts.duplicates < max(1, counts.received):
+    if counts.answers is not None or not loss_matters(trial, counts) or counts.duplicates < max(1, counts.received):
         return None
     return (
         f"{counts.duplicates:,} duplicates of {counts.received:,} frames arrived while {counts.lost:,} were lost: a"

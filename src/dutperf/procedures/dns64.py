@@ -42,7 +42,7 @@ from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.known_truth import Evidence, Figure, KnownTruth, fps
-from dutperf.procedures.looped_back import OptionalSelfTest
+from dutperf.procedures.looped_back import OptionalSelfTest, SelfTest
 from dutperf.procedures.repeated_searches import RepeatedSearches, UpperBound
 from dutperf.procedures.searches import SearchRange
 from dutperf.results import charts, deviations, points
@@ -58,6 +58,8 @@ from dutperf.setup.given import default
 from dutperf.setup.option import SEARCH, Option
 from dutperf.setup.questions import TIMEOUT_S, WithQuestions
 
+FEWEST_SHARE = 0.99
+"""Of the queries that the DUT has to send, so that its cache is what the case says."""
 USUAL_QUERIES = 2.0
 """That a DUT sends to the name server for a name that it does not know and that has no AAAA record."""
 
@@ -130,6 +132,7 @@ class Dns64Procedure(RepeatedSearches[Dns64]):
             "initial_qps": limits.initial,
             "resolution_qps": limits.resolution.step or None,
             "resolution_percent": limits.resolution.share * 100 or None,
+            **({"looped_back": True} if self.plan.traffic.setup.is_looped_back else {}),
         }
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
@@ -150,8 +153,14 @@ class Dns64Procedure(RepeatedSearches[Dns64]):
 
     def nothing_came(self, result: TrialResult) -> str:
         seen = [_unanswered(one) for one in result.directions().values()]
-        seen += [_asked(result.server)] if result.server is not None else []
-        return f"the DUT answers nothing: {'; '.join(seen + evidence.instead(result))}"
+        seen += [_asked(result.server, self._zone)] if result.server is not None else []
+        return f"no query has a right answer: {'; '.join(seen + evidence.instead(result))}"
+
+    @property
+    def _zone(self) -> str:
+        dut = self.plan.traffic.setup.dns64
+        assert dut is not None, "the traffic is checked"
+        return dut.zone
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
         highest, tested = Load(self._bounds[case].highest, self.unit), self.conditions.self_test_from
@@ -169,7 +178,7 @@ def _unanswered(counts: DirectionCounts) -> str:
     return f"{counts.lost:,} of {counts.sent:,} queries ({share} %) had no right answer in time{told}"
 
 
-def _asked(server: ServerCounts) -> str:
+def _asked(server: ServerCounts, zone: str) -> str:
     """What the DUT asked the tester's name server."""
     asked = server.queries
     parts = {
@@ -181,7 +190,9 @@ def _asked(server: ServerCounts) -> str:
         "malformed": server.malformed,
     }
     told = ", ".join(f"{count:,} {kind}" for kind, count in parts.items() if count)
-    return f"it asked the tester's name server {told}" if told else "it asked the tester's name server nothing"
+    if told:
+        return f"it asked the tester's name server {told}"
+    return f"it asked the tester's name server nothing: does it answer queries, and ask there for {zone}?"
 
 
 class AnswerTimes(Value):
@@ -208,7 +219,7 @@ class Dns64Point(points.Point):
     """A case and its DNS64 performance."""
 
     title: ClassVar[str] = "DNS64 performance, queries/s"
-    columns: ClassVar[Row] = ("median", "p1", "p99", "answer ms", "p99 ms", "asked", "limited by")
+    columns: ClassVar[Row] = ("median", "p1", "p99", "ms", "p99 ms", "asked", "limited by")
 
     dns64_qps: Statistics
     limited_by: LimitedBy | None
@@ -218,6 +229,8 @@ class Dns64Point(points.Point):
     """At the upper bound: how many queries had no right answer, and what came instead; empty where there is none."""
     answer_us: AnswerTimes | None
     upstream: Upstream | None
+    is_self_test: bool
+    """Whether the tester's client asked its own name server (RFC 8219 section 9.2.1)."""
     repetitions: Repetitions
     trials: Trials
 
@@ -230,11 +243,20 @@ class Dns64Point(points.Point):
     def remarks(self) -> Iterator[str]:
         if self.unanswered and self.upper_bound is not None:
             yield f": at the upper bound, {self.upper_bound.load}: {self.unanswered}"
+        if self.is_self_test and self.dns64_qps.median is not None:
+            proved = SelfTest(qps=int(self.dns64_qps.median), timeout_s=1).proves_qps
+            yield f": a self-test of the tester alone, which proves DNS64 servers of up to {proved:,} queries/s"
+        fewest = _fewest_upstream(self.case)
+        if self.upstream is not None and not self.is_self_test and self.upstream.per_query < FEWEST_SHARE * fewest:
+            yield (
+                f": the DUT asked the tester's name server {self.upstream.per_query:.2f} times per query, not"
+                f" {fewest:.2f}: it has names in its cache that should not be there, or asks another server too"
+            )
         if self.upstream is not None and self.upstream.per_query > USUAL_QUERIES:
             yield (
                 f": the DUT asked the tester's name server {self.upstream.per_query:.2f} times per query, not"
-                f" {USUAL_QUERIES:g} at most: it retries, minimises names, or asks for other types"
-                f" ({self.upstream.other:,} of these)"
+                f" {USUAL_QUERIES:g}: it retries, minimises names, or asks for other types ({self.upstream.other:,} of"
+                " these)"
             )
         if certainty := self.repetitions.certainty(self.dns64_qps):
             yield f": {certainty}"
@@ -270,7 +292,14 @@ def point(recorded: Recorded) -> Dns64Point:
         unanswered=_at_upper_bound(results, members["upper_bound"]),
         answer_us=None if passed is None else _answer_times(passed.directions()[Direction.FORWARD].delay_us),
         upstream=None if passed is None else _upstream(passed),
+        is_self_test=bool(recorded.limits.get("looped_back")),
     )
+
+
+def _fewest_upstream(case: Case) -> float:
+    """Queries for each of the client's that a DUT sends whose cache has the cached names alone."""
+    fresh, with_aaaa = 1 - case[CACHED_NAMES] / 100, case[AAAA_NAMES] / 100
+    return fresh * (USUAL_QUERIES - with_aaaa)
 
 
 def _highest_that_passed(results: Sequence[ResultEvent]) -> TrialResult | None:
@@ -315,7 +344,13 @@ def _timeout(facts: Facts) -> str | None:
     return f"a timeout of {timeout_s:g} s, longer than {TIMEOUT_S:g} s" if timeout_s > TIMEOUT_S else None
 
 
+def _is_self_test(facts: Facts) -> bool:
+    return any(frame.get("looped_back") for frame in facts.frames)
+
+
 def _required_case(facts: Facts) -> str | None:
+    if _is_self_test(facts):
+        return None
     required = {CACHED_NAMES.name: 0, AAAA_NAMES.name: 0}
     if any(frame["case"] == required for frame in facts.frames):
         return None
@@ -323,7 +358,7 @@ def _required_case(facts: Facts) -> str | None:
 
 
 def _self_test(facts: Facts) -> str | None:
-    if facts.conditions.self_test_from is not None:
+    if facts.conditions.self_test_from is not None or _is_self_test(facts):
         return None
     return "no self-test of the tester alone, looped back, at more than twice the rate in a quarter of the timeout"
 

@@ -129,11 +129,16 @@ def _input_drops(result: TrialResult) -> list[str]:
     ]
 
 
+def _arrival_port(direction: Direction, counts: DirectionCounts) -> str:
+    """Answers arrive where the questions were sent."""
+    return direction.receiving_port if counts.answers is None else direction.sending_port
+
+
 def _others(result: TrialResult) -> list[str]:
     """Other frames by the port where they arrived. A DUT's ICMP errors return to the sender, which
     is the receiver of the other direction."""
     return [
-        f"{count:,} × {kind} arrived at the {direction.receiving_port} port"
+        f"{count:,} × {kind} arrived at the {_arrival_port(direction, counts)} port"
         for direction, counts in result.directions().items()
         for kind, count in counts.other_received.items()
         if count

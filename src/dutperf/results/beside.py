@@ -37,9 +37,11 @@ def of_counts(counts: Iterable[DirectionCounts]) -> str:
         "in fragments": sum(one.other_received.get("fragment", 0) for one in each),
         "with other VLAN tags": sum(one.vlan_tags.other for one in each if one.vlan_tags is not None),
     }
-    elsewhere: Counter[str] = Counter()
+    elsewhere, answers = Counter[str](), Counter[str]()
     for one in each:
         elsewhere.update(one.misdelivered or {})
+        answers.update({} if one.answers is None else one.answers.wrong)
+    frames |= {f"answers {kind.replace('_', ' ')}": count for kind, count in answers.items()}
     frames |= {f"at the {port} port": count for port, count in elsewhere.items()}
     texts = [f"{count:,} {name}" for name, count in frames.items() if count]
     return ", ".join(texts + [f"{error.words()} from the DUT" for error in _errors(each)])

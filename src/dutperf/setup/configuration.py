@@ -852,7 +852,10 @@ def _check_between(setup: Setup, within: Location) -> None:
 
 def missing_seen_as(other: Side) -> str:
     """The message for a missing ``seen_as``: ``other`` sends to it through the translator."""
-    return f"is missing: the other side needs an IPv{other.version} address for this one, as the translator maps it"
+    return (
+        f"is missing: the other side needs an IPv{other.version} address for this one, as the translator maps it; for a"
+        " DNS64 server give dns64 instead"
+    )
 
 
 def _check_seen_as(port: Location, side: Side, senders: Iterable[Side]) -> None:

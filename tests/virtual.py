@@ -13,7 +13,7 @@ import pytest
 from documented import CONFIG
 from dutperf import lab
 from dutperf.lab import transparent
-from dutperf.run import testbench
+from dutperf.run import campaign, testbench
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.tester.simulated_switch import AddressTable
 from plans import DNS64, LOOPED_BACK
@@ -74,8 +74,9 @@ class Labs:
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> Labs:
-    """From now on every lab and every configuration is measured by a simulated tester."""
+    """From now on every lab and every configuration is measured by a simulated tester, and no DUT has to settle."""
     made = Labs()
+    monkeypatch.setattr(campaign, "rest", lambda _: None)
     monkeypatch.setattr(lab, "bring_up", made.bring_up)
     monkeypatch.setattr(testbench, "engine_on", lambda *_: nullcontext(SimulatedTester(DUT, seed=5)))
     return made

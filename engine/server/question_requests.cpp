@@ -117,7 +117,7 @@ void check_questions(const std::vector<Path>& paths, const TrialSpec& spec) {
         if (!stream->questions) continue;
         std::string field = "params.";
         field.append(paths[index_of(direction)].member()).append(".questions");
-        const auto refuse = [&](const char* why) {
+        const auto refuse = [&](const std::string& why) {
             throw Error("bad_request", std::string(field).append(" ").append(why), field);
         };
         if (!are_left_and_right(paths) || direction != Direction::forward) refuse("goes with forward only");

@@ -13,7 +13,7 @@ import pytest
 
 from dutperf.lab import dns64, dns_counters
 from dutperf.lab.addresses import NAT64_PREFIX
-from dutperf.lab.dns_servers import SERVERS, Server, Task
+from dutperf.lab.dns_servers import SERVERS, DnsServer, Task
 
 BY_IPV4 = Task(Path("/lab"), "2001:2::1", "198.19.0.2", "198.19.0.1", threads=1, cache_mb=64)
 BY_IPV6 = Task(Path("/lab"), "2001:2::1", "2001:2:0:8000::2", "2001:2:0:8000::1", threads=3, cache_mb=64)
@@ -21,7 +21,7 @@ BY_IPV6 = Task(Path("/lab"), "2001:2::1", "2001:2:0:8000::2", "2001:2:0:8000::1"
 
 @pytest.mark.parametrize("task", [BY_IPV4, BY_IPV6], ids=["IPv4", "IPv6"])
 @pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.key)
-def test_a_configuration_has_the_addresses_and_stays_in_its_directory(server: Server, task: Task) -> None:
+def test_a_configuration_has_the_addresses_and_stays_in_its_directory(server: DnsServer, task: Task) -> None:
     text = "".join(server.files(task).values())
     for needed in (task.listen, task.upstream, task.source, NAT64_PREFIX.partition("/")[0], "dutperf.test"):
         assert needed in text
@@ -33,7 +33,7 @@ def test_a_configuration_has_the_addresses_and_stays_in_its_directory(server: Se
 
 
 @pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.key)
-def test_threads_are_set_or_each_is_a_process(server: Server) -> None:
+def test_threads_are_set_or_each_is_a_process(server: DnsServer) -> None:
     shown = "".join([*server.files(BY_IPV6).values(), *server.argv(BY_IPV6)])
     assert server.processes(BY_IPV6) == 3 or re.search(r"threads[:=] ?3\b", shown) or "-n3" in shown
 

@@ -22,7 +22,7 @@ from pydantic import Field
 from dutperf.lab import dns_counters
 from dutperf.lab.addresses import LEFT, NAT64_PREFIX, RIGHT
 from dutperf.lab.definition import Cores, Lab, ResetOptions
-from dutperf.lab.dns_servers import SERVERS, Server, Task, log
+from dutperf.lab.dns_servers import SERVERS, DnsServer, Task, log
 from dutperf.lab.errors import LabError
 from dutperf.lab.netns import DUT_PORTS, run, standalone
 from dutperf.lab.site import Site, await_start
@@ -35,7 +35,7 @@ _UNCONFINED = (
 starts a program after this is without a profile, where there are any (apparmor(7), change_onexec)."""
 
 
-class Dns64Options(ResetOptions):
+class DnsServerOptions(ResetOptions):
     """The authoritative server's IP version, the cores, and the cache."""
 
     server_version: Annotated[
@@ -52,7 +52,7 @@ class Dns64Options(ResetOptions):
     ] = 256
 
 
-def build(server: Server, site: Site, options: Dns64Options) -> dict[str, Any]:
+def build(server: DnsServer, site: Site, options: DnsServerOptions) -> dict[str, Any]:
     """Start the server; returns the tester's configuration."""
     cores = site.dut_cores(options.cores)
     site.add_router(options.mtu, cores)
@@ -78,13 +78,13 @@ def build(server: Server, site: Site, options: Dns64Options) -> dict[str, Any]:
     }
 
 
-def task_of(site: Site, options: Dns64Options) -> Task:
+def task_of(site: Site, options: DnsServerOptions) -> Task:
     """What the server has to do."""
     upstream, source = (RIGHT.tester4, RIGHT.dut4) if options.server_version == 4 else (RIGHT.tester6, RIGHT.dut6)
     return Task(site.directory, LEFT.dut6, upstream, source, options.cores, options.cache_mb)
 
 
-def start(server: Server, site: Site, task: Task, cores: Sequence[int]) -> None:
+def start(server: DnsServer, site: Site, task: Task, cores: Sequence[int]) -> None:
     """Write the configuration and start the processes; returns when all threads receive queries.
 
     Raises:
@@ -120,7 +120,7 @@ def unconfined(argv: Sequence[str]) -> list[str]:
     return ["sh", "-c", _UNCONFINED, "sh", *argv]
 
 
-def commands(server: Server, site: Site, task: Task, cores: Sequence[int], reset_s: float) -> dict[str, list[str]]:
+def commands(server: DnsServer, site: Site, task: Task, cores: Sequence[int], reset_s: float) -> dict[str, list[str]]:
     """The DUT's commands: its counters, the queries that it lost, its reset."""
     ask = standalone(dns_counters, server.key, str(site.directory))
     lost = '$2 ~ /:0035$/ { lost += $NF } END { print "forward receive_queue", lost + 0 }'
@@ -131,7 +131,7 @@ def commands(server: Server, site: Site, task: Task, cores: Sequence[int], reset
     }
 
 
-def reset(server: Server, site: Site, task: Task, cores: Sequence[int], reset_s: float) -> list[str]:
+def reset(server: DnsServer, site: Site, task: Task, cores: Sequence[int], reset_s: float) -> list[str]:
     """The command that kills the server, and restarts it ``reset_s`` seconds later with an empty cache, on the same
     cores and with the same priority."""
     processes = range(server.processes(task))
@@ -156,7 +156,7 @@ LABS = tuple(
     Lab(
         name=f"{server.key}-dns64",
         summary=f"{server.name} as a DNS64 server: clients on the left, its authoritative server on the right",
-        options=Dns64Options,
+        options=DnsServerOptions,
         programs={server.program: server.package},
         build=partial(build, server),
         needs_ipv6=True,

@@ -36,7 +36,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Server:
+class DnsServer:
     """One kind of server. ``files`` are its configuration by name, ``argv`` starts a process of it in the foreground,
     as many as ``processes`` says; ``version`` finds its version."""
 
@@ -219,7 +219,7 @@ ANSWERS_PER_MB = 500
 """PowerDNS counts entries instead of bytes. A name takes 1.5 KB in its caches, and some room is left."""
 
 SERVERS = (
-    Server(
+    DnsServer(
         key="unbound",
         name="Unbound",
         program="unbound",
@@ -228,7 +228,7 @@ SERVERS = (
         argv=lambda task: ["unbound", "-d", "-p", "-c", f"{task.directory}/unbound.conf"],
         version=lambda: run(["unbound", "-V"]).split()[1],
     ),
-    Server(
+    DnsServer(
         key="bind9",
         name="BIND",
         program="named",
@@ -240,7 +240,7 @@ SERVERS = (
         ],  # without -L it would tell syslog what is wrong
         version=lambda: run(["named", "-v"]).split()[1].partition("-")[0],
     ),
-    Server(
+    DnsServer(
         key="knot",
         name="Knot Resolver",
         program="kresd",
@@ -250,7 +250,7 @@ SERVERS = (
         version=lambda: run(["kresd", "-V"]).split()[-1],
         processes=lambda task: task.threads,  # a process has one thread; all share the cache
     ),
-    Server(
+    DnsServer(
         key="pdns",
         name="PowerDNS Recursor",
         program="pdns_recursor",

@@ -42,7 +42,7 @@ from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.known_truth import Evidence, Figure, KnownTruth, fps
-from dutperf.procedures.looped_back import OptionalSelfTest, SelfTest
+from dutperf.procedures.looped_back import OptionalTesterAlone, TesterAlone
 from dutperf.procedures.repeated_searches import RepeatedSearches, UpperBound
 from dutperf.procedures.searches import SearchRange
 from dutperf.results import charts, deviations, points
@@ -70,7 +70,7 @@ class Dns64(WithQuestions, SearchRange, WithDuration, WithRepetitions, WithSettl
     settle_s: Settling = 5.0
     """A DUT that was overloaded still asks for the names of the trial before."""
     self_test_from: Annotated[
-        OptionalSelfTest,
+        OptionalTesterAlone,
         Option(
             f"Use this earlier self-test of the tester alone ({looped_back.HOW}): no higher rate is offered than it"
             " proves",
@@ -204,7 +204,7 @@ class AnswerTimes(Value):
     max: float
 
 
-class Upstream(Value):
+class UpstreamQueries(Value):
     """Queries that the DUT sent to the tester's name server at the highest rate that passed."""
 
     a: int
@@ -228,7 +228,7 @@ class Dns64Point(points.Point):
     unanswered: str
     """At the upper bound: how many queries had no right answer, and what came instead; empty where there is none."""
     answer_us: AnswerTimes | None
-    upstream: Upstream | None
+    upstream: UpstreamQueries | None
     is_self_test: bool
     """Whether the tester's client asked its own name server (RFC 8219 section 9.2.1)."""
     repetitions: Repetitions
@@ -244,7 +244,7 @@ class Dns64Point(points.Point):
         if self.unanswered and self.upper_bound is not None:
             yield f": at the upper bound, {self.upper_bound.load}: {self.unanswered}"
         if self.is_self_test and self.dns64_qps.median is not None:
-            proved = SelfTest(qps=int(self.dns64_qps.median), timeout_s=1).proves_qps
+            proved = TesterAlone(qps=int(self.dns64_qps.median), timeout_s=1).proves_qps
             yield f": a self-test of the tester alone, which proves DNS64 servers of up to {proved:,} queries/s"
         fewest = _fewest_upstream(self.case)
         if self.upstream is not None and not self.is_self_test and self.upstream.per_query < FEWEST_SHARE * fewest:
@@ -328,12 +328,12 @@ def _answer_times(delay: Delays | None) -> AnswerTimes | None:
     return None if delay is None else AnswerTimes(p50=delay.p50, p99=delay.p99, p999=delay.p999, max=delay.max)
 
 
-def _upstream(result: TrialResult) -> Upstream | None:
+def _upstream(result: TrialResult) -> UpstreamQueries | None:
     server, sent = result.server, sum(one.sent for one in result.directions().values())
     if server is None or not sent:
         return None
     asked, other = server.queries, server.queries.other + server.unknown + server.refused
-    return Upstream(a=asked.a, aaaa=asked.aaaa, other=other, per_query=(asked.a + asked.aaaa + other) / sent)
+    return UpstreamQueries(a=asked.a, aaaa=asked.aaaa, other=other, per_query=(asked.a + asked.aaaa + other) / sent)
 
 
 # --- clauses --------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ quarter of the timeout before a rate r counts; then it takes at most half of the
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -31,7 +30,7 @@ HOW = "dutperf dns64 --lab loopback --with-aaaa 100 --timeout 0.25"
 """How to measure it, on ports of the same kind."""
 
 
-class SelfTest(Value):
+class TesterAlone(Value):
     """The highest rate that the tester alone passed, and the timeout of its queries."""
 
     qps: Annotated[int, Field(ge=1)]
@@ -70,10 +69,13 @@ class SelfTest(Value):
 
 
 def _of_path(given: Any) -> Any:
-    return given if given is None or isinstance(given, Mapping | SelfTest) else SelfTest.of_directory(Path(given))
+    if not isinstance(given, str | os.PathLike):
+        return given
+    path = os.fspath(given)
+    return TesterAlone.of_directory(Path(path)) if isinstance(path, str) else given
 
 
-OptionalSelfTest = Annotated[
-    Given[SelfTest | None, str | os.PathLike[str]],
+OptionalTesterAlone = Annotated[
+    Given[TesterAlone | None, str | os.PathLike[str]],
     BeforeValidator(_of_path),
 ]

@@ -81,6 +81,8 @@ time of one trial."""
 WAITS = 3
 """How often the DUT may stop forwarding at one load. After that, the outage counts as the effect of
 that load."""
+rest = time.sleep
+"""Lets the DUT settle, for so many seconds."""
 
 
 def measure(
@@ -458,7 +460,7 @@ class Campaign:
         it."""
         rest_s = self._ended_s + self._plan.conditions.every.settle_s - time.monotonic()
         if rest_s > 0:
-            time.sleep(rest_s)
+            rest(rest_s)
         if trial.question.clear_addresses:
             self._plan.dut.clear_addresses()
         began_s = time.monotonic()

@@ -81,8 +81,11 @@ time of one trial."""
 WAITS = 3
 """How often the DUT may stop forwarding at one load. After that, the outage counts as the effect of
 that load."""
-rest = time.sleep
-"""Lets the DUT settle, for so many seconds."""
+
+
+def rest(duration_s: float) -> None:
+    """Let the DUT settle."""
+    time.sleep(duration_s)
 
 
 def measure(

@@ -176,6 +176,7 @@ def test_debians_servers_count_what_the_tester_does(lab_name: str, cached: int, 
     assert (by_dut[-1].aaaa, by_dut[-1].a) == (fresh, fresh - fresh * with_aaaa // 100)
 
 
+@pytest.mark.long
 def test_a_set_capacity_is_read_within_a_hundredth(tmp_path: Path) -> None:
     """In 1 s a queue of 40 queries takes up what exceeds the capacity by 41 queries/s."""
     truth = pytest.approx(4_041, rel=0.01)

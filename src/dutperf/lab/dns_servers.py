@@ -16,10 +16,7 @@ from pathlib import Path
 from dutperf.lab.addresses import NAT64_PREFIX
 from dutperf.lab.dns_counters import COUNTERS_PORT
 from dutperf.lab.netns import run
-
-ZONE = "dutperf.test"
-"""The only zone that the servers resolve. ``test.`` is nobody's (RFC 6761 section 6.2), so some servers answer for it
-themselves unless they are told otherwise."""
+from dutperf.model.questions import ZONE
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,7 @@ from dutperf.lab.refdut import (
 )
 from dutperf.lab.site import Site, await_start
 from dutperf.machine.programs import INSTALL, find_program
+from dutperf.model.questions import PREFIX_LENGTHS
 from dutperf.version import __version__
 
 Kind = Literal["siit", "ipv4", "ipv6", "nat44", "nat64", "dns64"]
@@ -141,7 +142,7 @@ def _translation_prefix(text: str) -> str:
         prefix = IPv6Network(text)
     except ValueError as error:
         raise ValueError(f"is not an IPv6 prefix ({error})") from None
-    if prefix.prefixlen not in (32, 40, 48, 56, 64, 96):
+    if prefix.prefixlen not in PREFIX_LENGTHS:
         raise ValueError("must be 32, 40, 48, 56, 64 or 96 bits long (RFC 6052)")
     return str(prefix)
 

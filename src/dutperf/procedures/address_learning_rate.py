@@ -129,9 +129,8 @@ class LearningRatePoint(points.Point):
             yield f": {certainty}"
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        limits = points.limits_of(self, conditions)
-        upper = (self.learning_aps.p99 or 0.0) if self.upper_bound is None else self.upper_bound.load.value
-        return max(1.0, float(limits.get("resolution_aps") or (limits["resolution_percent"] or 0) / 100 * upper))
+        upper = None if self.upper_bound is None else self.upper_bound.load
+        return points.resolution_of(self, conditions, "aps", self.learning_aps, upper)
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:

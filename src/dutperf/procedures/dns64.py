@@ -18,6 +18,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import model_validator
 
 from dutperf.journal import ResultEvent
+from dutperf.judge.own_server import SHARE_OF_TIMEOUT
 from dutperf.judge.validity import SENDING_TIME_SLACK_S
 from dutperf.lab.refdut import Dns64Properties
 from dutperf.model import (
@@ -42,7 +43,7 @@ from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.known_truth import Evidence, Figure, KnownTruth, fps
-from dutperf.procedures.looped_back import OptionalTesterAlone, TesterAlone
+from dutperf.procedures.looped_back import OptionalTesterAlone
 from dutperf.procedures.repeated_searches import RepeatedSearches, UpperBound
 from dutperf.procedures.searches import SearchRange
 from dutperf.results import charts, deviations, points
@@ -52,7 +53,6 @@ from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import HIGHEST, TYPICAL_TRIALS, Bounds, BoundsError, Search
-from dutperf.search.restart import PriorResults
 from dutperf.setup.conditions import Conditions, Settling, WithDuration, WithRepetitions, WithSettling
 from dutperf.setup.given import default
 from dutperf.setup.option import SEARCH, Option
@@ -84,7 +84,7 @@ class Dns64(WithQuestions, SearchRange, WithDuration, WithRepetitions, WithSettl
     @model_validator(mode="after")
     def _proves_enough(self) -> Self:
         tested = self.self_test_from
-        if tested is not None and tested.timeout_s > looped_back.SHARE_OF_TIMEOUT * self.timeout_s:
+        if tested is not None and tested.timeout_s > SHARE_OF_TIMEOUT * self.timeout_s:
             raise ValueError(
                 f"`self_test_from` has a timeout of {tested.timeout_s:g} s, longer than a quarter of `timeout_s`"
             )
@@ -143,10 +143,8 @@ class Dns64Procedure(RepeatedSearches[Dns64]):
         return TYPICAL_TRIALS if first else searches.typical_later_trials(self.conditions)
 
     def new_search(self, place: Place, prior: Prior) -> Search:
-        expected = next((one.lower_bound or one.upper_bound for one in prior[-1:]), None)
-        earlier = None if expected is None else PriorResults(expected, self.series(prior)[0])
         seed = f"{self.conditions.seed} {place.case.slug} {place.repetition}"
-        return searches.make(self.conditions, self._bounds[place.case], earlier, seed)
+        return searches.make(self.conditions, self._bounds[place.case], self.prior_results(prior), seed)
 
     def shortcoming(self, result: TrialResult) -> str:
         return " and ".join(_unanswered(one) for one in result.directions().values())
@@ -244,7 +242,7 @@ class Dns64Point(points.Point):
         if self.unanswered and self.upper_bound is not None:
             yield f": at the upper bound, {self.upper_bound.load}: {self.unanswered}"
         if self.is_self_test and self.dns64_qps.median is not None:
-            proved = TesterAlone(qps=int(self.dns64_qps.median), timeout_s=1).proves_qps
+            proved = looped_back.proved_by(int(self.dns64_qps.median))
             yield f": a self-test of the tester alone, which proves DNS64 servers of up to {proved:,} queries/s"
         fewest = _fewest_upstream(self.case)
         if self.upstream is not None and not self.is_self_test and self.upstream.per_query < FEWEST_SHARE * fewest:
@@ -262,9 +260,8 @@ class Dns64Point(points.Point):
             yield f": {certainty}"
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        limits = points.limits_of(self, conditions)
-        upper = (self.dns64_qps.p99 or 0.0) if self.upper_bound is None else self.upper_bound.load.value
-        return max(1.0, float(limits.get("resolution_qps") or (limits["resolution_percent"] or 0) / 100 * upper))
+        upper = None if self.upper_bound is None else self.upper_bound.load
+        return points.resolution_of(self, conditions, "qps", self.dns64_qps, upper)
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:

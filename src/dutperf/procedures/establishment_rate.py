@@ -35,7 +35,6 @@ from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import TYPICAL_TRIALS, Search
-from dutperf.search.restart import PriorResults
 
 
 class EstablishmentRate(Validated):
@@ -85,10 +84,8 @@ class EstablishmentRateProcedure(RepeatedSearches[EstablishmentRate]):
         return TYPICAL_TRIALS if first else searches.typical_later_trials(self.conditions)
 
     def new_search(self, place: Place, prior: Prior) -> Search:
-        expected = next((one.lower_bound or one.upper_bound for one in prior[-1:]), None)
-        earlier = None if expected is None else PriorResults(expected, self.series(prior)[0])
         seed = f"{self.conditions.seed} {place.case.slug} {place.repetition}"
-        return searches.make(self.conditions, self._bounds, earlier, seed)
+        return searches.make(self.conditions, self._bounds, self.prior_results(prior), seed)
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
         del case, limited_by
@@ -134,9 +131,8 @@ class EstablishmentPoint(points.Point):
             yield f": {certainty}"
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        limits = points.limits_of(self, conditions)
-        upper = (self.establishment_cps.p99 or 0.0) if self.upper_bound is None else self.upper_bound.load.value
-        return max(1.0, float(limits.get("resolution_cps") or (limits["resolution_percent"] or 0) / 100 * upper))
+        upper = None if self.upper_bound is None else self.upper_bound.load
+        return points.resolution_of(self, conditions, "cps", self.establishment_cps, upper)
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:

@@ -24,10 +24,14 @@ from dutperf.setup.given import Given
 
 DELTA = 0.1
 """The least that the standard allows."""
-SHARE_OF_TIMEOUT = 0.25
 CASE = {CACHED_NAMES.name: 0, AAAA_NAMES.name: 100}
 HOW = "dutperf dns64 --lab loopback --with-aaaa 100 --timeout 0.25"
 """How to measure it, on ports of the same kind."""
+
+
+def proved_by(qps: int) -> int:
+    """The highest rate of a DNS64 server that a tester proves which alone answers ``qps``."""
+    return int(qps / (2 * (1 + DELTA)))
 
 
 class TesterAlone(Value):
@@ -39,7 +43,7 @@ class TesterAlone(Value):
     @property
     def proves_qps(self) -> int:
         """The highest rate of a DNS64 server that it proves."""
-        return int(self.qps / (2 * (1 + DELTA)))
+        return proved_by(self.qps)
 
     @classmethod
     def of_directory(cls, directory: Path) -> Self:

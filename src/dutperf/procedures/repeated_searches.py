@@ -23,6 +23,7 @@ from dutperf.results.statistics import Repetitions, Statistics, statistics, with
 from dutperf.search import Loss as OfferedLoss
 from dutperf.search import Outcome
 from dutperf.search.binary import Search, SearchResult
+from dutperf.search.restart import PriorResults
 from dutperf.statistics import stopping
 from dutperf.statistics.stopping import Stopped
 
@@ -122,6 +123,11 @@ class RepeatedSearches(Procedure[ConditionsT]):
     def series(self, prior: Prior) -> list[list[int | None]]:
         """The values of the repetitions, for each figure that ``auto`` repetitions look at."""
         return [[search.lower_bound for search in prior]]
+
+    def prior_results(self, prior: Prior) -> PriorResults | None:
+        """Results of the finished repetitions; None without any, or where the last has no bound."""
+        expected = next((search.lower_bound or search.upper_bound for search in prior[-1:]), None)
+        return None if expected is None else PriorResults(expected, self.series(prior)[0])
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> SearchFinding:
         self._search = search = self.new_search(place, prior)

@@ -44,7 +44,6 @@ from dutperf.results.inconsistency import Contradiction, contradictions
 from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
-from dutperf.search.restart import PriorResults
 from dutperf.setup.conditions import Usual, WithConnections, WithTimeout
 from dutperf.statistics.stopping import Rule
 
@@ -112,7 +111,7 @@ class ThroughputProcedure(RepeatedSearches[Throughput]):
 
     def new_search(self, place: Place, prior: Prior) -> Search:
         seed = f"{self.conditions.seed} {place.case.slug} {place.repetition}"
-        return searches.make(self.conditions, self._bounds[place.case], self._prior_results(prior), seed)
+        return searches.make(self.conditions, self._bounds[place.case], self.prior_results(prior), seed)
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
         highest = Load.fps(self._bounds[case].highest)
@@ -140,11 +139,6 @@ class ThroughputProcedure(RepeatedSearches[Throughput]):
         goal."""
         goals = len(self.conditions.loss_goals())
         return [[(search.goals or (search,))[number].lower_bound for search in prior] for number in range(goals)]
-
-    def _prior_results(self, prior: Prior) -> PriorResults | None:
-        """Results of the finished repetitions; None without any, or where the last has no bound."""
-        expected = next((search.lower_bound or search.upper_bound for search in prior[-1:]), None)
-        return None if expected is None else PriorResults(expected, self.series(prior)[0])
 
 
 class Goal(Value):

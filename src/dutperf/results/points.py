@@ -328,6 +328,16 @@ def limits_of(point: Point, conditions: Mapping[str, Any]) -> Mapping[str, Any]:
     return limits
 
 
+def resolution_of(
+    point: Point, conditions: Mapping[str, Any], suffix: str, figures: Statistics, upper_bound: Load | None
+) -> float:
+    """How exactly a search found ``figures``: the step that was asked for, or its share of the upper bound; at least 1.
+    ``suffix`` is that of the unit."""
+    limits = limits_of(point, conditions)
+    upper = (figures.p99 or 0.0) if upper_bound is None else upper_bound.value
+    return max(1.0, float(limits.get(f"resolution_{suffix}") or (limits["resolution_percent"] or 0) / 100 * upper))
+
+
 def losses(result: TrialResult) -> dict[str, Loss]:
     """The losses of a trial, by direction."""
     asked = tuple(loss.asked_in_words(result))

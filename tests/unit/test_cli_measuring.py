@@ -216,6 +216,8 @@ SEARCHES = [
     (["--goal", "0", "--goal", "0", "--search", "mlr"], "--goal: the same loss ratio twice"),
     (["--search", "mlr"], "--initial-rate: MLRsearch begins at the maximum rate"),
     (["--search", "guess"], "--search"),
+    (["--exceed-ratio", "0.5"], "--exceed-ratio: needs --search mlr: in a binary search one trial decides"),
+    (["--duration-sum", "21"], "--duration-sum: needs --search mlr"),
 ]
 
 

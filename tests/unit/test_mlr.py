@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from dutperf.model import LimitedBy
 from dutperf.search import NO_LOSS, Loss, Outcome
 from dutperf.search.binary import MAX_RETRIES, Bounds, BoundsError, Resolution, SearchResult
+from dutperf.search.lengths import Lengths
 from dutperf.search.mlr import MlrSearch
 
 Told = tuple[Outcome, Loss]
 Measure = Callable[[int, float], Told]
-MOST_TRIALS = 200
+MOST_TRIALS = 600
 UNMEASURABLE = (Outcome.UNMEASURABLE, NO_LOSS)
 FINE = Resolution(step=500)
 TO_100K = Bounds(FINE, maximum=100_000)
@@ -41,9 +42,15 @@ def capable_of(truth_fps: float) -> Measure:
 
 
 def search(
-    limits: Bounds, measure: Measure, goals: tuple[float, ...] = GOALS, duration_s: float = 60.0
+    limits: Bounds,
+    measure: Measure,
+    goals: tuple[float, ...] = GOALS,
+    duration_s: float = 60.0,
+    duration_sum_s: float | None = None,
+    exceed_ratio: float = 0.0,
 ) -> tuple[SearchResult, list[tuple[int, float]]]:
-    one, offered = MlrSearch(limits, goals, duration_s), []
+    lengths = Lengths(duration_s, duration_sum_s or duration_s, exceed_ratio)
+    one, offered = MlrSearch(limits, goals, lengths), []
     for _ in range(MOST_TRIALS):
         load, length_s = one.next_load(), one.next_duration_s()
         if load is None or length_s is None:
@@ -266,7 +273,7 @@ def test_ends_for_any_outcomes_with_a_rate_that_passed(seed: list[str]) -> None:
 )
 def test_ranges_that_cannot_be(limits: Bounds, bound: str) -> None:
     with pytest.raises(BoundsError) as caught:
-        MlrSearch(limits, (0.0,), 60.0)
+        MlrSearch(limits, (0.0,), Lengths(60.0, 60.0))
     assert caught.value.bound == bound
 
 
@@ -295,3 +302,67 @@ def test_a_dut_with_an_episode_in_every_trial_is_measured_as_before() -> None:
     assert found.lower_bound is not None
     assert 59_500 <= found.lower_bound <= 60_000
     assert len(offered) - len(set(offered)) == MAX_RETRIES
+
+
+def in_two_of_five_trials(bad_above: int, truth_fps: float) -> Measure:
+    """Loses one per cent in two of five trials at loads above ``bad_above``, and in all above the truth."""
+    number = count()
+
+    def measure(load: int, duration_s: float) -> Told:
+        sent = int(load * duration_s)
+        if load <= bad_above or (load <= truth_fps and next(number) % 5 not in (1, 3)):
+            return lossy(0, sent)
+        return lossy(sent // 100, sent)
+
+    return measure
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "duration_sum_s"),
+    [(1.0, 21.0), (60.0, 120.0)],
+    ids=["one second, 21 s in all", "a minute, two in all (ETSI GS NFV-TST 009)"],
+)
+def test_an_exceed_ratio_looks_through_trials_that_fail_at_times(duration_s: float, duration_sum_s: float) -> None:
+    dut = in_two_of_five_trials(30_000, 60_000)
+    strict, _ = search(TO_100K, dut, (0.0,), duration_s)
+    tolerant, offered = search(TO_100K, dut, (0.0,), duration_s, duration_sum_s, 0.5)
+    assert strict.lower_bound is not None
+    assert tolerant.lower_bound is not None
+    assert tolerant.upper_bound is not None
+    assert strict.lower_bound < 60_000 - 500
+    assert 59_400 < tolerant.lower_bound <= 60_000 < tolerant.upper_bound
+    at_bound = [length_s for load, length_s in offered if load == tolerant.lower_bound]
+    assert sum(at_bound) * 2 > duration_sum_s
+    assert dict(tolerant.loads)[tolerant.lower_bound] is Outcome.PASSED
+
+
+def test_a_duration_sum_alone_needs_all_trials_to_pass() -> None:
+    found, offered = search(TO_100K, in_two_of_five_trials(30_000, 60_000), (0.0,), 1.0, 5.0)
+    assert found.lower_bound is not None
+    assert 29_700 < found.lower_bound <= 30_000
+    assert sum(length_s for load, length_s in offered if load == found.lower_bound) >= 5.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.lists(st.integers(0, 99), min_size=1_000, max_size=1_000),
+    exceed_ratio=st.sampled_from([0.0, 0.1, 0.5, 0.8]),
+    lengths_s=st.sampled_from([(1.0, 1.0), (1.0, 7.0), (5.0, 12.0), (60.0, 120.0)]),
+)
+def test_the_bounds_are_those_that_the_trials_classify(
+    seed: list[int], exceed_ratio: float, lengths_s: tuple[float, float]
+) -> None:
+    """The library's bounds and this module's classification of loads are one."""
+    turns, trials = iter(seed), dict[int, list[tuple[float, Outcome]]]()
+
+    def measure(load: int, duration_s: float) -> Told:
+        outcome = lossy(10 if next(turns) < load // 1_000 else 0, 1_000)
+        trials.setdefault(load, []).append((duration_s, outcome[0]))
+        return outcome
+
+    found, _ = search(TO_100K, measure, (0.0,), *lengths_s, exceed_ratio)
+    lengths = Lengths(*lengths_s, exceed_ratio)
+    if found.lower_bound is not None:
+        assert lengths.outcome(trials[found.lower_bound]) is Outcome.PASSED
+    if found.upper_bound is not None:
+        assert lengths.outcome(trials[found.upper_bound]) is Outcome.FAILED

@@ -132,7 +132,8 @@ def test_a_dead_dut_has_no_throughput_for_any_goal(tmp_path: Path) -> None:
 def test_the_loss_goals_are_disclosed(tmp_path: Path) -> None:
     summary = measure(SimulatedTester(BUSY), plan(**MLR), tmp_path)
     assert summary.conditions["search"] | {"version": "", "attempts": {}} == {
-        "algorithm": "MLRsearch", "version": "", "goals": [0.0, 0.005], "start": "none", "attempts": {}
+        "algorithm": "MLRsearch", "version": "", "goals": [0.0, 0.005], "start": "none", "attempts": {},
+        "exceed_ratio": 0.0, "duration_sum_s": 5.0,
     }  # fmt: skip
     [deviation] = [deviation for deviation in summary.deviations if deviation.clause == "RFC 2544 section 26.1"]
     assert "0.5 %" in deviation.text
@@ -141,11 +142,21 @@ def test_the_loss_goals_are_disclosed(tmp_path: Path) -> None:
     assert [goal.loss_ratio for goal in alone.points[0].goals] == [0.0]
 
 
+def test_an_exceed_ratio_is_disclosed(tmp_path: Path) -> None:
+    summary = measure(SimulatedTester(BUSY), plan(**MLR, exceed_ratio=0.5, duration_sum_s=20.0), tmp_path)
+    searched = summary.conditions["search"]
+    assert (searched["exceed_ratio"], searched["duration_sum_s"]) == (0.5, 20.0)
+    assert any("although up to 50 % of its trials fail" in deviation.text for deviation in summary.deviations)
+    assert "more lost in up to 50 % of a load's trials" in summary.points[0].pass_criterion
+
+
 @pytest.mark.parametrize(
     ("conditions", "option", "words"),
     [
         ({"goals": (0.0,)}, "goals", "need `search` mlr"),
         ({**MLR, "loss_tolerance": 0.001}, "loss_tolerance", "already say"),
+        ({**MLR, "exceed_ratio": 0.5}, "exceed_ratio", "no effect where one trial decides"),
+        ({**MLR, "duration_sum_s": 0.1}, "duration_sum_s", "already"),
         ({**MLR, "initial_rate": Rate.parse("1k")}, "initial_rate", "begins at the maximum"),
         ({**MLR, "max_rate": None}, "max_rate", "not known"),
         ({**MLR, "min_rate": Rate.parse("100k")}, "min_rate", "needs a range"),

@@ -15,8 +15,9 @@ from dutperf.procedures.bench import PlanError
 from dutperf.results import loss
 from dutperf.search import NO_LOSS, Loss, restart
 from dutperf.search.binary import BinarySearch, Bounds, BoundsError, Resolution, Search
+from dutperf.search.lengths import Lengths
 from dutperf.search.restart import PriorResults
-from dutperf.setup.conditions import Rate, WithGoals, WithMaximum
+from dutperf.setup.conditions import AllConditions, Rate, WithGoals, WithMaximum
 from dutperf.setup.given import default
 from dutperf.setup.option import SEARCH, Option
 from dutperf.setup.rate import AnyRate, OptionalRate
@@ -85,7 +86,7 @@ def make(conditions: SearchRange, bounds: Bounds, prior: PriorResults | None = N
     if conditions.every.search == "binary":
         return BinarySearch(bounds, None if prior is None else restart.begin(bounds, prior, seed))
     try:
-        search: Search = _mlr().MlrSearch(bounds, conditions.loss_goals(), conditions.every.duration_s)
+        search: Search = _mlr().MlrSearch(bounds, conditions.loss_goals(), _lengths(conditions))
     except BoundsError as error:
         raise PlanError(str(error), option=_option_of(error)) from error
     return search
@@ -109,10 +110,13 @@ def typical_later_trials(conditions: SearchRange) -> int:
 def description(conditions: SearchRange) -> dict[str, Any]:
     """The search's members in the journal's plan."""
     if conditions.every.search == "mlr":
+        lengths = _lengths(conditions)
         return {
             "algorithm": "MLRsearch",
             "version": version("MLRsearch"),
             "goals": list(conditions.loss_goals()),
+            "exceed_ratio": lengths.exceed_ratio,
+            "duration_sum_s": lengths.duration_sum_s,
             "start": "none",
         }
     return {"algorithm": "binary", "start": RESTART if conditions.every.repetitions != 1 else "none"}
@@ -159,12 +163,31 @@ def _mlr() -> ModuleType:
     return mlr
 
 
+def _lengths(conditions: SearchRange) -> Lengths:
+    every = conditions.every
+    return Lengths(every.duration_s, every.duration_sum_s or every.duration_s, every.exceed_ratio)
+
+
 def _check(conditions: SearchRange, bounds: Bounds) -> None:
-    """Refuse options that the search would ignore."""
+    """Refuse options that the search would ignore, and goals that no trial could reach."""
     if conditions.every.search == "binary":
-        if conditions.every.goals:
-            raise PlanError("loss goals need `search` mlr; a binary search has one, `loss_tolerance`", option="goals")
-        return
+        _check_binary(conditions.every)
+    else:
+        _check_lengths(conditions)
+        _check_mlr(conditions, bounds)
+
+
+def _check_lengths(conditions: SearchRange) -> None:
+    of_one_s, sum_s = conditions.every.duration_s, conditions.every.duration_sum_s
+    if sum_s is not None and sum_s < of_one_s:
+        raise PlanError(f"one trial has {of_one_s:g} s already: give at least that", option="duration_sum_s")
+    if conditions.every.exceed_ratio and _lengths(conditions).trials == 1:
+        raise PlanError(
+            "has no effect where one trial decides: give a `duration_sum_s` of several trials", option="exceed_ratio"
+        )
+
+
+def _check_mlr(conditions: SearchRange, bounds: Bounds) -> None:
     if conditions.every.goals and conditions.every.loss_tolerance:
         raise PlanError("the loss goals already say what may be lost: give only one of them", option="loss_tolerance")
     if conditions.initial_rate is not None:
@@ -174,3 +197,11 @@ def _check(conditions: SearchRange, bounds: Bounds) -> None:
             "MLRsearch begins at the maximum rate, which is not known: set it, or media_mbps in the configuration",
             option="max_rate",
         )
+
+
+def _check_binary(every: AllConditions) -> None:
+    if every.goals:
+        raise PlanError("loss goals need `search` mlr; a binary search has one, `loss_tolerance`", option="goals")
+    for member in ("exceed_ratio", "duration_sum_s"):
+        if getattr(every, member):
+            raise PlanError("needs `search` mlr: in a binary search one trial decides", option=member)

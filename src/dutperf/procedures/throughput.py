@@ -386,6 +386,7 @@ def _usual_repetitions(facts: Facts) -> str | None:
 
 RULES = deviations.rules(
     Clause("RFC 2544 section 26.1", deviations.loss),
+    Clause("RFC 2544 section 26.1", deviations.exceed_ratio),
     Clause("RFC 2544 section 26.1", deviations.frame_timeout),
     Clause("RFC 8219 section 12", _usual_repetitions),
 )

@@ -103,6 +103,12 @@ def loss(facts: Facts) -> str | None:
     )
 
 
+def exceed_ratio(facts: Facts) -> str | None:
+    """RFC 9971 has the ratio, RFC 2544 none."""
+    ratio = facts.conditions.every.exceed_ratio
+    return f"a rate passes although up to {ratio * 100:g} % of its trials fail (RFC 9971)" if ratio else None
+
+
 def frame_timeout(facts: Facts) -> str | None:
     """The frame timeout is Lencse's, Kovács' and Shima's (IJATES2 9(2), 2020)."""
     timeout_ms = facts.conditions.every.frame_timeout_ms

@@ -6,14 +6,17 @@ The algorithm is CSIT's library of that name. The library calls a measurer and r
 every goal's bounds. Its requests are a deterministic function of the results. So here it is run
 again from the beginning, with all results so far, until it requests a trial that has none.
 
-The goals are those that RFC 9971 gives for RFC 2544: a load is a lower bound of a goal where one
+The goals are by default those that RFC 9971 gives for RFC 2544: a load is a lower bound of a goal where one
 full-length trial lost no more than the goal's share (duration sum = final trial duration, exceed
 ratio 0). A shorter trial can show that a load is too high, never that it is not. Where loads
 contradict each other, the lowest that failed counts, and the highest that passed below it.
 
+Other goals need several full-length trials at a load, up to their duration sum, of which the exceed ratio may lose
+more than the goal's share.
+
 A trial that lost all its frames within one short episode and fails a goal may have failed by that episode and
 not by its load. The library sees it if the load, offered once more, fails as well (``MAX_RETRIES`` loads at
-most); else it sees the second trial.
+most); else it sees the second trial. With an exceed ratio the goal itself allows for such trials.
 
 The library never sees an invalid trial: its load is offered once more. If it still cannot be
 measured, the search ends, limited by the tester. Only where this is the first load, the upper end
@@ -33,9 +36,8 @@ from MLRsearch import GoalResult as LibraryGoalResult
 from dutperf.model import LimitedBy
 from dutperf.search import NO_LOSS, Loss, Outcome
 from dutperf.search.binary import MAX_RETRIES, Bounds, BoundsError, GoalResult, SearchResult
+from dutperf.search.lengths import Lengths
 
-INITIAL_TRIAL_S = 1.0
-"""The shortest trials, where the conditions' own are longer."""
 PRECEDING_TARGETS = 2
 """Steps from the shortest trials to the full length."""
 NARROWEST_STEP = 2
@@ -83,11 +85,10 @@ class MlrSearch:
             a frame/s apart.
     """
 
-    def __init__(self, bounds: Bounds, goals: Sequence[float], duration_s: float) -> None:
-        """``duration_s``: full length of a trial."""
+    def __init__(self, bounds: Bounds, goals: Sequence[float], lengths: Lengths) -> None:
         self._bounds = bounds
         self._goals = tuple(goals)
-        self._duration_s = duration_s
+        self._lengths = lengths
         self._width = _width(bounds)
         self._lowest = lowest(bounds)
         self._highest = bounds.highest
@@ -112,7 +113,7 @@ class MlrSearch:
     def upper(self) -> int | None:
         """Lowest load that did not pass for the first goal."""
         return min(
-            (load for load, outcome in self._loads(self._goals[0]) if outcome is not Outcome.PASSED),
+            (load for load, outcome in self._decided(self._goals[0]) if outcome is not Outcome.PASSED),
             default=None,
         )
 
@@ -157,7 +158,8 @@ class MlrSearch:
 
     def trials_left(self) -> int:
         """Estimate of how many loads are still to be offered."""
-        typical = TYPICAL_TRIALS + TYPICAL_TRIALS_OF_A_GOAL * (len(self._goals) - 1)
+        of_bounds = 2 * (self._lengths.trials - 1)
+        typical = TYPICAL_TRIALS + of_bounds + (TYPICAL_TRIALS_OF_A_GOAL + of_bounds) * (len(self._goals) - 1)
         return 0 if self._next is None else max(1, typical - len(self._offered))
 
     def _add(self, trial: _Trial) -> _Trial | None:
@@ -174,7 +176,8 @@ class MlrSearch:
     def _is_doubtful(self, trial: _Trial) -> bool:
         """Whether a trial fails a goal by one short episode."""
         fails = any(trial.outcome_for(goal) is Outcome.FAILED for goal in self._goals)
-        return fails and trial.loss.one_episode and self._doubts < MAX_RETRIES
+        may_doubt = not self._lengths.exceed_ratio and self._doubts < MAX_RETRIES
+        return fails and trial.loss.one_episode and may_doubt
 
     def _after_second_look(self, doubted: _Trial, again: _Trial) -> _Trial | None:
         """The load that failed by one short episode was offered again: the second trial counts if it passes for
@@ -217,15 +220,15 @@ class MlrSearch:
         return None
 
     def _search_goal(self, goal: float) -> SearchGoal:
-        initial_s = min(INITIAL_TRIAL_S, self._duration_s)
+        lengths = self._lengths
         return SearchGoal(
             loss_ratio=goal,
-            exceed_ratio=0.0,
+            exceed_ratio=lengths.exceed_ratio,
             relative_width=self._width,
-            initial_trial_duration=initial_s,
-            final_trial_duration=self._duration_s,
-            duration_sum=self._duration_s,
-            preceding_targets=PRECEDING_TARGETS if initial_s < self._duration_s else 0,
+            initial_trial_duration=lengths.initial_trial_s,
+            final_trial_duration=lengths.final_trial_s,
+            duration_sum=lengths.duration_sum_s,
+            preceding_targets=PRECEDING_TARGETS if lengths.initial_trial_s < lengths.duration_sum_s else 0,
             fail_fast=False,
         )
 
@@ -236,20 +239,36 @@ class MlrSearch:
 
     def _loads(self, goal: float) -> tuple[tuple[int, Outcome], ...]:
         """Every load offered, in order, without the shorter trials that lost no more than the goal
-        allows: they prove nothing."""
+        allows: they prove nothing. With an exceed ratio no single trial proves anything."""
+        if self._lengths.exceed_ratio:
+            return self._decided(goal)
         outcomes = [(one, one.outcome_for(goal)) for one in self._offered]
         return tuple(
             (one.load, outcome)
             for one, outcome in outcomes
-            if outcome is not Outcome.PASSED or one.duration_s >= self._duration_s
+            if outcome is not Outcome.PASSED or one.duration_s >= self._lengths.final_trial_s
         )
+
+    def _decided(self, goal: float) -> tuple[tuple[int, Outcome], ...]:
+        """The loads that all their trials decide, or that could not be measured, in the order in which they were
+        first offered."""
+        trials: dict[int, list[tuple[float, Outcome]]] = {}
+        for one in self._offered:
+            trials.setdefault(one.load, []).append((one.duration_s, one.outcome_for(goal)))
+        outcomes = [(load, self._outcome_of(of_load)) for load, of_load in trials.items()]
+        return tuple((load, outcome) for load, outcome in outcomes if outcome is not None)
+
+    def _outcome_of(self, trials: Sequence[tuple[float, Outcome]]) -> Outcome | None:
+        measured = [one for one in trials if one[1] is not Outcome.UNMEASURABLE]
+        undecided = None if len(measured) == len(trials) else Outcome.UNMEASURABLE
+        return self._lengths.outcome(measured) or undecided
 
     def _lower_bound(self, goal: float) -> int | None:
         """The library's lower bound; before the library returns, the highest load that passed below
         all that did not."""
         if self._results is not None:
             return _load(self._results[goal].relevant_lower_bound)
-        loads = self._loads(goal)
+        loads = self._decided(goal)
         upper = min((load for load, outcome in loads if outcome is not Outcome.PASSED), default=inf)
         return max(
             (load for load, outcome in loads if outcome is Outcome.PASSED and load < upper),
@@ -262,7 +281,7 @@ class MlrSearch:
             return self._tester_limit if upper is None else upper
         lower = self._lower_bound(goal) or 0
         return min(
-            (load for load, outcome in self._loads(goal) if outcome is not Outcome.PASSED and load > lower),
+            (load for load, outcome in self._decided(goal) if outcome is not Outcome.PASSED and load > lower),
             default=None,
         )
 

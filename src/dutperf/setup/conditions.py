@@ -348,12 +348,13 @@ class Conditions(EveryTrial):
         every = self.every
         strictest = self.loss_goals()[0]
         tolerated = [f"up to {strictest * 100:g} % of a direction's frames lost"] if strictest else []
+        more = [f"more lost in up to {every.exceed_ratio * 100:g} % of a load's trials"] if every.exceed_ratio else []
         late = (
             [f"frames later than {every.frame_timeout_ms:g} ms counted as lost"]
             if every.frame_timeout_ms is not None
             else []
         )
-        return " and ".join(tolerated + late)
+        return " and ".join(tolerated + more + late)
 
 
 # --- groups of members for the procedures' models -------------------------------------------------
@@ -642,6 +643,29 @@ class WithGoals(Value):
             panel=SEARCH,
         ),
     ] = default(())
+
+    exceed_ratio: Annotated[
+        float,
+        Field(ge=0, lt=1),
+        Option(
+            "With `search` mlr: share of a load's trials that may lose more than the goal's share (RFC 9971: exceed"
+            " ratio)",
+            label="exceed ratio",
+            metavar="RATIO",
+            panel=SEARCH,
+        ),
+    ] = 0.0
+    duration_sum_s: Annotated[
+        Annotated[float, Field(gt=0, le=86_400)] | None,
+        Option(
+            "With `search` mlr: a load is decided by trials of so many seconds together (RFC 9971: duration sum)."
+            " Default: by one trial",
+            label="duration sum of a load's trials, s",
+            flag="--duration-sum",
+            metavar="SECONDS",
+            panel=SEARCH,
+        ),
+    ] = None
 
     @field_validator("goals")
     @classmethod

@@ -107,7 +107,12 @@ def test_a_procedure_without_options_has_those_of_its_clause(setup: Path) -> Non
     ]
 
 
-MIXES = [("2:1", [(2, 1)]), ("[2:2, 10:9]", [(2, 2), (10, 9)]), ("rfc8219", [(2, 2), (10, 9), (2, 1), (10, 1)])]
+MIXES = [
+    ("2:1", [(2, 1)]),
+    ("[2:2, 10:9]", [(2, 2), (10, 9)]),
+    ("rfc8219", [(2, 2), (10, 9), (2, 1), (10, 1)]),
+    ("rfc5180", [(10, 9), (2, 1), (10, 1)]),
+]
 
 
 @pytest.mark.parametrize(("text", "mixes"), MIXES)

@@ -71,8 +71,12 @@ FRAME_SIZE_SERIES: dict[str, tuple[int, ...]] = {
 """Bytes incl. FCS (RFC 2544 9.1, RFC 5180 5.1.1, RFC 8219 5.1.1). With IPv6 on either side the
 smallest is 84. Not every Ethernet carries frames longer than 1518: they have series of their own."""
 Series = Literal["rfc2544", "rfc5180", "rfc5180-jumbo", "rfc8219", "rfc8219-jumbo"]
-NATIVE_SHARES = ("2:2", "10:9", "2:1", "10:1")
-"""Foreground n:m with which 0, 10, 50 and 90 % of the frames are native IPv6 (RFC 8219 5.3)."""
+FOREGROUND_SERIES: dict[str, tuple[str, ...]] = {
+    "rfc8219": ("2:2", "10:9", "2:1", "10:1"),
+    "rfc5180": ("10:9", "2:1", "10:1"),
+}
+"""Foreground n:m with which 0, 10, 50 and 90 % of the frames are native IPv6 (RFC 8219 5.3), and the mixes of IPv4
+and IPv6 of a router with both (RFC 5180 7)."""
 
 RFC4814_SOURCE_PORTS = (1024, 65535)
 """RFC 4814 4.5."""
@@ -441,7 +445,7 @@ class WithStreams(Value):
         Given[Foreground, str],
         Option(
             "Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each value of a list is"
-            " measured; rfc8219 is 2:2,10:9,2:1,10:1",
+            " measured; rfc8219 is 2:2,10:9,2:1,10:1, and rfc5180 is 10:9,2:1,10:1",
             label="foreground traffic n:m, the rest is native IPv6",
             metavar="N:M,…",
             several=True,
@@ -1009,7 +1013,7 @@ def _takes_truth_value(model: type[EveryTrial], name: str) -> bool:
 
 def each(model: type[Model], chosen: Mapping[str, Any]) -> tuple[Model, ...]:
     """Conditions for every combination of the values in lists (``"2:2,10:9"``, ``"1,256"``);
-    ``foreground`` may be ``rfc8219`` (section 5.3).
+    ``foreground`` may be a series of :data:`FOREGROUND_SERIES`.
 
     Raises:
         ParameterError: see :func:`make`; the same value twice, or an empty list.
@@ -1038,8 +1042,8 @@ def labels() -> dict[str, str]:
 
 
 def _several(name: str, given: Any) -> list[Any]:
-    if name == "foreground" and given == "rfc8219":
-        return list(NATIVE_SHARES)
+    if name == "foreground" and isinstance(given, str) and given in FOREGROUND_SERIES:
+        return list(FOREGROUND_SERIES[given])
     return list(_listed(given))
 
 

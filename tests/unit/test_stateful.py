@@ -142,7 +142,7 @@ def test_the_initiator_may_be_on_the_right() -> None:
             {"connections": 10, "networks": 2},
             r"several networks and connections \(`connections`\) exclude each other",
         ),
-        ({}, {"connections": 10, "flows": 2}, "several flows and connections .* each connection has ports of its own"),
+        ({}, {"connections": 10, "flows": 2}, "flows and connections .* each connection has ports of its own"),
         ({}, {"connections": 10, "foreground": "2:1"}, "native IPv6"),
         ({}, {"connections": 10, "ports": "fixed"}, "each connection has ports of its own"),
         ({}, {"connections": 100_000, "preliminary_rate": 1}, "100,000 s at 1 in a second: more than a day"),

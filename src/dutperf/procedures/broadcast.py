@@ -164,6 +164,7 @@ class BroadcastProcedure(RepeatedSearches[Broadcast]):
 class BroadcastPoint(points.Point):
     """A case and its broadcast forwarding rate."""
 
+    less_is_better: ClassVar[Sequence[str]] = ("delay_us.*",)
     title: ClassVar[str] = "broadcast forwarding rate, frames/s of the sending port; delays at it in µs"
     columns: ClassVar[Row] = ("at port", "median", "p1", "p99", "copies/s", "min", "delay", "p99 delay", "limited by")
     implied: ClassVar[Sequence[str]] = ("copies_fps",)

@@ -165,6 +165,7 @@ def _interval_us(case: Case, mean_fps: float) -> float:
 class BurstIntervalPoint(points.Point):
     """A case and its shortest interval."""
 
+    less_is_better: ClassVar[Sequence[str]] = ("*",)
     title: ClassVar[str] = "shortest interval between bursts, µs from the first frame of one to that of the next"
     columns: ClassVar[Row] = ("median", "p1", "p99", "pause µs", "mean frames/s", "limited by")
     implied: ClassVar[Sequence[str]] = ("pause_us", "mean_fps")

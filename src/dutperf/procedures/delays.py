@@ -263,6 +263,7 @@ class Figures(Value):
 class DelaysPoint(points.DirectionsPoint[Figures]):
     """A case, the rate it was measured at, and each direction's figures by name."""
 
+    less_is_better: ClassVar[Sequence[str]] = ("*",)
     columns: ClassVar[Row] = ("figure", "median", "p1", "p99", "dispersion", "limited by")
     lost_are: ClassVar[str] = "they count as the largest delay that they could have had"
     what: ClassVar[str]

@@ -264,6 +264,7 @@ class RateLoss(Value):
 class FrameLossPoint(points.Point):
     """A case and its loss over the rate, from the highest rate down."""
 
+    less_is_better: ClassVar[Sequence[str]] = ("*",)
     title: ClassVar[str] = "frame loss, frames/s per direction and share of the frames lost"
     columns: ClassVar[Row] = ("rate", "of maximum", "worst: median", "p1", "p99", "forward", "reverse", "limited by")
 

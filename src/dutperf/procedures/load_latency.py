@@ -227,6 +227,7 @@ class AtLoad(LossAndDelays):
 class LoadLatencyPoint(points.Point):
     """A case, and its delays and losses at each load."""
 
+    less_is_better: ClassVar[Sequence[str]] = ("*",)
     title: ClassVar[str] = "load-latency: delay of the slower direction in µs, loss of the worse one"
     columns: ClassVar[Row] = ("load", "rate", "lost", "min", "median", "p99", "p99.9", "PDV", "limited by")
 

@@ -257,6 +257,7 @@ def _sentence(seen: Seen, conditions: Soak) -> str:
 class SoakPoint(points.Point):
     """A case and the probability that a trial loses frames."""
 
+    less_is_better: ClassVar[Sequence[str]] = ("*",)
     title: ClassVar[str] = "soak, probability that a trial loses frames"
     columns: ClassVar[Row] = (
         "rate",

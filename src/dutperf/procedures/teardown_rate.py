@@ -108,6 +108,7 @@ class TeardownRateProcedure(Procedure[TeardownRate]):
 class TeardownPoint(points.RepeatedPoint):
     """A case and its tear-down rate."""
 
+    less_is_better: ClassVar[Sequence[str]] = ("*_s",)
     title: ClassVar[str] = "connection tear-down rate, connections/s"
     columns: ClassVar[Row] = ("connections", "median", "p1", "p99", "deletion s", "empty table s", "limited by")
 

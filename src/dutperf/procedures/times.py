@@ -150,6 +150,7 @@ class Times(Value):
 class TimesPoint(points.DirectionsPoint[Times]):
     """A case, its rates, and each direction's times by method."""
 
+    less_is_better: ClassVar[Sequence[str]] = ("*",)
     columns: ClassVar[Row] = ("time", "median", "mean", "p1", "p99", "limited by")
 
     rates_fps: dict[str, int]

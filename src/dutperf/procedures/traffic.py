@@ -261,6 +261,7 @@ class AtRate(LossAndDelays):
 class TrafficPoint(points.Point):
     """A case, and what its traffic met at each rate."""
 
+    less_is_better: ClassVar[Sequence[str]] = ("*",)
     title: ClassVar[str] = "traffic by hand: delay of the slower direction in µs, loss of the worse one"
     columns: ClassVar[Row] = (
         "rate",

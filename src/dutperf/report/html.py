@@ -21,7 +21,7 @@ from dutperf.journal import PlanEvent
 from dutperf.model import Axis, Unit, axes_of, shown_directions
 from dutperf.report import drawing
 from dutperf.report.templating import environment
-from dutperf.results import connections, environments, labels, tables
+from dutperf.results import connections, environments, labels, overload, tables
 from dutperf.results.charts import Chart
 from dutperf.results.measured import Measured, moment
 from dutperf.results.tables import Table
@@ -44,6 +44,7 @@ def page(measured: Sequence[Measured]) -> str:
         version=__version__,
         setup=_setup(plan),
         parts=[_part(one) for one in measured],
+        overload=overload.table(overload.degradations([one.summary for one in summarised if one.summary is not None])),
         deviations=_deviations(summarised),
         conditions=_merged({one.name: _named(_conditions(one), labels.of_conditions()) for one in summarised}),
         environment=_merged({one.name: _named(_environment(one), labels.ENVIRONMENT) for one in summarised}),

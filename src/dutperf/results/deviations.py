@@ -21,6 +21,7 @@ from dutperf.setup.conditions import (
 )
 from dutperf.setup.pacing import SOFTWARE
 from dutperf.setup.steady_pattern import burst_of
+from dutperf.spelling import count_of
 
 TRIAL_S = 60.0
 DRAIN_S = 2.0
@@ -229,7 +230,7 @@ def _headers(facts: Facts) -> str | None:
     parts = [
         f"frames with the headers {conditions.frame}" if conditions.frame else "",
         f"frames of several sizes ({conditions.size_mix}) at once" if conditions.size_mix else "",
-        f"{conditions.flows:,} flows in each direction" if conditions.flows > 1 else "",
+        f"{count_of(conditions.flows, 'flow')} in each direction" if conditions.flows is not None else "",
         f"frames with IPv6 extension headers ({extension.text})" if extension is not None else "",
     ]
     texts = [part for part in parts if part] or ["frames with headers of the configuration's own"]

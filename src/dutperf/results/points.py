@@ -93,6 +93,8 @@ class Point(Value, ABC):
     """The member whose entries are separate records in an export; None: the point is one record."""
     implied: ClassVar[Sequence[str]] = ()
     """Patterns of the names of figures that follow from others; runs are not compared by these."""
+    less_is_better: ClassVar[Sequence[str]] = ()
+    """Patterns of the names of figures that are times or losses; of the others, more is better."""
 
     case: Case
     pass_criterion: str = ""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from pydantic import SerializeAsAny, ValidationError
+from pydantic import SerializeAsAny, ValidationError, computed_field
 
 from dutperf import journal, procedures
 from dutperf.journal import JOURNAL, JournalError, ResumedJournal
@@ -28,6 +28,7 @@ from dutperf.model import FRAME_SIZE, Case, Value
 from dutperf.procedures import rates, throughput
 from dutperf.procedures.definition import Definition
 from dutperf.results.deviations import OF_A_SEARCH
+from dutperf.results.overload import Degradation, degradations
 from dutperf.results.summary import SUMMARY, write_summary
 from dutperf.run import campaign
 from dutperf.run.campaign import Observer, Plan, PlanError, Summary
@@ -76,6 +77,12 @@ class SuiteSummary(Value):
     """The results of a suite so far, in the order of its measurements."""
 
     measurements: tuple[Part, ...]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def overload(self) -> tuple[Degradation, ...]:
+        """Of the procedures that were measured with one flow and with several (RFC 8219 10.2.1)."""
+        return degradations([part.summary for part in self.measurements if part.summary is not None])
 
 
 class Bench(Protocol):

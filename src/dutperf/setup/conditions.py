@@ -332,7 +332,7 @@ class Conditions(EveryTrial):
         native = f"-native{percent:g}" if percent else ""
         connections = "" if every.connections is None else f"-connections{every.connections}"
         frames = ("" if every.size_mix is None else "-imix") + ("" if every.frame is None else "-frame")
-        flows = "" if every.flows == 1 else f"-flows{every.flows}"
+        flows = "" if every.flows is None else f"-flows{every.flows}"
         networks = f"-networks{every.networks}" if every.networks > 1 else ""
         pattern = "" if every.pattern == "constant" else "-" + every.pattern.replace(":", "")
         fill = "" if every.pacing == SOFTWARE else "-fill"
@@ -485,15 +485,16 @@ class WithStreams(Value):
         ),
     ] = None
     flows: Annotated[
-        int,
-        Field(ge=1, le=MOST_FLOWS),
+        Annotated[int, Field(ge=1, le=MOST_FLOWS)] | None,
         Option(
-            "Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP ports of its own",
+            "Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP ports of its own."
+            " Each value of a list is measured. Default: ports vary by frame",
             label="flows in each direction",
-            metavar="COUNT",
+            metavar="COUNT,…",
+            several=True,
             panel=TRAFFIC,
         ),
-    ] = 1
+    ] = None
     modifiers: Annotated[
         Given[tuple[str, ...], Sequence[str] | str],
         Option(

@@ -42,7 +42,8 @@ class PlannedStream(Value):
     """A frame size in bytes or a mix, as of ``--frame-size``; None: the size that is measured."""
     share: Annotated[int, Field(ge=1, le=1000)] | None = None
     """Its frames in relation to those of the other streams that share what is measured (1)."""
-    flows: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    flows: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """None: what varies does so by frame."""
     directions: Literal["both", "forward", "reverse"] = "both"
     paths: (
         Annotated[tuple[str, ...], BeforeValidator(one_or_several), Field(min_length=1), AfterValidator(_paths)] | None

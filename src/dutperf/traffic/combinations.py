@@ -103,7 +103,7 @@ HEADERS = Feature(
     _either(_condition("frame", lambda conditions: conditions.frame), _of_side("frame")),
 )
 MIX = Feature("a mix of frame sizes", "`--frame-size imix`", _condition("frame_sizes", lambda c: c.size_mix))
-FLOWS = Feature("several flows", "`--flows`", _condition("flows", lambda c: c.flows > 1))
+FLOWS = Feature("flows", "`--flows`", _condition("flows", lambda c: c.flows is not None))
 STREAMS = Feature("streams", "`streams`", _of_setup("streams", lambda setup: setup.has_sharing))
 OTHER_STREAMS = Feature(
     "streams with rates of their own",

@@ -46,7 +46,7 @@ class ConnectedFrames(DescribedTraffic):
                     "no frames belong to connections: these have only VLAN tags before ip/udp, without addresses and"
                     " ports"
                 )
-            if any(part.flows > 1 for part in connected):
+            if any(part.flows is not None for part in connected):
                 raise ConfigError("frames of connections have no flows: each connection is one", "streams")
 
     def connected(self, direction: Direction, frame_size: int) -> tuple[Part, ...]:

@@ -43,8 +43,8 @@ class DescribedTraffic(TrafficKind):
         """Something tells flows from each other."""
         for part, stack in zip(each, headers, strict=True):
             with self.refusing(direction.ports[0]):
-                frame = build(stack, stack.min_size, self.ends_of(part, direction), flows=part.flows)
-            if part.flows > 1 and all(one.by == "frame" for one in frame.fields):
+                frame = build(stack, stack.min_size, self.ends_of(part, direction), flows=part.flows or 1)
+            if part.flows is not None and part.flows > 1 and all(one.by == "frame" for one in frame.fields):
                 raise self.flows_in(direction.ports[0]).refused(
                     f"nothing tells {part.flows:,} flows from each other: let a field of the headers vary by flow, or"
                     " leave open UDP ports that are not fixed"

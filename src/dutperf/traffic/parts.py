@@ -47,7 +47,8 @@ class Part:
     text: str | None
     """Headers; None: plain ones."""
     sizes: SizeMix
-    flows: int = 1
+    flows: int | None = None
+    """None: what varies does so by frame."""
     share: int = 1
     """Of the direction's frames, in relation to those of the other parts."""
     native: bool = False
@@ -67,8 +68,9 @@ class Part:
 def is_described(conditions: AllConditions, setup: Setup) -> bool:
     """Whether trials need described frames."""
     own = setup.has_sharing or any(side.frame is not None for side in setup.sides().values())
-    chosen = conditions.frame or conditions.size_mix or conditions.flows > 1
-    return own or bool(chosen or conditions.modified_by.extension_headers)
+    chosen = conditions.frame or conditions.size_mix
+    modified = conditions.flows is not None or conditions.modified_by.extension_headers is not None
+    return own or bool(chosen) or modified
 
 
 def parts_of(setup: Setup, conditions: AllConditions, direction: Direction, frame_size: int) -> tuple[Part, ...]:
@@ -163,7 +165,7 @@ def fitted(parts: Sequence[Part], stacks: Sequence[Stack | Template], shorter: M
 def stack_of(part: Part, version: Literal[4, 6], ports: Ports) -> Stack | Template:
     """The headers of a part's frames from a side of this IP version, or its
     frame in bytes. UDP ports that the text leaves open
-    vary; with several flows each has ports of its own.
+    vary; of flows each has ports of its own.
 
     Raises:
         FrameError: see :meth:`dutperf.frames.Stack.parse`.
@@ -191,7 +193,7 @@ def stack_of(part: Part, version: Literal[4, 6], ports: Ports) -> Stack | Templa
 def varies_by(part: Part, headers: Stack | Template) -> By:
     """What has values of its own in the fields that its ``headers`` leave open: a frame, or a flow that nothing in them
     tells from the others."""
-    return "flow" if part.flows > 1 and isinstance(headers, Stack) and not headers.varies_by_flow else "frame"
+    return "flow" if part.flows is not None and isinstance(headers, Stack) and not headers.varies_by_flow else "frame"
 
 
 def open_ends(stack: Stack | Template) -> frozenset[str]:
@@ -273,7 +275,7 @@ def members(
         TooManyKindsError: more kinds of frames than can be told apart, or no order that repeats soon enough.
     """
     frames = tuple(
-        _named(build(stack, size, of, direction=direction, flows=part.flows), part, alone=len(parts) == 1)
+        _named(build(stack, size, of, direction=direction, flows=part.flows or 1), part, alone=len(parts) == 1)
         for part, stack, of in zip(parts, stacks, ends, strict=True)
         for size in (one - shorter.get(stack.ip_version or 0, 0) for one in part.sizes.sizes)
     )

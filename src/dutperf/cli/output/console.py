@@ -35,6 +35,7 @@ from dutperf.results import (
     idle_offloads,
     loss,
     modifier_frames,
+    overload,
     tables,
     tester_delay,
 )
@@ -379,6 +380,8 @@ def result(of: Summary | SuiteSummary) -> None:
             line(part.note)
         if part.summary is not None:
             _summary(part.summary)
+    if (shown := overload.table(of.overload)) is not None:
+        output().print(table(shown))
 
 
 def _summary(of: Summary) -> None:

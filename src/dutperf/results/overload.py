@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Overload scalability: how far the figures of one flow degrade with many (RFC 8219 10.2.1).
+
+The standard has two formulas, for figures of which more is better and for the others. Both give the share of the
+figure of one flow by which that of n flows is worse; a negative share is an improvement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from dutperf.model import Case, Load, Value, axes_of
+from dutperf.results.comparison import figures_of
+from dutperf.results.points import Row, cell
+from dutperf.results.summary import Summary
+from dutperf.results.tables import Table, case_cells
+
+
+class Degradation(Value):
+    """A figure of one flow and of several."""
+
+    procedure: str
+    case: Case
+    load: Load | None
+    figure: str
+    flows: int
+    of_one: float | None
+    """Median with one flow; None: there is no figure."""
+    of_all: float | None
+    """Median with all flows."""
+    percent: float | None
+    """By how much it is worse; None where it is not defined: there is no figure, or that of one flow is 0."""
+
+
+def degradations(summaries: Sequence[Summary]) -> tuple[Degradation, ...]:
+    """Of every procedure that was measured with one flow and with several, else under the same conditions."""
+    return tuple(
+        one
+        for base in summaries
+        if _flows(base) == 1
+        for other in summaries
+        if _flows(other) > 1 and _apart_from_flows(other) == _apart_from_flows(base)
+        for one in _of_pair(base, other)
+    )
+
+
+def table(found: Sequence[Degradation]) -> Table | None:
+    """A row for each figure and number of flows; None where there is none."""
+    if not found:
+        return None
+    axes = axes_of(one.case for one in found)
+    rows = tuple(
+        (one.procedure, *case_cells(one.case, axes), one.figure, *_load(one), f"{one.flows:,}", *_values(one))
+        for one in found
+    )
+    heads = ("procedure", *(axis.heading for axis in axes), "figure", "at", "flows", "of one", "of all", "worse by, %")
+    return Table("overload scalability (RFC 8219 10.2.1): medians of one flow and of all", heads, rows, 1 + len(axes))
+
+
+def _load(one: Degradation) -> Row:
+    return ("" if one.load is None else str(one.load),)
+
+
+def _values(one: Degradation) -> Row:
+    percent = "undefined" if one.percent is None else f"{one.percent:+.2f}"
+    return cell(one.of_one, ",g"), cell(one.of_all, ",g"), percent
+
+
+def _flows(one: Summary) -> int:
+    """0: what varies does so by frame."""
+    return int(one.conditions.get("flows") or 0)
+
+
+def _apart_from_flows(one: Summary) -> tuple[str, dict[str, object]]:
+    """What two measurements have to have in common. A throughput that was measured is one of the results."""
+    ignored = ("flows", "throughput_from", "throughput_deviations")
+    return one.procedure, {name: value for name, value in one.conditions.items() if name not in ignored}
+
+
+def _of_pair(base: Summary, other: Summary) -> Iterator[Degradation]:
+    of_one, of_all = _medians(base), _medians(other)
+    for case, load, name in (key for key in of_one if key in of_all):
+        first, last = of_one[case, load, name], of_all[case, load, name]
+        yield Degradation(
+            procedure=base.procedure,
+            case=case,
+            load=load,
+            figure=name,
+            flows=_flows(other),
+            of_one=first,
+            of_all=last,
+            percent=_percent(first, last, rises=_less_is_better(base, name)),
+        )
+
+
+def _medians(one: Summary) -> dict[tuple[Case, Load | None, str], float | None]:
+    return {
+        (point.case, load, name): None if figure.unusable else figure.median
+        for point in one.points
+        for load, name, figure in figures_of(point)
+    }
+
+
+def _less_is_better(one: Summary, name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in type(one.points[0]).less_is_better)
+
+
+def _percent(of_one: float | None, of_all: float | None, *, rises: bool) -> float | None:
+    """``rises``: whether it does where it is worse."""
+    if not of_one or of_all is None:
+        return None
+    return (of_all - of_one if rises else of_one - of_all) / of_one * 100

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Overload scalability (RFC 8219 10.2.1): from one flow to many, by the standard's formulas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import QUICK, dutperf
+from dutperf.model import LEFT_AND_RIGHT
+from dutperf.report.html import REPORT
+from dutperf.results.overload import degradations, table
+from dutperf.results.summary import SUMMARY, Summary
+from dutperf.setup.conditions import Rate
+from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from plans import measure, plan
+
+
+def measured(out: Path, flows: int | None, dut: SimulatedDut, name: str = "throughput", **conditions: Any) -> Summary:
+    return measure(SimulatedTester(dut), plan(100_000, flows=flows, repetitions=1, **conditions), out, name)
+
+
+def test_a_lower_throughput_of_many_flows_is_a_degradation(tmp_path: Path) -> None:
+    one, ten, hundred = (
+        measured(tmp_path / str(flows), flows, SimulatedDut(capacity_fps=fps), resolution=Rate.parse("20"))
+        for flows, fps in ((1, 40_000), (10, 44_000), (100, 30_000))
+    )
+    found = {each.flows: each for each in degradations([one, ten, hundred])}
+    assert found[10].percent == pytest.approx(-10, abs=0.2)
+    assert found[100].percent == pytest.approx(25, abs=0.2)
+    assert {each.figure for each in found.values()} == {"throughput_fps"}
+    shown = table(list(found.values()))
+    assert shown is not None
+    assert [row[-1][0] for row in shown.rows] == ["-", "+"]
+
+
+def test_higher_losses_and_delays_of_many_flows_are_degradations(tmp_path: Path) -> None:
+    rates = {"rates": (Rate.parse("20k"), Rate.parse("40k"))}
+    one, many = (
+        measured(tmp_path / str(flows), flows, SimulatedDut(capacity_fps=fps), "frame-loss", **rates)
+        for flows, fps in ((1, 36_000), (5, 32_000))
+    )
+    found = [each for each in degradations([one, many]) if each.figure.endswith("loss_ratio.worst")]
+    assert [each.load.value for each in found if each.load is not None] == [40_000, 20_000]
+    assert [each.percent for each in found] == [pytest.approx(100, abs=0.1), None]
+    shown = table(found)
+    assert shown is not None
+    assert shown.rows[1][-1] == "undefined"
+    delays = {"rate": Rate.parse("10k"), "tags": 100, "tag_after_s": 1}
+    slow = [
+        measured(tmp_path / f"delay{flows}", flows, SimulatedDut(delay_us=us), "latency", **delays)
+        for flows, us in ((1, 10.0), (5, 15.0))
+    ]
+    assert [each.percent for each in degradations(slow) if each.figure.endswith("TL")] == [pytest.approx(50, abs=1)] * 2
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        ({"flows": None}, {"flows": 9}),
+        ({"flows": 2}, {"flows": 9}),
+        ({"flows": 1}, {"flows": 1}),
+        ({"flows": 1, "networks": 4}, {"flows": 9}),
+    ],
+    ids=["ports by frame are no single flow", "no single flow", "one flow twice", "other conditions"],
+)
+def test_what_differs_by_more_than_its_flows_has_no_share(tmp_path: Path, conditions: tuple[Any, Any]) -> None:
+    dut = SimulatedDut(capacity_fps=30_000)
+    found = [measured(tmp_path / str(n), dut=dut, **given) for n, given in enumerate(conditions)]
+    assert degradations(found) == ()
+    assert table(()) is None
+
+
+def test_nothing_that_passes_has_no_share(tmp_path: Path) -> None:
+    one = measured(tmp_path / "1", 1, SimulatedDut(capacity_fps=30_000))
+    nothing = measured(tmp_path / "9", 9, SimulatedDut(dead_directions=frozenset(LEFT_AND_RIGHT)))
+    [found] = degradations([one, nothing])
+    assert found.of_one == pytest.approx(30_000, rel=0.02)
+    assert (found.of_all, found.percent) == (None, None)
+
+
+@pytest.mark.usefixtures("real_reports")
+def test_a_suite_tells_it_in_every_form(config: Path, tmp_path: Path) -> None:
+    given = (*QUICK, "--flows", "1,10", "--repetitions", "1", "--max-rate", "8000", "--resolution", "500")
+    out = tmp_path / "out"
+    shown = dutperf("throughput", "--config", config, *given, "--out", out)
+    assert shown.exit_code == 0
+    assert "overload scalability (RFC 8219 10.2.1)" in shown.stdout
+    [found] = json.loads((out / SUMMARY).read_text())["overload"]
+    assert (found["flows"], found["of_one"], found["percent"]) == (10, 8000, 0)
+    assert "<h3>Overload scalability</h3>" in (out / REPORT).read_text()
+    assert json.loads((out / "throughput-flows1" / SUMMARY).read_text())["conditions"]["flows"] == 1

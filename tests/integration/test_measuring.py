@@ -61,7 +61,9 @@ def causes(result: TrialResult) -> set[str]:
     return {cause.code for cause in result.causes}
 
 
-@pytest.mark.parametrize("name", ["tayga-siit", "tayga-464xlat", "kernel-ipv4", "kernel-ipv6", "loopback"])
+@pytest.mark.parametrize(
+    "name", ["tayga-siit", "tayga-464xlat", "srv6", "vxlan", "kernel-ipv4", "kernel-ipv6", "loopback"]
+)
 def test_a_slow_trial_loses_nothing(name: str) -> None:
     with bench(name) as ready:
         for networks in (1, 256):

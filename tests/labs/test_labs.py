@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scapy.all import IP, UDP, Ether, IPv6, Packet, Raw
+from scapy.all import IP, UDP, VXLAN, Ether, IPv6, IPv6ExtHdrSegmentRouting, Packet, Raw
 
 from dutperf import lab
 from dutperf.lab import LabError, kernel_router, site, tayga_siit
@@ -25,11 +27,15 @@ from .stations import ETH_P_ALL, in_namespace, stations_of
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
 DATA = bytes(range(18))
+ENCAPSULATIONS = ["srv6", "vxlan"]
+IN_A_ROW = ["tayga-464xlat", *ENCAPSULATIONS]
 NATS = ["nft-nat44", "tayga-nat64", "refdut-nat44", "refdut-nat64"]
 SWITCHES = ["linux-bridge", "ovs", "testpmd"]
 LABS = [
     "tayga-siit",
     "tayga-464xlat",
+    "srv6",
+    "vxlan",
     "kernel-ipv4",
     "kernel-ipv6",
     "refdut-siit",
@@ -150,9 +156,14 @@ WHOLE = {
 }
 
 
+WHOLE |= dict.fromkeys(ENCAPSULATIONS, WHOLE["tayga-464xlat"])
+
+
 @pytest.mark.parametrize("max_frame_size", [1522, 9216])
-@pytest.mark.parametrize(("name", "ip_header"), [("tayga-siit", 40), ("tayga-464xlat", 20)])
-def test_a_translation_passes_the_longest_frames_whole(name: str, ip_header: int, max_frame_size: int) -> None:
+@pytest.mark.parametrize(("name", "ip_header"), [("tayga-siit", 40), *((name, 20) for name in IN_A_ROW)])
+def test_a_dut_that_makes_frames_longer_passes_the_longest_frames_whole(
+    name: str, ip_header: int, max_frame_size: int
+) -> None:
     payload = bytes(max_frame_size - 18 - ip_header - 8)
     with (
         lab.bring_up(name, {"max_frame_size": str(max_frame_size)}) as configuration,
@@ -176,8 +187,10 @@ ROUTED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "version"), [("kernel-ipv4", 4), ("kernel-ipv6", 6), ("tayga-464xlat", 4)])
-def test_a_router_and_a_double_translation_pass_both_versions_and_all_networks(name: str, version: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "version"), [("kernel-ipv4", 4), ("kernel-ipv6", 6), *((name, 4) for name in IN_A_ROW)]
+)
+def test_routers_and_duts_in_a_row_pass_both_versions_and_all_networks(name: str, version: int) -> None:
     with lab.bring_up(name, {}) as configuration, stations_of(configuration) as both:
         assert [configuration[side]["version"] for side in ("left", "right")] == [version, version]
         for source, destination, side in ROUTED:
@@ -193,17 +206,62 @@ BETWEEN = [
 ]
 
 
+@contextmanager
+def between_duts(configuration: dict[str, Any]) -> Iterator[Callable[[], Packet]]:
+    """Receives the next test frame on the link between two DUTs."""
+    near, _ = configuration["engine"]["dut_netns"]
+    with in_namespace(near, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW)) as between:
+        between.bind(("dr", ETH_P_ALL))
+        between.settimeout(5)
+
+        def receive() -> Packet:
+            while DATA not in (frame := between.recv(65535)):
+                pass
+            return Ether(frame)
+
+        yield receive
+
+
 def test_between_two_translators_everything_is_ipv6() -> None:
-    with lab.bring_up("tayga-464xlat", {}) as configuration, stations_of(configuration) as both:
-        clat, _ = configuration["engine"]["dut_netns"]
-        with in_namespace(clat, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW)) as between:
-            between.bind(("dr", ETH_P_ALL))
-            between.settimeout(5)
-            for side, sent, expected in BETWEEN:
-                assert len(both.exchange(side, [udp(*sent)], expected=1)) == 1
-                while UDP not in (frame := Ether(between.recv(65535))):
-                    pass
-                assert_carries(frame, *expected)
+    with (
+        lab.bring_up("tayga-464xlat", {}) as configuration,
+        stations_of(configuration) as both,
+        between_duts(configuration) as receive,
+    ):
+        for side, sent, expected in BETWEEN:
+            assert len(both.exchange(side, [udp(*sent)], expected=1)) == 1
+            assert_carries(receive(), *expected)
+
+
+OUTER = {
+    "left": ("2001:2:0:4000::1", "2001:2:0:4000::2", "2001:2:0:5002::"),
+    "right": ("2001:2:0:4000::2", "2001:2:0:4000::1", "2001:2:0:5001::"),
+}
+TUNNELLED = [one for one in ROUTED if "ff" in one[1] or "255" in one[1]]
+
+
+@pytest.mark.parametrize("name", ENCAPSULATIONS)
+def test_between_two_ends_of_a_tunnel_each_packet_is_in_another(name: str) -> None:
+    with (
+        lab.bring_up(name, {}) as configuration,
+        stations_of(configuration) as both,
+        between_duts(configuration) as receive,
+    ):
+        for source, destination, side in TUNNELLED:
+            assert len(both.exchange(side, [udp(source, destination)], expected=1)) == 1
+            frame = receive()
+            near, far, segments = OUTER[side]
+            outer = frame[IPv6]
+            inner = frame[VXLAN].payload if name == "vxlan" else outer[IPv6ExtHdrSegmentRouting].payload
+            version = 6 if ":" in source else 4
+            assert (outer.src, outer.dst) == (near, far if name == "vxlan" else f"{segments}{version}")
+            assert_carries(inner, source, destination)
+            assert len(frame) - len(Ether() / udp(source, destination)) == configuration["between"]["overhead"]
+        for dut in configuration["engine"]["dut_netns"]:
+            shown = subprocess.run(
+                ["ip", "netns", "exec", dut, "nft", "list", "counters"], capture_output=True, text=True, check=True
+            ).stdout
+            assert re.findall(r"packets (\d+)", shown) == [str(len(TUNNELLED) // 2)] * 4, "to the frame"
 
 
 @pytest.mark.parametrize("version", ["4", "6"])

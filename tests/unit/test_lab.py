@@ -44,6 +44,8 @@ def test_every_lab_is_listed_with_its_options() -> None:
         "tayga-siit",
         "tayga-nat64",
         "tayga-464xlat",
+        "srv6",
+        "vxlan",
         "kernel-ipv4",
         "kernel-ipv6",
         "nft-nat44",

@@ -30,6 +30,7 @@ _MODULES = (
     "tayga_siit",
     "tayga_nat64",
     "tayga_464xlat",
+    "encapsulation",
     "jool",
     "kernel_router",
     "kernel_vm",

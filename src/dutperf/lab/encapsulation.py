@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two Linux kernels in a row that carry IPv4 and IPv6 over IPv6 between them (encapsulation; the dual DUT test setup of
+RFC 8219 section 4.2): each encapsulates what comes from the tester, the other one decapsulates it.
+
+``srv6``: segment routing, H.Encaps to one segment, End.DX4 or End.DX6 at its end (RFC 8986). ``vxlan``: routed into a
+VXLAN tunnel (RFC 7348) over IPv6.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from dutperf.lab import kernel_router
+from dutperf.lab.addresses import LEFT, RIGHT, Side, routed_sides
+from dutperf.lab.definition import Lab, ResetOptions
+from dutperf.lab.netns import DUT_PORTS
+from dutperf.lab.site import Site
+
+TUNNEL, VNI, VXLAN_PORT = "vx", 100, 4789
+SRV6_OVERHEAD = 40 + 24
+"""Bytes of the outer IPv6 header and of a segment routing header with one segment."""
+VXLAN_OVERHEAD = 40 + 8 + 8 + 14
+"""Bytes of the outer IPv6, UDP and VXLAN headers and of the inner Ethernet header."""
+COUNTERS = """
+table netdev forwarded {{
+  counter forward_in {{ }}
+  counter forward_out {{ }}
+  counter reverse_in {{ }}
+  counter reverse_out {{ }}
+  chain from_left {{
+    type filter hook ingress device "{left}" priority 0;
+    {is_counted_left} counter name forward_in
+  }}
+  chain to_right {{
+    type filter hook egress device "{right}" priority 0;
+    {is_counted_right} counter name forward_out
+  }}
+  chain from_right {{
+    type filter hook ingress device "{right}" priority 0;
+    {is_counted_right} counter name reverse_in
+  }}
+  chain to_left {{
+    type filter hook egress device "{left}" priority 0;
+    {is_counted_left} counter name reverse_out
+  }}
+}}
+"""
+"""Test packets at both ports of a DUT, in their inner form on one side and in their outer one on the other."""
+LOSSES = """nft list counters table netdev forwarded | awk '
+  $1 == "counter" { split($2, name, "_") }
+  $1 == "packets" { lost[name[1]] += name[2] == "in" ? $2 : -$2 }
+  END { for (way in lost) print way, "not_forwarded", lost[way] }'"""
+"""Prints the difference, for a shell."""
+INNER = "meta l4proto { tcp, udp }"
+
+
+@dataclass(frozen=True)
+class End:
+    """One of the two DUTs: its side of the tester, and the tunnel's addresses."""
+
+    name: str
+    own: Side
+    other: Side
+    inside: str
+    """Its port to the tester..."""
+    outside: str
+    """... and to the other DUT."""
+    address: str
+    peer: str
+    number: int
+
+
+ENDS = (
+    End("left end", LEFT, RIGHT, DUT_PORTS[0], DUT_PORTS[1], "2001:2:0:4000::1", "2001:2:0:4000::2", 1),
+    End("right end", RIGHT, LEFT, DUT_PORTS[1], DUT_PORTS[0], "2001:2:0:4000::2", "2001:2:0:4000::1", 2),
+)
+
+
+@dataclass(frozen=True)
+class Encapsulation:
+    """A kind of tunnel."""
+
+    overhead: int
+    """Bytes by which frames are longer within it."""
+    outer: str
+    """Match expression of nftables for what it carries."""
+    program: str
+    set_up: Callable[[Site, End, int], None]
+    """... an end of it, for packets of this MTU, whose ports have their addresses."""
+
+
+def segment(number: int, version: int) -> str:
+    """The segment at whose end packets of this IP version are decapsulated."""
+    return f"2001:2:0:500{number}::{version}"
+
+
+def srv6(site: Site, end: End, _mtu: int) -> None:
+    """Encapsulate towards the other end's segments, and decapsulate at the own ones."""
+    other = 3 - end.number
+    conf = "ipv6/conf"
+    site.dut.sysctl({f"{conf}/{name}/seg6_enabled": 1 for name in ("all", *DUT_PORTS)})
+    decapsulated = ((4, "End.DX4 nh4 0.0.0.0"), (6, "End.DX6 nh6 ::"))  # by the route to the inner destination
+    encapsulated = ((4, end.other.net4), (6, end.other.net6))
+    site.dut.ip(
+        f"sr tunsrc set {end.address}",
+        f"route add 2001:2:0:500{other}::/64 via {end.peer} dev {end.outside}",
+        *(
+            f"route add {segment(end.number, version)}/128 encap seg6local action {action} dev {end.inside}"
+            for version, action in decapsulated
+        ),
+        *(
+            f"route add {net} encap seg6 mode encap segs {segment(other, version)} dev {end.outside}"
+            for version, net in encapsulated
+        ),
+    )
+
+
+def vxlan(site: Site, end: End, mtu: int) -> None:
+    """A tunnel without learning: the other end's addresses are fixed."""
+    mac = "02:00:00:00:40:0{}"
+    inner, peer = (f"2001:2:0:4001::{number}" for number in (end.number, 3 - end.number))
+    ends = f"local {end.address} remote {end.peer} dstport {VXLAN_PORT}"
+    site.dut.ip(
+        f"link add {TUNNEL} address {mac.format(end.number)} mtu {mtu} type vxlan id {VNI} {ends} dev {end.outside}"
+        " nolearning",
+        f"link set {TUNNEL} addrgenmode none",
+        f"link set {TUNNEL} up",
+        f"addr add {inner}/64 dev {TUNNEL} nodad",
+        f"neigh add {peer} lladdr {mac.format(3 - end.number)} nud permanent dev {TUNNEL}",
+        f"route add {end.other.net4} via inet6 {peer} dev {TUNNEL}",
+        f"route add {end.other.net6} via {peer} dev {TUNNEL}",
+    )
+
+
+def build(kind: Encapsulation, site: Site, options: ResetOptions) -> dict[str, Any]:
+    """Build both DUTs; returns the tester's configuration."""
+    both = site.add_routers(options.mtu, options.mtu + kind.overhead)
+    for one, end in zip(both, ENDS, strict=True):
+        addresses = (*end.own.ip4(end.inside), *end.own.ip6(end.inside))
+        one.dut.ip(*addresses, f"addr add {end.address}/64 dev {end.outside} nodad")
+        kind.set_up(one, end, options.mtu)
+        one.dut.nft(_counters(kind, end))
+    left, right = routed_sides(4)
+    return {
+        "engine": {"dut_cores": sorted({one.dut_core for one in both})},
+        "left": {"port": "tl", **left},
+        "right": {"port": "tr", **right},
+        "dut": [_dut(kind, one, end, options) for one, end in zip(both, ENDS, strict=True)],
+        "between": {"overhead": kind.overhead},
+    }
+
+
+def _counters(kind: Encapsulation, end: End) -> str:
+    counted = {end.inside: INNER, end.outside: kind.outer}
+    left, right = DUT_PORTS
+    return COUNTERS.format(left=left, right=right, is_counted_left=counted[left], is_counted_right=counted[right])
+
+
+def _dut(kind: Encapsulation, site: Site, end: End, options: ResetOptions) -> dict[str, Any]:
+    """What the configuration says of one of them."""
+    release = platform.release()
+    commands: Mapping[str, list[str]] = {
+        "reset": kernel_router.reset(site, options.reset_s),
+        "losses": site.dut.command(["sh", "-ec", LOSSES]),
+    }
+    return {
+        "name": end.name,
+        "version": release,
+        "kernel": release,
+        "program": kind.program,
+        "cores": [site.dut_core],
+        "commands": commands,
+    }
+
+
+KINDS = {
+    "srv6": Encapsulation(SRV6_OVERHEAD, "ip6 nexthdr 43", "SRv6: H.Encaps, End.DX4, End.DX6", srv6),
+    "vxlan": Encapsulation(VXLAN_OVERHEAD, f"udp dport {VXLAN_PORT} @th,128,40 0x0200000040", "VXLAN over IPv6", vxlan),
+}
+LABS = tuple(
+    Lab(
+        name=name,
+        summary=f"two Linux routers in a row with {kind.program} between them: IPv4 on both sides",
+        options=ResetOptions,
+        programs={},
+        build=partial(build, kind),
+        needs_ipv6=True,
+    )
+    for name, kind in KINDS.items()
+)

@@ -87,6 +87,7 @@ CHOICES: dict[Feature, Choice] = {
         config=set_side("right", varying_address={"mode": "random", "min": 256, "max": 511, "offset4": 2})
     ),
     all_of.PORTS: Choice({"ports": "increasing"}),
+    all_of.TUNNEL: Choice(config=set_side("right", tunnel="ipv6(destination=2001:2:0:8000::1)")),
     all_of.POISSON: Choice({"pattern": "poisson"}),
     all_of.BURSTS: Choice({"pattern": "bursts:16"}),
     all_of.CHANGING: Choice({"pattern": "ramp:1k-2k"}),
@@ -106,6 +107,11 @@ CHOICES: dict[Feature, Choice] = {
     all_of.SEND_AT: Choice(config=set_engine(offloads=["send_at"])),
     all_of.RATE_LIMIT: Choice(config=set_engine(offloads=["rate_limit"])),
 }
+IN_A_TUNNEL = {
+    all_of.HEADERS: Choice({"frame": "ip(dscp=46)/udp"}),
+    all_of.MIX: Choice({"frame_sizes": "imix:64=7,594=4,1400=1"}),
+}
+"""VLAN tags do not go into a tunnel, and the frames get longer in it."""
 ORDER = {all_of.NAMED_PORTS: 1, all_of.SHARED_PORT: 2}
 """The configuration has left and right until its ports get names."""
 
@@ -118,7 +124,7 @@ def chosen(config: Config, *features: Feature) -> tuple[Setup, Config]:
         wanted[all_of.NAMED_PORTS] = None
     conditions: Config = {}
     for feature in sorted(wanted, key=lambda one: ORDER.get(one, 0)):
-        choice = CHOICES[feature]
+        choice = IN_A_TUNNEL.get(feature, CHOICES[feature]) if all_of.TUNNEL in wanted else CHOICES[feature]
         choice.config(made)
         for name, value in choice.conditions.items():
             conditions[name] = [*conditions.get(name, []), *value] if isinstance(value, list) else value

@@ -73,6 +73,21 @@ def test_a_slow_trial_loses_nothing(name: str) -> None:
                 assert (counts.duplicates, counts.corrupted, counts.stale) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("name", ["srv6", "vxlan"])
+def test_a_tunnel_that_ends_at_the_tester_loses_nothing(name: str) -> None:
+    """... and the DUT's own counters agree with the tester to the frame."""
+    with bench(name, {"single": "true"}) as ready:
+        losses = ready.setup.duts()[0].commands.losses
+        assert losses is not None
+        for chosen in ({"networks": 256}, {"frame_sizes": (1400,), "foreground": "2:1"}, {"flows": 100}):
+            result = valid(lambda chosen=chosen: ready.run(SLOW_FPS, **chosen))
+            lost = subprocess.run(losses, capture_output=True, text=True, check=True)
+            assert set(lost.stdout.split()[2::3]) == {"0"}
+            for counts in result.directions().values():
+                assert counts.sent == counts.received == counts.intended == 1000
+                assert (counts.duplicates, counts.corrupted, counts.stale) == (0, 0, 0)
+
+
 @pytest.mark.parametrize("port", ["af_packet", pytest.param("af_xdp", marks=pytest.mark.long)])
 def test_both_kinds_of_kernel_ports_work(port: str) -> None:
     with bench("kernel-ipv6") as ready:

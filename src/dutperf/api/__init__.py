@@ -178,7 +178,7 @@ class Bench:
         sized = self._ready.sized(conditions)
         traffic.of(self.setup, sized).check()
         if not self._ready.limited:
-            self._check_length(longest_frame(sized), "frame_sizes")
+            self._check_length(longest_frame(sized) + self.setup.tunnel_overhead, "frame_sizes")
         return sized
 
     def _check_length(self, longest: int, parameter: str) -> None:

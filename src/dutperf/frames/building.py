@@ -44,8 +44,8 @@ class AddressBits:
 
 @dataclass(frozen=True)
 class Endpoints:
-    """Source and destination addresses of the outermost IP header, for each version that the test setup
-    has, in the direction of the frame."""
+    """Source and destination addresses of the outermost IP header, behind those of a tunnel, for each version that the
+    test setup has, in the direction of the frame."""
 
     ipv4: tuple[IPv4Address, IPv4Address] | None = None
     ipv6: tuple[IPv6Address, IPv6Address] | None = None
@@ -179,7 +179,7 @@ def _placed(stack: Stack, end: int, endpoints: Endpoints, direction: Direction) 
     destination: Number | None = None
     at = 0
     for number, header in enumerate(headers):
-        addresses = _addresses(headers, number, endpoints, direction)
+        addresses = _addresses(stack, number, endpoints, direction)
         if header.name in _IP:
             version, destination = int(header.name[-1]), _address(header, "destination", addresses)
         tags = _tags(headers, number + 1)
@@ -187,7 +187,7 @@ def _placed(stack: Stack, end: int, endpoints: Endpoints, direction: Direction) 
         following = headers[after].name if after < len(headers) else None
         place = Place(following, header.size, end - at, version, destination)
         computed = {**addresses, **header.kind.computed(place, header.given)}
-        bits = _bits(headers, number, endpoints)
+        bits = _bits(stack, number, endpoints)
         yield _Placed(header, number, at, tuple(_spread(header, 8 * at, tags)), place, computed, bits)
         at += header.size
         if header.name == "eth" and tags:
@@ -217,14 +217,14 @@ def _address(header: Header, name: str, addresses: Mapping[str, Number]) -> Numb
     return given
 
 
-def _addresses(headers: Sequence[Header], number: int, endpoints: Endpoints, direction: Direction) -> dict[str, Number]:
+def _addresses(stack: Stack, number: int, endpoints: Endpoints, direction: Direction) -> dict[str, Number]:
     """Source and destination of a header with addresses, as far as they are not given."""
-    header = headers[number]
+    header = stack.headers[number]
     if header.name not in _TUNNELLED:
         return {}
     if number == 0:
         return {"source": 0, "destination": 0}  # the engine writes these
-    if not _is_outermost_ip(headers, number):
+    if not _has_endpoints(stack, number):
         source, destination = _TUNNELLED[header.name]
         if direction is Direction.REVERSE:
             source, destination = destination, source
@@ -240,16 +240,19 @@ def _addresses(headers: Sequence[Header], number: int, endpoints: Endpoints, dir
     return {}
 
 
-def _is_outermost_ip(headers: Sequence[Header], number: int) -> bool:
-    return headers[number].name in _IP and not any(one.name in _IP for one in headers[:number])
+def _has_endpoints(stack: Stack, number: int) -> bool:
+    """Whether a header is the outermost IP header of the test frame itself."""
+    before = stack.headers[stack.tunnel + 1 : number]
+    return number > stack.tunnel and stack.headers[number].name in _IP and not any(one.name in _IP for one in before)
 
 
-def _bits(headers: Sequence[Header], number: int, endpoints: Endpoints) -> Mapping[str, AddressBits]:
+def _bits(stack: Stack, number: int, endpoints: Endpoints) -> Mapping[str, AddressBits]:
     """Bits of the addresses of a header that are the endpoints'."""
-    if not _is_outermost_ip(headers, number):
+    if not _has_endpoints(stack, number):
         return {}
-    bits = endpoints.bits4 if headers[number].name == "ipv4" else endpoints.bits6
-    return {name: one for name, one in bits.items() if name not in headers[number].given}
+    header = stack.headers[number]
+    bits = endpoints.bits4 if header.name == "ipv4" else endpoints.bits6
+    return {name: one for name, one in bits.items() if name not in header.given}
 
 
 def _write(sheet: _Sheet, placed: _Placed) -> None:

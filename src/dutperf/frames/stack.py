@@ -55,6 +55,8 @@ class Stack:
     the canonical text, which parses to the same stack."""
 
     headers: tuple[Header, ...]
+    tunnel: int = 0
+    """How many headers after Ethernet are those of a tunnel around the test frame's own."""
 
     @classmethod
     def parse(cls, stack: str) -> Self:
@@ -83,6 +85,27 @@ class Stack:
     def header_size(self) -> int:
         """Bytes of all headers: where the tag begins."""
         return sum(header.size for header in self.headers)
+
+    def within(self, tunnel: Stack) -> Stack:
+        """The frame in a tunnel: what follows Ethernet, behind the headers of ``tunnel``.
+
+        Raises:
+            FrameError: the tunnel does not carry it.
+        """
+        whole = Stack((*tunnel.headers, *self.headers[1:]), len(tunnel.headers) - 1)
+        for index in range(len(tunnel.headers), len(whole.headers)):
+            _check_next(whole.headers, index)
+        return whole
+
+    @property
+    def overhead(self) -> int:
+        """Bytes by which the tunnel makes the frame longer."""
+        return sum(header.size for header in self.headers[1 : self.tunnel + 1])
+
+    @property
+    def own(self) -> Stack:
+        """The frame without its tunnel."""
+        return Stack((self.headers[0], *self.headers[self.tunnel + 1 :]))
 
     @property
     def min_size(self) -> int:

@@ -43,6 +43,12 @@ class Template:
     ip_version: Literal[4, 6] | None = None
 
     varies_by_flow: ClassVar[bool] = False
+    overhead: ClassVar[int] = 0
+
+    @property
+    def own(self) -> Self:
+        """Itself: it has no tunnel but in its bytes."""
+        return self
 
     @classmethod
     def of(cls, data: bytes, tag_at: int | None = None, *, keeps_macs: bool = False) -> Self:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two Linux kernels in a row that carry IPv4 and IPv6 over IPv6 between them (encapsulation; the dual DUT test setup of
-RFC 8219 section 4.2): each encapsulates what comes from the tester, the other one decapsulates it.
+RFC 8219 section 4.2): each encapsulates what comes from the tester, the other one decapsulates it. Or the left one
+alone, and the tester is the tunnel's other end (the single DUT test setup).
 
 ``srv6``: segment routing, H.Encaps to one segment, End.DX4 or End.DX6 at its end (RFC 8986). ``vxlan``: routed into a
 VXLAN tunnel (RFC 7348) over IPv6.
@@ -12,7 +13,9 @@ import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from dutperf.lab import kernel_router
 from dutperf.lab.addresses import LEFT, RIGHT, Side, routed_sides
@@ -20,7 +23,7 @@ from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.netns import DUT_PORTS
 from dutperf.lab.site import Site
 
-TUNNEL, VNI, VXLAN_PORT = "vx", 100, 4789
+TUNNEL, VNI, VXLAN_PORT, MAC = "vx", 100, 4789, "02:00:00:00:40:0{}"
 SRV6_OVERHEAD = 40 + 24
 """Bytes of the outer IPv6 header and of a segment routing header with one segment."""
 VXLAN_OVERHEAD = 40 + 8 + 8 + 14
@@ -33,19 +36,19 @@ table netdev forwarded {{
   counter reverse_out {{ }}
   chain from_left {{
     type filter hook ingress device "{left}" priority 0;
-    {is_counted_left} counter name forward_in
+    {forward_in}
   }}
   chain to_right {{
     type filter hook egress device "{right}" priority 0;
-    {is_counted_right} counter name forward_out
+    {forward_out}
   }}
   chain from_right {{
     type filter hook ingress device "{right}" priority 0;
-    {is_counted_right} counter name reverse_in
+    {reverse_in}
   }}
   chain to_left {{
     type filter hook egress device "{left}" priority 0;
-    {is_counted_left} counter name reverse_out
+    {reverse_out}
   }}
 }}
 """
@@ -55,7 +58,13 @@ LOSSES = """nft list counters table netdev forwarded | awk '
   $1 == "packets" { lost[name[1]] += name[2] == "in" ? $2 : -$2 }
   END { for (way in lost) print way, "not_forwarded", lost[way] }'"""
 """Prints the difference, for a shell."""
-INNER = "meta l4proto { tcp, udp }"
+INSIDE = ("meta l4proto { tcp, udp }",)
+
+
+class TunnelOptions(ResetOptions):
+    """One DUT or two."""
+
+    single: Annotated[bool, Field(description="the left end alone, the tester's right port is the other end")] = False
 
 
 @dataclass(frozen=True)
@@ -86,11 +95,14 @@ class Encapsulation:
 
     overhead: int
     """Bytes by which frames are longer within it."""
-    outer: str
-    """Match expression of nftables for what it carries."""
+    outside: tuple[str, ...]
+    """Match expressions of nftables, each for a part of the test packets on the link with the tunnel: what it carries,
+    and native packets beside it."""
     program: str
     set_up: Callable[[Site, End, int], None]
     """... an end of it, for packets of this MTU, whose ports have their addresses."""
+    headers: str
+    """Of the tunnel, for packets of IPv4 to the left end."""
 
 
 def segment(number: int, version: int) -> str:
@@ -121,47 +133,71 @@ def srv6(site: Site, end: End, _mtu: int) -> None:
 
 def vxlan(site: Site, end: End, mtu: int) -> None:
     """A tunnel without learning: the other end's addresses are fixed."""
-    mac = "02:00:00:00:40:0{}"
     inner, peer = (f"2001:2:0:4001::{number}" for number in (end.number, 3 - end.number))
     ends = f"local {end.address} remote {end.peer} dstport {VXLAN_PORT}"
     site.dut.ip(
-        f"link add {TUNNEL} address {mac.format(end.number)} mtu {mtu} type vxlan id {VNI} {ends} dev {end.outside}"
+        f"link add {TUNNEL} address {MAC.format(end.number)} mtu {mtu} type vxlan id {VNI} {ends} dev {end.outside}"
         " nolearning",
         f"link set {TUNNEL} addrgenmode none",
         f"link set {TUNNEL} up",
         f"addr add {inner}/64 dev {TUNNEL} nodad",
-        f"neigh add {peer} lladdr {mac.format(3 - end.number)} nud permanent dev {TUNNEL}",
+        f"neigh add {peer} lladdr {MAC.format(3 - end.number)} nud permanent dev {TUNNEL}",
         f"route add {end.other.net4} via inet6 {peer} dev {TUNNEL}",
         f"route add {end.other.net6} via {peer} dev {TUNNEL}",
     )
 
 
-def build(kind: Encapsulation, site: Site, options: ResetOptions) -> dict[str, Any]:
-    """Build both DUTs; returns the tester's configuration."""
+def build(kind: Encapsulation, site: Site, options: TunnelOptions) -> dict[str, Any]:
+    """Build the DUTs; returns the tester's configuration."""
+    return build_one(kind, site, options) if options.single else build_two(kind, site, options)
+
+
+def build_one(kind: Encapsulation, site: Site, options: TunnelOptions) -> dict[str, Any]:
+    """The left end alone."""
+    near, far = ENDS
+    site.add_router(options.mtu + kind.overhead)
+    dut = set_up(kind, site, near, options)
+    left, right = routed_sides(4)
+    link = {"ipv6": f"{far.address}/64", "gateway6": near.address, "tunnel": kind.headers}
+    return {
+        "engine": {"dut_cores": [site.dut_core]},
+        "left": {"port": "tl", **left},
+        "right": {"port": "tr", "version": 4, "ipv4": right["ipv4"], **link},
+        "dut": dut,
+    }
+
+
+def build_two(kind: Encapsulation, site: Site, options: TunnelOptions) -> dict[str, Any]:
+    """Both ends, with frames of their own between them."""
     both = site.add_routers(options.mtu, options.mtu + kind.overhead)
-    for one, end in zip(both, ENDS, strict=True):
-        addresses = (*end.own.ip4(end.inside), *end.own.ip6(end.inside))
-        one.dut.ip(*addresses, f"addr add {end.address}/64 dev {end.outside} nodad")
-        kind.set_up(one, end, options.mtu)
-        one.dut.nft(_counters(kind, end))
     left, right = routed_sides(4)
     return {
         "engine": {"dut_cores": sorted({one.dut_core for one in both})},
         "left": {"port": "tl", **left},
         "right": {"port": "tr", **right},
-        "dut": [_dut(kind, one, end, options) for one, end in zip(both, ENDS, strict=True)],
+        "dut": [set_up(kind, one, end, options) for one, end in zip(both, ENDS, strict=True)],
         "between": {"overhead": kind.overhead},
     }
 
 
 def _counters(kind: Encapsulation, end: End) -> str:
-    counted = {end.inside: INNER, end.outside: kind.outer}
+    matches = {end.inside: INSIDE, end.outside: kind.outside}
     left, right = DUT_PORTS
-    return COUNTERS.format(left=left, right=right, is_counted_left=counted[left], is_counted_right=counted[right])
+    ports = {"forward_in": left, "forward_out": right, "reverse_in": right, "reverse_out": left}
+    rules = {
+        counter: "\n    ".join(f"{match} counter name {counter}" for match in matches[port])
+        for counter, port in ports.items()
+    }
+    return COUNTERS.format(left=left, right=right, **rules)
 
 
-def _dut(kind: Encapsulation, site: Site, end: End, options: ResetOptions) -> dict[str, Any]:
-    """What the configuration says of one of them."""
+def set_up(kind: Encapsulation, site: Site, end: End, options: TunnelOptions) -> dict[str, Any]:
+    """Make a router an end of the tunnel; returns what the configuration says of it."""
+    site.dut.ip(
+        *end.own.ip4(end.inside), *end.own.ip6(end.inside), f"addr add {end.address}/64 dev {end.outside} nodad"
+    )
+    kind.set_up(site, end, options.mtu)
+    site.dut.nft(_counters(kind, end))
     release = platform.release()
     commands: Mapping[str, list[str]] = {
         "reset": kernel_router.reset(site, options.reset_s),
@@ -178,14 +214,31 @@ def _dut(kind: Encapsulation, site: Site, end: End, options: ResetOptions) -> di
 
 
 KINDS = {
-    "srv6": Encapsulation(SRV6_OVERHEAD, "ip6 nexthdr 43", "SRv6: H.Encaps, End.DX4, End.DX6", srv6),
-    "vxlan": Encapsulation(VXLAN_OVERHEAD, f"udp dport {VXLAN_PORT} @th,128,40 0x0200000040", "VXLAN over IPv6", vxlan),
+    "srv6": Encapsulation(
+        SRV6_OVERHEAD,
+        ("ip6 nexthdr 43", *INSIDE),
+        "SRv6: H.Encaps, End.DX4, End.DX6",
+        srv6,
+        f"ipv6(destination={segment(1, 4)})/routing(segments=[{segment(1, 4)}])",
+    ),
+    "vxlan": Encapsulation(
+        VXLAN_OVERHEAD,
+        (
+            f"udp dport {VXLAN_PORT} @th,128,40 0x0200000040",
+            f"udp dport != {VXLAN_PORT}",
+            "meta l4proto tcp",
+        ),
+        "VXLAN over IPv6",
+        vxlan,
+        f"ipv6(destination={ENDS[0].address})/udp/vxlan(vni={VNI})"
+        f"/eth(destination={MAC.format(1)},source={MAC.format(2)})",
+    ),
 }
 LABS = tuple(
     Lab(
         name=name,
         summary=f"two Linux routers in a row with {kind.program} between them: IPv4 on both sides",
-        options=ResetOptions,
+        options=TunnelOptions,
         programs={},
         build=partial(build, kind),
         needs_ipv6=True,

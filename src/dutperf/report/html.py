@@ -99,6 +99,7 @@ def _box(side: str, config: Mapping[str, Any]) -> Box:
         ("IPv4", port.get("ipv4")),
         ("IPv6", port.get("ipv6")),
         ("seen by the other side as", port.get("seen_as")),
+        ("tunnel", port.get("tunnel")),
     ]
     gateways = tuple(str(port[name]) for name in ("gateway6", "gateway4") if port.get(name))
     return Box(

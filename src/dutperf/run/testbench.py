@@ -401,8 +401,8 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
     ):
         for one in conditions:
             traffic.of(setup, traffic.of(setup, one).sized()).check()
-        of_streams = setup.longest_of_streams
-        asked, needed = max(asked, of_streams), max(needed, of_streams)
+        of_streams, longer = setup.longest_of_streams, setup.tunnel_overhead
+        asked, needed = max(asked, of_streams) + longer, max(needed, of_streams) + longer
         patience_s = max((one.every.dut_patience_s for one in conditions), default=0.0)
         with _engine_for(setup, asked, needed, lambda tester: opened(tester, patience_s, say)) as (
             tester,

@@ -41,6 +41,7 @@ from pydantic_core import ErrorDetails
 
 from dutperf import errors
 from dutperf.errors import DutperfError
+from dutperf.frames import Stack
 from dutperf.model import (
     PORT_NAME,
     ConnectionOrder,
@@ -52,9 +53,10 @@ from dutperf.model import (
     to_json,
 )
 from dutperf.model.value import Port16
-from dutperf.setup import host_address, path_texts, yaml_text
+from dutperf.setup import host_address, path_texts, tunnel, yaml_text
 from dutperf.setup.dns64 import Dns64Setup
 from dutperf.setup.planned_stream import PlannedStream
+from dutperf.setup.tunnel import Tunnel
 from dutperf.setup.yaml_text import Location, Text, YamlError, one_or_several, path_of
 from dutperf.spelling import count_of, hint
 
@@ -224,6 +226,9 @@ class Side(Value):
     frame: Annotated[str, Field(min_length=1)] | None = None
     """Headers of the frames that this side sends, as of ``--frame``, where the sides' frames differ: a
     DUT that adds or removes tags. None: from the conditions."""
+    tunnel: Tunnel | None = None
+    """Outer headers of the frames that this side sends, where the DUT decapsulates them and encapsulates those to it;
+    None: it does not."""
     varying_address: VaryingAddress | None = None
     """16 bits of this side's address that vary: in the source address of frames that it sends, in the
     destination address of frames to it (RFC 4814 4.4)."""
@@ -244,6 +249,22 @@ class Side(Value):
     def gateway(self, version: int) -> Address | None:
         """The DUT's address of an IP version."""
         return self.gateway4 if version == 4 else self.gateway6
+
+    @property
+    def link_version(self) -> Literal[4, 6]:
+        """IP version of this side's test frames on the cable."""
+        return self.version if self.tunnel is None else tunnel.version_of(self.tunnel)
+
+    @property
+    def tunnel_headers(self) -> Stack | None:
+        """The headers of its tunnel."""
+        own = self.address(self.link_version)
+        return None if self.tunnel is None or own is None else tunnel.stack_of(self.tunnel, own)
+
+    @property
+    def tunnel_overhead(self) -> int:
+        """Bytes by which the test frames are longer on this side than they are measured."""
+        return 0 if self.tunnel is None else tunnel.overhead_of(self.tunnel)
 
     @property
     def has_gateway(self) -> bool:
@@ -457,6 +478,11 @@ class Setup(Value):
     def longest_of_streams(self) -> int:
         """The longest frame of streams with sizes of their own, in bytes incl. FCS; 0: there are none."""
         return max((size for one in self.streams if one.sizes for size in one.size_mix().sizes), default=0)
+
+    @property
+    def tunnel_overhead(self) -> int:
+        """Bytes by which the test frames are longer on one side at most."""
+        return max(side.tunnel_overhead for side in self.sides().values())
 
     def other_streams(self) -> dict[Direction, PlannedStream]:
         """Those with rates of their own, on each path that they send on."""
@@ -745,11 +771,13 @@ def _check_named(setup: Setup, names: tuple[str, ...]) -> None:
 
 
 def _check_addresses(location: Location, side: Side) -> None:
-    if side.address(side.version) is None:
-        raise _Invalid(
-            (*location, f"ipv{side.version}"),
-            f"is missing: {location[-1]} has version {side.version} and needs an IPv{side.version} address",
-        )
+    needed = ((side.version, f"has version {side.version}"), (side.link_version, "has a tunnel"))
+    for version, because in needed:
+        if side.address(version) is None:
+            raise _Invalid(
+                (*location, f"ipv{version}"),
+                f"is missing: {location[-1]} {because} and needs an IPv{version} address",
+            )
     for version in (4, 6):
         own = side.address(version)
         if own is None:
@@ -766,10 +794,10 @@ def _check_gateways(location: Location, side: Side) -> None:
         gateway = side.gateway(version)
         if gateway is not None:
             _check_gateway((*location, f"gateway{version}"), gateway, side.address(version))
-    if side.has_gateway and side.gateway_mac is None and side.gateway(side.version) is None:
+    if side.has_gateway and side.gateway_mac is None and side.gateway(side.link_version) is None:
         raise _Invalid(
-            (*location, f"gateway{side.version}"),
-            f"is missing: the foreground of {location[-1]} is IPv{side.version}; give it, or gateway_mac",
+            (*location, f"gateway{side.link_version}"),
+            f"is missing: the foreground of {location[-1]} is IPv{side.link_version}; give it, or gateway_mac",
         )
     if side.vlans is not None and (side.gateway_mac is not None or not side.has_gateway):
         text = "has no effect: nobody is asked for a MAC address"

@@ -10,6 +10,7 @@ payload.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -196,7 +197,7 @@ class TrafficKind(ABC):
 
     def longest_frame(self, case: Case) -> int:
         """In bytes, of all frames of a case."""
-        return sizes.longest_of(self.conditions, case[FRAME_SIZE])
+        return sizes.longest_of(self.conditions, case[FRAME_SIZE]) + self.setup.tunnel_overhead
 
     def own_rates(self, case: Case) -> Profile | None:
         """The rates of a traffic pattern that has rates of its own; None for any other.
@@ -304,10 +305,11 @@ class TrafficKind(ABC):
             raise ParameterError(str(error), option) from None
 
     def _media_fps(self, frame_size: int) -> int | None:
-        order: tuple[int, ...] = (frame_size,)
+        order: Sequence[int] = (frame_size,)
         if self.conditions.size_mix is not None:
             order = SizeMix.parse(self.conditions.size_mix).at_least(self.smallest_frame_size).order
-        links = [(self.setup.media_mbps, order)] + [
+        on_cables = [size + self.setup.tunnel_overhead for size in order]
+        links = [(self.setup.media_mbps, on_cables)] + [
             (link.mbps or self.setup.media_mbps, [self._size_between(size, link) for size in order])
             for link in self.setup.between
         ]

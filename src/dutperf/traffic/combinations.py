@@ -133,6 +133,7 @@ PORTS = Feature(
         _condition("ports", lambda c: c.ports is not FieldMode.RANDOM), _of_side("source_port", "destination_port")
     ),
 )
+TUNNEL = Feature("a tunnel to the DUT", "`tunnel`", _of_side("tunnel"))
 POISSON = Feature("Poisson traffic", "`--pattern poisson`", _condition("pattern", lambda c: c.pattern == "poisson"))
 BURSTS = Feature("bursts", "`--pattern bursts:N`", _condition("pattern", lambda c: burst_of(c.pattern) is not None))
 CHANGING = Feature(
@@ -165,7 +166,7 @@ QUEUES = Feature("several queues", "`engine.queues`", _of_setup("engine.queues",
 CHECKSUMS, SEND_AT, RATE_LIMIT = (_offload(name) for name in ("checksums", "send_at", "rate_limit"))
 
 FEATURES = (
-    *(HEADERS, MIX, FLOWS, STREAMS, OTHER_STREAMS, EXTENSION, NATIVE, NETWORKS, ADDRESSES, PORTS),
+    *(HEADERS, MIX, FLOWS, STREAMS, OTHER_STREAMS, EXTENSION, NATIVE, NETWORKS, ADDRESSES, PORTS, TUNNEL),
     *(POISSON, BURSTS, CHANGING, DIRECTION_RATES, ONE_DIRECTION, WARM_UP, BROADCAST, MANAGEMENT, ROUTING),
     *(NAMED_PORTS, SHARED_PORT, CONNECTIONS, FILL, TIMEOUT, QUEUES, CHECKSUMS, SEND_AT, RATE_LIMIT),
 )
@@ -210,7 +211,9 @@ REFUSALS = (
         "directions are those between left and right; name the paths in the configuration",
     ),
     *_each((BROADCAST, MANAGEMENT, ROUTING), NAMED_PORTS, Because.TESTER, "they are planned for left and right only"),
-    Refusal(CHECKSUMS, HEADERS, Because.PORT, "cards compute those of UDP directly over IP only"),
+    *_beside(CHECKSUMS, (HEADERS, TUNNEL), Because.PORT, "cards compute those of UDP directly over IP only"),
+    Refusal(CONNECTIONS, TUNNEL, Because.TESTER, "the frames of connections are UDP directly over IP"),
+    *_each((BROADCAST, MANAGEMENT, ROUTING), TUNNEL, Because.TESTER, "they are planned for links without a tunnel"),
     *_beside(
         CHECKSUMS,
         (MIX, FLOWS, STREAMS, OTHER_STREAMS, EXTENSION, CONNECTIONS),

@@ -71,7 +71,7 @@ class DescribedTraffic(TrafficKind):
         for direction in self.active():
             each = self.parts_of(direction, MAX_FRAME_SIZE)
             sizes += [
-                stack.min_size + (excess if stack.ip_version == 4 else 0)
+                stack.own.min_size + (excess if stack.own.ip_version == 4 else 0)
                 for part, stack in zip(each, self.headers(direction, each), strict=True)
                 if part.sizes.order == (MAX_FRAME_SIZE,)
             ]

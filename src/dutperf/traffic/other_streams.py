@@ -110,9 +110,9 @@ class _OtherStream(DescribedTraffic):
         return tuple(path for path in self.setup.path_ends() if self.planned.sends_on(path))
 
     def parts_of(self, direction: Direction, frame_size: int) -> tuple[Part, ...]:
-        del direction
+        sender, _ = self.setup.ends(direction)
         sizes = parts.sizes_of(self.planned, SizeMix.single(frame_size))
-        return (Part("", self.planned.frame, sizes, self.planned.flows),)
+        return (Part("", self.planned.frame, sizes, self.planned.flows, tunnel=sender.tunnel_headers),)
 
     def rhythm(self, direction: Direction, frame_size: int, rate_fps: int) -> dict[str, Any]:
         del direction, frame_size

@@ -53,6 +53,8 @@ class Part:
     """Of the direction's frames, in relation to those of the other parts."""
     native: bool = False
     """Native IPv6 in the background, whatever the version of the foreground is."""
+    tunnel: Stack | None = None
+    """Headers around all of it."""
     extension: str = ""
     """IPv6 extension headers behind the first IPv6 header; empty: none."""
     keeps_tags: bool = True
@@ -70,7 +72,7 @@ def is_described(conditions: AllConditions, setup: Setup) -> bool:
     own = setup.has_sharing or any(side.frame is not None for side in setup.sides().values())
     chosen = conditions.frame or conditions.size_mix
     modified = conditions.flows is not None or conditions.modified_by.extension_headers is not None
-    return own or bool(chosen) or modified
+    return own or bool(chosen) or modified or setup.tunnel_overhead > 0
 
 
 def parts_of(setup: Setup, conditions: AllConditions, direction: Direction, frame_size: int) -> tuple[Part, ...]:
@@ -83,7 +85,15 @@ def parts_of(setup: Setup, conditions: AllConditions, direction: Direction, fram
     sender, receiver = setup.ends(direction)
     if not setup.has_sharing:
         text, back = (side.frame or conditions.frame for side in (sender, receiver))
-        part = Part("", text, plain, conditions.flows, keeps_tags=text == back, back=() if text == back else (back,))
+        part = Part(
+            "",
+            text,
+            plain,
+            conditions.flows,
+            tunnel=sender.tunnel_headers,
+            keeps_tags=text == back,
+            back=() if text == back else (back,),
+        )
         return _extended(_with_native((part,), conditions), sender, conditions)
     planned = setup.sharing(direction)
     if not planned:
@@ -96,6 +106,7 @@ def parts_of(setup: Setup, conditions: AllConditions, direction: Direction, fram
             sizes_of(one, plain),
             one.flows,
             one.share or 1,
+            tunnel=sender.tunnel_headers,
             back=() if one.directions == "both" else back_again,
         )
         for one in planned
@@ -110,8 +121,8 @@ def _with_native(parts: tuple[Part, ...], conditions: AllConditions) -> tuple[Pa
         return parts
     foreground = (replace(part, name=part.name or FOREGROUND, share=part.share * chosen.m) for part in parts)
     native = (
-        replace(part, name=f"{part.name} {NATIVE}".strip(), share=part.share * (chosen.n - chosen.m), native=True)
-        for part in parts
+        replace(one, name=f"{one.name} {NATIVE}".strip(), share=one.share * (chosen.n - chosen.m), native=True)
+        for one in (replace(part, tunnel=None) for part in parts)
     )
     return tuple(part for part in (*foreground, *native) if part.share)
 
@@ -158,11 +169,24 @@ def sizes_of(stream: PlannedStream, measured: SizeMix) -> SizeMix:
 def fitted(parts: Sequence[Part], stacks: Sequence[Stack | Template], shorter: Mapping[int, int]) -> tuple[Part, ...]:
     """The parts with sizes that have room for their headers. ``shorter``: bytes by which frames of an IP
     version are shorter than their sizes say."""
-    smallest = (stack.min_size + shorter.get(stack.ip_version or 0, 0) for stack in stacks)
+    smallest = (stack.own.min_size + shorter.get(stack.own.ip_version or 0, 0) for stack in stacks)
     return tuple(replace(part, sizes=part.sizes.at_least(size)) for part, size in zip(parts, smallest, strict=True))
 
 
 def stack_of(part: Part, version: Literal[4, 6], ports: Ports) -> Stack | Template:
+    """The headers of a part's frames from a side of this IP version, with its tunnel, or its frame in bytes; see
+    :func:`_own_stack_of`."""
+    own = _own_stack_of(part, version, ports)
+    if part.tunnel is None:
+        return own
+    if isinstance(own, Template):
+        raise FrameError("a frame in bytes does not go into a tunnel; give it as headers")
+    if own.headers[1:2] and own.headers[1].name == "vlan":
+        raise FrameError("VLAN tags do not go into a tunnel: they are those of a cable")
+    return own.within(part.tunnel)
+
+
+def _own_stack_of(part: Part, version: Literal[4, 6], ports: Ports) -> Stack | Template:
     """The headers of a part's frames from a side of this IP version, or its
     frame in bytes. UDP ports that the text leaves open
     vary; of flows each has ports of its own.
@@ -198,6 +222,7 @@ def varies_by(part: Part, headers: Stack | Template) -> By:
 
 def open_ends(stack: Stack | Template) -> frozenset[str]:
     """Which of the addresses, ``source`` and ``destination``, the text leaves open."""
+    stack = stack.own
     if isinstance(stack, Template) or stack.ip_version is None:
         return frozenset()
     outermost = next(header for header in stack.headers if header.name in ("ipv4", "ipv6"))
@@ -277,7 +302,7 @@ def members(
     frames = tuple(
         _named(build(stack, size, of, direction=direction, flows=part.flows or 1), part, alone=len(parts) == 1)
         for part, stack, of in zip(parts, stacks, ends, strict=True)
-        for size in (one - shorter.get(stack.ip_version or 0, 0) for one in part.sizes.sizes)
+        for size in (one - shorter.get(stack.own.ip_version or 0, 0) + stack.overhead for one in part.sizes.sizes)
     )
     if len(parts) == 1 and not parts[0].sizes.random:
         return {"frames": frames} | ({"order": parts[0].sizes.kinds()} if len(frames) > 1 else {})

@@ -112,7 +112,15 @@ class QuestionTraffic(TrafficKind):
         if self.setup.streams:
             raise ConfigError("do not go with questions to a DNS64 server: leave them out", "streams")
         for name, side in self.setup.sides().items():
-            for member in ("frame", "varying_address", "networks", "source_port", "destination_port", "vlans"):
+            for member in (
+                "frame",
+                "tunnel",
+                "varying_address",
+                "networks",
+                "source_port",
+                "destination_port",
+                "vlans",
+            ):
                 if getattr(side, member) is not None:
                     raise ConfigError("has no effect on questions to a DNS64 server: leave it out", f"{name}.{member}")
 

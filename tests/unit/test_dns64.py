@@ -5,6 +5,7 @@ is told of a result. The engine's part: tests/engine/test_questions.py."""
 from __future__ import annotations
 
 import copy
+import re
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -20,17 +21,25 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
 from dutperf import traffic
-from dutperf.judge.validity import judge
+from dutperf.cli.output import live
+from dutperf.judge.validity import DUT_DISTURBED, judge, proven_failed
 from dutperf.model import (
     AAAA_NAMES,
     ANY_LOSS,
     CACHED_NAMES,
+    LOSS_BINS,
     Answers,
     Case,
+    Cause,
     Direction,
+    IcmpError,
     LimitedBy,
     Load,
+    LoopStall,
+    Losses,
     NameServer,
+    Quantiles,
+    Question,
     Questions,
     ServerCounts,
     ServerDelay,
@@ -48,6 +57,7 @@ from dutperf.setup import configuration
 from dutperf.setup.configuration import ConfigError
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from dutperf.watch.dut_core import Starvation
 from plans import DNS64, LOOPED_BACK, counts, measure, questions
 
 MS = 1_000_000
@@ -238,6 +248,39 @@ def test_what_the_testers_own_server_loses_or_delays_is_not_the_duts(
     found, named = verdict(server, received=received)
     assert named == codes
     assert found is (Verdict.INVALID if codes else Verdict.VALID)
+
+
+OF_CLIENT = counts(5000, 4000).model_copy(update={"answers": Answers(wrong={"servfail": 3})})
+DISTURBED = {
+    "not all sent": {"sent": 4900},
+    "a late query": {"lateness_us": Quantiles(p50=1, p99=1, p999=1, max=60_000)},
+    "a slow receiver": {"stall_us": LoopStall(sender=1, receiver=300_000), "late": 3},
+    "more answers than queries": {"received": 5001},
+    "ICMP errors": {"received": 0, "icmp_errors": (IcmpError(protocol="icmpv6", type=1, code=1, frames=500),)},
+}
+
+
+@pytest.mark.parametrize("changes", DISTURBED.values(), ids=DISTURBED)
+def test_causes_are_about_queries_and_answers(changes: dict[str, Any]) -> None:
+    of_clients = {Direction.FORWARD: OF_CLIENT.model_copy(update=changes)}
+    causes = judge(TRIAL, of_clients, Starvation(share=0.5))[1]
+    said = " ".join(cause.text for cause in causes)
+    assert "client: " in said
+    assert not re.search("frame|forward", said), said
+
+
+def test_what_a_search_and_a_progress_line_say_is_about_queries() -> None:
+    lost = Losses(first_s=0, last_s=5, longest_run=1, bins=(1000 // LOSS_BINS,) * LOSS_BINS)
+    lossy = {Direction.FORWARD: OF_CLIENT.model_copy(update={"losses": lost})}
+    asked = TRIAL.model_copy(update={"question": Question(resolution=0.1)})
+    cause = Cause(code=DUT_DISTURBED, text="")
+    assert "of the 1,000 queries not answered in time are the DUT's own" in str(proven_failed(asked, lossy, (cause,)))
+    outcomes = [
+        live._outcome(TrialResult(trial=1, verdict=Verdict.VALID, forward=one))
+        for one in (OF_CLIENT, OF_CLIENT.model_copy(update={"received": 5000}))
+    ]
+    assert outcomes[0].startswith("1,000 of 5,000 queries not answered in time")
+    assert outcomes[1].startswith("every query answered in time")
 
 
 # --- the procedure --------------------------------------------------------------------------------

@@ -58,6 +58,7 @@ from dutperf.model import (
     Verdict,
     members_of,
 )
+from dutperf.model.counted import Counted
 from dutperf.setup.configuration import LINK_TIMEOUT_S, EngineSettings
 from dutperf.setup.ports import other_streams
 from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError
@@ -697,15 +698,16 @@ def _with_others(result: TrialResult, others: str) -> TrialResult:
     return result.model_copy(update={"causes": tuple(causes)})
 
 
-def _also(cause: Cause) -> str:
-    return "frames have other tags" if cause.code == VLAN_TAGS else "frames are lost"
+def _also(cause: Cause, counted: Counted) -> str:
+    return "frames have other tags" if cause.code == VLAN_TAGS else f"{counted.many} are {counted.lost}"
 
 
 def _lasting(result: TrialResult, probe: Trial, lasting: Sequence[Cause]) -> TrialResult:
     """The result of a trial with causes that remain if only the frames of ``probe`` are sent."""
     rates = ", ".join(f"{stream.rate_fps:,}" for stream in probe.streams().values())
+    at = f"at {rates} {probe.counted.many}/s"
     causes = tuple(
-        cause.model_copy(update={"lasts": True, "text": f"{cause.text} (at {rates} frames/s {_also(cause)} too)"})
+        cause.model_copy(update={"lasts": True, "text": f"{cause.text} ({at} {_also(cause, probe.counted)} too)"})
         if cause in lasting
         else cause
         for cause in result.causes

@@ -51,25 +51,26 @@ def of_neighbours(
     for direction, one in counts.items():
         if not loss_matters(trial, one):
             continue
-        sender, receiver = direction.ports
+        (sender, receiver), path = direction.ports, one.counted.path(direction)
         asked = evidence[receiver].asked_in_vain() if receiver in evidence else ""
         if asked:
             advice = _advice(trial, direction, evidence[receiver])
             text = (
-                f"{direction}: {one.lost:,} frames were lost, and {asked} at the {receiver} port, which does not answer"
-                f" for that: frames that have to go there are dropped. {advice}"
+                f"{path}: {one.lost:,} {one.counted.were_lost}, and {asked} at the {receiver} port, which does not"
+                f" answer for that: what has to go there is dropped. {advice}"
             )
             yield Cause(code=UNANSWERED, text=text, direction=direction)
         moves = evidence[sender].moves() if sender in evidence else ""
         if moves:
             text = (
-                f"{direction}: {one.lost:,} frames were lost, and at the {sender} port {moves}, not the one to which"
-                " frames were sent"
+                f"{path}: {one.lost:,} {one.counted.were_lost}, and at the {sender} port {moves}, not the one to which"
+                f" {one.counted.many} were sent"
             )
             yield Cause(code=MOVED, text=text, direction=direction)
         given = evidence[sender].given_macs() if sender in evidence else ""
         if given and not one.received:
-            text = f"{direction}: no frame arrived, and {given}: remove {_key(sender)}.gateway_mac, or correct it"
+            nothing = f"{path}: no {one.counted.arrival} arrived"
+            text = f"{nothing}, and {given}: remove {_key(sender)}.gateway_mac, or correct it"
             yield Cause(code=GIVEN_MAC, text=text, direction=direction, lasts=True)
         claims = [
             evidence[port].claims(port, of_gateway=of_gateway)
@@ -77,13 +78,13 @@ def of_neighbours(
             if port in evidence
         ]
         if any(claims):
-            text = f"{direction}: {one.lost:,} frames were lost, and {', and '.join(filter(None, claims))}"
+            text = f"{path}: {one.lost:,} {one.counted.were_lost}, and {', and '.join(filter(None, claims))}"
             yield Cause(code=CONFLICT, text=text, direction=direction)
         held = [evidence[port].held_by_dut(port) for port in direction.ports if port in evidence]
         if any(held) and not one.received:
             text = (
-                f"{direction}: no frame arrived, and {', and '.join(filter(None, held))}: it takes frames from and to"
-                " that address for its own"
+                f"{path}: no {one.counted.arrival} arrived, and {', and '.join(filter(None, held))}: it takes frames"
+                " from and to that address for its own"
             )
             yield Cause(code=HELD_BY_DUT, text=text, direction=direction)
 
@@ -134,8 +135,9 @@ def _drain(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str 
     if not is_slow or arrivals.last_s < counts.send_time_s + UNTIL_THE_END_SHARE * drain_s:
         return None
     return (
-        f"the first frame arrived after {arrivals.first_s:.3f} s, and frames still arrived at the end of the drain of"
-        f" {drain_s:g} s: lost ones may have been on their way; give a drain longer than the DUT's delay (--drain)"
+        f"the first {counts.counted.arrival} arrived after {arrivals.first_s:.3f} s, and others still arrived at the"
+        f" end of the drain of {drain_s:g} s: lost ones may have been on their way; give a drain longer than the DUT's"
+        " delay (--drain)"
     )
 
 
@@ -168,7 +170,8 @@ def _icmp_errors(trial: Trial, direction: Direction, counts: DirectionCounts) ->
     if not _are_many(of_setup, counts) and not _explain(sum(one.frames for one in errors), counts):
         return None
     said = ", ".join(one.words() for one in errors)
-    return f"the DUT sent {said}: it refuses frames, whatever their rate; {counts.lost:,} were lost"
+    what, lost = counts.counted.many, counts.counted.lost
+    return f"the DUT sent {said}: it refuses {what}, whatever their rate; {counts.lost:,} were {lost}"
 
 
 def _are_many(errors: int, counts: DirectionCounts) -> bool:

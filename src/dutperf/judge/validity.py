@@ -38,6 +38,7 @@ from dutperf.model import (
     Trial,
     Verdict,
 )
+from dutperf.model.counted import Counted
 from dutperf.watch.dut_core import Starvation
 from dutperf.watch.dut_waits import SHORT_SOFTIRQ_WAIT_NS, Disturbance
 
@@ -135,15 +136,15 @@ def judge(
             Cause(
                 code=DUT_DISTURBED,
                 text=(
-                    f"others took {taken:.0%} of the core of the DUT, which runs on this machine, while frames"
-                    " were lost"
+                    f"others took {taken:.0%} of the core of the DUT, which runs on this machine, while"
+                    f" {trial.counted.were_lost}"
                 ),
             ),
         )
     elif _may_be_starvation_loss(trial, counts, paused_s := _paused_s(trial, counts, missed), missed.disturbances):
         text = (
             f"the DUT, which runs on this machine, had to wait {paused_s * 1000:.1f} ms for its core, and lost no more"
-            " frames than were sent meanwhile"
+            f" {trial.counted.many} than were sent meanwhile"
         )
         causes += (Cause(code=DUT_DISTURBED, text=text),)
     return (Verdict.INVALID if causes else Verdict.VALID), causes
@@ -262,9 +263,14 @@ def proven_failed(
         own = max(own, steady_loss(trial, counts, disturbances))
     tolerated = _tolerated(trial, counts)
     if own > tolerated:
-        return f"at least {own:,} of the {lost:,} lost frames are the DUT's own loss, whatever else disturbed the trial"
+        return (
+            f"at least {own:,} of the {lost:,} {trial.counted.lost_ones} are the DUT's own loss, whatever else"
+            " disturbed the trial"
+        )
     if had_its_core and disturbances and not tolerated and loses_steadily(trial, counts, disturbances):
-        return f"the DUT lost frames at a steady rate also between the disturbances ({lost:,} lost in all)"
+        return (
+            f"the DUT lost {trial.counted.many} at a steady rate also between the disturbances ({lost:,} lost in all)"
+        )
     return None
 
 
@@ -282,7 +288,7 @@ def hopeless(
     """
     causes = tuple(_ports(trial, down, port_changes or {}))
     return causes + tuple(
-        Cause(code=code, text=f"{direction}: {text}", direction=direction)
+        Cause(code=code, text=f"{trial.counted.path(direction)}: {text}", direction=direction)
         for direction, one in so_far.items()
         for code, text in _hopeless(trial, direction, one, lost.get(direction, 0))
     )
@@ -294,9 +300,10 @@ def _hopeless(trial: Trial, direction: Direction, so_far: SoFar, lost: int) -> I
         yield DROPS, f"the tester itself dropped {so_far.tester_drops:,} frames"
     is_measured = not direction.stream and not trial.question.resolution
     matters = is_measured and lost > trial.question.tolerated_loss * trial.intended(direction)
-    allowed = _too_late(so_far.max_lateness_us, MAX_TOLERANCE_SHARE * trial.duration_s * 1e6, matters=matters)
+    counted = trial.all_streams()[direction].counted
+    allowed = _too_late(counted, so_far.max_lateness_us, MAX_TOLERANCE_SHARE * trial.duration_s * 1e6, matters=matters)
     if allowed is not None:
-        yield LATE, f"a frame left {so_far.max_lateness_us / 1000:.3f} ms late, {allowed}"
+        yield LATE, f"a {counted.one} left {so_far.max_lateness_us / 1000:.3f} ms late, {allowed}"
     if so_far.nic_clock_us > NIC_CLOCK_LIMIT_US:
         uncertain = f"a NIC's clock was uncertain by {so_far.nic_clock_us:,.1f} us"
         yield NIC_CLOCK, f"{uncertain}, more than the {NIC_CLOCK_LIMIT_US:g} us allowed"
@@ -322,7 +329,8 @@ def _other_runs(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> It
     )
     lossy = _is_lossy(trial, counts)
     if came and (lossy or came > FOREIGN_SHARE * sum(one.sent for one in counts.values())):
-        text = f"{came:,} test frames of another run of dutperf arrived" + (" while frames were lost" if lossy else "")
+        meanwhile = f" while {trial.counted.were_lost}" if lossy else ""
+        text = f"{came:,} test frames of another run of dutperf arrived{meanwhile}"
         yield Cause(code=OTHER_RUN, text=text)
 
 
@@ -344,7 +352,7 @@ def _causes(
         text = rule(trial, direction, _with_bursts_of(others, counts) if code == BURSTS else counts)
         if text is not None:
             lasts = code in setup_faults.CERTAIN
-            yield Cause(code=code, text=f"{direction}: {text}", direction=direction, lasts=lasts)
+            yield Cause(code=code, text=f"{counts.counted.path(direction)}: {text}", direction=direction, lasts=lasts)
 
 
 def _of_other_streams(trial: Trial, counts: Mapping[Direction, DirectionCounts], known: set[str]) -> Iterator[Cause]:
@@ -364,11 +372,11 @@ def _miscounted(trial: Trial, direction: Direction, counts: DirectionCounts) -> 
     """Engine and client agree on the trial, and the engine's counts agree with each other."""
     meant = trial.intended(direction)
     if counts.intended != meant:
-        return f"the engine intended to send {counts.intended:,} frames, but the trial has {meant:,}"
+        return f"the engine intended to send {counts.intended:,} {counts.counted.many}, but the trial has {meant:,}"
     lost = counts.lost - counts.late
     missing = lost if counts.losses is None else sum(counts.losses.bins)
     return (
-        f"{missing:,} frames are missing by their sequence numbers, but {lost:,} by the counts"
+        f"{missing:,} {counts.counted.many} are missing by their sequence numbers, but {lost:,} by the counts"
         if missing != lost
         else None
     )
@@ -378,7 +386,7 @@ def _unsent(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> st
     """The DUT got the intended number of frames."""
     if counts.sent >= counts.intended:
         return None
-    return f"only {counts.sent:,} of {counts.intended:,} frames were sent in {counts.send_time_s:.6f} s"
+    return f"only {counts.sent:,} of {counts.intended:,} {counts.counted.many} were sent in {counts.send_time_s:.6f} s"
 
 
 def _unsent_additional(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
@@ -465,22 +473,23 @@ def _sender_late(trial: Trial, _direction: Direction, counts: DirectionCounts) -
 
 def _late(counts: DirectionCounts, *, matters: bool) -> str | None:
     late_us = _late_us(counts)
-    allowed = _too_late(late_us, counts.tolerance_us, matters=matters)
+    allowed = _too_late(counts.counted, late_us, counts.tolerance_us, matters=matters)
     if allowed is None:
         return None
     waited = (
         f", of which it waited {counts.waited_us / 1000:.3f} ms in the port's transmit ring" if counts.waited_us else ""
     )
-    return f"a frame left {late_us / 1000:.3f} ms late{waited}, {allowed}"
+    return f"a {counts.counted.one} left {late_us / 1000:.3f} ms late{waited}, {allowed}"
 
 
-def _too_late(late_us: float, tolerance_us: float, *, matters: bool) -> str | None:
+def _too_late(counted: Counted, late_us: float, tolerance_us: float, *, matters: bool) -> str | None:
     """The limit that this lateness exceeds, as a clause; None: it is within the limit. ``matters``:
     whether frames are lost."""
     limit_us = (LATENESS_LIMIT_WITH_LOSS_US if matters else LATENESS_LIMIT_US) + tolerance_us
     if late_us <= limit_us:
         return None
-    return f"more than the {limit_us / 1000:g} ms allowed" + (" where frames are lost" if matters else "")
+    where = f" where {counted.many} are {counted.lost}" if matters else ""
+    return f"more than the {limit_us / 1000:g} ms allowed{where}"
 
 
 def _late_us(counts: DirectionCounts) -> float:
@@ -496,7 +505,7 @@ def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str
     if counts.lost - tolerated > burst or in_spite > max(tolerated, (1 - BURSTS_WORK_SHARE) * counts.lost):
         return None
     return (
-        f"{burst:,} frames left late, by up to {counts.lateness_us.max / 1000:.3f} ms; they may have"
+        f"{burst:,} {counts.counted.many} left late, by up to {counts.lateness_us.max / 1000:.3f} ms; they may have"
         f" caused the loss of {counts.lost:,}"
     )
 
@@ -560,7 +569,7 @@ def _receiver_stall(trial: Trial, _direction: Direction, counts: DirectionCounts
         if ring_us and ring_us < LATENESS_LIMIT_WITH_LOSS_US
         else ""
     )
-    return f"the receiving loop stalled for {stall_us / 1000:.3f} ms while frames were lost{overrun}"
+    return f"the receiving loop stalled for {stall_us / 1000:.3f} ms while {counts.counted.were_lost}{overrun}"
 
 
 def _receive_queue(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
@@ -576,7 +585,7 @@ def _receive_queue(trial: Trial, _direction: Direction, counts: DirectionCounts)
         return None
     return (
         f"{backlog.frames:,} frames waited in a receive queue of {backlog.ring:,}, which may have been full while"
-        " frames were lost"
+        f" {counts.counted.were_lost}"
     )
 
 
@@ -586,15 +595,16 @@ def _late_in_tester(trial: Trial, _direction: Direction, counts: DirectionCounts
     if trial.frame_timeout_ns is None or counts.late == 0 or not loss_matters(trial, counts):
         return None
     stall_ms, timeout_ms = max(counts.stall_us.sender, counts.stall_us.receiver) / 1000, trial.frame_timeout_ns / 1e6
-    allowed = f"more than {TIMEOUT_SLACK:.0%} of the frame timeout of {timeout_ms:g} ms"
+    allowed = f"more than {TIMEOUT_SLACK:.0%} of the {counts.counted.timeout} of {timeout_ms:g} ms"
     if counts.waited_us is None or counts.waited_us / 1000 > timeout_ms * TIMEOUT_SLACK:
         return (
-            f"frames waited {_waited(counts)} in the port's full transmit ring, {allowed}, while {counts.late:,} frames"
-            " arrived after it"
+            f"frames waited {_waited(counts)} in the port's full transmit ring, {allowed}, while {counts.late:,}"
+            f" {counts.counted.arrivals} arrived after it"
         )
     if stall_ms <= timeout_ms * TIMEOUT_SLACK:
         return None
-    return f"a loop stalled for {stall_ms:.3f} ms, {allowed}, while {counts.late:,} frames arrived after it"
+    what = counts.counted.arrivals
+    return f"a loop stalled for {stall_ms:.3f} ms, {allowed}, while {counts.late:,} {what} arrived after it"
 
 
 def _transmit_wait(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
@@ -660,7 +670,7 @@ def _nic_stamps(_trial: Trial, _direction: Direction, counts: DirectionCounts) -
     """... and its time stamps are possible."""
     impossible = sum(stamps.impossible for stamps in (counts.send_at, counts.receive_timestamps) if stamps is not None)
     return (
-        f"{impossible:,} frames arrived before they left or after they were polled, by a NIC's clock"
+        f"{impossible:,} {counts.counted.arrivals} arrived before they left or after they were polled, by a NIC's clock"
         if impossible
         else None
     )
@@ -668,8 +678,9 @@ def _nic_stamps(_trial: Trial, _direction: Direction, counts: DirectionCounts) -
 
 def _core_clocks(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and so are the times by the counters of the tester's own cores."""
+    what = counts.counted.arrivals
     return (
-        f"{counts.early:,} frames arrived before they were sent, by the counters of the tester's own cores"
+        f"{counts.early:,} {what} arrived before they were sent, by the counters of the tester's own cores"
         if counts.early
         else None
     )
@@ -677,7 +688,10 @@ def _core_clocks(_trial: Trial, _direction: Direction, counts: DirectionCounts) 
 
 def _received_too_many(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """No more frames arrived than were sent."""
-    return f"{counts.received:,} frames arrived, but only {counts.sent:,} were sent" if counts.lost < 0 else None
+    if counts.lost >= 0:
+        return None
+    what = counts.counted
+    return f"{counts.received:,} {what.arrivals} arrived, but only {counts.sent:,} {what.many} were sent"
 
 
 def _matched(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:

@@ -20,6 +20,7 @@ from pydantic import (
 
 from dutperf.model.capture import CaptureWritten
 from dutperf.model.connections import ConnectionCounts
+from dutperf.model.counted import FRAMES, QUERIES, Counted
 from dutperf.model.icmp import IcmpError
 from dutperf.model.questions import Answers, ServerCounts
 from dutperf.model.value import Count, Direction, Value, without_empty
@@ -487,6 +488,11 @@ class DirectionCounts(Value):
         }
 
     @property
+    def counted(self) -> Counted:
+        """What these counts are of."""
+        return FRAMES if self.answers is None else QUERIES
+
+    @property
     def loss_ratio(self) -> float:
         """Lost frames as a share of those sent (0 where nothing was sent)."""
         return self.lost / self.sent if self.sent else 0.0
@@ -711,6 +717,11 @@ class PhaseResult(Value):
     def all_directions(self) -> dict[Direction, DirectionCounts]:
         """The same, and behind them the streams beside them."""
         return self.directions() | (self.other_streams or {})
+
+    @property
+    def counted(self) -> Counted:
+        """What its counts are of."""
+        return next((one.counted for one in self.directions().values()), FRAMES)
 
     @property
     def worst_loss_ratio(self) -> float:

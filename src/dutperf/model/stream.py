@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from dutperf.model.additional import AdditionalFrames, of_test_frames
+from dutperf.model.counted import FRAMES, QUERIES, Counted
 from dutperf.model.described_frame import DescribedFrame
 from dutperf.model.frame_size import MAX_FRAME_SIZE, MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, PREAMBLE_AND_GAP
 from dutperf.model.pattern import BurstTimes, LaterTimes, PoissonTimes, ProfileTimes, RecordedTimes, SteadyTimes, Times
@@ -352,6 +353,11 @@ class Stream(Value):
         if isinstance(self.pattern, Profile):
             return self.pattern.highest_fps
         return self.rate_fps if self.then is None else max(self.rate_fps, self.then.rate_fps)
+
+    @property
+    def counted(self) -> Counted:
+        """What is counted of it."""
+        return FRAMES if self.questions is None else QUERIES
 
     @property
     def is_steady(self) -> bool:

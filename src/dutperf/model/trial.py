@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_ser
 
 from dutperf.model.capture import Capture
 from dutperf.model.connections import Connections, ConnectionUse, Opening
+from dutperf.model.counted import FRAMES, Counted
 from dutperf.model.pattern import Times, random_bits
 from dutperf.model.questions import NameServer
 from dutperf.model.result import LOSS_BINS
@@ -240,6 +241,11 @@ class Phase(Value):
             return dict(self.paths)
         both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
         return {direction: stream for direction, stream in both.items() if stream is not None}
+
+    @property
+    def counted(self) -> Counted:
+        """What is counted of it."""
+        return next((stream.counted for stream in self.streams().values()), FRAMES)
 
     def all_streams(self) -> dict[Direction, Stream]:
         """The same, and behind them those beside them."""

@@ -164,6 +164,7 @@ def _trials(done: Sequence[FinishedTrial]) -> dict[str, Any]:
     """Every trial in a row: its place in the run, each direction's counts, and its outcome."""
     counted = [direction for one in done for direction in one.result.directions()]
     directions = [direction for direction in shown_directions(counted) if direction in counted]
+    paths = {path: counts.counted.path(path) for one in done for path, counts in one.result.directions().items()}
     columns = ("sent", "lost", "lost, %", "lateness p99.9, µs", "max lateness, µs")
     axes = [axis for axis in axes_of(one.case for one in done) if not axis.derived]
     units = " or ".join(dict.fromkeys(one.load.unit.value for one in done)) or Unit.FRAMES_PER_SECOND.value
@@ -173,7 +174,7 @@ def _trials(done: Sequence[FinishedTrial]) -> dict[str, Any]:
         "repetition",
         "attempt",
         units,
-        *(f"{direction} {name}" for direction in directions for name in columns),
+        *(f"{paths[direction]} {name}" for direction in directions for name in columns),
         "verdict by",
     )
     rows = tuple(_trial_row(one, axes, directions) for one in done)

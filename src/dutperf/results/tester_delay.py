@@ -47,7 +47,7 @@ def _shares(
     if told:
         trials = f" (the worst of {len(counted):,} valid trials)" if len(counted) > 1 else ""
         named = ", ".join(f"{_ms(share)} of {name} ({_ms(value)})" for name, value, share in told)
-        yield f"{direction}: of {of} the tester itself may have added up to {named}{trials}"
+        yield f"{counted[0].counted.path(direction)}: of {of} the tester itself may have added up to {named}{trials}"
 
 
 def _of_changes(direction: str, counted: list[DirectionCounts]) -> Iterator[str]:

@@ -27,6 +27,7 @@ from dutperf.model import (
     shown_directions,
     whose_rates,
 )
+from dutperf.model.counted import FRAMES, Counted
 from dutperf.results.charts import Chart, Curve, Mark, scale_of
 from dutperf.setup.conditions import Conditions
 
@@ -174,8 +175,9 @@ def _lateness(done: Sequence[FinishedTrial]) -> Chart:
         "p99.9": lambda one: one.lateness_us.p999,
         "largest": lambda one: one.lateness_us.max,
     }
+    counted = _counted(done)
     curves = [
-        _over_trials(f"{direction}, {name}", done, direction, of)
+        _over_trials(f"{counted.path(direction)}, {name}", done, direction, of)
         for direction in shown_directions(one for each in done for one in each.result.directions())
         for name, of in quantiles.items()
     ]
@@ -185,10 +187,18 @@ def _lateness(done: Sequence[FinishedTrial]) -> Chart:
         x_label="trial",
         y_label="lateness, µs",
         curves=tuple(curves),
-        caption="For each trial the 99.9th percentile of its frames and the latest frame, whatever the verdict.",
+        caption=(
+            f"For each trial the 99.9th percentile of its {counted.many} and the latest {counted.one}, whatever the"
+            " verdict."
+        ),
         x_scale="counts",
         y_scale=scale_of(y for curve in curves for y in curve.y),
     )
+
+
+def _counted(done: Sequence[FinishedTrial]) -> Counted:
+    """What the trials' counts are of."""
+    return next((one.result.counted for one in done if one.result.directions()), FRAMES)
 
 
 def _over_trials(
@@ -220,7 +230,7 @@ def _stamped(done: Sequence[FinishedTrial]) -> list[tuple[str, Delays]]:
     if not 1 < len(loads) <= MOST_LOADS:
         shown = list(shown_directions(direction for _, direction, _ in stamped))
         ordered = sorted(stamped, key=lambda one: shown.index(one[1]))
-        return [(direction.value, delays) for _, direction, delays in ordered]
+        return [(_counted(done).path(direction), delays) for _, direction, delays in ordered]
     return [(str(load), delays) for load, _, delays in sorted(stamped, key=lambda one: one[0])]
 
 
@@ -239,8 +249,8 @@ def _distribution(case: Case, done: Sequence[FinishedTrial], marks: Sequence[Mar
         curves,
         name=f"delays-{case.slug}",
         title=f"Delays, {case}",
-        y_label="share of the frames",
-        caption="Share of the frames with at most this delay, a line for each valid trial." + between,
+        y_label=f"share of the {_counted(done).many}",
+        caption=f"Share of the {_counted(done).many} with at most this delay, a line for each valid trial.{between}",
         y_scale="nines",
         marks=tuple(marks),
     )
@@ -285,7 +295,7 @@ def _histogram(case: Case, done: Sequence[FinishedTrial]) -> Chart:
         curves,
         name=f"histogram-{case.slug}",
         title=f"Histogram of the delays, {case}",
-        y_label="frames, %",
+        y_label=f"{_counted(done).many}, %",
         caption=f"All valid trials of a direction or load together, in {BINS} bins.",
         y_range=(0, None),
     )

@@ -194,11 +194,12 @@ def _outcome(result: TrialResult) -> str:
         early = "" if result.ended_early_s is None else f", ended after {result.ended_early_s:.1f} s"
         return f"{result.verdict}{early}: " + "; ".join(cause.text for cause in result.causes)
     losses = [
-        f"{direction} lost {counts.lost:,} of {counts.sent:,}{_late(counts)}"
+        f"{counts.counted.loss(direction, counts.lost, counts.sent)}{_late(counts)}"
         for direction, counts in result.directions().items()
         if counts.lost
     ]
-    return ", ".join(losses or ["nothing lost"]) + "".join(f", {text}" for text in islice(beside.of_trial(result), 2))
+    others = islice(beside.of_trial(result), 2)
+    return ", ".join([*(losses or [result.counted.nothing_lost]), *others])
 
 
 def _late(counts: DirectionCounts) -> str:

@@ -6,6 +6,7 @@
 #   by_hand.sh nat NAME [CORE]        the kernel is a NAT44, its outside address is on the right
 #   by_hand.sh bridge NAME [CORE]     the kernel bridges, whatever the frames are
 #   by_hand.sh tayga NAME [CORE]      TAYGA between IPv6 (left) and IPv4 (right), on CORE, else wherever the scheduler puts it
+#   by_hand.sh dns64 NAME             the DUT has addresses for a DNS64 server, IPv6 on the left and IPv4 on the right, and no server
 #   by_hand.sh limit NAME FPS BUCKET [SIDE]  the DUT forwards so many packets a second (from its port west or east), and
 #                                            a bucket of packets beyond them
 #   by_hand.sh down NAME              everything is removed
@@ -35,6 +36,12 @@ router() {
     ip -n "$dut" address add 198.18.0.1/24 dev west
     ip -n "$dut" address add 198.19.0.1/24 dev east
     [ -z "$1" ] || steer "$1"
+}
+
+dns64() {
+    cables
+    ip -n "$dut" address add 2001:2::1/64 dev west nodad
+    ip -n "$dut" address add 198.19.0.1/24 dev east
 }
 
 nat() {
@@ -106,8 +113,8 @@ down() {
 
 shift 2
 case $what in
-    router | nat | bridge | tayga) "$what" "${1:-}" ;;
+    router | nat | bridge | tayga | dns64) "$what" "${1:-}" ;;
     limit) limit "$1" "$2" "${3:-}" ;;
     down) down ;;
-    *) sed -n '3,11s/^# *//p' "$0" >&2; exit 2 ;;
+    *) sed -n '3,12s/^# *//p' "$0" >&2; exit 2 ;;
 esac

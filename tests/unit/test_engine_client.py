@@ -245,6 +245,18 @@ def test_an_engine_that_cannot_work_is_an_error_and_is_ended(
     assert all(await_end(pid) for pid in pids(starts))
 
 
+def test_a_gateway_that_does_not_answer_is_named_with_its_port_and_what_to_check() -> None:
+    ports = {"left": {"port": "eth1", "gateway4": "198.18.0.1"}, "right": {"port": "eth2"}, "link_timeout_ms": 0}
+    tester = EngineTester(EngineCommand("NoAnswer", PREFIX), ports, PATIENT)
+    with tester, pytest.raises(TesterError) as caught:
+        tester.environment()
+    assert (caught.value.code, caught.value.is_temporary) == ("no_answer", True)
+    assert caught.value.sentence == (
+        "left.gateway4: 198.18.0.1 does not answer ARP. Nobody has 198.18.0.1 at the left port (eth1): check"
+        " left.gateway4, the DUT's own address there, and that the ports and their cables are not exchanged"
+    )
+
+
 def test_a_refused_trial_is_an_error_that_names_the_member() -> None:
     with engine_tester("Refuses") as tester, pytest.raises(TesterError, match="too fast") as caught:
         tester.run(a_trial())

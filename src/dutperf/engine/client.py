@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -447,9 +447,11 @@ class EngineTester:
                 " both again",
                 code="no_engine",
             )
-        opened = self._answer(
-            process, self._send(process, "open", params=self._open_parameters), self._patience.open_s + self._link_s
-        )
+        request = self._send(process, "open", params=self._open_parameters)
+        try:
+            opened = self._answer(process, request, self._patience.open_s + self._link_s)
+        except TesterError as error:
+            raise _without_gateway(error, self._open_parameters) from None
         return _members(hello) | _members(opened)
 
     def _send(self, process: EngineProcess, method: str, **members: Any) -> int:
@@ -536,6 +538,20 @@ def _tester_error(event: dict[str, Any], netns: str | None) -> TesterError:
         field=name,
         max_frame_size=event.get("max_frame_size"),
     )
+
+
+def _without_gateway(error: TesterError, opened: Mapping[str, Any]) -> TesterError:
+    """The error, with the gateway that did not answer and what to check, if it is about one; ``opened``: what the
+    engine was asked to open."""
+    side, _, key = (error.field or "").partition(".")
+    address = opened.get(side, {}).get(key)
+    if error.code != "no_answer" or address is None:
+        return error
+    text = (
+        f"{error}. Nobody has {address} at the {side} port ({opened[side]['port']}): check {error.field}, the DUT's own"
+        " address there, and that the ports and their cables are not exchanged"
+    )
+    return TesterError(text, code=error.code, field=error.field)
 
 
 @contextmanager

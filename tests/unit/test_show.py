@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from dutperf.cli.output import console
+from dutperf.cli.output.terminal import output
 from dutperf.model import NicArrivals, NicDepartures, TrialResult, Verdict, to_json
+from dutperf.results.tables import Table
 from plans import counts, trial
 
 REPORT = {
@@ -45,6 +47,29 @@ def test_words_are_whole_in_a_narrow_terminal(
     monkeypatch.setenv("COLUMNS", "30")
     told = shown(capsys, other_received={"router_solicitation": 1})
     assert "…" not in told
+
+
+FIGURES = {
+    "% cached": "0",
+    "% AAAA": "100",
+    "median": "237,500",
+    "p1": "237,500",
+    "p99": "237,500",
+    "asked": "1.00",
+    "limited by": "tester",
+}
+"""Of 50 characters, and 8 lines beside them."""
+
+
+@pytest.mark.parametrize(("columns", "lines_of_heads"), [(72, 1), (71, 1), (58, 1), (57, 2)])
+def test_heads_are_whole_as_long_as_the_columns_have_room_without_a_space_beside_them(
+    columns: int, lines_of_heads: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    output().print(console.table(Table("DNS64", tuple(FIGURES), (tuple(FIGURES.values()),))))
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("┃") for line in lines) == lines_of_heads
+    assert max(map(len, lines)) <= columns
 
 
 def test_the_effect_of_offloads_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -413,18 +413,28 @@ def table(shown: tables.Table) -> Table:
 
 
 def _widths(shown: tables.Table, used: Sequence[int]) -> tuple[list[int | None], int]:
-    """Widths of the columns, and the space at either side of their texts. Each has room for its longest word;
-    what is left goes to the columns whose texts are longer, from left to right. None: no such widths fit."""
+    """Widths of the columns, and the space at either side of their texts. Each has room for its longest text, without
+    that space if need be; else for its longest word, and what is left goes to the columns whose texts are longer, from
+    left to right. None: no such widths fit."""
     texts = [[shown.heads[number], *(row[number] for row in shown.rows)] for number in used]
+    whole = [max(map(len, column)) for column in texts]
+    for padding in (1, 0):
+        if _spare(whole, padding) >= 0:
+            return list(whole), padding
     words = [max((len(word) for text in column for word in text.split()), default=1) for column in texts]
     for padding in (1, 0):
-        spare = output().width - sum(words) - (2 * padding + 1) * len(used) - 1
+        spare = _spare(words, padding)
         if spare < 0:
             continue
         widths: list[int | None] = []
-        for column, longest in zip(texts, words, strict=True):
-            more = min(spare, max(map(len, column)) - longest)
+        for text, longest in zip(whole, words, strict=True):
+            more = min(spare, text - longest)
             spare -= more
             widths.append(longest + more)
         return widths, padding
     return [None] * len(used), 1
+
+
+def _spare(widths: Sequence[int], padding: int) -> int:
+    """What columns of these widths and their frames leave of the terminal."""
+    return output().width - sum(widths) - (2 * padding + 1) * len(widths) - 1

@@ -77,14 +77,7 @@ class AddressLearningRateProcedure(AddressSearch[AddressLearningRate]):
         return searches.description(self.conditions) | {"start": "none"}
 
     def limits(self, case: Case) -> dict[str, Any]:
-        limits = self._bounds[case]
-        return super().limits(case) | {
-            "minimum_aps": limits.lowest,
-            "maximum_aps": limits.maximum,
-            "initial_aps": limits.initial,
-            "resolution_aps": limits.resolution.step or None,
-            "resolution_percent": limits.resolution.share * 100 or None,
-        }
+        return super().limits(case) | searches.limits(self._bounds[case], self.unit)
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         """Addresses and rates set the duration."""

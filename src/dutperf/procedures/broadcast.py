@@ -94,15 +94,10 @@ class BroadcastProcedure(RepeatedSearches[Broadcast]):
         return searches.description(self.conditions) | {"start": "none"}
 
     def limits(self, case: Case) -> dict[str, Any]:
-        limits = self._bounds[case]
         return {
             "sending_port": self._audience.sender,
             "receiving_ports": [self._audience.timed, *self._audience.others],
-            "minimum_fps": limits.lowest,
-            "maximum_fps": limits.maximum,
-            "initial_fps": limits.initial,
-            "resolution_fps": limits.resolution.step or None,
-            "resolution_percent": limits.resolution.share * 100 or None,
+            **searches.limits(self._bounds[case], self.unit),
         }
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:

@@ -19,7 +19,6 @@ from pydantic import model_validator
 
 from dutperf.journal import ResultEvent
 from dutperf.judge.own_server import SHARE_OF_TIMEOUT
-from dutperf.judge.validity import SENDING_TIME_SLACK_S
 from dutperf.lab.refdut import Dns64Properties
 from dutperf.model import (
     AAAA_NAMES,
@@ -42,7 +41,7 @@ from dutperf.procedures import evidence, looped_back, repeated_searches, searche
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
-from dutperf.procedures.known_truth import Evidence, Figure, KnownTruth, fps
+from dutperf.procedures.known_truth import SEARCH_S, KnownTruth, fps, highest_rate
 from dutperf.procedures.looped_back import OptionalTesterAlone
 from dutperf.procedures.repeated_searches import RepeatedSearches, UpperBound
 from dutperf.procedures.searches import SearchRange
@@ -125,15 +124,8 @@ class Dns64Procedure(RepeatedSearches[Dns64]):
         return searches.description(self.conditions)
 
     def limits(self, case: Case) -> dict[str, Any]:
-        limits = self._bounds[case]
-        return {
-            "minimum_qps": limits.lowest,
-            "maximum_qps": limits.maximum,
-            "initial_qps": limits.initial,
-            "resolution_qps": limits.resolution.step or None,
-            "resolution_percent": limits.resolution.share * 100 or None,
-            **({"looped_back": True} if self.plan.traffic.setup.is_looped_back else {}),
-        }
+        alone = {"looped_back": True} if self.plan.traffic.setup.is_looped_back else {}
+        return searches.limits(self._bounds[case], self.unit) | alone
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         question = searches.question(self.conditions, self._bounds[case], load.value)
@@ -371,26 +363,9 @@ RULES = (
 
 # --- a DUT whose truth is known ------------------------------------------------------------------
 
-CAPACITY_QPS, QUEUE_QUERIES, SEARCH_S = 4_010, 100, 0.25
-"""The queue holds the queries of a stall of 25 ms. Trials are as short as those of the throughput's check."""
+CAPACITY_QPS, QUEUE_QUERIES = 4_010, 100
+"""The queue holds the queries of a stall of 25 ms."""
 LOWEST_QPS, HIGHEST_QPS, RESOLUTION_QPS = 4_000, 4_800, 40
-
-
-def _rate() -> Figure:
-    """As for the throughput, of the queries."""
-    true = CAPACITY_QPS + (QUEUE_QUERIES + 1) / SEARCH_S
-
-    def error(evidence: Evidence) -> float:
-        bursts = [(rate_qps, rate_qps * disturbance_s) for rate_qps, disturbance_s in evidence.failures()]
-        highest = min(
-            (rate_qps + burst / SEARCH_S for rate_qps, burst in bursts if burst < QUEUE_QUERIES), default=2 * true
-        )
-        value = evidence.point.dns64_qps.median or 0
-        return max(0.0, highest - value) + (SENDING_TIME_SLACK_S * CAPACITY_QPS + 1) / SEARCH_S
-
-    return Figure(
-        "DNS64 performance", "queries/s", true, 0.02 * true, lambda point: iter([point.dns64_qps.median]), error
-    )
 
 
 def _known_truth() -> KnownTruth:
@@ -403,7 +378,7 @@ def _known_truth() -> KnownTruth:
             "duration_s": SEARCH_S,
             "settle_s": 0,
         },
-        (_rate(),),
+        (highest_rate("DNS64 performance", "queries/s", CAPACITY_QPS, QUEUE_QUERIES, lambda point: point.dns64_qps),),
         more={"repetitions": 3},
     )
 

@@ -64,14 +64,7 @@ class EstablishmentRateProcedure(RepeatedSearches[EstablishmentRate]):
 
     def limits(self, case: Case) -> dict[str, Any]:
         del case
-        limits = self._bounds
-        return {
-            "minimum_cps": limits.lowest,
-            "maximum_cps": limits.maximum,
-            "initial_cps": limits.initial,
-            "resolution_cps": limits.resolution.step or None,
-            "resolution_percent": limits.resolution.share * 100 or None,
-        }
+        return searches.limits(self._bounds, self.unit)
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         """The connections and the rate set the duration."""

@@ -13,14 +13,19 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Protocol
 
+from dutperf.judge.validity import SENDING_TIME_SLACK_S
 from dutperf.lab.refdut import Properties
 from dutperf.model import Trial
+from dutperf.results.statistics import Statistics
 from dutperf.setup.conditions import Rate
 
 BUCKET = 0.000125
 """Maximum relative error of a delay, to either side (the engine's histogram)."""
 QUEUE_FRAMES = 500
 """Of DUTs with a capacity: the frames that arrive during a stall of 20 ms."""
+SEARCH_S = 0.25
+"""Near the capacity, losses of the DUT cannot be distinguished from losses by the tester's own late
+bursts. Short trials often have no such burst."""
 LOST_EVERY = 10
 DELAY_FPS = 2_000
 DELAY_MS = 20.0
@@ -104,6 +109,24 @@ class KnownTruth:
     """Whether the errors depend on the floor of the delay through the DUT."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """Further conditions of the long form."""
+
+
+def highest_rate(name: str, unit: str, capacity: int, queue: int, of_point: Callable[[Any], Statistics]) -> Figure:
+    """The highest rate without loss, of a DUT with a capacity and a queue, in trials of ``SEARCH_S``. The queue holds
+    what exceeds the capacity (docs/accuracy.md).
+
+    What is late arrives in a burst, which takes a part of the queue. So the true value is above a rate that lost some
+    by at most the rate that the burst stands for. A burst longer than the queue says nothing.
+    """
+    true = capacity + (queue + 1) / SEARCH_S
+
+    def error(evidence: Evidence) -> float:
+        bursts = [(rate, rate * disturbance_s) for rate, disturbance_s in evidence.failures()]
+        highest = min((rate + burst / SEARCH_S for rate, burst in bursts if burst < queue), default=2 * true)
+        value = of_point(evidence.point).median or 0
+        return max(0.0, highest - value) + (SENDING_TIME_SLACK_S * capacity + 1) / SEARCH_S
+
+    return Figure(name, unit, true, 0.02 * true, lambda point: iter([of_point(point).median]), error)
 
 
 def directions(point: Any, *names: str) -> Iterator[Any]:

@@ -35,7 +35,7 @@ class SearchRange(WithMaximum):
     resolution: Annotated[
         AnyRate,
         Option(
-            "Resolution at which the search ends: frames/s, or a share of the maximum rate",
+            "Resolution at which the search ends: a rate, or a share of the maximum rate",
             label="resolution of the search",
             metavar="RATE",
             panel=SEARCH,
@@ -90,6 +90,17 @@ def make(conditions: SearchRange, bounds: Bounds, prior: PriorResults | None = N
     except BoundsError as error:
         raise PlanError(str(error), option=_option_of(error)) from error
     return search
+
+
+def limits(bounds: Bounds, unit: Unit, lowest: int | None = None) -> dict[str, Any]:
+    """The bounds as limits of a case in the journal's plan; ``lowest``: that of the search, if it is another one."""
+    step, share = bounds.resolution.step, bounds.resolution.share
+    return {
+        f"minimum_{unit.suffix}": bounds.lowest if lowest is None else lowest,
+        f"maximum_{unit.suffix}": bounds.maximum,
+        f"initial_{unit.suffix}": bounds.initial,
+        **({f"resolution_{unit.suffix}": step} if step else {"resolution_percent": share * 100}),
+    }
 
 
 def of_numbers(first: int, most: int, error: int, unit: Unit) -> Search:

@@ -26,14 +26,13 @@ from typing import Any, ClassVar, Self
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from dutperf.journal import ResultEvent, TrialEvent, WaitEvent
-from dutperf.judge.validity import SENDING_TIME_SLACK_S
 from dutperf.lab.refdut import Properties
 from dutperf.model import Case, Direction, LimitedBy, Load, Trial, Unit, Value, Verdict, without_none
 from dutperf.procedures import repeated_searches, searches
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan
 from dutperf.procedures.definition import Chapter, Definition
-from dutperf.procedures.known_truth import ONE_WAY, QUEUE_FRAMES, Evidence, Figure, KnownTruth, fps
+from dutperf.procedures.known_truth import ONE_WAY, QUEUE_FRAMES, SEARCH_S, KnownTruth, fps, highest_rate
 from dutperf.procedures.repeated_searches import Offered, RepeatedSearches, SearchFinding, UpperBound
 from dutperf.procedures.searches import Searched
 from dutperf.results import charts, deviations, inconsistency, points
@@ -88,18 +87,8 @@ class ThroughputProcedure(RepeatedSearches[Throughput]):
         return searches.description(self.conditions)
 
     def limits(self, case: Case) -> dict[str, Any]:
-        limits = self._bounds[case]
-        resolution = (
-            {"resolution_fps": limits.resolution.step}
-            if limits.resolution.step
-            else {"resolution_percent": limits.resolution.share * 100}
-        )
-        return {
-            "minimum_fps": searches.lowest(self.conditions, limits),
-            "maximum_fps": limits.maximum,
-            "initial_fps": limits.initial,
-            **resolution,
-        }
+        bounds = self._bounds[case]
+        return searches.limits(bounds, self.unit, searches.lowest(self.conditions, bounds))
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         question = searches.question(self.conditions, self._bounds[case], load.value)
@@ -395,31 +384,8 @@ RULES = deviations.rules(
 # --- a DUT whose truth is known ------------------------------------------------------------------
 
 CAPACITY_FPS = 20_050
-SEARCH_S = 0.25
-"""Near the capacity, losses of the DUT cannot be distinguished from losses by the tester's own late
-bursts. Short trials often have no such burst."""
 LOWEST_FPS, HIGHEST_FPS, RESOLUTION_FPS = 20_000, 24_000, 200
 """The steps of the first search avoid the true value: next to it a trial loses one frame or none."""
-
-
-def _throughput() -> Figure:
-    """The queue holds the frames above the capacity (docs/accuracy.md).
-
-    Late frames arrive in a burst, which takes a part of the queue. So the true value is above a rate
-    that lost frames by at most the rate that the burst stands for. A burst longer than the queue says
-    nothing.
-    """
-    true = CAPACITY_FPS + (QUEUE_FRAMES + 1) / SEARCH_S
-
-    def error(evidence: Evidence) -> float:
-        bursts = [(rate_fps, rate_fps * disturbance_s) for rate_fps, disturbance_s in evidence.failures()]
-        highest = min(
-            (rate_fps + burst / SEARCH_S for rate_fps, burst in bursts if burst < QUEUE_FRAMES), default=2 * true
-        )
-        value = evidence.point.throughput_fps.median or 0
-        return max(0.0, highest - value) + (SENDING_TIME_SLACK_S * CAPACITY_FPS + 1) / SEARCH_S
-
-    return Figure("throughput", "frames/s", true, 0.02 * true, lambda point: iter([point.throughput_fps.median]), error)
 
 
 def _known_truth() -> KnownTruth:
@@ -432,7 +398,7 @@ def _known_truth() -> KnownTruth:
             "resolution": fps(RESOLUTION_FPS),
             "duration_s": SEARCH_S,
         },
-        (_throughput(),),
+        (highest_rate("throughput", "frames/s", CAPACITY_FPS, QUEUE_FRAMES, lambda point: point.throughput_fps),),
         more={"repetitions": 3},
     )
 

@@ -5,8 +5,9 @@ is told of a result. The engine's part: tests/engine/test_questions.py."""
 from __future__ import annotations
 
 import copy
+import html
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,11 @@ from scapy.layers.dns import DNS, DNSQR, DNSRROPT
 from scapy.layers.inet import UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
+from typer.testing import CliRunner
 
 from dutperf import traffic
+from dutperf.api import results
+from dutperf.cli import app
 from dutperf.cli.output import live
 from dutperf.judge.validity import DUT_DISTURBED, judge, proven_failed
 from dutperf.model import (
@@ -431,3 +435,42 @@ def test_the_journal_keeps_what_the_self_test_found(tmp_path: Path) -> None:
     stated = Dns64(self_test_from=self_test(tmp_path / "self", repetitions=1)).stated()
     assert stated["self_test_from"] == {"qps": 22_000, "timeout_s": 0.25}
     assert Dns64.recorded(stated).stated() == stated
+
+
+def test_the_help_does_not_speak_of_frames_where_cases_have_none() -> None:
+    text = " ".join(CliRunner().invoke(app, ["dns64", "--help"], env={"COLUMNS": "500"}).stdout.split())
+    assert "Repetitions of each case" in text
+    assert "frame size" not in text
+    assert "frames/s" not in text
+
+
+# --- the report -----------------------------------------------------------------------------------
+
+
+def test_the_report_shows_who_asks_whom_and_speaks_of_queries(tmp_path: Path) -> None:
+    tester = Asked(SimulatedTester(SimulatedDut(capacity_fps=5_000)))
+    plan = replace(questions(resolution="20%", initial_rate="2k", repetitions=1), config=DNS64)
+    measure(tester, plan, tmp_path, "dns64")
+    page = results.write_report(tmp_path).read_text(encoding="utf-8")
+    body = re.sub(r"<(style|script|svg).*?</\1>", "", page, flags=re.DOTALL)
+    shown = " ".join(html.unescape(re.sub("<[^>]+>", " ", body)).split())
+    for text in (
+        "role client",
+        "role name server",
+        "task DNS64 server: asks the name server, and answers the client asked at 2001:2::1",
+        "zone dutperf.test prefix 64:ff9b::/96",
+        "2,000 queries/s",
+        "client lost, %",
+        "queries were not answered in time at a higher rate",
+    ):
+        assert text in shown, text
+    assert "translates" not in shown
+    frames = {shown[at.start() - 30 : at.end() + 20] for at in re.finditer("frame|forward", shown)}
+    assert not {
+        one
+        for one in frames
+        if not re.search(
+            "(learning|queue.|no) frames|frames handed|DUT that forwards|queue_frames|forward (send|receive)",
+            one,
+        )
+    }

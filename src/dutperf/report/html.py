@@ -19,6 +19,7 @@ from typing import Any
 from dutperf.errors import MissingLibrary
 from dutperf.journal import PlanEvent
 from dutperf.model import Axis, Unit, axes_of, shown_directions
+from dutperf.model.counted import FRAMES, QUERIES, Counted
 from dutperf.report import drawing
 from dutperf.report.templating import environment
 from dutperf.results import connections, environments, labels, overload, tables
@@ -85,16 +86,29 @@ def _setup(plan: PlanEvent | None) -> dict[str, Any] | None:
     if plan is None or not all(isinstance(config.get(side), Mapping) for side in ("left", "right")):
         return None
     return {
-        "left": _box("left", config),
-        "right": _box("right", config),
+        "left": _box("left", config, "client" if _questions(plan) else None),
+        "right": _box("right", config, "name server" if _questions(plan) else None),
         "arrow": _ARROWS[plan.conditions.get("directions", "both")],
         "dut": _dut(plan, config),
+        "counted": _counted(plan),
     }
 
 
-def _box(side: str, config: Mapping[str, Any]) -> Box:
+def _questions(plan: PlanEvent) -> Mapping[str, Any]:
+    """What a DNS64 server is asked; empty: the DUT is none."""
+    first = plan.cases[0].get("first_trial", {}) if plan.cases else {}
+    questions: Mapping[str, Any] = (first.get("forward") or {}).get("questions") or {}
+    return questions
+
+
+def _counted(plan: PlanEvent) -> Counted:
+    return QUERIES if _questions(plan) else FRAMES
+
+
+def _box(side: str, config: Mapping[str, Any], role: str | None) -> Box:
     port = config[side]
     facts = [
+        ("role", role),
         ("port", port.get("port")),
         ("IPv4", port.get("ipv4")),
         ("IPv6", port.get("ipv6")),
@@ -124,8 +138,19 @@ def _dut(plan: PlanEvent, config: Mapping[str, Any]) -> list[tuple[str, str]]:
     for link in config.get("between", ()):
         speed = f"{link['mbps']:,} Mbit/s, " if link.get("mbps") else ""
         media.append(("between the DUTs", f"{speed}frames {link.get('overhead', 0):+} bytes"))
+    return [*_task(plan, config), *identity, *media]
+
+
+def _task(plan: PlanEvent, config: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if questions := _questions(plan):
+        is_asked = [
+            ("asked at", questions["destination"]),
+            ("zone", questions["zone"]),
+            ("prefix", questions["prefix"]),
+        ]
+        return [("task", "DNS64 server: asks the name server, and answers the client"), *is_asked]
     versions = {config[side].get("version") for side in ("left", "right")}
-    return [("task", "translates between IPv4 and IPv6" if len(versions) > 1 else "forwards"), *identity, *media]
+    return [("task", "translates between IPv4 and IPv6" if len(versions) > 1 else "forwards")]
 
 
 # --- a measurement --------------------------------------------------------------------------------
@@ -219,7 +244,8 @@ def _deviations(measured: Sequence[Measured]) -> list[tuple[str, str, str]]:
 
 def _conditions(one: Measured) -> dict[str, Any]:
     assert one.summary is not None
-    return {name: labels.rates(value) for name, value in one.summary.conditions.items() if name != "ranges"}
+    counted = _counted(one.plan)
+    return {name: labels.rates(value, counted) for name, value in one.summary.conditions.items() if name != "ranges"}
 
 
 def _environment(one: Measured) -> dict[str, Any]:

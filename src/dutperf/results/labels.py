@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dutperf.model.counted import FRAMES, Counted
 from dutperf.setup import conditions
 from dutperf.setup.conditions import Rate
 
@@ -63,11 +64,12 @@ def name_of(member: str, names: Mapping[str, str]) -> str:
     return member.replace("_", " ") if not begin else names[begin] + (f": {rest}" if rest else "")
 
 
-def rates(value: Any) -> Any:
+def rates(value: Any, counted: Counted = FRAMES) -> Any:
     """A condition with all its rates as text."""
     if isinstance(value, list):
-        return [rates(entry) for entry in value]
-    return str(Rate.model_validate(value)) if isinstance(value, Mapping) and set(value) == {"value", "unit"} else value
+        return [rates(entry, counted) for entry in value]
+    is_rate = isinstance(value, Mapping) and set(value) == {"value", "unit"}
+    return Rate.model_validate(value).of(counted.many) if is_rate else value
 
 
 def text(value: Any) -> str:

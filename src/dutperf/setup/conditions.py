@@ -153,9 +153,9 @@ Duration = Annotated[
 Repetitions = Annotated[
     Given[Annotated[int, Field(ge=1, le=10_000)] | stopping.Auto, str],
     Option(
-        "Repetitions of each frame size (throughput, RFC 8219: 20). auto: repeat until the confidence interval of the"
-        " median is narrower than a share of it; not for frame loss, recovery and reset. Its settings with their"
-        " defaults are auto:width=1%,min=10,max=100,confidence=95%",
+        "Repetitions of each case (RFC 8219: 20). auto: repeat until the confidence interval of the median is narrower"
+        " than a share of it; not for frame loss, recovery and reset. Its settings with their defaults are"
+        " auto:width=1%,min=10,max=100,confidence=95%",
         label="repetitions asked for",
         metavar="COUNT|auto",
         panel=SEARCH,

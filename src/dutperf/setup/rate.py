@@ -83,7 +83,11 @@ class Rate(Value):
         return f"{self.value:.12g}" + ("%" if self.unit == "percent" else "")
 
     def __str__(self) -> str:
-        return f"{self.value:g} %" if self.unit == "percent" else f"{self.value:,.0f} frames/s"
+        return self.of("frames")
+
+    def of(self, counted: str) -> str:
+        """In words, of what is counted: ``2,000 queries/s``."""
+        return f"{self.value:g} %" if self.unit == "percent" else f"{self.value:,.0f} {counted}/s"
 
 
 def _per_second(number: Decimal, text: str) -> float:

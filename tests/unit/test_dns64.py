@@ -341,6 +341,14 @@ def test_a_dut_that_asks_less_than_it_has_to_is_told(tmp_path: Path) -> None:
     assert "times per query" not in " ".join(half.remarks())
 
 
+@pytest.mark.parametrize(("asks", "is_told"), [(2.0, False), (2.01, False), (2.05, True)])
+def test_a_dut_that_asks_more_than_it_has_to_is_told(asks: float, is_told: bool, tmp_path: Path) -> None:
+    """Not of a few repeated queries, which the figure does not show."""
+    tester = Asked(SimulatedTester(SimulatedDut(capacity_fps=5_000)), asks=asks)
+    remarks = " ".join(measured(tester, tmp_path, resolution="20%").remarks())
+    assert ("times per query, not 2.00: it retries" in remarks) == is_told
+
+
 def test_a_dut_that_answers_nothing_is_said_to_ask_nothing(tmp_path: Path) -> None:
     tester = SimulatedTester(SimulatedDut(dead_directions=frozenset({Direction.FORWARD})))
     point = measured(tester, tmp_path)

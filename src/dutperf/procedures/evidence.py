@@ -123,7 +123,7 @@ def _links(result: TrialResult) -> list[str]:
 
 def _input_drops(result: TrialResult) -> list[str]:
     return [
-        f"the {direction} link could not hand {counts.dut_input_drops:,} frames to the DUT"
+        f"the {counts.counted.path(direction)} link could not hand {counts.dut_input_drops:,} frames to the DUT"
         for direction, counts in result.directions().items()
         if counts.dut_input_drops
     ]

@@ -58,7 +58,7 @@ from dutperf.model import (
     Verdict,
     members_of,
 )
-from dutperf.model.counted import Counted
+from dutperf.model.wording import Wording
 from dutperf.setup.configuration import LINK_TIMEOUT_S, EngineSettings
 from dutperf.setup.ports import other_streams
 from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError
@@ -714,7 +714,7 @@ def _with_others(result: TrialResult, others: str) -> TrialResult:
     return result.model_copy(update={"causes": tuple(causes)})
 
 
-def _also(cause: Cause, counted: Counted) -> str:
+def _also(cause: Cause, counted: Wording) -> str:
     return "frames have other tags" if cause.code == VLAN_TAGS else f"{counted.many} are {counted.lost}"
 
 

@@ -38,7 +38,7 @@ from dutperf.model import (
     Trial,
     Verdict,
 )
-from dutperf.model.counted import Counted
+from dutperf.model.wording import Wording
 from dutperf.watch.dut_core import Starvation
 from dutperf.watch.dut_waits import SHORT_SOFTIRQ_WAIT_NS, Disturbance
 
@@ -482,7 +482,7 @@ def _late(counts: DirectionCounts, *, matters: bool) -> str | None:
     return f"a {counts.counted.one} left {late_us / 1000:.3f} ms late{waited}, {allowed}"
 
 
-def _too_late(counted: Counted, late_us: float, tolerance_us: float, *, matters: bool) -> str | None:
+def _too_late(counted: Wording, late_us: float, tolerance_us: float, *, matters: bool) -> str | None:
     """The limit that this lateness exceeds, as a clause; None: it is within the limit. ``matters``:
     whether frames are lost."""
     limit_us = (LATENESS_LIMIT_WITH_LOSS_US if matters else LATENESS_LIMIT_US) + tolerance_us

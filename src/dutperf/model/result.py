@@ -20,11 +20,11 @@ from pydantic import (
 
 from dutperf.model.capture import CaptureWritten
 from dutperf.model.connections import ConnectionCounts
-from dutperf.model.counted import FRAMES, QUERIES, Counted
 from dutperf.model.icmp import IcmpError
 from dutperf.model.questions import Answers, ServerCounts
 from dutperf.model.value import Count, Direction, Value, without_empty
 from dutperf.model.vlan_tags import ArrivedTags
+from dutperf.model.wording import FRAMES, QUERIES, Wording
 from dutperf.spelling import count_of
 
 
@@ -488,7 +488,7 @@ class DirectionCounts(Value):
         }
 
     @property
-    def counted(self) -> Counted:
+    def counted(self) -> Wording:
         """What these counts are of."""
         return FRAMES if self.answers is None else QUERIES
 
@@ -719,7 +719,7 @@ class PhaseResult(Value):
         return self.directions() | (self.other_streams or {})
 
     @property
-    def counted(self) -> Counted:
+    def counted(self) -> Wording:
         """What its counts are of."""
         return next((one.counted for one in self.directions().values()), FRAMES)
 

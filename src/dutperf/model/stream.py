@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from dutperf.model.additional import AdditionalFrames, of_test_frames
-from dutperf.model.counted import FRAMES, QUERIES, Counted
 from dutperf.model.described_frame import DescribedFrame
 from dutperf.model.frame_size import MAX_FRAME_SIZE, MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, PREAMBLE_AND_GAP
 from dutperf.model.pattern import BurstTimes, LaterTimes, PoissonTimes, ProfileTimes, RecordedTimes, SteadyTimes, Times
@@ -21,6 +20,7 @@ from dutperf.model.questions import Questions
 from dutperf.model.replay import Replay
 from dutperf.model.value import Fps, Port16, Value
 from dutperf.model.vlan_tags import VlanTags
+from dutperf.model.wording import FRAMES, QUERIES, Wording
 
 
 class FieldMode(StrEnum):
@@ -355,7 +355,7 @@ class Stream(Value):
         return self.rate_fps if self.then is None else max(self.rate_fps, self.then.rate_fps)
 
     @property
-    def counted(self) -> Counted:
+    def counted(self) -> Wording:
         """What is counted of it."""
         return FRAMES if self.questions is None else QUERIES
 

@@ -12,12 +12,12 @@ from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_ser
 
 from dutperf.model.capture import Capture
 from dutperf.model.connections import Connections, ConnectionUse, Opening
-from dutperf.model.counted import FRAMES, Counted
 from dutperf.model.pattern import Times, random_bits
 from dutperf.model.questions import NameServer
 from dutperf.model.result import LOSS_BINS
 from dutperf.model.stream import Stream
 from dutperf.model.value import LEFT_AND_RIGHT, Direction, Value, to_json, without_empty
+from dutperf.model.wording import FRAMES, Wording
 
 _DUE_TIMES = 3
 """Number of a path's generator of due times (``Generator`` in ``engine/trial/trial.hpp``)."""
@@ -243,7 +243,7 @@ class Phase(Value):
         return {direction: stream for direction, stream in both.items() if stream is not None}
 
     @property
-    def counted(self) -> Counted:
+    def counted(self) -> Wording:
         """What is counted of it."""
         return next((stream.counted for stream in self.streams().values()), FRAMES)
 

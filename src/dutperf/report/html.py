@@ -19,7 +19,7 @@ from typing import Any
 from dutperf.errors import MissingLibrary
 from dutperf.journal import PlanEvent
 from dutperf.model import Axis, Unit, axes_of, shown_directions
-from dutperf.model.counted import FRAMES, QUERIES, Counted
+from dutperf.model.wording import FRAMES, QUERIES, Wording
 from dutperf.report import drawing
 from dutperf.report.templating import environment
 from dutperf.results import connections, environments, labels, overload, tables
@@ -101,7 +101,7 @@ def _questions(plan: PlanEvent) -> Mapping[str, Any]:
     return questions
 
 
-def _counted(plan: PlanEvent) -> Counted:
+def _counted(plan: PlanEvent) -> Wording:
     return QUERIES if _questions(plan) else FRAMES
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dutperf.model.counted import FRAMES, Counted
+from dutperf.model.wording import FRAMES, Wording
 from dutperf.setup import conditions
 from dutperf.setup.conditions import Rate
 
@@ -64,7 +64,7 @@ def name_of(member: str, names: Mapping[str, str]) -> str:
     return member.replace("_", " ") if not begin else names[begin] + (f": {rest}" if rest else "")
 
 
-def rates(value: Any, counted: Counted = FRAMES) -> Any:
+def rates(value: Any, counted: Wording = FRAMES) -> Any:
     """A condition with all its rates as text."""
     if isinstance(value, list):
         return [rates(entry, counted) for entry in value]

@@ -27,7 +27,7 @@ from dutperf.model import (
     shown_directions,
     whose_rates,
 )
-from dutperf.model.counted import FRAMES, Counted
+from dutperf.model.wording import FRAMES, Wording
 from dutperf.results.charts import Chart, Curve, Mark, scale_of
 from dutperf.setup.conditions import Conditions
 
@@ -196,7 +196,7 @@ def _lateness(done: Sequence[FinishedTrial]) -> Chart:
     )
 
 
-def _counted(done: Sequence[FinishedTrial]) -> Counted:
+def _counted(done: Sequence[FinishedTrial]) -> Wording:
     """What the trials' counts are of."""
     return next((one.result.counted for one in done if one.result.directions()), FRAMES)
 

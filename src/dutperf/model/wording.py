@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Counted:
+class Wording:
     """The words."""
 
     one: str
@@ -45,7 +45,7 @@ class Counted:
         return f"{lost:,} of {sent:,} {self.many} {self.lost}"
 
 
-FRAMES = Counted(
+FRAMES = Wording(
     one="frame",
     many="frames",
     arrival="frame",
@@ -54,7 +54,7 @@ FRAMES = Counted(
     nothing_lost="nothing lost",
     timeout="frame timeout",
 )
-QUERIES = Counted(
+QUERIES = Wording(
     one="query",
     many="queries",
     arrival="answer",

@@ -10,28 +10,26 @@ namespace dutperf::dns {
 
 namespace {
 
-constexpr std::size_t kOptSize = 11, kQuestionFixedSize = 4, kLabelSize = 1 + kTestLabelSize;
+constexpr std::size_t kOptSize = 11, kQuestionFixedSize = 4;
 constexpr std::uint8_t kHopLimit = 64;
 constexpr std::size_t kUdpAt = ethernet::kSize + ipv6::kSize, kMessageAt = kUdpAt + udp::kSize,
                       kLabelAt = kMessageAt + kHeaderSize;
-static_assert((kLabelAt - kUdpAt) % 2 == 0 && kLabelSize % 2 == 0);  // so that it is summed by itself
+// so that it is summed by itself
+static_assert((kLabelAt - kUdpAt) % 2 == 0 && kTestLabelSize % 2 == 1 && kAddressLabelSize % 2 == 1);
 
-Ipv6 right_address(const Questions& questions, const TestName& name) {
-    return name.has_aaaa ? aaaa_record_of(name.number) : embed(questions.prefix, a_record_of(name.number));
-}
-
-bool asks_for(const Question& question, const Zone& zone, const TestName& name) {
+bool asks_for(const Question& question, const TrialQuestions& questions, std::uint64_t k) {
+    const std::size_t size = questions.label_size();
     const bool has_form = question.type == type::kAaaa && question.klass == kClassIn &&
-                          question.name.size() == kLabelSize + zone.size && question.name[0] == kTestLabelSize;
-    return has_form && read_test_label(question.name.subspan(1, kTestLabelSize)) == name &&
-           are_equal_names(question.name.subspan(kLabelSize), zone.name());
+                          question.name.size() == 1 + size + questions.zone.size && question.name[0] == size;
+    return has_form && questions.is_label_of(k, question.name.subspan(1, size)) &&
+           are_equal_names(question.name.subspan(1 + size), questions.zone.name());
 }
 
 // The worst of the AAAA records that an answer has.
 class Addresses {
 public:
-    Addresses(const Questions& questions, const TestName& name)
-        : questions_(questions), name_(name), right_(right_address(questions, name)) {}
+    Addresses(const Embedding& prefix, const NameRecords& records)
+        : prefix_(prefix), records_(records), right_(records.aaaa.value_or(embed(prefix, records.a))) {}
 
     void take(const Record& record) {
         if (record.section != Section::answer || record.type != type::kAaaa || record.klass != kClassIn) return;
@@ -42,8 +40,7 @@ public:
         const auto address = read_address<Ipv6>(record.data.data());
         any_ = true;
         if (address == right_ || wrong_) return;
-        const bool is_embedded =
-            !name_.has_aaaa && embedded(questions_.prefix.length, address) == a_record_of(name_.number);
+        const bool is_embedded = !records_.aaaa && embedded(prefix_.length, address) == records_.a;
         wrong_ = is_embedded ? Wrong::wrong_prefix : Wrong::wrong_address;
     }
     [[nodiscard]] std::optional<Wrong> wrong() const {
@@ -52,8 +49,8 @@ public:
     }
 
 private:
-    const Questions& questions_;
-    TestName name_;
+    const Embedding& prefix_;
+    NameRecords records_;
     Ipv6 right_;
     bool any_ = false, malformed_ = false;
     std::optional<Wrong> wrong_;
@@ -75,10 +72,9 @@ std::optional<Wrong> wrong_in(const TrialQuestions& questions, std::uint64_t num
     if (header.counts[0] == 0 && header.rcode() != Rcode::noerror) return kind_of(header.rcode());
     const auto question = read_question(message);
     if (!question) return Wrong::malformed;
-    const TestName name = questions.name_of(number);
-    if (!asks_for(*question, questions.zone, name)) return Wrong::unexpected;
+    if (!asks_for(*question, questions, number)) return Wrong::unexpected;
     if (header.is(header::kTruncated)) return Wrong::truncated;
-    Addresses addresses(questions, name);
+    Addresses addresses(questions.prefix, questions.records_of(number));
     const auto read = read_message(message, [&](const Record& record) { addresses.take(record); });
     if (!read) return Wrong::malformed;
     return read->rcode() != Rcode::noerror ? kind_of(read->rcode()) : addresses.wrong();
@@ -87,7 +83,21 @@ std::optional<Wrong> wrong_in(const TrialQuestions& questions, std::uint64_t num
 }  // namespace
 
 std::size_t Questions::message_size() const {
-    return kHeaderSize + kLabelSize + zone.size + kQuestionFixedSize + kOptSize;
+    return kHeaderSize + 1 + label_size() + zone.size + kQuestionFixedSize + kOptSize;
+}
+
+bool TrialQuestions::is_label_of(std::uint64_t k, Bytes label) const {
+    if (!addresses) return read_test_label(label) == name_of(k);
+    std::array<std::uint8_t, kAddressLabelSize> expected{};
+    write_address_label(address_of(k), expected.data());
+    return std::ranges::equal(label, expected);
+}
+
+NameRecords TrialQuestions::records_of(std::uint64_t k) const {
+    if (addresses) return {.a = address_of(k), .aaaa = std::nullopt};
+    const TestName name = name_of(k);
+    return {.a = a_record_of(name.number),
+            .aaaa = name.has_aaaa ? std::optional(aaaa_record_of(name.number)) : std::nullopt};
 }
 
 Verdict check_answer(const TrialQuestions& questions, std::uint16_t port, Bytes message) {
@@ -99,10 +109,13 @@ Verdict check_answer(const TrialQuestions& questions, std::uint16_t port, Bytes 
 }
 
 QueryFrame::QueryFrame(const TrialQuestions& questions, const Mac& source, const Mac& destination)
-    : length_(static_cast<std::uint16_t>(questions.frame_length())), questions_(questions) {
-    std::array<std::uint8_t, kLabelSize + sizeof(Zone::bytes)> name{kTestLabelSize};
-    std::ranges::copy(questions.zone.name(), name.begin() + kLabelSize);
-    const Query query{.id = 0, .name = Bytes(name).first(kLabelSize + questions.zone.size)};
+    : length_(static_cast<std::uint16_t>(questions.frame_length())),
+      labelled_(1 + questions.label_size()),
+      questions_(questions) {
+    std::array<std::uint8_t, 1 + kTestLabelSize + sizeof(Zone::bytes)> name{
+        static_cast<std::uint8_t>(questions.label_size())};
+    std::ranges::copy(questions.zone.name(), name.begin() + static_cast<std::ptrdiff_t>(labelled_));
+    const Query query{.id = 0, .name = Bytes(name).first(labelled_ + questions.zone.size)};
     const std::size_t udp_length = udp::kSize + write_query(query, Room(bytes_).subspan(kMessageAt));
     std::ranges::copy(destination, &bytes_[ethernet::kDestination]);
     std::ranges::copy(source, &bytes_[ethernet::kSource]);
@@ -118,15 +131,15 @@ QueryFrame::QueryFrame(const TrialQuestions& questions, const Mac& source, const
     store_be16(udp + udp::kLength, static_cast<std::uint16_t>(udp_length));
     fixed_sum_ =
         pseudo_header_sum(ip + ipv6::kSource, 2 * sizeof(Ipv6), static_cast<std::uint16_t>(udp_length), kProtocolUdp) +
-        checksum_add(udp, udp_length) - checksum_add(&bytes_[kLabelAt], kLabelSize);
+        checksum_add(udp, udp_length) - checksum_add(&bytes_[kLabelAt], labelled_);
 }
 
 void QueryFrame::write(std::uint64_t k, std::uint8_t* frame) const {
     const std::uint16_t port = swap16(questions_.port_of(k)), id = swap16(questions_.id_of(k));
     store(frame + kUdpAt + udp::kSourcePort, port);
     store(frame + kMessageAt + header::kId, id);
-    write_test_label(questions_.name_of(k), frame + kLabelAt + 1);
-    const std::uint64_t sum = fixed_sum_ + port + id + checksum_add(frame + kLabelAt, kLabelSize);
+    questions_.write_label(k, frame + kLabelAt + 1);
+    const std::uint64_t sum = fixed_sum_ + port + id + checksum_add(frame + kLabelAt, labelled_);
     store(frame + kUdpAt + udp::kChecksum, checksum_finish_udp(sum));
 }
 

@@ -27,6 +27,33 @@ struct CachedNames {
     std::uint64_t names = 1;
     EvenShare share;
     std::uint16_t trial = 0;
+    std::uint64_t first = 0;  // of names of addresses, instead of the trial: the number of the first one
+};
+
+// Names of the addresses of a network, which another server knows.
+struct AddressNames {
+    // Bursts of queries belong to each slice in turn, and each slice counts through names of its own.
+    struct Slices {
+        std::uint64_t count = 1, burst = 1, names = 0;
+    };
+
+    std::uint32_t network = 0;  // its first address
+    std::uint64_t size = 1;     // its addresses
+    std::uint64_t first = 0;    // the number of the trial's first name
+    std::optional<Slices> slices;
+
+    // The numbers begin again behind the last address.
+    [[nodiscard]] Ipv4 address(std::uint64_t number) const {
+        Ipv4 made{};
+        store_be32(made.data(), network + static_cast<std::uint32_t>(number % size));
+        return made;
+    }
+    // The number of the trial's name `i`.
+    [[nodiscard]] std::uint64_t number(std::uint64_t i) const {
+        if (!slices) return first + i;
+        const std::uint64_t burst = i / slices->burst;
+        return first + burst % slices->count * slices->names + burst / slices->count * slices->burst + i % slices->burst;
+    }
 };
 
 inline constexpr std::uint64_t kIds = 65536;
@@ -38,10 +65,18 @@ struct Questions {
     Embedding prefix;
     EvenShare aaaa;  // names that have an AAAA record
     std::optional<CachedNames> cached;
+    std::optional<AddressNames> addresses;  // absent: the names are the trial's own
 
     [[nodiscard]] std::uint64_t most() const { return ports * kIds; }
+    [[nodiscard]] std::size_t label_size() const { return addresses ? kAddressLabelSize : kTestLabelSize; }
     [[nodiscard]] std::size_t message_size() const;
     [[nodiscard]] std::size_t frame_length() const { return headers_size(true) + message_size(); }
+};
+
+// The records of a name.
+struct NameRecords {
+    Ipv4 a{};
+    std::optional<Ipv6> aaaa;
 };
 
 // The questions of one trial.
@@ -60,17 +95,37 @@ struct TrialQuestions : Questions {
         const std::uint64_t k = std::uint64_t{static_cast<std::uint16_t>(id - first_id)} * ports + (port - first_port);
         return port >= first_port && port - first_port < ports && k < count ? std::optional(k) : std::nullopt;
     }
-    [[nodiscard]] TestName name_of(std::uint64_t k) const {
-        TestName name{.has_aaaa = false, .run = run, .trial = trial, .number = k};
-        if (cached && cached->share.has(k)) {
-            name.trial = cached->trial;
-            name.number = cached->share.among(k) % cached->names;
-        } else if (cached) {
-            name.number = k - cached->share.among(k);
-        }
-        name.has_aaaa = aaaa.has(name.number);
-        return name;
+    // Which of the cached names a query asks for, or which of the trial's own.
+    struct Place {
+        bool is_cached = false;
+        std::uint64_t number = 0;
+    };
+    [[nodiscard]] Place place_of(std::uint64_t k) const {
+        if (!cached) return {.number = k};
+        const std::uint64_t before = cached->share.among(k);
+        return cached->share.has(k) ? Place{.is_cached = true, .number = before % cached->names}
+                                    : Place{.number = k - before};
     }
+    // Without `addresses`.
+    [[nodiscard]] TestName name_of(std::uint64_t k) const {
+        const Place place = place_of(k);
+        return {.has_aaaa = aaaa.has(place.number),
+                .run = run,
+                .trial = place.is_cached ? cached->trial : trial,
+                .number = place.number};
+    }
+    // With `addresses`.
+    [[nodiscard]] Ipv4 address_of(std::uint64_t k) const {
+        const Place place = place_of(k);
+        return addresses->address(place.is_cached ? cached->first + place.number : addresses->number(place.number));
+    }
+    // The first label of a query's name.
+    void write_label(std::uint64_t k, std::uint8_t* to) const {
+        addresses ? write_address_label(address_of(k), to) : write_test_label(name_of(k), to);
+    }
+    [[nodiscard]] bool is_label_of(std::uint64_t k, Bytes label) const;
+    // The records that its name has.
+    [[nodiscard]] NameRecords records_of(std::uint64_t k) const;
 };
 
 // Why an answer is not the right one.
@@ -114,6 +169,7 @@ public:
 private:
     std::array<std::uint8_t, 192> bytes_{};
     std::uint16_t length_;
+    std::size_t labelled_;  // the first label, with the byte of its size
     TrialQuestions questions_;
     std::uint64_t fixed_sum_ = 0;  // of what the UDP checksum covers and no query changes
 };

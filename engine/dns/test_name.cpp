@@ -70,6 +70,13 @@ std::optional<std::size_t> Zone::place_in(Bytes name) const {
     return at == place && are_equal_names(name.subspan(place), this->name()) ? std::optional(place) : std::nullopt;
 }
 
+void write_address_label(const Ipv4& address, std::uint8_t* to) {
+    for (std::size_t i = 0; i < address.size(); ++i) {
+        if (i != 0) *to++ = '-';
+        for (const unsigned unit : {100U, 10U, 1U}) *to++ = static_cast<std::uint8_t>('0' + address[i] / unit % 10);
+    }
+}
+
 std::optional<Zone> parse_zone(std::string_view text) {
     if (text.empty() || text.size() > Zone::kMaxText) return std::nullopt;
     Zone zone;

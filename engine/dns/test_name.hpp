@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names that a trial asks for, and their addresses. The name says all of them, so the server needs no state.
 // protocol/README.md describes them: `a` or `b`, 4 hex digits of the run, 4 of the trial, 10 of the number, the zone.
+// Other servers have names of addresses instead: `198-018-000-007`.
 #pragma once
 
 #include <array>
@@ -31,6 +32,11 @@ void write_test_label(const TestName& name, std::uint8_t* to);
 void write_hex(std::uint64_t number, std::size_t digits, std::uint8_t* to);
 // The inverse, in any case; nothing if it is no such label.
 std::optional<TestName> read_test_label(Bytes label);
+
+inline constexpr std::size_t kAddressLabelSize = 15;
+
+// Writes the label of an address: three decimal digits of each byte.
+void write_address_label(const Ipv4& address, std::uint8_t* to);
 
 inline Ipv4 a_record_of(std::uint64_t number) {
     constexpr std::uint32_t kFirst = 198U << 24U | 18U << 16U;  // 198.18.0.0/15 (RFC 2544 C.2.2)

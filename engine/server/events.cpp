@@ -184,6 +184,12 @@ json stream_delays_json(const DirectionResult& result, std::uint64_t clock_hz) {
     return out;
 }
 
+void add_file(const char* name, const std::optional<RecordsWritten>& file, json& out) {
+    if (!file) return;
+    out[name] = {{"written", file->written}, {"unwritten", file->unwritten}};
+    if (!file->error.empty()) out[name]["error"] = file->error;
+}
+
 void add_delay_changes(const DirectionResult& result, std::uint64_t clock_hz, json& out) {
     if (!result.delay_change || result.delay_change->total() == 0) return;
     const SignedHistogram& change = *result.delay_change;
@@ -306,11 +312,8 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
                           {"impossible", departures.impossible},
                           {"uncertainty_us", us(departures.uncertainty, clock_hz)}};
     }
-    if (result.delays_file) {
-        const DelaysWritten& file = *result.delays_file;
-        out["delays_file"] = {{"written", file.written}, {"unwritten", file.unwritten}};
-        if (!file.error.empty()) out["delays_file"]["error"] = file.error;
-    }
+    add_file("delays_file", result.delays_file, out);
+    add_file("queries_file", result.queries_file, out);
     add_delay_changes(result, clock_hz, out);
     return out;
 }

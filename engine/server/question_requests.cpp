@@ -27,16 +27,27 @@ dns::Zone read_zone(Reader& from) {
     return *zone;
 }
 
-// RFC 6052 2.2.
-dns::Embedding read_prefix(Reader& from) {
-    const std::string text = from.text("prefix");
+// An address, and what is behind its slash; nothing if that is no number.
+struct Slashed {
+    std::string address;
+    std::optional<unsigned> length;
+};
+Slashed slashed(const std::string& text) {
     const std::size_t slash = std::min(text.find('/'), text.size());
-    const auto address = parse_ipv6(text.substr(0, slash));
     unsigned length = 0;
     const char* const end = text.data() + text.size();
     const bool is_number = slash < text.size() && std::from_chars(text.data() + slash + 1, end, length).ptr == end;
+    return {.address = text.substr(0, slash), .length = is_number ? std::optional(length) : std::nullopt};
+}
+
+// RFC 6052 2.2.
+dns::Embedding read_prefix(Reader& from) {
+    const std::string text = from.text("prefix");
+    const Slashed given = slashed(text);
+    const auto address = parse_ipv6(given.address);
+    const unsigned length = given.length.value_or(0);
     const bool is_allowed = std::ranges::find(dns::kEmbeddingLengths, length) != dns::kEmbeddingLengths.end();
-    if (!address || !is_number || !is_allowed)
+    if (!address || !is_allowed)
         from.fail("prefix", "must be an IPv6 prefix of 32, 40, 48, 56, 64 or 96 bits, not '" + text + "'");
     const bool has_rest =
         std::any_of(address->begin() + length / 8, address->end(), [](auto byte) { return byte != 0; });
@@ -54,13 +65,46 @@ void read_ports(Reader& from, dns::Questions& questions) {
     ports->finish();
 }
 
-std::optional<dns::CachedNames> read_cached(Reader& from) {
-    constexpr std::uint64_t kMostNames = std::uint64_t{1} << 30U;  // as many as a trial may ask for
+constexpr std::uint64_t kMostNames = std::uint64_t{1} << 30U;  // as many as a trial may ask for
+constexpr std::uint64_t kMostAsked = std::uint64_t{1} << 53U;  // by all trials
+
+void read_network(Reader& from, dns::AddressNames& names) {
+    constexpr unsigned kBits = 32;
+    const std::string text = from.text("network");
+    const Slashed given = slashed(text);
+    const auto address = parse_ipv4(given.address);
+    const unsigned length = given.length.value_or(kBits + 1);
+    names.size = std::uint64_t{1} << (kBits - std::min(length, kBits));
+    names.network = address ? load_be32(address->data()) : 0;
+    if (!address || length > kBits || names.network % names.size != 0)
+        from.fail("network", "must be an IPv4 network, with zeros behind its length, not '" + text + "'");
+}
+
+std::optional<dns::AddressNames> read_addresses(Reader& questions) {
+    auto from = questions.optional_object("addresses");
+    if (!from) return std::nullopt;
+    dns::AddressNames names;
+    read_network(*from, names);
+    names.first = from->integer("first", {0, kMostAsked}, 0);
+    if (auto slices = from->optional_object("slices")) {
+        names.slices = {.count = slices->integer("count", {1, kMostNames}),
+                        .burst = slices->integer("burst", {1, kMostNames}),
+                        .names = slices->integer("names", {1, kMostNames})};
+        if (names.slices->names % names.slices->burst != 0) slices->fail("names", "must be a multiple of burst");
+        slices->finish();
+    }
+    from->finish();
+    return names;
+}
+
+std::optional<dns::CachedNames> read_cached(Reader& from, bool of_addresses) {
     auto cached = from.optional_object("cached");
     if (!cached) return std::nullopt;
-    dns::CachedNames read{.names = cached->integer("names", {1, kMostNames}),
-                          .share = read_share(*cached),
-                          .trial = static_cast<std::uint16_t>(cached->integer("trial", {0, 65535}))};
+    dns::CachedNames read{.names = cached->integer("names", {1, kMostNames}), .share = read_share(*cached)};
+    if (of_addresses)
+        read.first = cached->integer("first", {0, kMostAsked});
+    else
+        read.trial = static_cast<std::uint16_t>(cached->integer("trial", {0, 65535}));
     cached->finish();
     return read;
 }
@@ -90,7 +134,9 @@ std::optional<dns::Questions> read_questions(Reader& stream, std::uint16_t max_f
         questions.aaaa = read_share(*aaaa);
         aaaa->finish();
     }
-    questions.cached = read_cached(*from);
+    questions.addresses = read_addresses(*from);
+    if (questions.addresses && questions.aaaa.m != 0) from->fail("aaaa", "goes without addresses");
+    questions.cached = read_cached(*from, questions.addresses.has_value());
     if (questions.frame_length() + kFcsSize > max_frame_size)
         from->fail("zone", "makes queries of " + std::to_string(questions.frame_length() + kFcsSize) +
                                " bytes, more than max_frame_size");
@@ -126,6 +172,10 @@ void check_questions(const std::vector<Path>& paths, const TrialSpec& spec) {
         if (spec.capture) refuse("goes without capture");
         if (std::holds_alternative<Profile>(stream->pattern)) refuse("goes without a profile of rates");
         if (spec.stamping == Stamping::tagged) refuse("goes with stamping none or every");
+        const auto& names = stream->questions->addresses;
+        if (names && spec.server) refuse("has names of addresses, which another server knows: goes without server");
+        if (names && names->slices && spec.intended(direction) > names->slices->count * names->slices->names)
+            refuse("has slices for " + std::to_string(names->slices->count * names->slices->names) + " names only");
         if (spec.intended(direction) > stream->questions->most())
             refuse("has ports and IDs for " + std::to_string(stream->questions->most()) + " queries, not for " +
                    std::to_string(spec.intended(direction)) + ": take more source ports");

@@ -252,6 +252,15 @@ void read_delays_files(Reader& params, const std::vector<Path>& paths, TrialSpec
     files->finish();
 }
 
+void read_queries_file(Reader& params, TrialSpec& spec) {
+    if (!params.has("queries_file")) return;
+    spec.queries_file = params.text("queries_file");
+    const bool asks = std::ranges::any_of(
+        spec.active(), [&](Direction one) { return spec.streams[index_of(one)]->questions.has_value(); });
+    if (spec.queries_file.empty()) params.fail("queries_file", "must not be empty");
+    if (!asks || spec.stamping == Stamping::none) params.fail("queries_file", "needs questions, with stamping every");
+}
+
 void read_by_flow(Reader& params, TrialSpec& spec) {
     constexpr std::size_t kMostGroups = 100'000;
     spec.by_flow = params.flag("by_flow");
@@ -578,6 +587,7 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size, const std::vec
     }
     read_by_flow(params, spec);
     read_delays_files(params, paths, spec);
+    read_queries_file(params, spec);
     read_capture(params, spec);
     read_pacing(params, spec);
     read_delay_parts(params, spec);

@@ -37,7 +37,7 @@ TEST(DelayFile, HoldsEveryRecordInOrder) {
     DelayFile file(path, "field", 2'000'000'000);
     constexpr std::uint64_t kCount = 200'000;  // several blocks of the writer's
     for (std::uint64_t i = 0; i < kCount; ++i) file.ring(0).record(kCount - i, 2 * i + 1);
-    const DelaysWritten outcome = file.finish();
+    const RecordsWritten outcome = file.finish();
     EXPECT_EQ(outcome.written, kCount);
     EXPECT_EQ(outcome.unwritten, 0U);
     EXPECT_EQ(outcome.error, "");
@@ -63,7 +63,7 @@ TEST(DelayFile, HoldsWhatSeveralReceiversRecordEachInItsOrder) {
         });
     }
     for (std::thread& thread : threads) thread.join();
-    const DelaysWritten outcome = file.finish();
+    const RecordsWritten outcome = file.finish();
     EXPECT_EQ(outcome.written, kReceivers * kCount);
     EXPECT_EQ(outcome.unwritten, 0U);
     const std::string bytes = content(path);
@@ -82,7 +82,7 @@ TEST(DelayFile, CountsDroppedRecordsAndNeverWaits) {
     DelayFile file(path, "field", 1'000'000'000, 1, 8);
     constexpr std::uint64_t kCount = 300'000;  // within less than the writer's pause
     for (std::uint64_t i = 0; i < kCount; ++i) file.ring(0).record(i, i);
-    const DelaysWritten outcome = file.finish();
+    const RecordsWritten outcome = file.finish();
     EXPECT_GT(outcome.unwritten, 0U);
     EXPECT_EQ(outcome.written + outcome.unwritten, kCount);
     const std::string bytes = content(path);
@@ -100,7 +100,7 @@ TEST(DelayFile, CountsDroppedRecordsAndNeverWaits) {
 TEST(DelayFile, AFullDiskIsReportedAndNeverWaitedFor) {
     DelayFile file("/dev/full", "field", 1'000'000'000);
     for (std::uint64_t i = 0; i < 1000; ++i) file.ring(0).record(i, i);
-    const DelaysWritten outcome = file.finish();
+    const RecordsWritten outcome = file.finish();
     EXPECT_NE(outcome.error, "");
     EXPECT_EQ(outcome.written, 0U);
     EXPECT_EQ(outcome.unwritten, 1000U);

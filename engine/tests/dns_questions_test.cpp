@@ -78,6 +78,79 @@ TEST(DnsQuestions, QueriesAreWrittenOverEachOther) {
               "00 0029 04d0 00000000 0000"));
 }
 
+TrialQuestions of_addresses() {
+    TrialQuestions made = questions();
+    made.aaaa = {};
+    made.addresses = AddressNames{.network = 0xC6120000, .size = 1024, .first = 1020};
+    return made;
+}
+
+std::string label_of(const TrialQuestions& asked, std::uint64_t k) {
+    Buffer label(asked.label_size());
+    asked.write_label(k, label.data());
+    return {label.begin(), label.end()};
+}
+
+TEST(DnsQuestions, NamesOfAddressesBeginAgainBehindTheLast) {
+    const TrialQuestions asked = of_addresses();
+    EXPECT_EQ(label_of(asked, 0), "198-018-003-252");
+    EXPECT_EQ(label_of(asked, 3), "198-018-003-255");
+    EXPECT_EQ(label_of(asked, 4), "198-018-000-000");
+    EXPECT_EQ(to_string(asked.records_of(4).a), "198.18.0.0");
+    EXPECT_FALSE(asked.records_of(4).aaaa);
+}
+
+TEST(DnsQuestions, CachedNamesOfAddressesCountFromTheirOwn) {
+    TrialQuestions some = of_addresses();
+    some.addresses->first = 512;
+    some.cached = CachedNames{.names = 2, .share = {.n = 2, .m = 1}, .first = 256};
+    std::vector<std::string> labels;
+    for (std::uint64_t k = 0; k < 6; ++k) labels.push_back(label_of(some, k));
+    EXPECT_EQ(labels, (std::vector<std::string>{"198-018-002-000", "198-018-001-000", "198-018-002-001",
+                                                "198-018-001-001", "198-018-002-002", "198-018-001-000"}));
+}
+
+TEST(DnsQuestions, SlicesTakeTurnsByBursts) {
+    TrialQuestions asked = of_addresses();
+    asked.addresses->first = 0;
+    asked.addresses->slices = AddressNames::Slices{.count = 2, .burst = 2, .names = 4};
+    std::vector<std::uint64_t> numbers;
+    for (std::uint64_t i = 0; i < 8; ++i) numbers.push_back(asked.addresses->number(i));
+    EXPECT_EQ(numbers, (std::vector<std::uint64_t>{0, 1, 4, 5, 2, 3, 6, 7}));
+}
+
+TEST(DnsQuestions, QueriesForNamesOfAddressesAreWrittenOverEachOther) {
+    const TrialQuestions all = of_addresses();
+    const QueryFrame made(all, {2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2});
+    Buffer frame(made.data(), made.data() + made.length());
+    for (const std::uint64_t k : {5U, 999U, 2U}) {
+        made.write(k, frame.data());
+        const auto datagram = read_datagram(frame);
+        ASSERT_TRUE(datagram);
+        EXPECT_EQ(datagram->checksum, Datagram::Checksum::good);
+        const auto query = read_message(datagram->payload);
+        ASSERT_TRUE(query && query->edns);
+        EXPECT_TRUE(all.is_label_of(k, query->question.name.subspan(1, kAddressLabelSize)));
+        EXPECT_FALSE(all.is_label_of(k + 1, query->question.name.subspan(1, kAddressLabelSize)));
+    }
+}
+
+TEST(DnsQuestions, AnswersForAnAddressEmbedIt) {
+    // query 2: the name of 198.18.3.254
+    const std::string name = "0f 3139382d3031382d3030332d323534 047a6f6e65 00 001c 0001 ";
+    const std::string other = "0f 3139382d3031382d3030332d323535 047a6f6e65 00 001c 0001 ";
+    const auto answer = [](const std::string& question, const std::string& address) {
+        return "ffff 8180 0001 0001 0000 0000 " + question + "c00c 001c 0001 00000005 0010 " + address;
+    };
+    const auto wrong = [](const std::string& message) {
+        return check_answer(of_addresses(), 0x2002, bytes(message)).wrong;
+    };
+    EXPECT_EQ(wrong(answer(name, "0064ff9b 00000000 00000000 c61203fe")), std::nullopt);
+    EXPECT_EQ(wrong(answer(name, "0064ff9c 00000000 00000000 c61203fe")), Wrong::wrong_prefix);
+    EXPECT_EQ(wrong(answer(name, "0064ff9b 00000000 00000000 c61203ff")), Wrong::wrong_address);
+    EXPECT_EQ(wrong(answer(other, "0064ff9b 00000000 00000000 c61203ff")), Wrong::unexpected);
+}
+
 // Answers to query 2, which asks for name 2, an A record only; and to query 3, for name 3 with an AAAA record.
 TEST(DnsQuestions, AnswersAreCheckedByTheTable) {
     const std::string of2 = "13 61 31326162 30303037 30303030303030303032 047a6f6e65 00 001c 0001 ";

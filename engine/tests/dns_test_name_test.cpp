@@ -40,6 +40,16 @@ TEST(DnsTestName, AddressesFollowFromTheNumber) {
     EXPECT_EQ(to_string(aaaa_record_of(0x123456789A)), "2001:2:0:d64:0:12:3456:789a");
 }
 
+TEST(DnsTestName, LabelsOfAddressesHaveThreeDigitsForEachByte) {
+    std::array<std::uint8_t, kAddressLabelSize> label{};
+    for (const auto& [address, text] :
+         {std::pair{"198.18.0.7", "198-018-000-007"}, std::pair{"255.255.255.255", "255-255-255-255"},
+          std::pair{"0.90.100.10", "000-090-100-010"}}) {
+        write_address_label(*parse_ipv4(address), label.data());
+        EXPECT_EQ(std::string(label.begin(), label.end()), text);
+    }
+}
+
 TEST(DnsTestName, ZonesOfText) {
     const auto zone = parse_zone("dutperf.test");
     ASSERT_TRUE(zone);

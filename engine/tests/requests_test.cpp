@@ -173,6 +173,31 @@ json asking(const json& changed = json::object()) {
     return request;
 }
 
+json sliced(int count, int burst, int names) {
+    return {{"network", "198.18.0.0/15"}, {"slices", {{"count", count}, {"burst", burst}, {"names", names}}}};
+}
+
+TEST(Requests, NamesOfAddressesGoWithoutServerAndNeedWholeSlices) {
+    json served = asking({{"addresses", {{"network", "198.18.0.0/15"}}}});
+    served["server"] = {{"port", "right"}, {"zone", "dutperf.test"}};
+    EXPECT_EQ(rejected_field(served), "params.forward.questions");
+    EXPECT_EQ(rejected_field(asking({{"addresses", sliced(2, 10, 490)}})), "params.forward.questions");
+}
+
+TEST(Requests, TimesOfQueriesNeedStampedQueries) {
+    json request = asking();
+    request["queries_file"] = "/tmp/q.npy";
+    EXPECT_EQ(rejected_field(request), "params.queries_file");
+    request["stamping"] = "every";
+    EXPECT_EQ(rejected_field(request), "");
+    request["queries_file"] = "";
+    EXPECT_EQ(rejected_field(request), "params.queries_file");
+    json frames = trial();
+    frames["stamping"] = "every";
+    frames["queries_file"] = "/tmp/q.npy";
+    EXPECT_EQ(rejected_field(frames), "params.queries_file");
+}
+
 TEST(Requests, QuestionsAreCheckedByTheTable) {
     EXPECT_EQ(rejected_field(asking()), "");
     const std::string of = "params.forward.questions";
@@ -197,6 +222,20 @@ TEST(Requests, QuestionsAreCheckedByTheTable) {
         {{{"cached", {{"names", 1}, {"n", 2}, {"m", 1}, {"trial", 0}}}}, ""},
         {{{"cached", {{"names", 0}, {"n", 2}, {"m", 1}, {"trial", 0}}}}, ".cached.names"},
         {{{"cached", {{"names", 1}, {"n", 2}, {"m", 1}}}}, ".cached.trial"},
+        {{{"addresses", {{"network", "198.18.0.0/15"}}}}, ""},
+        {{{"addresses", {{"network", "198.18.0.1/32"}, {"first", 7}}}}, ""},
+        {{{"addresses", {{"network", "198.18.0.0"}}}}, ".addresses.network"},
+        {{{"addresses", {{"network", "198.18.0.0/33"}}}}, ".addresses.network"},
+        {{{"addresses", {{"network", "198.18.0.1/24"}}}}, ".addresses.network"},
+        {{{"addresses", {{"network", "2001:2::/48"}}}}, ".addresses.network"},
+        {{{"addresses", {{"network", "198.18.0.0/15"}, {"first", -1}}}}, ".addresses.first"},
+        {{{"addresses", sliced(2, 10, 500)}}, ""},
+        {{{"addresses", sliced(2, 10, 505)}}, ".addresses.slices.names"},
+        {{{"addresses", {{"network", "198.18.0.0/15"}}}, {"aaaa", {{"n", 2}, {"m", 1}}}}, ".aaaa"},
+        {{{"addresses", {{"network", "198.18.0.0/15"}}}, {"cached", {{"names", 1}, {"n", 2}, {"m", 1}, {"first", 5}}}},
+         ""},
+        {{{"addresses", {{"network", "198.18.0.0/15"}}}, {"cached", {{"names", 1}, {"n", 2}, {"m", 1}, {"trial", 5}}}},
+         ".cached.first"},
         {{{"speed", 1}}, ".speed"},
     };
     for (const auto& [changed, field] : rows)

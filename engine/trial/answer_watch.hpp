@@ -10,16 +10,19 @@
 #include "dns/questions.hpp"
 #include "frame/tag.hpp"
 #include "trial/query_log.hpp"
+#include "trial/query_times.hpp"
 #include "trial/trial.hpp"
 
 namespace dutperf {
 
 class AnswerWatch {
 public:
-    AnswerWatch(const dns::TrialQuestions& questions, const QueryLog& log, TrialMark trial, std::size_t path,
-                bool accepts_unfinished)
+    // `times`: nullptr if they are not kept.
+    AnswerWatch(const dns::TrialQuestions& questions, const QueryLog& log, QueryTimes* times, TrialMark trial,
+                std::size_t path, bool accepts_unfinished)
         : questions_(questions),
           log_(log),
+          times_(times),
           trial_(trial),
           path_(path),
           mark_(mark_of_path(path)),
@@ -30,7 +33,7 @@ public:
         std::optional<Tag> right;
     };
     // Nothing for a frame that is no answer. Wrong answers are counted here.
-    std::optional<Answer> take(dns::Bytes frame) {
+    std::optional<Answer> take(dns::Bytes frame, Ticks arrival) {
         const auto datagram = dns::read_datagram(frame);
         if (!datagram || datagram->source_port != questions_.destination_port ||
             datagram->destination != ip_of(questions_.source))
@@ -38,7 +41,7 @@ public:
         Answer answer{.intact = datagram->is_intact(accepts_unfinished_),
                       .unfinished = accepts_unfinished_ && datagram->checksum == dns::Datagram::Checksum::unfinished,
                       .right = std::nullopt};
-        if (answer.intact) answer.right = tag_if_right(*datagram);
+        if (answer.intact) answer.right = tag_if_right(*datagram, arrival);
         return answer;
     }
 
@@ -46,13 +49,15 @@ public:
     [[nodiscard]] const WrongCounts& wrong() const { return wrong_; }
 
 private:
-    std::optional<Tag> tag_if_right(const dns::Datagram& datagram) {
+    std::optional<Tag> tag_if_right(const dns::Datagram& datagram, Ticks arrival) {
         const dns::Verdict verdict = check_answer(questions_, datagram.destination_port, datagram.payload);
         const bool is_malformed = verdict.wrong == dns::Wrong::malformed;
         const auto stamp = log_.stamp_of(verdict.number);
         // a resolver takes no answer from an address that it did not ask (RFC 5452 9.1)
         if (!is_malformed && (!stamp || datagram.source != ip_of(questions_.destination)))
             return count(dns::Wrong::unexpected);
+        if (times_ != nullptr && !is_malformed) [[unlikely]]
+            times_->note_answer(verdict.number, arrival, verdict.wrong);
         if (verdict.wrong) return count(*verdict.wrong);
         return Tag{
             .trial = trial_, .stream = mark_.stream, .pair = mark_.pair, .sequence = verdict.number, .stamp = *stamp};
@@ -64,6 +69,7 @@ private:
 
     const dns::TrialQuestions& questions_;
     const QueryLog& log_;
+    QueryTimes* times_;
     TrialMark trial_;
     std::size_t path_;
     PathMark mark_;

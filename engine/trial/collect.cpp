@@ -220,6 +220,7 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
 void Collection::collect_answers(Direction direction, DirectionResult& into) const {
     if (!spec_.streams[index_of(direction)]->questions) return;
     into.wrong_answers = receivers(direction).front()->answers()->wrong();
+    if (parts_.query_times) into.queries_file = parts_.query_times->write(parts_.start, bed_.clock_hz);
 }
 
 // Frames of no path are counted with the first path into their port; if there is none, errors that came back to a

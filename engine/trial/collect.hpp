@@ -8,6 +8,7 @@
 #include "port/port.hpp"
 #include "trial/answering.hpp"
 #include "trial/delay_file.hpp"
+#include "trial/query_times.hpp"
 #include "trial/receiver.hpp"
 #include "trial/test_bed.hpp"
 #include "trial/transmitter.hpp"
@@ -40,6 +41,7 @@ struct TrialParts {
     // of each path
     PerDirection<std::vector<std::unique_ptr<Sender>>> senders;  // in the order of their queues; none: it does not send
     PerDirection<std::unique_ptr<DelayFile>> delay_files;
+    std::unique_ptr<QueryTimes> query_times;           // of the path of the queries, if they are kept
     PerDirection<std::optional<FrameGroups>> groups;   // of those with described frames
     PerDirection<std::unique_ptr<LengthLog>> lengths;  // of those with frames without a tag
     // of each port

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trial/delay_file.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cerrno>
 #include <chrono>
-#include <filesystem>
-#include <system_error>
+#include <string_view>
 
 #include "platform/cores.hpp"
-#include "platform/error.hpp"
+#include "trial/npy.hpp"
 
 namespace dutperf {
 
@@ -21,32 +17,7 @@ namespace {
 
 constexpr std::uint64_t kBlockRecords = 65536;
 constexpr std::chrono::milliseconds kPause{1};
-constexpr std::size_t kHeaderSize = 192;  // a multiple of 64, with room for any count
-
-static_assert(std::endian::native == std::endian::little, "the records are written as they lie in memory");
-
-std::string reason() { return std::generic_category().message(errno); }
-
-bool write_all(int file, const char* bytes, std::size_t size, std::size_t& written) {
-    while (written < size) {
-        const ssize_t count = write(file, bytes + written, size - written);
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) return false;
-        written += static_cast<std::size_t>(count);
-    }
-    return true;
-}
-
-// The NumPy header.
-std::string header(std::uint64_t records) {
-    std::string text = "{'descr': [('sequence', '<u8'), ('delay_ns', '<f8')], 'fortran_order': False, 'shape': (" +
-                       std::to_string(records) + ",), }";
-    constexpr std::size_t kBefore = 10;
-    text.resize(kHeaderSize - kBefore - 1, ' ');
-    const auto length = static_cast<std::uint16_t>(text.size() + 1);
-    const std::array<char, 4> numbers{1, 0, static_cast<char>(length & 0xFFU), static_cast<char>(length >> 8U)};
-    return "\x93NUMPY" + std::string(numbers.begin(), numbers.end()) + text + "\n";
-}
+constexpr std::string_view kMembers = "('sequence', '<u8'), ('delay_ns', '<f8')";
 
 }  // namespace
 
@@ -61,17 +32,14 @@ DelayFile::DelayFile(const std::string& path, const std::string& field, std::uin
                      std::uint64_t ring_records, OtherCores cores)
     : block_(kBlockRecords), cores_(std::move(cores)), ns_per_tick_(1e9 / static_cast<double>(clock_hz)) {
     for (std::size_t i = 0; i < receivers; ++i) rings_.push_back(std::make_unique<DelayRing>(ring_records));
-    std::error_code ignored;  // if this fails, opening the file fails too
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-    file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (file_ < 0) throw Error("file", "cannot write " + path + ": " + reason(), field);
+    file_ = create_file(path, field);
     write_header();
     writer_ = std::thread([this] { write_until_finished(); });
 }
 
 DelayFile::~DelayFile() { finish(); }
 
-DelaysWritten DelayFile::finish() {
+RecordsWritten DelayFile::finish() {
     if (!writer_.joinable()) return outcome_;
     finished_.store(true, std::memory_order_release);
     writer_.join();
@@ -121,15 +89,15 @@ void DelayFile::write_block(std::span<const DelayRing::Taken> records) {
 
 // Called before the first record and again after the last, when the count is known.
 void DelayFile::write_header() {
-    const std::string text = header(outcome_.written);
+    const std::string text = npy_header(kMembers, outcome_.written);
     std::size_t written = 0;
-    const bool whole = ftruncate(file_, static_cast<off_t>(kHeaderSize + outcome_.written * sizeof(Record))) == 0 &&
+    const bool whole = ftruncate(file_, static_cast<off_t>(kNpyHeaderSize + outcome_.written * sizeof(Record))) == 0 &&
                        lseek(file_, 0, SEEK_SET) == 0 && write_all(file_, text.data(), text.size(), written);
     if (!whole) fail();
 }
 
 void DelayFile::fail() {
-    if (outcome_.error.empty()) outcome_.error = reason();
+    if (outcome_.error.empty()) outcome_.error = system_message();
 }
 
 }  // namespace dutperf

@@ -75,7 +75,7 @@ public:
     [[nodiscard]] DelayRing& ring(std::size_t receiver) { return *rings_[receiver]; }
 
     // To be called after the last record: completes and closes the file. May be called again.
-    DelaysWritten finish();
+    RecordsWritten finish();
 
 private:
     struct Record {
@@ -94,7 +94,7 @@ private:
     OtherCores cores_;
     double ns_per_tick_;
     int file_ = -1;
-    DelaysWritten outcome_;
+    RecordsWritten outcome_;
     std::atomic<bool> finished_{false};
     std::thread writer_;
 };

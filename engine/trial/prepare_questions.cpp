@@ -64,18 +64,33 @@ QuestionParts RunningTrial::question_parts(Direction direction) {
     }
     questions_ = spec_.questions(direction, bed_.run);
     query_log_ = std::make_unique<QueryLog>(entries);
+    if (!spec_.queries_file.empty()) parts_.query_times = make_query_times(direction);
     query_frame_ = std::make_unique<dns::QueryFrame>(questions_, bed_.ports[side]->mac(), dut_mac(direction, true));
     query_pool_ = std::make_unique<ImagePool>(
         bed_.frame_pools[2 * index_of(direction)],
         FrameImage{.data = query_frame_->data(), .length = query_frame_->length(), .generation = next_generation()});
-    return {
-        .frame = query_frame_.get(), .pool = query_pool_.get(), .log = query_log_.get(), .nic = nic_sending(direction)};
+    return {.frame = query_frame_.get(),
+            .pool = query_pool_.get(),
+            .log = query_log_.get(),
+            .times = parts_.query_times.get(),
+            .nic = nic_sending(direction)};
+}
+
+std::unique_ptr<QueryTimes> RunningTrial::make_query_times(Direction direction) const {
+    const std::string field = "params.queries_file";
+    const std::uint64_t queries = spec_.intended(direction);
+    if (queries > QueryTimes::kMost)
+        throw Error("no_memory",
+                    "the times of " + std::to_string(queries) + " queries would be kept, more than " +
+                        std::to_string(QueryTimes::kMost) + ": take a shorter trial, or a lower rate",
+                    field);
+    return std::make_unique<QueryTimes>(spec_.queries_file, field, queries);
 }
 
 void RunningTrial::watch_answers(std::size_t port, Receiver& receiver) const {
     for (const Direction path : paths_into(bed_, spec_, port)) {
         if (!spec_.streams[index_of(path)]->questions) continue;
-        receiver.watch_answers({questions_, *query_log_, trial_mark(), index_of(path),
+        receiver.watch_answers({questions_, *query_log_, parts_.query_times.get(), trial_mark(), index_of(path),
                                 bed_.ports[port]->may_leave_checksums_unfinished()});
     }
 }

@@ -10,6 +10,7 @@
 #include "pace/share.hpp"
 #include "trial/frame_source.hpp"
 #include "trial/query_log.hpp"
+#include "trial/query_times.hpp"
 
 namespace dutperf {
 
@@ -17,6 +18,7 @@ struct QuestionParts {
     const dns::QueryFrame* frame;
     const ImagePool* pool;  // of this frame
     QueryLog* log;
+    QueryTimes* times;  // nullptr: they are not kept
     NicSending nic = {};
     Share share = {};
 };
@@ -36,7 +38,10 @@ public:
         for (std::uint32_t i = 0; i < count; ++i) {
             const std::uint64_t k = parts_.share.number(j + i);
             parts_.frame->write(k, begin_of_frame(frames[i]));
-            parts_.log->note(k, Stamps ? not_zero(stamps != nullptr ? stamps[i] : stamp) : 0);
+            const Ticks sent = Stamps ? not_zero(stamps != nullptr ? stamps[i] : stamp) : 0;
+            parts_.log->note(k, sent);
+            if (parts_.times != nullptr) [[unlikely]]
+                parts_.times->note_sent(k, sent);
         }
         stamped_ += Stamps ? count : 0;
         return true;

@@ -50,7 +50,7 @@ bool Receiver::take_message(const rte_mbuf& one, RxStatistics::Burst& taken, Bur
 }
 
 bool Receiver::take_answer(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals) {
-    const auto answer = answers_->take({begin_of(one), rte_pktmbuf_data_len(&one)});
+    const auto answer = answers_->take({begin_of(one), rte_pktmbuf_data_len(&one)}, taken.arrival);
     if (!answer) return false;
     RxStatistics& statistics = of_path(answers_->path())->statistics;
     if (answer->unfinished) statistics.take_unfinished();

@@ -85,6 +85,7 @@ private:
     ReplayParts replay_parts(Direction direction);
     void turn_back_questions();
     QuestionParts question_parts(Direction direction);
+    [[nodiscard]] std::unique_ptr<QueryTimes> make_query_times(Direction direction) const;
     void watch_answers(std::size_t port, Receiver& receiver) const;
     void make_server(std::size_t port);
     [[nodiscard]] std::size_t far_port(Direction direction) const;

@@ -263,6 +263,7 @@ struct TrialSpec {
     bool by_flow = false;                           // statistics of each flow
     std::uint64_t delay_parts = 0;                  // equal parts of the sending time with delays of their own; 0: none
     PerDirection<std::string> delays_files;         // files for all delays; empty: none
+    std::string queries_file;                       // for the times of each query; empty: none
     std::optional<CaptureSpec> capture;             // frames for a file
     std::optional<ConnectionSpec> connections;
     std::optional<ServerSpec> server;
@@ -354,8 +355,8 @@ struct TrialSpec {
     }
 };
 
-// Delays written to a file.
-struct DelaysWritten {
+// Records written to a file.
+struct RecordsWritten {
     std::uint64_t written = 0, unwritten = 0;
     std::string error;  // of the operating system; empty: none
 };
@@ -467,7 +468,7 @@ struct DirectionResult {
     TesterShare delay_share;                  // what it may have added to their quantiles
     std::vector<TesterShare> part_shares, stream_shares;
     TesterChange change_share;
-    std::optional<DelaysWritten> delays_file;
+    std::optional<RecordsWritten> delays_file, queries_file;
     std::optional<NicArrivals> nic_arrivals;
     std::optional<NicDepartures> nic_departures;
     std::optional<std::uint32_t> rate_limit_mbps;   // of each queue; 0: none

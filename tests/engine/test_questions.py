@@ -13,10 +13,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scapy.layers.dns import DNS, DNSQR, DNSRR, DNSRROPT
 from scapy.layers.inet import IP, UDP
@@ -109,6 +110,72 @@ def test_without_a_server_no_query_is_answered(opened: Opening) -> None:
     forward = opened(**RINGS).run(forward=asking())["forward"]
     assert (forward["sent"], forward["received"], forward["answers"]) == (1000, 0, {"wrong": {}})
     assert forward["losses"]["longest_run"] == 1000
+
+
+NETWORK = "198.18.0.0/28"
+
+
+def address_label(number: int) -> str:
+    """Of an address of the network, numbered from 0 and beyond its end."""
+    return "-".join(f"{part:03}" for part in IPv4Network(NETWORK)[number % 16].packed)
+
+
+def test_names_of_addresses_are_as_the_protocol_says(opened: Opening, tmp_path: Path) -> None:
+    """Two slices, bursts of two; behind the network's end its names begin again."""
+    file = tmp_path / "left.pcap"
+    left = {"port": f"vdev:net_pcap_left,tx_pcap={file}", "mac": "02:00:00:00:00:01"}
+    right = {"port": f"vdev:net_pcap_right,tx_pcap={tmp_path / 'right.pcap'}", "mac": "02:00:00:00:00:02"}
+    engine = opened(left=left, right=right)
+    slices = {"count": 2, "burst": 2, "names": 50}
+    engine.run(trial=258, forward=asking(500, addresses={"network": NETWORK, "first": 3, "slices": slices}), **timed())
+    engine.process.close()
+    asked = [packet[DNSQR].qname.decode() for packet in rdpcap(str(file))]
+    order = [3 + half * 50 + pair * 2 + one for pair in range(25) for half in range(2) for one in range(2)]
+    assert asked == [f"{address_label(number)}.{ZONE}." for number in order]
+
+
+def test_cached_names_of_addresses_are_those_from_a_number_on(opened: Opening, tmp_path: Path) -> None:
+    file = tmp_path / "left.pcap"
+    left = {"port": f"vdev:net_pcap_left,tx_pcap={file}", "mac": "02:00:00:00:00:01"}
+    right = {"port": f"vdev:net_pcap_right,tx_pcap={tmp_path / 'right.pcap'}", "mac": "02:00:00:00:00:02"}
+    engine = opened(left=left, right=right)
+    cached = {"names": 2, "n": 2, "m": 1, "first": 9}
+    engine.run(trial=1, forward=asking(500, addresses={"network": NETWORK, "first": 11}, cached=cached), **timed())
+    engine.process.close()
+    asked = [packet[DNSQR].qname.decode() for packet in rdpcap(str(file))]
+    order = [11 + k // 2 if k % 2 == 0 else 9 + k // 2 % 2 for k in range(100)]
+    assert asked == [f"{address_label(number)}.{ZONE}." for number in order]
+
+
+def test_the_times_of_each_query_are_written(opened: Opening, tmp_path: Path) -> None:
+    """Of four names one has an AAAA record; the others have no right answer."""
+    file = tmp_path / "new" / "queries.npy"
+    asked = asking(aaaa={"n": 4, "m": 1})
+    result = opened(**RINGS).run(forward=asked, server=SERVED, queries_file=str(file), **timed())["forward"]
+    assert result["queries_file"] == {"written": 1000, "unwritten": 0}
+    records = np.load(file)
+    assert (records["answer"] == np.where(np.arange(1000) % 4 == 3, 1, 2)).all()
+    due_ns = np.arange(1000) * 200_000
+    assert (records["sent_ns"] >= due_ns).all()
+    assert (records["sent_ns"] <= due_ns + result["lateness_us"]["max"] * 1000 + 1).all()
+    delays_us = (records["received_ns"] - records["sent_ns"])[3::4] / 1000
+    assert delays_us.max() == pytest.approx(result["delay_us"]["max"], rel=1e-6)
+    assert delays_us.min() == pytest.approx(result["delay_us"]["min"], rel=1e-6)
+
+
+def test_queries_without_an_answer_have_no_time_of_one(opened: Opening, tmp_path: Path) -> None:
+    file = tmp_path / "queries.npy"
+    opened(**RINGS).run(forward=asking(), queries_file=str(file), **timed())
+    records = np.load(file)
+    assert len(records) == 1000
+    assert not records["answer"].any()
+    assert np.isnan(records["received_ns"]).all()
+
+
+def test_a_file_that_cannot_be_created_is_refused(opened: Opening) -> None:
+    with pytest.raises(Refused) as error:
+        opened(**RINGS).run(forward=asking(), queries_file="/proc/none/q.npy", **timed())
+    assert error.value.args[0] == "params.queries_file"
 
 
 REFUSED: tuple[tuple[Json, Json, str], ...] = (

@@ -113,6 +113,7 @@ def probe_of(trial: Trial, result: PhaseResult) -> Trial | None:
         "by_flow",
         "delay_parts",
         "delays_files",
+        "queries_file",
         "capture",
         "pacing",
         "other_streams",

@@ -5,7 +5,7 @@ them, and what was counted of them. protocol/README.md has the names and the add
 from __future__ import annotations
 
 import re
-from ipaddress import IPv6Address, IPv6Network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network
 from math import gcd
 from typing import Annotated, Literal, Self
 
@@ -21,12 +21,16 @@ PREFIX = IPv6Network("64:ff9b::/96")
 PREFIX_LENGTHS = (32, 40, 48, 56, 64, 96)
 """Of RFC 6052 section 2.2."""
 MOST_CACHED = 1_000_000
-_FIRST_LABEL = 19
+_FIRST_LABEL, _LABEL_OF_ADDRESS = 19, 15
 _HEADERS = 14 + 40 + 8 + 12
 """Ethernet, IPv6, UDP and the DNS header."""
 _TYPE_AND_CLASS, _OPT = 4, 11
 _LABEL = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _LONGEST_ZONE = 64
+
+
+NameNumber = Annotated[int, Field(ge=0, le=2**53)]
+"""Names of addresses are numbered through all trials."""
 
 
 def _is_zone(zone: str) -> str:
@@ -75,7 +79,32 @@ class CachedNames(Spread):
     has asked for."""
 
     names: Annotated[int, Field(ge=1, le=MOST_CACHED)]
-    trial: Annotated[int, Field(ge=0, le=65535)]
+    trial: Annotated[int, Field(ge=0, le=65535)] | None = None
+    first: NameNumber | None = None
+    """Of names of addresses, instead of ``trial``: the number of the first one."""
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Self:
+        if (self.trial is None) == (self.first is None):
+            raise ValueError("cached names have either the number of their trial, or of the first of their addresses")
+        return self
+
+
+class Slices(Value):
+    """Bursts of so many queries belong to each slice in turn; a slice counts through so many ``names`` of its own."""
+
+    count: Annotated[int, Field(ge=1)]
+    burst: Annotated[int, Field(ge=1)]
+    names: Annotated[int, Field(ge=1)]
+
+
+class AddressNames(Value):
+    """Names of the addresses of a network, ``aaa-bbb-ccc-ddd`` in the zone, which another server knows. A trial's
+    count from the number ``first`` on; behind the network's last address they begin again."""
+
+    network: IPv4Network
+    first: NameNumber = 0
+    slices: Slices | None = None
 
 
 class SourcePorts(Value):
@@ -83,6 +112,13 @@ class SourcePorts(Value):
 
     first: Annotated[int, Field(ge=1024, le=65535)] = 10_000
     count: Annotated[int, Field(ge=1, le=16_384)] = 4_096
+
+    @classmethod
+    def of_trial(cls, number: int) -> Self:
+        """Ports that none of the twelve trials before has."""
+        usual = cls()
+        ranges = (65_536 - usual.first) // usual.count
+        return cls(first=usual.first + number % ranges * usual.count)
 
 
 class Questions(Value):
@@ -98,11 +134,29 @@ class Questions(Value):
     aaaa: Spread = Spread(n=1, m=0)
     """Names that have an AAAA record themselves."""
     cached: CachedNames | None = None
+    addresses: AddressNames | None = None
+    """None: the names are the trial's own, which the tester's name server knows."""
+
+    def new_names(self, queries: int) -> int:
+        """How many of the first ``queries`` ask for names that are not cached."""
+        return queries if self.cached is None else queries - queries * self.cached.m // self.cached.n
+
+    def counting_from(self, first: int, cached_first: int) -> Self:
+        """With names of addresses from number ``first`` on, and cached ones from ``cached_first`` on."""
+        assert self.addresses is not None
+        cached = self.cached and self.cached.model_copy(update={"first": cached_first})
+        addresses = self.addresses.model_copy(update={"first": first})
+        return self.model_copy(update={"addresses": addresses, "cached": cached})
+
+    @property
+    def repeats_from(self) -> int | None:
+        """The number of names after which they begin again; None: never."""
+        return None if self.addresses is None else self.addresses.network.num_addresses
 
     @property
     def frame_size(self) -> int:
         """Of a query, in bytes with FCS."""
-        name = 1 + _FIRST_LABEL + 1 + len(self.zone) + 1
+        name = 1 + (_FIRST_LABEL if self.addresses is None else _LABEL_OF_ADDRESS) + 1 + len(self.zone) + 1
         return _HEADERS + name + _TYPE_AND_CLASS + _OPT + FCS_SIZE
 
 

@@ -77,12 +77,12 @@ class LoopStall(Value):
     receiver: float
 
 
-class DelaysWritten(Value):
-    """Delays written to a file."""
+class RecordsWritten(Value):
+    """Records written to a file."""
 
     written: Count
     unwritten: Count
-    """Delays that are not in the file: writing was too slow, or failed. All figures include them."""
+    """Records that are not in the file: writing was too slow, or failed. All figures include them."""
     error: str | None = None
     """The operating system's error; None: no error."""
 
@@ -387,7 +387,8 @@ class DirectionCounts(Value):
     """How much of each of these the tester's own loops may have added, at most."""
     ipdv_us: DelayChanges | None = None
     """If every frame was stamped and two consecutive frames arrived."""
-    delays_file: DelaysWritten | None = None
+    delays_file: RecordsWritten | None = None
+    queries_file: RecordsWritten | None = None
     receive_timestamps: NicArrivals | None = None
     """If frames were stamped and the NIC was to time their arrival."""
     send_at: NicDepartures | None = None

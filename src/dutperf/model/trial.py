@@ -123,6 +123,8 @@ class Phase(Value):
     """Equal parts of the sending time with delays of their own, of stamped frames by their due times;
     a divisor of the number of parts for losses (:data:`dutperf.model.result.LOSS_BINS`)."""
     delays_files: DelaysFiles | None = None
+    queries_file: Annotated[str, Field(min_length=1)] | None = None
+    """File for the times of each query, on the tester's machine, in NumPy's format (protocol/README.md)."""
     progress_ms: Annotated[int, Field(ge=20, le=1000)] | None = None
     """Time between two reports of the counts; None: a second."""
     capture: Capture | None = None

@@ -55,6 +55,7 @@ def probe(trial: Trial) -> Trial:
         "lost_delay_ns": None,
         "frame_timeout_ns": None,
         "delays_files": None,
+        "queries_file": None,
         "preliminary": (),
     }
     times = {"rest_ns": None, "duration_ns": PROBE_NS, "drain_ns": min(trial.drain_ns, PROBE_NS)}

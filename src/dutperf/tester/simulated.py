@@ -25,7 +25,6 @@ from dutperf.model import (
     ConnectionUse,
     DelayChanges,
     Delays,
-    DelaysWritten,
     Direction,
     DirectionCounts,
     IdleTimes,
@@ -34,6 +33,7 @@ from dutperf.model import (
     LoopStall,
     OfChanges,
     Quantiles,
+    RecordsWritten,
     Stamping,
     Stream,
     Trial,
@@ -361,7 +361,7 @@ def _additional(trial: Trial, direction: Direction) -> tuple[AdditionalCounts, .
 
 def _write(
     trial: Trial, direction: Direction, numbers: Numbers, delays_us: np.ndarray[Any, np.dtype[np.float64]]
-) -> DelaysWritten | None:
+) -> RecordsWritten | None:
     """Write the delays to the file that ``trial`` names, as the engine does (protocol/README.md)."""
     path = None if trial.delays_files is None else getattr(trial.delays_files, direction)
     if path is None:
@@ -370,7 +370,7 @@ def _write(
     records["sequence"], records["delay_ns"] = numbers, delays_us * 1000
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     np.save(path, records)
-    return DelaysWritten(written=len(records), unwritten=0)
+    return RecordsWritten(written=len(records), unwritten=0)
 
 
 def _delays(delays_us: np.ndarray[Any, np.dtype[np.float64]]) -> Delays | None:

@@ -33,6 +33,7 @@ from dutperf.model import (
     CACHED_NAMES,
     LOSS_BINS,
     Answers,
+    CachedNames,
     Case,
     Cause,
     Direction,
@@ -42,12 +43,14 @@ from dutperf.model import (
     LoopStall,
     Losses,
     NameServer,
+    Phase,
     Quantiles,
     Question,
     Questions,
     ServerCounts,
     ServerDelay,
     ServerQueries,
+    SourcePorts,
     Spread,
     Stream,
     Trial,
@@ -57,10 +60,14 @@ from dutperf.model import (
 )
 from dutperf.procedures.bench import PlanError
 from dutperf.procedures.dns64 import Dns64, Dns64Point, Dns64Procedure
+from dutperf.procedures.looped_back import TesterAlone
 from dutperf.setup import configuration
+from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import ConfigError
+from dutperf.setup.ports import with_media
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from dutperf.traffic.names_in_turn import NamesInTurn
 from dutperf.watch.dut_core import Starvation
 from plans import DNS64, LOOPED_BACK, counts, measure, questions
 
@@ -192,6 +199,113 @@ def test_cached_names_are_asked_for_once_before_the_trial() -> None:
     assert made.forward is not None
     assert made.forward.questions is not None
     assert made.forward.questions.aaaa == Spread(n=5, m=1)
+
+
+OTHER: dict[str, Any] = {
+    "left": DNS64["left"],
+    "dns64": {"server": "2001:2::1", "addresses": "198.18.0.0/20", "zone": "dns64perf.test"},
+}
+"""The DUT asks another name server than the tester's."""
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"right": DNS64["right"]}, "right: has no effect: the DUT asks another name server (dns64.addresses)"),
+        ({"dns64": {"server": "2001:2::1"}}, "right: is missing"),
+        ({"dns64": OTHER["dns64"] | {"addresses": "198.18.0.1/20"}}, "dns64.addresses: "),
+        ({"engine": {"offloads": ["send_at"]}}, "engine.offloads: do not go with dns64.addresses"),
+    ],
+)
+def test_a_tester_with_one_port_needs_another_name_server(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        configuration.parse(OTHER | change, "test")
+    assert message in str(refused.value)
+
+
+def test_the_link_that_is_not_there_says_nothing_about_the_media() -> None:
+    setup = with_media(
+        configuration.parse(OTHER, "test"), {"left": {"link_mbps": 25_000}, "right": {"link_mbps": 10_000}}
+    )
+    assert setup.media_mbps == 25_000
+
+
+def test_with_one_port_nothing_but_questions_is_sent() -> None:
+    with pytest.raises(ConfigError, match=r"right: is missing: with dns64\.addresses the tester has one port"):
+        traffic.of(configuration.parse(OTHER, "test"), SingleTrial())
+
+
+def test_what_is_about_the_testers_own_name_server_is_refused() -> None:
+    with pytest.raises(ConfigError, match="`with_aaaa` is for the tester's own"):
+        questions(OTHER, with_aaaa=(0, 20)).traffic.check()
+    with pytest.raises(PlanError, match="it proves the tester's own name server, but the DUT asks another one"):
+        Dns64Procedure(questions(OTHER, self_test_from=TesterAlone(qps=1_000_000, timeout_s=0.25)))
+
+
+def test_another_name_servers_names_are_those_of_addresses() -> None:
+    made = questions(OTHER).traffic.trial(Case({CACHED_NAMES: 0, AAAA_NAMES: 0}), Load.fps(1000), 7)
+    request = made.request()
+    assert "server" not in request
+    asked = request["forward"]["questions"]
+    assert asked["addresses"] == {"network": "198.18.0.0/20", "first": 0}
+    assert asked["zone"] == "dns64perf.test"
+
+
+def asked_of(phase: Phase) -> Questions:
+    assert phase.forward is not None
+    assert phase.forward.questions is not None
+    return phase.forward.questions
+
+
+def first_name(phase: Phase) -> int:
+    addresses = asked_of(phase).addresses
+    assert addresses is not None
+    return addresses.first
+
+
+def test_no_name_of_an_address_is_asked_for_twice() -> None:
+    """Each phase goes on where the one before it ended; cached names are those of the phase before the trial."""
+    kind, names = questions(OTHER, cached=(0, 40), cached_names=750, duration_s=1).traffic, NamesInTurn()
+    made = [
+        names.given_to(kind.trial(Case({CACHED_NAMES: share, AAAA_NAMES: 0}), Load.fps(1000), 2 * number))
+        for number, share in enumerate((0, 40, 0))
+    ]
+    first = [[first_name(phase) for phase in (*one.preliminary, one)] for one in made]
+    assert first == [[0], [1000, 1750], [2350]]
+    repeated = asked_of(made[1]).cached
+    assert repeated is not None
+    assert (repeated.first, repeated.trial, repeated.names) == (1000, None, 750)
+
+
+@given(st.integers(0, 65_535), st.integers(1, 12))
+def test_trials_near_each_other_have_no_source_port_in_common(number: int, later: int) -> None:
+    one, other = SourcePorts.of_trial(number), SourcePorts.of_trial(number + later)
+    assert abs(one.first - other.first) >= one.count
+    assert one.first + one.count <= 65_536
+
+
+def test_a_cached_name_is_of_one_kind() -> None:
+    for wrong in ({}, {"trial": 1, "first": 1}):
+        with pytest.raises(ValidationError, match="either the number of their trial, or of the first"):
+            CachedNames(n=2, m=1, names=1, **wrong)
+
+
+@pytest.mark.parametrize("addresses", ["198.18.0.0/24", "198.18.0.0/15"])
+def test_the_result_says_what_is_not_known_of_another_name_server(tmp_path: Path, addresses: str) -> None:
+    config = OTHER | {"dns64": OTHER["dns64"] | {"addresses": addresses}}
+    tester, asked = SimulatedTester(SimulatedDut(capacity_fps=1500)), questions(config, max_rate="2k", repetitions=1)
+    summary = measure(tester, asked, tmp_path, name="dns64")
+    [point] = summary.points
+    assert isinstance(point, Dns64Point)
+    assert point.rows()[0][-2] == "-"
+    remarks = "\n".join(point.remarks())
+    assert "the DUT asked another name server than the tester's" in remarks
+    repeats = addresses == "198.18.0.0/24"
+    assert ("names were asked for again" in remarks) == repeats
+    told = [one.text for one in summary.deviations]
+    assert sum("the authoritative server is not the tester's" in text for text in told) == 1
+    assert sum("no self-test of the tester with the authoritative server" in text for text in told) == 1
+    assert sum("new names, but the network has 256" in text for text in told) == repeats
 
 
 def test_the_last_query_has_its_whole_timeout() -> None:

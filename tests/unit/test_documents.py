@@ -178,7 +178,8 @@ def test_yaml_is_a_plan_or_a_part_of_a_configuration(block: Block, tmp_path: Pat
         (tmp_path / "plan.yaml").write_text(block.text)
         assert plan_file.load(tmp_path / "plan.yaml").wanted
     else:
-        replaced = {"left", "right"} if "ports" in mapping else set()
+        own = "ports" in mapping or "addresses" in mapping.get("dns64", {})
+        replaced = {"left", "right"} if own else set()
         configuration.parse({**{key: SET_UP[key] for key in SET_UP.keys() - replaced}, **mapping}, origin=str(block))
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import model_validator
 
-from dutperf.journal import ResultEvent
+from dutperf.journal import ResultEvent, TrialEvent
 from dutperf.judge.own_server import SHARE_OF_TIMEOUT
 from dutperf.lab.refdut import Dns64Properties
 from dutperf.model import (
@@ -106,6 +106,11 @@ class Dns64Procedure(RepeatedSearches[Dns64]):
     def __init__(self, plan: Plan[Dns64]) -> None:
         super().__init__(plan)
         self._bounds = {case: self._bounds_of(case) for case in self.cases}
+        if plan.traffic.setup.other_name_server and self.conditions.self_test_from is not None:
+            raise PlanError(
+                "it proves the tester's own name server, but the DUT asks another one (dns64.addresses)",
+                option="self_test_from",
+            )
 
     def _bounds_of(self, case: Case) -> Bounds:
         """Not above what the self-test proves."""
@@ -145,7 +150,7 @@ class Dns64Procedure(RepeatedSearches[Dns64]):
 
     def nothing_came(self, result: TrialResult) -> str:
         seen = [_unanswered(one) for one in result.directions().values()]
-        seen += [_asked(result.server, self._zone)] if result.server is not None else []
+        seen += [_asked(result.server, self._zone)]
         return f"no query has a right answer: {'; '.join(seen + evidence.instead(result))}"
 
     @property
@@ -170,8 +175,10 @@ def _unanswered(counts: DirectionCounts) -> str:
     return f"{counts.lost:,} of {counts.sent:,} queries ({share} %) had no right answer in time{told}"
 
 
-def _asked(server: ServerCounts, zone: str) -> str:
-    """What the DUT asked the tester's name server."""
+def _asked(server: ServerCounts | None, zone: str) -> str:
+    """What the DUT asked the tester's name server; None: it asks another one."""
+    if server is None:
+        return f"does it answer queries, and does the server that it asks for {zone} answer?"
     asked = server.queries
     parts = {
         "for AAAA": asked.aaaa,
@@ -207,6 +214,25 @@ class UpstreamQueries(Value):
     """For each query of the client."""
 
 
+class OtherNames(Value):
+    """Names of another name server's, and how many of them all trials so far had asked for."""
+
+    names: int
+    asked: int
+
+    def remarks(self) -> Iterator[str]:
+        """What is not known, and whether names were asked for again."""
+        yield (
+            ": the DUT asked another name server than the tester's: how often, and how long that took to answer, is not"
+            " known, and a slow answer of it counts as the DUT's"
+        )
+        if self.asked > self.names:
+            yield (
+                f": {self.asked:,} queries for new names, but the network has {self.names:,}: names were asked for"
+                " again, and were new ones only if the DUT's cache was exhausted between"
+            )
+
+
 class Dns64Point(points.Point):
     """A case and its DNS64 performance."""
 
@@ -223,6 +249,8 @@ class Dns64Point(points.Point):
     upstream: UpstreamQueries | None
     is_self_test: bool
     """Whether the tester's client asked its own name server (RFC 8219 section 9.2.1)."""
+    other_names: OtherNames | None
+    """None: the tester's own name server knew the names."""
     repetitions: Repetitions
     trials: Trials
 
@@ -250,6 +278,8 @@ class Dns64Point(points.Point):
                 f" {USUAL_QUERIES:.2f}: it retries, minimises names, or asks for other types ({self.upstream.other:,}"
                 " of these)"
             )
+        if self.other_names is not None:
+            yield from self.other_names.remarks()
         if certainty := self.repetitions.certainty(self.dns64_qps):
             yield f": {certainty}"
 
@@ -284,7 +314,17 @@ def point(recorded: Recorded) -> Dns64Point:
         answer_us=None if passed is None else _answer_times(passed.directions()[Direction.FORWARD].delay_us),
         upstream=None if passed is None else _upstream(passed),
         is_self_test=bool(recorded.limits.get("looped_back")),
+        other_names=_other_names([event.trial for event in recorded.of(TrialEvent)]),
     )
+
+
+def _other_names(trials: Sequence[Trial]) -> OtherNames | None:
+    """Of the trials of a case; the last one has the highest numbers."""
+    asked = [stream.questions for one in trials for stream in one.streams().values() if stream.questions is not None]
+    if not asked or asked[-1].addresses is None:
+        return None
+    queries, addresses = trials[-1].intended(Direction.FORWARD), asked[-1].addresses
+    return OtherNames(names=addresses.network.num_addresses, asked=addresses.first + asked[-1].new_names(queries))
 
 
 def _fewest_upstream(case: Case) -> float:
@@ -348,7 +388,33 @@ def _required_case(facts: Facts) -> str | None:
     return "not measured without cached names and names with an AAAA record, which is required"
 
 
+def _has_other_names(facts: Facts) -> bool:
+    asked = (one.questions for one in facts.streams())
+    return any(one is not None and one.addresses is not None for one in asked)
+
+
+def _other_server(facts: Facts) -> str | None:
+    if not _has_other_names(facts):
+        return None
+    return "the authoritative server is not the tester's: nothing shows that it answered every query, and in time"
+
+
+def _new_names(facts: Facts) -> str | None:
+    """Of one trial: whether those of all trials were enough is told beside the result."""
+    trial = facts.first_trial()
+    asked = next((one.questions for one in facts.streams() if one.questions is not None), None)
+    if asked is None or asked.addresses is None:
+        return None
+    names, new = asked.addresses.network.num_addresses, asked.new_names(trial.intended(Direction.FORWARD))
+    return None if new <= names else f"a trial asks for {new:,} new names, but the network has {names:,}"
+
+
 def _self_test(facts: Facts) -> str | None:
+    if _has_other_names(facts):
+        return (
+            "no self-test of the tester with the authoritative server, looped back, at more than twice the rate in a"
+            " quarter of the timeout"
+        )
     if facts.conditions.self_test_from is not None or _is_self_test(facts):
         return None
     return "no self-test of the tester alone, looped back, at more than twice the rate in a quarter of the timeout"
@@ -359,6 +425,8 @@ RULES = (
     Clause("RFC 8219 section 9.2", deviations.few_repetitions),
     Clause("RFC 8219 section 9.2", _timeout),
     Clause("RFC 8219 section 9.2", _required_case),
+    Clause("RFC 8219 section 9.2", _new_names),
+    Clause("RFC 8219 section 9.1", _other_server),
     Clause("RFC 8219 section 9.2.1", _self_test),
 )
 

@@ -71,6 +71,7 @@ from dutperf.setup.configuration import ConfigError
 from dutperf.tester import EndTrial, Progress, ProgressCallback, Tester, TesterError, phases
 from dutperf.tester.continued import ContinuedTester
 from dutperf.tester.replayed import ReplayedTester
+from dutperf.traffic.names_in_turn import NamesInTurn
 from dutperf.version import __version__
 
 __all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "definition_of", "measure", "resume"]
@@ -276,6 +277,7 @@ class Campaign:
         self._journal = journal
         self._observer = observer
         self._number = first_trial
+        self._names = NamesInTurn()
         self._trials = 0
         self._timed_trials = 0
         self._timed_s = 0.0
@@ -401,7 +403,8 @@ class Campaign:
         if recorded is None:
             answered = self._wait(place, result)
         else:
-            self._number += recorded.probes
+            for _ in range(recorded.probes):
+                self._probing_trial(place.case)
             answered = recorded.answered
         self._given_up = not answered
         return answered
@@ -450,8 +453,8 @@ class Campaign:
         return result
 
     def _numbered(self, make: MakeTrial) -> Trial:
-        """The next trial. Each of its phases takes a number."""
-        trial = make(self._number % TRIAL_NUMBERS)
+        """The next trial. Each of its phases takes a number, and names that no trial before it had."""
+        trial = self._names.given_to(make(self._number % TRIAL_NUMBERS))
         self._number += trial.numbers
         return trial
 

@@ -272,6 +272,16 @@ class Side(Value):
         return bool(self.gateway4 or self.gateway6 or self.gateway_mac)
 
 
+NO_PORT = Side.model_construct(
+    port="vdev:net_null_unused,no-rx=1",
+    version=6,
+    ipv6=IPv6Interface("100::1/64"),
+    gateway_mac="02:00:00:00:00:00",
+)
+"""In place of the right port, where the tester has none: a device of DPDK on which nothing arrives. Its address is
+one that no host has (RFC 6666)."""
+
+
 def _command(command: object) -> object:
     words = [command] if isinstance(command, str) else command
     if (
@@ -447,8 +457,12 @@ class Setup(Value):
         if self.ports is not None:
             return dict(self.ports)
         assert self.left is not None, "the configuration is checked"
-        assert self.right is not None, "the configuration is checked"
-        return {"left": self.left, "right": self.right}
+        return {"left": self.left, "right": self.right or NO_PORT}
+
+    @property
+    def other_name_server(self) -> bool:
+        """Whether the DUT asks another name server than the tester's, which then has no right port."""
+        return self.dns64 is not None and self.dns64.addresses is not None
 
     def duts(self) -> tuple[Dut, ...]:
         """The DUT, or those in a row from left to right."""
@@ -692,6 +706,7 @@ def _check(setup: Setup) -> None:
     for name, side in setup.sides().items():
         _check_addresses((*within, name), side)
         _check_gateways((*within, name), side)
+    _check_dns64(setup)
     _check_ports(setup, within)
     _check_streams(setup)
     _check_between(setup, within)
@@ -700,7 +715,6 @@ def _check(setup: Setup) -> None:
         if side.seen_as is not None or setup.dns64 is None:  # a DNS64 server translates no packets
             _check_seen_as((*within, name), side, senders)
     _check_duts(setup)
-    _check_dns64(setup)
 
 
 def _check_dns64(setup: Setup) -> None:
@@ -709,6 +723,10 @@ def _check_dns64(setup: Setup) -> None:
         return
     if setup.left is None:
         raise _Invalid(("dns64",), "is for the ports left and right: the client is at left, the name server at right")
+    if setup.other_name_server and setup.engine.offloads:
+        raise _Invalid(
+            ("engine", "offloads"), "do not go with dns64.addresses: the tester has no port for them at right"
+        )
     if setup.left.ipv6 is None:
         raise _Invalid(("left", "ipv6"), "is missing: a DNS64 server is asked over IPv6")
     if setup.left.gateway6 is None and setup.left.gateway_mac is None and not setup.is_looped_back:
@@ -751,7 +769,10 @@ def _check_paths(setup: Setup) -> None:
         if given := [name for name, side in sides.items() if side is not None]:
             raise _Invalid((given[0],), "does not go with ports, which have names of their own")
         return _check_named(setup, tuple(setup.ports))
-    if missing := [name for name, side in sides.items() if side is None]:
+    if setup.other_name_server and setup.right is not None:
+        raise _Invalid(("right",), "has no effect: the DUT asks another name server (dns64.addresses); leave it out")
+    missing = [name for name, side in sides.items() if side is None]
+    if missing and not (missing == ["right"] and setup.other_name_server):
         raise _Invalid((missing[0],), "is missing")
     if setup.paths is not None:
         raise _Invalid(("paths",), "is for named ports: left and right have the paths forward and reverse")

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dutperf.model import Direction, address_range, ports_of
-from dutperf.setup.configuration import LINK_TIMEOUT_S, Setup, Side
+from dutperf.setup.configuration import LINK_TIMEOUT_S, NO_PORT, Setup, Side
 
 
 def with_media(setup: Setup, environment: dict[str, Any]) -> Setup:
     """``setup`` with the speed of the slower link as the tester reports it, if the configuration has
     none and both links have one."""
-    speeds = [port.get("link_mbps", 0) for port in ports_of(environment).values()]
+    used = [name for name, side in setup.sides().items() if side is not NO_PORT]
+    speeds = [port.get("link_mbps", 0) for name, port in ports_of(environment).items() if name in used]
     return (
         setup
         if setup.media_mbps is not None or not speeds or not all(speeds)

@@ -11,7 +11,7 @@ frames of a capture.
 from __future__ import annotations
 
 from dutperf.setup.conditions import Conditions
-from dutperf.setup.configuration import Setup
+from dutperf.setup.configuration import ConfigError, Setup
 from dutperf.setup.questions import WithQuestions
 from dutperf.traffic.base import TrafficKind, stamps
 from dutperf.traffic.connections import ConnectionTraffic
@@ -25,9 +25,15 @@ __all__ = ["ConnectionTraffic", "DescribedTraffic", "PlainTraffic", "QuestionTra
 
 
 def of(setup: Setup, conditions: Conditions) -> TrafficKind:
-    """The traffic that these conditions choose."""
+    """The traffic that these conditions choose.
+
+    Raises:
+        ConfigError: the tester has no port for it.
+    """
     if isinstance(conditions, WithQuestions):
         return QuestionTraffic(setup, conditions)
+    if setup.other_name_server:
+        raise ConfigError("is missing: with dns64.addresses the tester has one port, for questions alone", "right")
     others = PlannedOthers(setup, conditions)
     if conditions.every.connections is not None:
         return ConnectionTraffic(setup, conditions, others)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions to a DNS64 server (RFC 8219 section 9): the tester's client asks at the left port, and its name server
-answers the DUT at the right one. No name is asked for twice, but for those that the DUT is to have in its cache: a
-preliminary phase asks for them before each trial."""
+answers the DUT at the right one, or another server does. No name is asked for twice, but for those that the DUT is to
+have in its cache: a preliminary phase asks for them before each trial."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dutperf.model import (
     CACHED_NAMES,
     PREAMBLE_AND_GAP,
     TRIAL_NUMBERS,
+    AddressNames,
     CachedNames,
     Case,
     Direction,
@@ -23,13 +24,14 @@ from dutperf.model import (
     Profile,
     Question,
     Questions,
+    SourcePorts,
     Spread,
     Stamping,
     Stream,
     Trial,
 )
 from dutperf.setup.conditions import Conditions
-from dutperf.setup.configuration import ConfigError, Setup
+from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.setup.dns64 import Dns64Setup
 from dutperf.setup.questions import WithQuestions
 from dutperf.traffic.base import TrafficKind
@@ -64,7 +66,7 @@ class QuestionTraffic(TrafficKind):
 
     def maximum_fps(self, case: Case) -> int | None:
         """What the client's media carries, in queries/s."""
-        size, mbps = self._questions(case, None).frame_size, self.setup.media_mbps
+        size, mbps = self._questions(case, 0, None).frame_size, self.setup.media_mbps
         return None if mbps is None else mbps * 1_000_000 // (8 * (size + PREAMBLE_AND_GAP))
 
     def longest_frame(self, case: Case) -> int:
@@ -86,19 +88,22 @@ class QuestionTraffic(TrafficKind):
         cached = None
         if preliminary:
             spread = Spread.percent(case[CACHED_NAMES])
-            cached = CachedNames(n=spread.n, m=spread.m, names=self._asked.cached_names, trial=number)
+            cached = CachedNames(
+                **dict(spread), names=self._asked.cached_names, **{"trial": number} if self._is_own else {"first": 0}
+            )
+        measuring = (number + len(preliminary)) % TRIAL_NUMBERS
         return Trial(
-            trial=(number + len(preliminary)) % TRIAL_NUMBERS,
+            trial=measuring,
             duration_ns=round(self.conditions.duration_s * _NS),
             preliminary=preliminary,
             rest_ns=None if preliminary else self._rest_ns,
-            **self._members(case, load.value, cached),
+            **self._members(case, measuring, load.value, cached),
         )
 
     def stream(self, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
         """Queries for names that are not cached and have no AAAA record."""
         del direction, frame_size
-        return Stream(rate_fps=rate_fps, questions=self._questions(Case({CACHED_NAMES: 0, AAAA_NAMES: 0}), None))
+        return Stream(rate_fps=rate_fps, questions=self._questions(Case({CACHED_NAMES: 0, AAAA_NAMES: 0}), 0, None))
 
     def active(self) -> tuple[Direction, ...]:
         return (Direction.FORWARD,)
@@ -111,6 +116,12 @@ class QuestionTraffic(TrafficKind):
             )
         if self.setup.streams:
             raise ConfigError("do not go with questions to a DNS64 server: leave them out", "streams")
+        if self.setup.other_name_server and any(self._asked.with_aaaa):
+            raise ParameterError(
+                "what AAAA records another name server has is not known: `with_aaaa` is for the tester's own (without"
+                " dns64.addresses)",
+                "with_aaaa",
+            )
         for name, side in self.setup.sides().items():
             for member in (
                 "frame",
@@ -133,11 +144,11 @@ class QuestionTraffic(TrafficKind):
             rest_ns=self._rest_ns,
             duration_ns=-(-self._asked.cached_names * _NS // rate),
             question=Question(tolerated_loss=ANY_LOSS),
-            **self._members(case, rate, None),
+            **self._members(case, number % TRIAL_NUMBERS, rate, None),
         )
         return (phase,)
 
-    def _members(self, case: Case, rate_fps: int, cached: CachedNames | None) -> dict[str, Any]:
+    def _members(self, case: Case, number: int, rate_fps: int, cached: CachedNames | None) -> dict[str, Any]:
         """Of each phase."""
         chosen = self.conditions
         return {
@@ -146,11 +157,11 @@ class QuestionTraffic(TrafficKind):
             "drain_ns": round(max(chosen.drain_s, self._asked.timeout_s) * _NS),
             "stamping": Stamping.EVERY,
             "frame_timeout_ns": round(self._asked.timeout_s * _NS),
-            "forward": Stream(rate_fps=rate_fps, questions=self._questions(case, cached)),
-            "server": NameServer(zone=self._dns64.zone),
+            "forward": Stream(rate_fps=rate_fps, questions=self._questions(case, number, cached)),
+            "server": NameServer(zone=self._dns64.zone) if self._is_own else None,
         }
 
-    def _questions(self, case: Case, cached: CachedNames | None) -> Questions:
+    def _questions(self, case: Case, number: int, cached: CachedNames | None) -> Questions:
         client, dut = self.setup.sides()["left"], self._dns64
         assert client.ipv6 is not None, "the configuration is checked"
         return Questions(
@@ -160,7 +171,20 @@ class QuestionTraffic(TrafficKind):
             prefix=dut.prefix,
             aaaa=Spread.percent(case[AAAA_NAMES]),
             cached=cached,
+            **self._of_addresses(number),
         )
+
+    def _of_addresses(self, number: int) -> dict[str, Any]:
+        """Members of questions to a DUT that asks another name server."""
+        network = self._dns64.addresses
+        if network is None:
+            return {}
+        return {"addresses": AddressNames(network=network), "source_ports": SourcePorts.of_trial(number)}
+
+    @property
+    def _is_own(self) -> bool:
+        """Whether the DUT asks the tester's name server."""
+        return not self.setup.other_name_server
 
     @property
     def _dns64(self) -> Dns64Setup:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from dutperf.lab.netns import TESTER_PORTS, Namespace, has_ipv6, prepare_host, run
 
@@ -34,13 +34,22 @@ def replace_tester(configuration: Mapping[str, Any]) -> Hosts:
     Raises:
         LabError: the lab has no cables (``link=memif``), or an error of the kernel.
     """
-    tester = Namespace(configuration["engine"]["netns"])
-    left, right = host_of(tester, "left"), host_of(tester, "right")
-    for host, port, side in zip((left, right), TESTER_PORTS, ("left", "right"), strict=True):
-        prepare_host(host)
-        tester.ip(f"link set {port} netns {host.name}")
-        _configure(host, port, configuration[side])
+    left, right = (replace_side(configuration, side) for side in ("left", "right"))
     return Hosts(left, right, _right_address(configuration["left"], configuration["right"]))
+
+
+def replace_side(configuration: Mapping[str, Any], side: Literal["left", "right"]) -> Namespace:
+    """Replace one side of a lab's tester with a host; returns its namespace.
+
+    Raises:
+        LabError: see :func:`replace_tester`.
+    """
+    tester = Namespace(configuration["engine"]["netns"])
+    host, port = host_of(tester, side), TESTER_PORTS[("left", "right").index(side)]
+    prepare_host(host)
+    tester.ip(f"link set {port} netns {host.name}")
+    _configure(host, port, configuration[side])
+    return host
 
 
 def host_of(tester: Namespace, side: str) -> Namespace:

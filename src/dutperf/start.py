@@ -33,6 +33,11 @@ def siitperf_pdv() -> NoReturn:
     _run("dutperf.siitperf.commands", "pdv")
 
 
+def dns64perf() -> NoReturn:
+    """``dns64perf++``."""
+    _run("dutperf.dns64perf.commands", "dns64perf")
+
+
 def _run(module: str, name: str) -> NoReturn:
     end_at_signals()
     _print_whatever_the_alphabet()

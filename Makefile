@@ -34,7 +34,7 @@ help:
 	@echo "make dns64-example compare Unbound, BIND, Knot Resolver and PowerDNS as DNS64 servers, in under 20 minutes, into results/dns64"
 	@echo "make accuracy-study   how far a throughput depends on ports, networks and the tester: 20 repetitions of each, about 10 minutes"
 	@echo "make scalability   measure a stateful gateway over its connections and CORES=$(CORES) (1,2,4), about ten minutes for each"
-	@echo "make bench         measure how fast one core sends and receives, against dpdk-testpmd, what connections cost, and each step, into bench.json"
+	@echo "make bench         measure how fast one core sends and receives, against dpdk-testpmd, DNS queries against dnsperf, what connections cost, and each step, into bench.json"
 	@echo "make bench-memory  measure the engine's memory in PDV trials of one million and of sixty million frames"
 	@echo "make deb           build Debian packages for RELEASE=$(RELEASE) in a clean chroot, into build/deb"
 	@echo "make deb-test      install, use, upgrade and purge them in a clean chroot of RELEASE=$(RELEASE)"
@@ -148,6 +148,7 @@ bench: setup
 	@scripts/setup bench
 	@scripts/build
 	$(VENV)/python benchmarks/speed.py
+	$(VENV)/python benchmarks/queries.py
 	$(VENV)/python benchmarks/preparation.py
 	build/engine/engine-bench
 	$(VENV)/python benchmarks/instructions.py

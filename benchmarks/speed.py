@@ -132,7 +132,7 @@ def _timed(cases: list[Case], cores: list[int], rounds: int) -> Iterator[Timed]:
 def _round(cases: list[Case], cores: list[int], number: int) -> list[Pair]:
     huge_pages = int(HUGE_PAGES.read_text()) > 0
     own = cores[-cases[0].cores :]
-    with _engine(cases[0], own) as tester, Testpmd(cores[-1], cores[0], huge_pages=huge_pages) as reference:
+    with engine_of(cases[0], own) as tester, Testpmd(cores[-1], cores[0], huge_pages=huge_pages) as reference:
         return [_pair(tester, case, number, own, reference) for case in cases]
 
 
@@ -166,7 +166,7 @@ def _frames_per_second(tester: EngineTester, case: Case, number: int) -> float:
 
 
 @contextmanager
-def _engine(case: Case, cores: list[int]) -> Iterator[EngineTester]:
+def engine_of(case: Case, cores: list[int]) -> Iterator[EngineTester]:
     with _setup(case) as setup:
         several = {} if case.queues == 1 else {"queues": case.queues}
         request = open_request(setup, 1518) | {"cores": cores} | several

@@ -52,7 +52,8 @@ struct AddressNames {
     [[nodiscard]] std::uint64_t number(std::uint64_t i) const {
         if (!slices) return first + i;
         const std::uint64_t burst = i / slices->burst;
-        return first + burst % slices->count * slices->names + burst / slices->count * slices->burst + i % slices->burst;
+        return first + burst % slices->count * slices->names + burst / slices->count * slices->burst +
+               i % slices->burst;
     }
 };
 

@@ -22,10 +22,11 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from typer.testing import CliRunner
 
-from dutperf import traffic
+from dutperf import journal, traffic
 from dutperf.api import results
 from dutperf.cli import app
 from dutperf.cli.output import live
+from dutperf.journal import ResumedJournal, TrialEvent, of_kind
 from dutperf.judge.validity import DUT_DISTURBED, judge, proven_failed
 from dutperf.model import (
     AAAA_NAMES,
@@ -58,9 +59,10 @@ from dutperf.model import (
     Verdict,
     to_json,
 )
-from dutperf.procedures.bench import PlanError
+from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.dns64 import Dns64, Dns64Point, Dns64Procedure
 from dutperf.procedures.looped_back import TesterAlone
+from dutperf.run import campaign
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import ConfigError
@@ -69,7 +71,7 @@ from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.traffic.names_in_turn import NamesInTurn
 from dutperf.watch.dut_core import Starvation
-from plans import DNS64, LOOPED_BACK, counts, measure, questions
+from plans import DNS64, LOOPED_BACK, Log, counts, measure, narrowed, questions
 
 MS = 1_000_000
 ASKED = Questions(source=IPv6Address("2001:2::2"), destination=IPv6Address("2001:2::1"))
@@ -306,6 +308,30 @@ def test_the_result_says_what_is_not_known_of_another_name_server(tmp_path: Path
     assert sum("the authoritative server is not the tester's" in text for text in told) == 1
     assert sum("no self-test of the tester with the authoritative server" in text for text in told) == 1
     assert sum("new names, but the network has 256" in text for text in told) == repeats
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_resumed_run_asks_for_the_names_of_an_uninterrupted_one(tmp_path: Path, share: float) -> None:
+    def what() -> Plan[Dns64]:
+        return questions(OTHER, max_rate="2k", cached=(0, 50), repetitions=2, duration_s=1)
+
+    def firsts(directory: Path) -> list[tuple[int, ...]]:
+        """Of each trial; one that was cut off is repeated as it was."""
+        trials = [event.trial for event in of_kind(journal.read(directory), TrialEvent)]
+        return list(dict.fromkeys(tuple(first_name(phase) for phase in (*one.preliminary, one)) for one in trials))
+
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    dut = SimulatedDut(capacity_fps=1500)
+    measure(SimulatedTester(dut), what(), whole, name="dns64")
+    lines = (whole / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    cut.mkdir()
+    (cut / "journal.jsonl").write_bytes(b"".join(lines[: int(share * len(lines))]))
+    with ResumedJournal.open(cut) as recorded:
+        campaign.resume(SimulatedTester(dut), narrowed(what(), "dns64"), recorded, Log())
+    expected = firsts(whole)
+    assert firsts(cut) == expected
+    assert sorted(expected) == expected
+    assert len({number for one in expected for number in one}) == sum(map(len, expected))
 
 
 def test_the_last_query_has_its_whole_timeout() -> None:

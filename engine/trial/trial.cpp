@@ -155,6 +155,8 @@ dns::TrialQuestions TrialSpec::questions(Direction direction, std::uint16_t run)
     made.run = run;
     made.trial = number;
     made.first_id = static_cast<std::uint16_t>(random_bits(generator_seed(seed, direction, Generator::fields), 0));
+    // names of addresses do not have the run in them, so that the IDs tell the answers to another one
+    if (made.addresses) made.first_id = static_cast<std::uint16_t>(made.first_id + run);
     made.count = intended(direction);
     return made;
 }

@@ -33,6 +33,7 @@ from dutperf.model import (
     ANY_LOSS,
     CACHED_NAMES,
     LOSS_BINS,
+    TRIAL_NUMBERS,
     Answers,
     CachedNames,
     Case,
@@ -279,9 +280,9 @@ def test_no_name_of_an_address_is_asked_for_twice() -> None:
     assert (repeated.first, repeated.trial, repeated.names) == (1000, None, 750)
 
 
-@given(st.integers(0, 65_535), st.integers(1, 12))
+@given(st.integers(0, 65_535), st.integers(1, 7))
 def test_trials_near_each_other_have_no_source_port_in_common(number: int, later: int) -> None:
-    one, other = SourcePorts.of_trial(number), SourcePorts.of_trial(number + later)
+    one, other = SourcePorts.of_trial(number), SourcePorts.of_trial((number + later) % TRIAL_NUMBERS)
     assert abs(one.first - other.first) >= one.count
     assert one.first + one.count <= 65_536
 

@@ -21,6 +21,8 @@ PREFIX = IPv6Network("64:ff9b::/96")
 PREFIX_LENGTHS = (32, 40, 48, 56, 64, 96)
 """Of RFC 6052 section 2.2."""
 MOST_CACHED = 1_000_000
+_PORT_RANGES = 8
+"""A divisor of the trial numbers: behind the last one comes 0."""
 _FIRST_LABEL, _LABEL_OF_ADDRESS = 19, 15
 _HEADERS = 14 + 40 + 8 + 12
 """Ethernet, IPv6, UDP and the DNS header."""
@@ -115,10 +117,9 @@ class SourcePorts(Value):
 
     @classmethod
     def of_trial(cls, number: int) -> Self:
-        """Ports that none of the twelve trials before has."""
+        """Ports that none of the seven trials before has."""
         usual = cls()
-        ranges = (65_536 - usual.first) // usual.count
-        return cls(first=usual.first + number % ranges * usual.count)
+        return cls(first=usual.first + number % _PORT_RANGES * usual.count)
 
 
 class Questions(Value):

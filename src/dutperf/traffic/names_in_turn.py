@@ -5,7 +5,7 @@
 Late answers of an earlier trial must not count for a later one. Names of a trial's own have its number in them; names
 of addresses have not, and come again when the network has no others. So the trials have different source ports
 (:meth:`dutperf.model.SourcePorts.of_trial`): an answer counts if port and ID are those of a query of this trial, and
-the name is that of this query; the ports are those of none of the twelve trials before.
+the name is that of this query; the ports are those of none of the seven trials before, and another run has other IDs.
 """
 
 from __future__ import annotations

@@ -134,6 +134,26 @@ def test_names_of_addresses_are_as_the_protocol_says(opened: Opening, tmp_path: 
     assert asked == [f"{address_label(number)}.{ZONE}." for number in order]
 
 
+def test_names_of_addresses_have_other_ids_in_another_run(command: EngineCommand, tmp_path: Path) -> None:
+    """The names themselves do not have the run in them. One of 65,536 runs has the same IDs by chance."""
+
+    def first_id(file: Path, **questions: Any) -> int:
+        opening = Opening(command)
+        sides = {
+            "left": {"port": f"vdev:net_pcap_left,tx_pcap={file}", "mac": "02:00:00:00:00:01"},
+            "right": {"port": f"vdev:net_pcap_right,tx_pcap={file}.right", "mac": "02:00:00:00:00:02"},
+        }
+        try:
+            opening(**sides).run(forward=asking(500, **questions), **timed())
+        finally:
+            opening.close()
+        return int(rdpcap(str(file))[0][DNS].id)
+
+    addresses = {"network": NETWORK}
+    assert first_id(tmp_path / "1") == first_id(tmp_path / "2")
+    assert first_id(tmp_path / "3", addresses=addresses) != first_id(tmp_path / "4", addresses=addresses)
+
+
 def test_cached_names_of_addresses_are_those_from_a_number_on(opened: Opening, tmp_path: Path) -> None:
     file = tmp_path / "left.pcap"
     left = {"port": f"vdev:net_pcap_left,tx_pcap={file}", "mac": "02:00:00:00:00:01"}

@@ -21,19 +21,18 @@ bool NameServer::is_own(const IpAddress& address) const {
 
 std::optional<Datagram> NameServer::datagram_in(Bytes frame) const {
     const auto datagram = read_datagram(frame);
-    const bool is_query = datagram && datagram->destination_port == kServerPort && is_own(datagram->destination);
-    return is_query ? datagram : std::nullopt;
+    return datagram && serves(datagram->between) ? datagram : std::nullopt;
 }
 
 std::size_t NameServer::answer(Bytes frame, const Datagram& datagram, Room to) {
-    if (!datagram.is_intact(options_.takes_unfinished) || datagram.payload.size() > kMostQuerySize) {
+    if (!is_intact(datagram.checksum, options_.takes_unfinished) || datagram.payload.size() > kMostQuerySize) {
         ++counts_.malformed;
         return 0;
     }
-    const std::size_t headers = headers_size(datagram.destination.is_ipv6);
+    const std::size_t headers = datagram_payload_at(datagram.between.destination.is_ipv6);
     std::ranges::copy(datagram.payload, to.begin() + static_cast<std::ptrdiff_t>(headers));
     const std::size_t size = answer_message(datagram.payload, to.subspan(headers));
-    return size == 0 ? 0 : write_back_headers(frame, datagram, size, to);
+    return size == 0 ? 0 : write_datagram(to.data(), MacPair::back_from(frame.data()), datagram.between.turned(), size);
 }
 
 // The query is also at the beginning of `to`.

@@ -36,6 +36,10 @@ class NameServer {
 public:
     explicit NameServer(NameServerOptions options) : options_(std::move(options)) {}
 
+    // Whether what goes between these is for this server.
+    [[nodiscard]] bool serves(const Endpoints& between) const {
+        return between.destination_port == kServerPort && is_own(between.destination);
+    }
     // The datagram in a received frame that is for this server; nothing for any other frame.
     [[nodiscard]] std::optional<Datagram> datagram_in(Bytes frame) const;
     // Writes the answer to a received frame, as a frame, and counts the query. Returns its length; 0: there is none.

@@ -11,8 +11,7 @@ namespace dutperf::dns {
 namespace {
 
 constexpr std::size_t kOptSize = 11, kQuestionFixedSize = 4;
-constexpr std::uint8_t kHopLimit = 64;
-constexpr std::size_t kUdpAt = ethernet::kSize + ipv6::kSize, kMessageAt = kUdpAt + udp::kSize,
+constexpr std::size_t kUdpAt = kIpv6Layout.transport_at(), kMessageAt = datagram_payload_at(true),
                       kLabelAt = kMessageAt + kHeaderSize;
 // so that it is summed by itself
 static_assert((kLabelAt - kUdpAt) % 2 == 0 && kTestLabelSize % 2 == 1 && kAddressLabelSize % 2 == 1);
@@ -116,22 +115,15 @@ QueryFrame::QueryFrame(const TrialQuestions& questions, const Mac& source, const
         static_cast<std::uint8_t>(questions.label_size())};
     std::ranges::copy(questions.zone.name(), name.begin() + static_cast<std::ptrdiff_t>(labelled_));
     const Query query{.id = 0, .name = Bytes(name).first(labelled_ + questions.zone.size)};
-    const std::size_t udp_length = udp::kSize + write_query(query, Room(bytes_).subspan(kMessageAt));
-    std::ranges::copy(destination, &bytes_[ethernet::kDestination]);
-    std::ranges::copy(source, &bytes_[ethernet::kSource]);
-    store_be16(&bytes_[ethernet::kType], ethernet::kTypeIpv6);
-    std::uint8_t *ip = &bytes_[ethernet::kSize], *udp = &bytes_[kUdpAt];
-    ip[0] = ipv6::kFirstByte;
-    store_be16(ip + ipv6::kPayloadLength, static_cast<std::uint16_t>(udp_length));
-    ip[ipv6::kNextHeader] = kProtocolUdp;
-    ip[ipv6::kHopLimit] = kHopLimit;
-    std::ranges::copy(questions.source, ip + ipv6::kSource);
-    std::ranges::copy(questions.destination, ip + ipv6::kDestination);
-    store_be16(udp + udp::kDestinationPort, questions.destination_port);
-    store_be16(udp + udp::kLength, static_cast<std::uint16_t>(udp_length));
-    fixed_sum_ =
-        pseudo_header_sum(ip + ipv6::kSource, 2 * sizeof(Ipv6), static_cast<std::uint16_t>(udp_length), kProtocolUdp) +
-        checksum_add(udp, udp_length) - checksum_add(&bytes_[kLabelAt], labelled_);
+    const std::size_t size = write_query(query, Room(bytes_).subspan(kMessageAt));
+    write_datagram(bytes_.data(), {.source = source, .destination = destination},
+                   {.source = ip_of(questions.source),
+                    .destination = ip_of(questions.destination),
+                    .destination_port = questions.destination_port},
+                   size);
+    store<std::uint16_t>(&bytes_[kUdpAt + udp::kChecksum], 0);
+    fixed_sum_ = udp_sum(kIpv6Layout, bytes_.data(), static_cast<std::uint16_t>(udp::kSize + size)) -
+                 checksum_add(&bytes_[kLabelAt], labelled_);
 }
 
 void QueryFrame::write(std::uint64_t k, std::uint8_t* frame) const {

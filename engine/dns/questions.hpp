@@ -71,7 +71,7 @@ struct Questions {
     [[nodiscard]] std::uint64_t most() const { return ports * kIds; }
     [[nodiscard]] std::size_t label_size() const { return addresses ? kAddressLabelSize : kTestLabelSize; }
     [[nodiscard]] std::size_t message_size() const;
-    [[nodiscard]] std::size_t frame_length() const { return headers_size(true) + message_size(); }
+    [[nodiscard]] std::size_t frame_length() const { return datagram_payload_at(true) + message_size(); }
 };
 
 // The records of a name.

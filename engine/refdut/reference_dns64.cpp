@@ -27,8 +27,8 @@ Properties of_queries(const Properties& properties) {
 Packet packet_of(rte_mbuf* frame) { return {rte_pktmbuf_mtod(frame, std::uint8_t*), rte_pktmbuf_data_len(frame)}; }
 
 bool may_be_datagram(const Packet& packet) {
-    if (packet.length < payload_at(false)) return false;
-    return packet.is_ipv6() ? packet.length >= payload_at(true)
+    if (packet.length < datagram_payload_at(false)) return false;
+    return packet.is_ipv6() ? packet.length >= datagram_payload_at(true)
                             : load_be16(packet.at + ethernet::kType) == ethernet::kTypeIpv4;
 }
 
@@ -144,8 +144,9 @@ rte_mbuf* ReferenceDut::make_datagram(std::size_t side, const Mac& next_hop, con
     rte_mbuf* frame = rte_pktmbuf_alloc(message_pool_.get());
     if (frame == nullptr) return nullptr;
     auto* at = rte_pktmbuf_mtod(frame, std::uint8_t*);
-    std::ranges::copy(payload, at + payload_at(between.source.is_ipv6));
-    const std::size_t length = write_datagram(at, ports_[side]->mac(), next_hop, between, payload.size());
+    std::ranges::copy(payload, at + datagram_payload_at(between.source.is_ipv6));
+    const std::size_t length =
+        write_datagram(at, {.source = ports_[side]->mac(), .destination = next_hop}, between, payload.size());
     frame->data_len = static_cast<std::uint16_t>(length);
     frame->pkt_len = static_cast<std::uint32_t>(length);
     return frame;

@@ -23,9 +23,10 @@ struct Written {
     Packet packet{};
 
     Written(const Endpoints& between, const Bytes& payload) {
-        std::ranges::copy(payload, &frame[payload_at(between.source.is_ipv6)]);
+        std::ranges::copy(payload, &frame[datagram_payload_at(between.source.is_ipv6)]);
         packet = {frame.data(),
-                  write_datagram(frame.data(), {2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}, between, payload.size())};
+                  write_datagram(frame.data(), {.source = {2, 0, 0, 0, 0, 1}, .destination = {2, 0, 0, 0, 0, 2}},
+                                 between, payload.size())};
     }
     [[nodiscard]] Bytes ip() const { return {packet.ip(), packet.at + packet.length}; }
 };

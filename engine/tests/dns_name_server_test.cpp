@@ -66,7 +66,7 @@ Buffer answer(NameServer& server, const Buffer& frame) {
 }
 
 Buffer message_in(const Buffer& frame, bool six) {
-    const auto headers = static_cast<std::ptrdiff_t>(headers_size(six));
+    const auto headers = static_cast<std::ptrdiff_t>(datagram_payload_at(six));
     return frame.empty() ? frame : Buffer(frame.begin() + headers, frame.end());
 }
 
@@ -155,11 +155,11 @@ TEST(DnsNameServer, AnAnswerGoesBackWithRightChecksums) {
             EXPECT_EQ(transport_sum(ip, kProtocolUdp), 0xFFFF);
             const auto back = read_datagram(frame);
             ASSERT_TRUE(back);
-            EXPECT_EQ(back->checksum, Datagram::Checksum::good);
-            EXPECT_EQ(to_string(back->source), six ? "2001:2:0:1000::2" : "198.19.0.2");
-            EXPECT_EQ(to_string(back->destination), six ? "2001:2::2" : "198.18.0.2");
-            EXPECT_EQ(back->source_port, 53);
-            EXPECT_EQ(back->destination_port, 0xC020);
+            EXPECT_EQ(back->checksum, Checksum::good);
+            EXPECT_EQ(to_string(back->between.source), six ? "2001:2:0:1000::2" : "198.19.0.2");
+            EXPECT_EQ(to_string(back->between.destination), six ? "2001:2::2" : "198.18.0.2");
+            EXPECT_EQ(back->between.source_port, 53);
+            EXPECT_EQ(back->between.destination_port, 0xC020);
             EXPECT_TRUE(six || ip[ipv4::kFragment] == 0x40) << "don't fragment";
             EXPECT_EQ(ip[six ? ipv6::kHopLimit : ipv4::kTtl], 64);
         }
@@ -177,7 +177,7 @@ TEST(DnsNameServer, TakesWhatIsForItAndIntact) {
         for (std::size_t length = 0; length < whole.size(); ++length)
             EXPECT_TRUE(
                 answer(one, Buffer(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length))).empty());
-        for (std::size_t at = headers_size(six); at < whole.size(); ++at) {
+        for (std::size_t at = datagram_payload_at(six); at < whole.size(); ++at) {
             Buffer damaged = whole;
             damaged[at] ^= 1U;
             EXPECT_TRUE(answer(one, damaged).empty()) << at;
@@ -186,7 +186,7 @@ TEST(DnsNameServer, TakesWhatIsForItAndIntact) {
         padded.resize(padded.size() + 9, 0xFF);
         EXPECT_EQ(answer(one, padded), answer(one, whole));
         Buffer other_port = whole;
-        other_port[headers_size(six) - 5] ^= 1U;
+        other_port[datagram_payload_at(six) - 5] ^= 1U;
         EXPECT_FALSE(one.datagram_in(other_port));
     }
     Buffer fragment = query_frame(false, query);

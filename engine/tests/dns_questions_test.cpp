@@ -65,8 +65,8 @@ TEST(DnsQuestions, QueriesAreWrittenOverEachOther) {
         made.write(k, frame.data());
         const auto datagram = read_datagram(frame);
         ASSERT_TRUE(datagram);
-        EXPECT_EQ(datagram->checksum, Datagram::Checksum::good);
-        EXPECT_EQ(datagram->source_port, all.port_of(k));
+        EXPECT_EQ(datagram->checksum, Checksum::good);
+        EXPECT_EQ(datagram->between.source_port, all.port_of(k));
         const auto query = read_message(datagram->payload);
         ASSERT_TRUE(query && query->edns);
         EXPECT_EQ(query->header.id, all.id_of(k));

@@ -147,7 +147,7 @@ private:
         messages_.emplace_back(datagram->payload.begin(), datagram->payload.end());
         Bytes answer(dns::NameServer::kMostAnswerSize);
         answer.resize(server_.answer(query, *datagram, answer));
-        messages_.emplace_back(answer.begin() + dns::headers_size(true), answer.end());
+        messages_.emplace_back(answer.begin() + static_cast<std::ptrdiff_t>(datagram_payload_at(true)), answer.end());
     }
 
     void look_at_message() {
@@ -156,15 +156,14 @@ private:
         const Bytes exact(message.begin(), message.end());
         dns::check_answer(questions_, static_cast<std::uint16_t>(questions_.first_port + below(4)), exact);
         const Bytes ethernet(ethernet::kSize);
-        const dns::Datagram datagram{.source = {.is_ipv6 = true},
-                                     .destination = {.is_ipv6 = true},
-                                     .checksum = dns::Datagram::Checksum::good,
+        const dns::Datagram datagram{.between = {.source = {.is_ipv6 = true}, .destination = {.is_ipv6 = true}},
+                                     .checksum = dns::Checksum::good,
                                      .payload = exact};
         Bytes answer(dns::NameServer::kMostAnswerSize);
         answer.resize(server_.answer(ethernet, datagram, answer));
         if (answer.empty()) return;
         const auto back = dns::read_datagram(answer);
-        require(back && back->checksum == dns::Datagram::Checksum::good, "an answer that is no datagram", exact);
+        require(back && back->checksum == dns::Checksum::good, "an answer that is no datagram", exact);
         const auto header = dns::read_header(back->payload);
         require(header && header->is(dns::header::kResponse) && header->id == load_be16(exact.data()),
                 "no answer to the query", exact);

@@ -35,11 +35,11 @@ public:
     // Nothing for a frame that is no answer. Wrong answers are counted here.
     std::optional<Answer> take(dns::Bytes frame, Ticks arrival) {
         const auto datagram = dns::read_datagram(frame);
-        if (!datagram || datagram->source_port != questions_.destination_port ||
-            datagram->destination != ip_of(questions_.source))
+        if (!datagram || datagram->between.source_port != questions_.destination_port ||
+            datagram->between.destination != ip_of(questions_.source))
             return std::nullopt;
-        Answer answer{.intact = datagram->is_intact(accepts_unfinished_),
-                      .unfinished = accepts_unfinished_ && datagram->checksum == dns::Datagram::Checksum::unfinished,
+        Answer answer{.intact = is_intact(datagram->checksum, accepts_unfinished_),
+                      .unfinished = accepts_unfinished_ && datagram->checksum == dns::Checksum::unfinished,
                       .right = std::nullopt};
         if (answer.intact) answer.right = tag_if_right(*datagram, arrival);
         return answer;
@@ -50,11 +50,11 @@ public:
 
 private:
     std::optional<Tag> tag_if_right(const dns::Datagram& datagram, Ticks arrival) {
-        const dns::Verdict verdict = check_answer(questions_, datagram.destination_port, datagram.payload);
+        const dns::Verdict verdict = check_answer(questions_, datagram.between.destination_port, datagram.payload);
         const bool is_malformed = verdict.wrong == dns::Wrong::malformed;
         const auto stamp = log_.stamp_of(verdict.number);
         // a resolver takes no answer from an address that it did not ask (RFC 5452 9.1)
-        if (!is_malformed && (!stamp || datagram.source != ip_of(questions_.destination)))
+        if (!is_malformed && (!stamp || datagram.between.source != ip_of(questions_.destination)))
             return count(dns::Wrong::unexpected);
         if (times_ != nullptr && !is_malformed) [[unlikely]]
             times_->note_answer(verdict.number, arrival, verdict.wrong);

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frame/own_frame.hpp"
+
+#include <algorithm>
+
+namespace dutperf {
+
+namespace {
+
+constexpr std::uint8_t kHopLimit = 64;
+
+void write_ipv4(std::uint8_t* ip, const Endpoints& between, std::uint8_t protocol, std::size_t length) {
+    std::fill_n(ip, ipv4::kSize, std::uint8_t{0});
+    ip[0] = ipv4::kFirstByte;
+    store_be16(ip + ipv4::kLength, static_cast<std::uint16_t>(ipv4::kSize + length));
+    store_be16(ip + ipv4::kFragment, ipv4::kDontFragment);
+    ip[ipv4::kTtl] = kHopLimit;
+    ip[ipv4::kProtocol] = protocol;
+    std::ranges::copy(between.source.ipv4(), ip + ipv4::kSource);
+    std::ranges::copy(between.destination.ipv4(), ip + ipv4::kDestination);
+    store(ip + ipv4::kChecksum, checksum_finish(checksum_add(ip, ipv4::kSize)));
+}
+
+void write_ipv6(std::uint8_t* ip, const Endpoints& between, std::uint8_t protocol, std::size_t length) {
+    store_be32(ip, std::uint32_t{ipv6::kFirstByte} << 24U);
+    store_be16(ip + ipv6::kPayloadLength, static_cast<std::uint16_t>(length));
+    ip[ipv6::kNextHeader] = protocol;
+    ip[ipv6::kHopLimit] = kHopLimit;
+    std::ranges::copy(between.source.bytes, ip + ipv6::kSource);
+    std::ranges::copy(between.destination.bytes, ip + ipv6::kDestination);
+}
+
+// Writes Ethernet and IP headers before `length` bytes of the protocol. Returns where these begin.
+std::uint8_t* write_network(std::uint8_t* frame, const MacPair& macs, const Endpoints& between, std::uint8_t protocol,
+                            std::size_t length) {
+    const bool six = between.source.is_ipv6;
+    const Layout& at = layout_of(six);
+    std::ranges::copy(macs.destination, frame + ethernet::kDestination);
+    std::ranges::copy(macs.source, frame + ethernet::kSource);
+    store_be16(frame + ethernet::kType, at.type());
+    six ? write_ipv6(frame + at.ip_at(), between, protocol, length)
+        : write_ipv4(frame + at.ip_at(), between, protocol, length);
+    return frame + at.transport_at();
+}
+
+}  // namespace
+
+std::size_t write_datagram(std::uint8_t* frame, const MacPair& macs, const Endpoints& between, std::size_t size) {
+    const auto length = static_cast<std::uint16_t>(udp::kSize + size);
+    std::uint8_t* udp = write_network(frame, macs, between, kProtocolUdp, length);
+    store_be16(udp + udp::kSourcePort, between.source_port);
+    store_be16(udp + udp::kDestinationPort, between.destination_port);
+    store_be16(udp + udp::kLength, length);
+    store<std::uint16_t>(udp + udp::kChecksum, 0);
+    store(udp + udp::kChecksum, checksum_finish_udp(udp_sum(layout_of(between.source.is_ipv6), frame, length)));
+    return static_cast<std::size_t>(udp - frame) + length;
+}
+
+}  // namespace dutperf

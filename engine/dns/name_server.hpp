@@ -47,12 +47,13 @@ public:
     std::size_t answer(Bytes frame, const Datagram& datagram, Room to);
     // The longest query that is answered, and how much longer an answer may be.
     static constexpr std::size_t kMostQuerySize = 1500, kMostAnswerSize = kMostQuerySize + 512;
+    // The same for a message alone, which is also at the beginning of `to`.
+    std::size_t answer_message(Bytes query, Room to);
 
     [[nodiscard]] const QueryCounts& counts() const { return counts_; }
 
 private:
     [[nodiscard]] bool is_own(const IpAddress& address) const;
-    std::size_t answer_message(Bytes query, Room to);
     std::size_t answer_query(const Message& query, Room to);
     Reply reply_to(const Question& question);
     Reply reply_of_apex(std::uint16_t type);

@@ -20,6 +20,7 @@ struct QueryCounts {
     std::uint64_t unknown = 0;                 // within the zone, but no name of it
     std::uint64_t refused = 0;                 // out of the zone, and what only other servers do
     std::uint64_t malformed = 0;
+    std::uint64_t tcp = 0;  // of all these, over TCP
 };
 
 struct NameServerOptions {
@@ -40,6 +41,7 @@ public:
     [[nodiscard]] bool serves(const Endpoints& between) const {
         return between.destination_port == kServerPort && is_own(between.destination);
     }
+    [[nodiscard]] bool takes_unfinished() const { return options_.takes_unfinished; }
     // The datagram in a received frame that is for this server; nothing for any other frame.
     [[nodiscard]] std::optional<Datagram> datagram_in(Bytes frame) const;
     // Writes the answer to a received frame, as a frame, and counts the query. Returns its length; 0: there is none.
@@ -49,6 +51,12 @@ public:
     static constexpr std::size_t kMostQuerySize = 1500, kMostAnswerSize = kMostQuerySize + 512;
     // The same for a message alone, which is also at the beginning of `to`.
     std::size_t answer_message(Bytes query, Room to);
+    std::size_t answer_over_tcp(Bytes query, Room to) {
+        ++counts_.tcp;
+        return answer_message(query, to);
+    }
+    // What came for the server and is no query.
+    void count_malformed() { ++counts_.malformed; }
 
     [[nodiscard]] const QueryCounts& counts() const { return counts_; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Offsets of header fields, in bytes from the start of the header: Ethernet II, IPv4 (RFC 791), IPv6 (RFC 8200), UDP
-// (RFC 768).
+// (RFC 768), TCP (RFC 9293).
 #pragma once
 
 #include <cstddef>
@@ -48,8 +48,12 @@ inline constexpr std::uint16_t kVxlan = 4789, kGtpU = 2152, kMpls = 6635, kGre =
 }  // namespace udp
 
 namespace tcp {
-inline constexpr std::size_t kSize = 20, kDataOffset = 12, kChecksum = 16;
-}
+inline constexpr std::size_t kSize = 20, kSourcePort = 0, kDestinationPort = 2, kSequence = 4, kAcknowledgement = 8,
+                             kDataOffset = 12, kFlags = 13, kWindow = 14, kChecksum = 16;
+inline constexpr std::uint8_t kFin = 1, kSyn = 2, kRst = 4, kPsh = 8, kAck = 16;
+inline constexpr std::uint8_t kOptionEnd = 0, kOptionNothing = 1, kOptionMss = 2;
+inline constexpr std::size_t kMssSize = 4;
+}  // namespace tcp
 
 namespace icmp {
 inline constexpr std::size_t kSize = 8, kType = 0, kChecksum = 2;

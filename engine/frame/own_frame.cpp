@@ -56,4 +56,28 @@ std::size_t write_datagram(std::uint8_t* frame, const MacPair& macs, const Endpo
     return static_cast<std::size_t>(udp - frame) + length;
 }
 
+std::size_t write_segment(std::uint8_t* frame, const MacPair& macs, const Endpoints& between,
+                          const SegmentHeader& header, std::size_t size) {
+    const std::size_t length = header.size() + size;
+    std::uint8_t* tcp = write_network(frame, macs, between, kProtocolTcp, length);
+    std::fill_n(tcp, header.size(), std::uint8_t{0});
+    store_be16(tcp + tcp::kSourcePort, between.source_port);
+    store_be16(tcp + tcp::kDestinationPort, between.destination_port);
+    store_be32(tcp + tcp::kSequence, header.sequence);
+    store_be32(tcp + tcp::kAcknowledgement, header.acknowledgement);
+    tcp[tcp::kDataOffset] = static_cast<std::uint8_t>(header.size() / 4 << 4U);
+    tcp[tcp::kFlags] = header.flags;
+    store_be16(tcp + tcp::kWindow, header.window);
+    if (header.mss) {
+        tcp[tcp::kSize] = tcp::kOptionMss;
+        tcp[tcp::kSize + 1] = tcp::kMssSize;
+        store_be16(tcp + tcp::kSize + 2, *header.mss);
+    }
+    const Range addresses = layout_of(between.source.is_ipv6).addresses();
+    const std::uint64_t pseudo =
+        pseudo_header_sum(frame + addresses.from, addresses.size(), static_cast<std::uint16_t>(length), kProtocolTcp);
+    store(tcp + tcp::kChecksum, checksum_finish(pseudo + checksum_add(tcp, length)));
+    return static_cast<std::size_t>(tcp - frame) + length;
+}
+
 }  // namespace dutperf

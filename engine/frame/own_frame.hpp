@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes frames of hosts that the engine plays, around a payload that is in place already: Ethernet without VLAN tags,
-// IPv4 without options or IPv6 without extension headers, and UDP (RFC 768), with all checksums.
+// IPv4 without options or IPv6 without extension headers, and UDP (RFC 768) or TCP (RFC 9293), with all checksums.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "frame/address.hpp"
 #include "frame/layout.hpp"
@@ -42,5 +43,23 @@ inline constexpr std::size_t datagram_payload_at(bool ipv6) { return layout_of(i
 
 // Writes the headers before `size` bytes of payload. Returns the length of the frame.
 std::size_t write_datagram(std::uint8_t* frame, const MacPair& macs, const Endpoints& between, std::size_t size);
+
+// The TCP header but ports and checksum.
+struct SegmentHeader {
+    std::uint32_t sequence = 0, acknowledgement = 0;
+    std::uint8_t flags = 0;
+    std::uint16_t window = 0;
+    std::optional<std::uint16_t> mss = {};  // an option (RFC 9293 3.7.1)
+
+    [[nodiscard]] std::size_t size() const { return tcp::kSize + (mss ? tcp::kMssSize : 0); }
+};
+
+// Where the payload of a segment is.
+inline std::size_t segment_payload_at(bool ipv6, const SegmentHeader& header) {
+    return layout_of(ipv6).transport_at() + header.size();
+}
+
+std::size_t write_segment(std::uint8_t* frame, const MacPair& macs, const Endpoints& between,
+                          const SegmentHeader& header, std::size_t size);
 
 }  // namespace dutperf

@@ -215,6 +215,7 @@ json server_json(const ServerResult& server, std::uint64_t clock_hz) {
     const dns::QueryCounts& queries = server.queries;
     const auto ns = [&](std::uint64_t ticks) { return 1e3 * us(ticks, clock_hz); };
     json out{{"queries", {{"a", queries.a}, {"aaaa", queries.aaaa}, {"other", queries.other}}},
+             {"tcp", queries.tcp},
              {"stale", queries.stale},
              {"unknown", queries.unknown},
              {"refused", queries.refused},
@@ -222,7 +223,7 @@ json server_json(const ServerResult& server, std::uint64_t clock_hz) {
              {"answered", server.answered},
              {"unsent", server.unsent},
              {"tester_drops", server.tester_drops.empty() ? json::object() : json(server.tester_drops)}};
-    if (server.answered != 0)
+    if (server.delay.total() != 0)
         out["delay_ns"] = {{"median", ns(server.delay.quantile(0.5))},
                            {"p99", ns(server.delay.quantile(0.99))},
                            {"max", ns(server.delay.max())}};

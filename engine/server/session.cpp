@@ -286,6 +286,7 @@ TestBed Session::bed() const {
     bed.clock_hz = clock_hz_;
     bed.run = run_;
     bed.state = &state_;
+    bed.dns_connections = &dns_connections_;
     return bed;
 }
 

@@ -69,6 +69,7 @@ private:
     std::vector<std::unique_ptr<rte_ring, RingDeleter>> control_rings_;
     std::vector<std::unique_ptr<NeighbourResponder>> responders_;
     mutable std::unique_ptr<StateTable> state_;  // written by trials
+    mutable std::unique_ptr<dns::TcpConnections> dns_connections_;
     std::optional<double> skew_ticks_;
     // Each engine draws its own: its frames are not those of another one (TrialMark).
     std::uint16_t run_ = static_cast<std::uint16_t>(std::random_device{}());

@@ -206,5 +206,20 @@ TEST(DnsNameServer, UnfinishedChecksumsWhereTheyMayBe) {
     EXPECT_FALSE(answer(tolerant, frame).empty());
 }
 
+// Nothing has to be truncated: the least that a client takes over UDP (RFC 1035 4.2.1).
+TEST(DnsNameServer, NoAnswerIsLongerThan512Bytes) {
+    const std::string label60 = "3c" + std::string(std::size_t{2} * 60, '7');
+    const std::string longest = label60 + label60 + label60 + label60 + "04 7a7a7a7a";  // with the zone 255 bytes
+    for (const std::string& name : {longest + kZone, kOfA, kOfB, std::string("026e73") + kZone, kZone}) {
+        for (const std::string& type : {kA, kAaaa, kTxt, std::string("0006 0001"), std::string("0002 0001")}) {
+            NameServer one = server();
+            const Buffer got = answer(one, query_frame(true, "0001 0000 0001 0000 0000 0001 " + name + type + kOpt));
+            ASSERT_FALSE(got.empty());
+            EXPECT_EQ(one.counts().malformed, 0U) << name;
+            EXPECT_LE(message_in(got, true).size(), 512U) << name;
+        }
+    }
+}
+
 }  // namespace
 }  // namespace dutperf::dns

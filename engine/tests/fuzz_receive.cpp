@@ -2,7 +2,7 @@
 // Gives frames of any shape to what reads received frames: `fuzz-receive SECONDS [SEED]`, built with sanitizers
 // (scripts/fuzz). Nothing may crash or read outside a frame, nothing without a signature may be taken for a test frame,
 // what the fast paths accept the slow one accepts too, and the receiver counts each frame once. DNS messages:
-// fuzz_dns.hpp.
+// fuzz_dns.hpp, TCP: fuzz_tcp.hpp.
 #include <rte_mbuf.h>
 
 #include <chrono>
@@ -17,6 +17,7 @@
 #include "tests/example_frames.hpp"
 #include "tests/fuzz_dns.hpp"
 #include "tests/fuzz_mutation.hpp"
+#include "tests/fuzz_tcp.hpp"
 #include "trial/receiver.hpp"
 
 namespace dutperf {
@@ -143,11 +144,15 @@ int main(int argc, char** argv) {
     dutperf::Mutation mutation(seed);
     dutperf::Fuzz frames(mutation);
     dutperf::DnsFuzz messages(mutation);
+    dutperf::TcpFuzz segments(mutation);
     using Clock = std::chrono::steady_clock;
     for (const auto end = Clock::now() + std::chrono::duration<double>(seconds); Clock::now() < end;) {
         for (int i = 0; i < 50; ++i) {
             frames.turn();
-            for (int k = 0; k < 20; ++k) messages.turn();
+            for (int k = 0; k < 20; ++k) {
+                messages.turn();
+                segments.turn();
+            }
         }
     }
     dutperf::require(frames.received() != 0, "no frame was taken for one of the trial", {});
@@ -156,4 +161,6 @@ int main(int argc, char** argv) {
                 Number{frames.frames()}, Number{frames.received()}, Number{seed});
     std::printf("%llu DNS messages of any shape, %llu of them answered by the name server, %llu by the resolver\n",
                 Number{messages.messages()}, Number{messages.answered()}, Number{messages.resolved()});
+    std::printf("%llu TCP segments of any shape, and %llu bytes of right answers between them\n",
+                Number{segments.segments()}, Number{segments.answered()});
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trial/answering.hpp"
 
+#include <algorithm>
 #include <new>
 
 namespace dutperf {
@@ -32,20 +33,44 @@ std::uint32_t AnswerQueue::take(Answer* to, std::uint32_t most) {
 
 bool Answering::take(dns::Bytes frame, Ticks since) {
     const auto datagram = server_.datagram_in(frame);
-    if (!datagram) return false;
-    rte_mbuf* buffer = nullptr;
-    if (rte_mempool_get(pool_, reinterpret_cast<void**>(&buffer)) != 0) {
-        ++unsent_;
-        return true;
-    }
+    if (!datagram) return take_segment(frame, since);
+    rte_mbuf* const buffer = new_buffer();
+    if (buffer == nullptr) return true;
     const std::size_t length =
         server_.answer(frame, *datagram, {begin_of_frame(buffer), dns::NameServer::kMostAnswerSize});
-    FrameImage::describe(*buffer, RTE_PKTMBUF_HEADROOM, static_cast<std::uint32_t>(length), generation_);
+    answered_ += hand_over(buffer, length, since) ? 1U : 0U;
+    return true;
+}
+
+// A segment that is not sent is sent again when the DUT repeats its own.
+bool Answering::take_segment(dns::Bytes frame, Ticks since) {
+    if (!connections_.take(frame, server_)) return false;
+    while (connections_.has_next()) {
+        rte_mbuf* const buffer = new_buffer();
+        if (buffer == nullptr) break;
+        const std::size_t length =
+            connections_.write_next({begin_of_frame(buffer), dns::TcpConnections::kMostFrameSize});
+        hand_over(buffer, length, since);
+    }
+    return true;
+}
+
+rte_mbuf* Answering::new_buffer() {
+    rte_mbuf* buffer = nullptr;
+    if (rte_mempool_get(pool_, reinterpret_cast<void**>(&buffer)) != 0) ++unsent_;
+    return buffer;
+}
+
+bool Answering::hand_over(rte_mbuf* buffer, std::size_t length, Ticks since) {
+    const std::size_t on_line = std::max(length, kMinEthernetLength);
+    if (length < on_line) [[unlikely]]
+        std::fill_n(begin_of_frame(buffer) + length, on_line - length, std::uint8_t{0});
+    FrameImage::describe(*buffer, RTE_PKTMBUF_HEADROOM, static_cast<std::uint32_t>(on_line), generation_);
     buffer->ol_flags = 0;
     const bool is_queued = length != 0 && queue_.put({buffer, since});
     if (!is_queued) rte_mempool_put(pool_, buffer);
     unsent_ += length != 0 && !is_queued ? 1U : 0U;
-    return true;
+    return is_queued;
 }
 
 AnswerSender::~AnswerSender() { give_up(); }

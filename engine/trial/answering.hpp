@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "dns/name_server.hpp"
+#include "dns/tcp_connections.hpp"
 #include "measure/histogram.hpp"
 #include "platform/ticks.hpp"
 #include "trial/transmitter.hpp"
@@ -47,23 +48,36 @@ private:
 class Answering {
 public:
     // `generation`: see FrameImage.
-    Answering(dns::NameServerOptions options, rte_mempool* pool, std::uint32_t generation)
-        : server_(std::move(options)), pool_(pool), generation_(generation) {}
+    Answering(dns::NameServerOptions options, dns::TcpConnections& connections, rte_mempool* pool,
+              std::uint32_t generation)
+        : server_(std::move(options)), connections_(connections), pool_(pool), generation_(generation) {
+        connections_.begin_trial();
+    }
 
-    // Answers a query that may have arrived since then. Whether the frame was one.
+    // Answers a query, or a segment of TCP, that may have arrived since then. Whether the frame was one.
     bool take(dns::Bytes frame, Ticks since);
 
     [[nodiscard]] AnswerQueue& queue() { return queue_; }
     [[nodiscard]] const dns::QueryCounts& queries() const { return server_.counts(); }
-    // Answers for which there was no buffer, or no room in the queue.
+    // Answers that were made and, over UDP, have room in the queue.
+    [[nodiscard]] std::uint64_t answered() const { return answered_ + connections_.answered(); }
+    // Frames for which there was no buffer, or no room in the queue.
     [[nodiscard]] std::uint64_t unsent() const { return unsent_; }
+    [[nodiscard]] std::uint64_t evicted_connections() const { return connections_.evicted(); }
 
 private:
+    bool take_segment(dns::Bytes frame, Ticks since);
+    // nullptr: there is none, which is counted.
+    rte_mbuf* new_buffer();
+    // Whether a frame that was written into a buffer is in the queue. Of length 0 there is none.
+    bool hand_over(rte_mbuf* buffer, std::size_t length, Ticks since);
+
     dns::NameServer server_;
+    dns::TcpConnections& connections_;
     rte_mempool* pool_;
     std::uint32_t generation_;
     AnswerQueue queue_;
-    std::uint64_t unsent_ = 0;
+    std::uint64_t answered_ = 0, unsent_ = 0;
 };
 
 // The sender's half. It sends until the end of the trial, whatever the streams do.

@@ -530,19 +530,21 @@ std::vector<Direction> paths_from(const TestBed& bed, const TrialSpec& spec, std
 
 ServerResult collect_server(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts) {
     const std::size_t port = spec.server->port;
+    const std::uint64_t given_up = parts.answer_sender->give_up();
     ServerResult result{.queries = parts.answering->queries(),
-                        .answered = parts.answer_sender->delays().total(),
-                        .unsent = parts.answering->unsent() + parts.answer_sender->give_up(),
+                        .answered = parts.answering->answered() - std::min(parts.answering->answered(), given_up),
+                        .unsent = parts.answering->unsent() + given_up,
                         .delay = parts.answer_sender->delays(),
                         .tester_drops = {}};
     const PortCounters &before = parts.before[port], &after = parts.after[port];
     add(result.tester_drops, "interface_transmit", after.interface_transmit_drops - before.interface_transmit_drops);
     add_receive_drops(result.tester_drops, before, after);
+    add(result.tester_drops, "tcp_connections", parts.answering->evicted_connections());
     // of a port where paths begin, these may have lost them as well
     if (!paths_from(bed, spec, port).empty()) return result;
     TransmitEvidence evidence{.before = before, .after = after, .may_keep = may_keep_frames(bed.offloads)};
     evidence.handed_over = parts.answered_after[port] - parts.answered_before[port] + answers_from(spec, parts, port);
-    evidence.lost = result.answered;  // any of them
+    evidence.lost = result.delay.total();  // any of them
     const TransmitCount transmitted = count_transmitted(evidence, bed.ports[port]->transmit_ledger());
     add(result.tester_drops, "transmit_errors", transmitted.errors);
     add(result.tester_drops, "transmit_unaccounted", transmitted.unaccounted);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a trial asks a DNS64 server, and the name server that the DUT asks (RFC 8219 section 9).
 #include <algorithm>
+#include <random>
 
 #include "platform/error.hpp"
 #include "trial/run_trial.hpp"
@@ -112,7 +113,10 @@ void RunningTrial::make_server(std::size_t port) {
     if (questions_.cached) options.trials.push_back(questions_.cached->trial);
     const auto path = std::ranges::find(bed_.paths, port, &Path::from) - bed_.paths.begin();
     rte_mempool* const pool = bed_.frame_pools[2 * static_cast<std::size_t>(path) + 1];
-    parts_.answering = std::make_unique<Answering>(std::move(options), pool, next_generation());
+    // a DUT may use a connection again in the next trial
+    std::unique_ptr<dns::TcpConnections>& connections = *bed_.dns_connections;
+    if (!connections) connections = std::make_unique<dns::TcpConnections>(std::random_device{}());
+    parts_.answering = std::make_unique<Answering>(std::move(options), *connections, pool, next_generation());
     parts_.answer_sender =
         std::make_unique<AnswerSender>(bed_.ports[port]->queue(0), bed_.control_rings[port], parts_.answering->queue());
     parts_.receivers[port].front()->serve_names(*parts_.answering);

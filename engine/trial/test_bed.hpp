@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "dns/tcp_connections.hpp"
 #include "flow/state_table.hpp"
 #include "port/neighbour_responder.hpp"
 #include "port/offloads.hpp"
@@ -37,6 +38,7 @@ struct TestBed {
     Offloads offloads;                   // in use on the ports
     std::vector<FollowedClock*> clocks;  // of the ports; nullptr where no offload needs one
     std::unique_ptr<StateTable>* state;  // the Responder's, of the last connections that were opened
+    std::unique_ptr<dns::TcpConnections>* dns_connections;  // to the name server
 
     [[nodiscard]] const Path& path(Direction direction) const { return paths[index_of(direction)]; }
     [[nodiscard]] std::size_t sending_port(Direction direction) const { return path(direction).from; }

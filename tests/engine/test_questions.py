@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scapy.layers.dns import DNS, DNSQR, DNSRR, DNSRROPT
-from scapy.layers.inet import IP, UDP
+from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
@@ -73,8 +73,8 @@ def test_our_server_answers_every_query_for_a_name_with_an_aaaa_record(opened: O
     assert server["answered"] == 4000
     assert server["tester_drops"] == {}
     assert 0 < server["delay_ns"]["median"] <= server["delay_ns"]["p99"] <= server["delay_ns"]["max"]
-    others = ("stale", "unknown", "refused", "malformed", "unsent")
-    assert [server[key] for key in others] == [0] * 5
+    others = ("stale", "unknown", "refused", "malformed", "tcp", "unsent")
+    assert [server[key] for key in others] == [0] * 6
 
 
 def test_names_without_an_aaaa_record_have_no_data(opened: Opening) -> None:
@@ -503,3 +503,119 @@ def test_the_server_answers_queries_of_any_shape(cables: Cables) -> None:
     assert (third.ancount, third.ns[0].type, third.ns[0].minimum) == (0, 6, 77)
     assert (soa.an[0].mname, soa.an[0].rname) == (f"ns.{ZONE}.".encode(), f"hostmaster.{ZONE}.".encode())
     assert unknown.ns[0].rrname == f"{ZONE}.".encode()
+
+
+@contextmanager
+def serving(engine: Engine, duration_ms: int = 3000) -> Iterator[Json]:
+    """A trial with the name server alone; afterwards it has what the server counted."""
+    counted: Json = {}
+    engine.begin("run", {"trial": 1, "duration_ns": duration_ms * MS, "drain_ns": 20 * MS, "server": SERVED})
+    time.sleep(0.3)
+    yield counted
+    counted.update(engine.end()[1]["server"])
+
+
+def recomputed(packet: Packet) -> bytes:
+    """With scapy's lengths and checksums."""
+    again = packet.copy()
+    for layer, names in ((IP, ("len", "chksum")), (IPv6, ("plen",)), (TCP, ("dataofs", "chksum"))):
+        for name in names if layer in again else ():
+            delattr(again[layer], name)
+    return bytes(again)
+
+
+class TcpDut:
+    """Speaks TCP by scapy's segments."""
+
+    def __init__(self, port: socket.socket, layer: Packet) -> None:
+        self._port, self._layer = port, layer
+        self._sequence, self._acknowledged = 0xFFFFFFF0, 0
+
+    def send(self, flags: str, payload: bytes = b"", **tcp: Any) -> list[Packet]:
+        """Sends a segment; returns those that came for it."""
+        members = {"sport": 4444, "dport": 53, "seq": self._sequence, "ack": self._acknowledged, "window": 64240}
+        segment = self._layer / TCP(flags=flags, **(members | tcp)) / payload
+        self._port.send(bytes(Ether(src=DUT_MAC, dst="02:00:00:00:00:01") / segment))
+        self._sequence = (self._sequence + len(payload) + ("S" in flags) + ("F" in flags)) % 2**32
+        end = time.monotonic() + 0.3
+        came = [Ether(data) for data in arrived(self._port, lambda: time.monotonic() > end)]
+        segments = [packet for packet in came if TCP in packet and packet[TCP].sport == 53]
+        for one in segments:
+            assert recomputed(one) == bytes(one)
+            assert (one[Ether].dst, one[TCP].dport) == (DUT_MAC, 4444)
+            if "A" in one[TCP].flags and "R" not in one[TCP].flags:
+                size = len(tcp_bytes(one)) + ("S" in one[TCP].flags) + ("F" in one[TCP].flags)
+                self._acknowledged = (one[TCP].seq + size) % 2**32
+        return segments
+
+
+def tcp_bytes(packet: Packet) -> bytes:
+    """What a segment carries, without padding of the frame."""
+    network = packet[IP] if IP in packet else packet[IPv6]
+    size = network.len - 20 if IP in packet else network.plen
+    return bytes(packet[TCP].original)[packet[TCP].dataofs * 4 : size]
+
+
+@pytest.mark.root
+@pytest.mark.alone
+@pytest.mark.parametrize("layer", [V4, V6], ids=["IPv4", "IPv6"])
+def test_the_server_answers_over_tcp(cables: Cables, layer: Packet) -> None:
+    query = bytes(ask(STALE))
+    asked = len(query).to_bytes(2, "big") + query
+    with on(cables) as engine, serving(engine, 6000) as server:
+        dut = TcpDut(cables.right, layer)
+        [reset] = dut.send("PA", asked)
+        assert reset[TCP].flags == "R"
+        assert len(reset) >= 60, "no frame is shorter"
+        [opened] = dut.send("S", options=[("MSS", 1400), ("SAckOK", b""), ("WScale", 7)])
+        assert (opened[TCP].flags, opened[TCP].options) == ("SA", [("MSS", 512)])
+        assert dut.send("A") == []
+        [answered] = dut.send("PA", asked)
+        [part] = dut.send("PA", asked[:2])
+        assert (part[TCP].flags, tcp_bytes(part)) == ("A", b"")
+        [whole] = dut.send("PA", asked[2:])
+        assert tcp_bytes(whole) == tcp_bytes(answered)
+        answer = DNS(tcp_bytes(answered)[2:])
+        assert len(tcp_bytes(answered)) == 2 + int.from_bytes(tcp_bytes(answered)[:2], "big")
+        assert (answer.id, answer.rcode, answer.an[0].rdata) == (1, 0, "198.18.0.42")
+        [ended] = dut.send("FA")
+        assert ended[TCP].flags == "FA"
+        assert dut.send("A") == []
+    assert (server["tcp"], server["stale"], server["answered"], server["malformed"]) == (2, 2, 2, 0)
+    assert (server["unsent"], server["tester_drops"]) == (0, {})
+
+
+@pytest.mark.root
+@pytest.mark.alone
+@pytest.mark.parametrize("address", [SERVER4, SERVER], ids=["IPv4", "IPv6"])
+def test_a_kernel_asks_over_tcp(cables: Cables, address: str) -> None:
+    """Through its own neighbour discovery, over one connection: queries at once, and one by the byte."""
+    own, family = ("198.18.0.64/24", socket.AF_INET) if address == SERVER4 else ("2001:2::64/64", socket.AF_INET6)
+    ip = ["ip", "netns", "exec", cables.name]
+    subprocess.run([*ip, "sysctl", "-qw", "net.ipv6.conf.dr.disable_ipv6=0"], check=True)
+    nodad = ["nodad"] if family == socket.AF_INET6 else []
+    subprocess.run(["ip", "-n", cables.name, "address", "add", own, "dev", "dr", *nodad], check=True)
+    asked = [bytes(ask(f"a00000000{number:010x}.{ZONE}", id=number)) for number in range(1, 41)]
+    stream = b"".join(len(one).to_bytes(2, "big") + one for one in asked)
+    with on(cables) as engine, serving(engine, 6000) as server:
+        client = in_namespace(cables.name, lambda: socket.socket(family, socket.SOCK_STREAM))
+        with client:
+            client.settimeout(3)
+            client.connect((address, 53))
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client.sendall(stream)
+            for byte in stream[:50]:
+                client.sendall(bytes([byte]))
+            client.sendall(stream[50 : 2 + len(asked[0])])
+            client.shutdown(socket.SHUT_WR)
+            answers = [DNS(message) for message in messages_of(client)]
+    assert [answer.id for answer in answers] == [*range(1, 41), 1]
+    assert {answer.rcode for answer in answers} == {0}
+    assert (server["tcp"], server["answered"], server["malformed"]) == (41, 41, 0)
+
+
+def messages_of(client: socket.socket) -> Iterator[bytes]:
+    """Messages with their lengths, to the end of the stream."""
+    with client.makefile("rb") as stream:
+        while size := stream.read(2):
+            yield stream.read(int.from_bytes(size, "big"))

@@ -4,19 +4,23 @@ questions is what the DUT counts, to the query; what it finds of a set capacity 
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dutperf import traffic
+from dutperf import lab, traffic
+from dutperf.lab import dns64 as dns64_labs
 from dutperf.lab import dns_servers
 from dutperf.lab.refdut import Dns64Properties, Dns64Truth, RefDut, Truth
 from dutperf.model import AAAA_NAMES, CACHED_NAMES, Case, DirectionCounts, Load, TrialResult, Verdict
+from dutperf.model.questions import ServerQueries
 from dutperf.procedures.dns64 import Dns64
 from dutperf.tester import phases
 from printed import printed
@@ -174,6 +178,62 @@ def test_debians_servers_count_what_the_tester_does(lab_name: str, cached: int, 
     assert counted["upstream_queries"] == sum(one.a + one.aaaa + one.other for one in by_dut)
     fresh = 200 - 200 * cached // 100
     assert (by_dut[-1].aaaa, by_dut[-1].a) == (fresh, fresh - fresh * with_aaaa // 100)
+
+
+def unbound_over_tcp(task: dns_servers.Task) -> dict[str, str]:
+    text = dns_servers.unbound(task)["unbound.conf"]
+    return {"unbound.conf": text.replace("  prefetch: no\n", "  prefetch: no\n  tcp-upstream: yes\n")}
+
+
+def bind9_over_tcp(task: dns_servers.Task) -> dict[str, str]:
+    files = dns_servers.bind9(task)
+    return files | {"named.conf": files["named.conf"] + f"server {task.upstream} {{ tcp-only yes; }};\n"}
+
+
+OVER_TCP = {"unbound": unbound_over_tcp, "bind9": bind9_over_tcp}
+COUNTS_QUERIES_OVER_TCP = {"bind9"}
+"""Unbound counts connections."""
+
+
+@pytest.fixture
+def over_tcp(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A lab whose DUT asks its authoritative server over TCP alone."""
+    [server] = [one for one in dns_servers.SERVERS if one.key == request.param]
+    if shutil.which(server.program) is None:
+        pytest.skip(f"needs Debian's {server.package}")
+    [usual] = [one for one in dns64_labs.LABS if one.name == f"{server.key}-dns64"]
+    changed = dataclasses.replace(server, files=OVER_TCP[server.key])
+    special = dataclasses.replace(usual, build=partial(dns64_labs.build, changed))
+    monkeypatch.setattr(lab, "_labs", lambda: {special.name: special})
+    return special.name
+
+
+@pytest.mark.parametrize("over_tcp", OVER_TCP, indirect=True)
+@pytest.mark.parametrize("version", [4, 6])
+def test_a_dut_that_asks_over_tcp_is_answered(over_tcp: str, version: int, request: pytest.FixtureRequest) -> None:
+    """In two trials, as connections go on from one to the next."""
+    with bench(over_tcp, {"server_version": str(version)}) as ready:
+        kind = traffic.of(ready.setup, Dns64(duration_s=0.5, drain_s=1.0))
+        case = Case({CACHED_NAMES: 0, AAAA_NAMES: 0})
+
+        def measure() -> tuple[TrialResult, int]:
+            before = own_counters(ready)["upstream_queries"]
+            result = phases.run(ready.tester, kind.trial(case, Load.fps(200), 2 * next(NUMBERS)))
+            return result, own_counters(ready)["upstream_queries"] - before
+
+        for _ in range(2):
+            result, counted = until(
+                measure,
+                lambda one: one[0].verdict is Verdict.VALID and not one[0].worst_loss_ratio,
+                lambda one: str([cause.text for cause in one[0].causes]),
+            )
+            assert result.forward is not None
+            assert result.server is not None
+            assert (result.forward.sent, result.forward.received) == (100, 100)
+            assert result.server.queries == ServerQueries(a=100, aaaa=100)
+            assert (result.server.tcp, result.server.answered, result.server.unsent) == (200, 200, 0)
+            if request.node.callspec.params["over_tcp"] in COUNTS_QUERIES_OVER_TCP:
+                assert counted == 200
 
 
 @pytest.mark.long

@@ -439,6 +439,7 @@ class Asked:
     tester: SimulatedTester
     wrong: dict[str, int] = field(default_factory=dict)
     asks: float = 2
+    tcp: int = 0
     trials: list[Trial] = field(default_factory=list)
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
@@ -448,7 +449,9 @@ class Asked:
         assert forward is not None
         asked = ServerQueries(a=round(forward.sent * (self.asks - 1)), aaaa=forward.sent)
         lossy = forward.model_copy(update={"answers": Answers(wrong=self.wrong if forward.lost else {})})
-        return result.model_copy(update={"forward": lossy, "server": ServerCounts(queries=asked, answered=2)})
+        return result.model_copy(
+            update={"forward": lossy, "server": ServerCounts(queries=asked, tcp=self.tcp, answered=2)}
+        )
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.tester, name)
@@ -488,6 +491,14 @@ def test_a_dut_that_asks_more_than_it_has_to_is_told(asks: float, is_told: bool,
     tester = Asked(SimulatedTester(SimulatedDut(capacity_fps=5_000)), asks=asks)
     remarks = " ".join(measured(tester, tmp_path, resolution="20%").remarks())
     assert ("times per query, not 2.00: it retries" in remarks) == is_told
+
+
+def test_queries_over_tcp_are_told(tmp_path: Path) -> None:
+    tester = Asked(SimulatedTester(SimulatedDut(capacity_fps=5_000)), tcp=1_234)
+    remarks = " ".join(measured(tester, tmp_path / "tcp", resolution="20%").remarks())
+    assert "over TCP: 1,234 queries" in remarks
+    udp = Asked(SimulatedTester(SimulatedDut(capacity_fps=5_000)))
+    assert "TCP" not in " ".join(measured(udp, tmp_path / "udp", resolution="20%").remarks())
 
 
 def test_a_dut_that_answers_nothing_is_said_to_ask_nothing(tmp_path: Path) -> None:

@@ -205,6 +205,8 @@ class ServerCounts(Value):
     unknown: Count = 0
     refused: Count = 0
     malformed: Count = 0
+    tcp: Count = 0
+    """Of all these, over TCP."""
     answered: Count = 0
     unsent: Count = 0
     """Answers that could not be sent."""

@@ -190,7 +190,8 @@ def _asked(server: ServerCounts | None, zone: str) -> str:
     }
     told = ", ".join(f"{count:,} {kind}" for kind, count in parts.items() if count)
     if told:
-        return f"it asked the tester's name server {told}"
+        over_tcp = f" ({server.tcp:,} over TCP)" if server.tcp else ""
+        return f"it asked the tester's name server {told}{over_tcp}"
     return f"it asked the tester's name server nothing: does it answer queries, and ask there for {zone}?"
 
 
@@ -210,6 +211,8 @@ class UpstreamQueries(Value):
     aaaa: int
     other: int
     """About the zone, other types, unknown names, out of the zone."""
+    tcp: int = 0
+    """Of all queries, over TCP."""
     per_query: float
     """For each query of the client."""
 
@@ -278,6 +281,8 @@ class Dns64Point(points.Point):
                 f" {USUAL_QUERIES:.2f}: it retries, minimises names, or asks for other types ({self.upstream.other:,}"
                 " of these)"
             )
+        if self.upstream is not None and self.upstream.tcp:
+            yield f": the DUT asked the tester's name server over TCP: {self.upstream.tcp:,} queries of this trial"
         if self.other_names is not None:
             yield from self.other_names.remarks()
         if certainty := self.repetitions.certainty(self.dns64_qps):
@@ -364,7 +369,8 @@ def _upstream(result: TrialResult) -> UpstreamQueries | None:
     if server is None or not sent:
         return None
     asked, other = server.queries, server.queries.other + server.unknown + server.refused
-    return UpstreamQueries(a=asked.a, aaaa=asked.aaaa, other=other, per_query=(asked.a + asked.aaaa + other) / sent)
+    per_query = (asked.a + asked.aaaa + other) / sent
+    return UpstreamQueries(a=asked.a, aaaa=asked.aaaa, other=other, tcp=server.tcp, per_query=per_query)
 
 
 # --- clauses --------------------------------------------------------------------------------------

@@ -539,7 +539,7 @@ class TcpDut:
         self._sequence = (self._sequence + len(payload) + ("S" in flags) + ("F" in flags)) % 2**32
         end = time.monotonic() + 0.3
         came = [Ether(data) for data in arrived(self._port, lambda: time.monotonic() > end)]
-        segments = [packet for packet in came if TCP in packet and packet[TCP].sport == 53]
+        segments: list[Packet] = [packet for packet in came if TCP in packet and packet[TCP].sport == 53]
         for one in segments:
             assert recomputed(one) == bytes(one)
             assert (one[Ether].dst, one[TCP].dport) == (DUT_MAC, 4444)

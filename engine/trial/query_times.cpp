@@ -34,7 +34,7 @@ RecordsWritten QueryTimes::write(Ticks start, std::uint64_t clock_hz) const {
     };
     const std::string header = npy_header(kMembers, sent_.size());
     std::size_t bytes = 0;
-    RecordsWritten outcome{.unwritten = sent_.size()};
+    RecordsWritten outcome{.written = 0, .unwritten = sent_.size(), .error = {}};
     bool whole = write_all(file_, header.data(), header.size(), bytes);
     std::vector<Record> block;
     for (std::uint64_t k = 0; whole && k < sent_.size(); k += block.size()) {

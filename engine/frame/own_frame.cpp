@@ -30,36 +30,38 @@ void write_ipv6(std::uint8_t* ip, const Endpoints& between, std::uint8_t protoco
     std::ranges::copy(between.destination.bytes, ip + ipv6::kDestination);
 }
 
-// Writes Ethernet and IP headers before `length` bytes of the protocol. Returns where these begin.
-std::uint8_t* write_network(std::uint8_t* frame, const MacPair& macs, const Endpoints& between, std::uint8_t protocol,
-                            std::size_t length) {
-    const bool six = between.source.is_ipv6;
-    const Layout& at = layout_of(six);
+// Each writer knows its layout, so that all offsets are constants.
+template <Layout L>
+void write_network(std::uint8_t* frame, const MacPair& macs, const Endpoints& between, std::uint8_t protocol,
+                   std::size_t length) {
     std::ranges::copy(macs.destination, frame + ethernet::kDestination);
     std::ranges::copy(macs.source, frame + ethernet::kSource);
-    store_be16(frame + ethernet::kType, at.type());
-    six ? write_ipv6(frame + at.ip_at(), between, protocol, length)
-        : write_ipv4(frame + at.ip_at(), between, protocol, length);
-    return frame + at.transport_at();
+    store_be16(frame + ethernet::kType, L.type());
+    if constexpr (L.ipv6)
+        write_ipv6(frame + L.ip_at(), between, protocol, length);
+    else
+        write_ipv4(frame + L.ip_at(), between, protocol, length);
 }
 
-}  // namespace
-
-std::size_t write_datagram(std::uint8_t* frame, const MacPair& macs, const Endpoints& between, std::size_t size) {
+template <Layout L>
+std::size_t write_datagram_at(std::uint8_t* frame, const MacPair& macs, const Endpoints& between, std::size_t size) {
     const auto length = static_cast<std::uint16_t>(udp::kSize + size);
-    std::uint8_t* udp = write_network(frame, macs, between, kProtocolUdp, length);
+    write_network<L>(frame, macs, between, kProtocolUdp, length);
+    std::uint8_t* udp = frame + L.transport_at();
     store_be16(udp + udp::kSourcePort, between.source_port);
     store_be16(udp + udp::kDestinationPort, between.destination_port);
     store_be16(udp + udp::kLength, length);
     store<std::uint16_t>(udp + udp::kChecksum, 0);
-    store(udp + udp::kChecksum, checksum_finish_udp(udp_sum(layout_of(between.source.is_ipv6), frame, length)));
-    return static_cast<std::size_t>(udp - frame) + length;
+    store(udp + udp::kChecksum, checksum_finish_udp(udp_sum(L, frame, length)));
+    return L.transport_at() + length;
 }
 
-std::size_t write_segment(std::uint8_t* frame, const MacPair& macs, const Endpoints& between,
-                          const SegmentHeader& header, std::size_t size) {
+template <Layout L>
+std::size_t write_segment_at(std::uint8_t* frame, const MacPair& macs, const Endpoints& between,
+                             const SegmentHeader& header, std::size_t size) {
     const std::size_t length = header.size() + size;
-    std::uint8_t* tcp = write_network(frame, macs, between, kProtocolTcp, length);
+    write_network<L>(frame, macs, between, kProtocolTcp, length);
+    std::uint8_t* tcp = frame + L.transport_at();
     std::fill_n(tcp, header.size(), std::uint8_t{0});
     store_be16(tcp + tcp::kSourcePort, between.source_port);
     store_be16(tcp + tcp::kDestinationPort, between.destination_port);
@@ -73,11 +75,23 @@ std::size_t write_segment(std::uint8_t* frame, const MacPair& macs, const Endpoi
         tcp[tcp::kSize + 1] = tcp::kMssSize;
         store_be16(tcp + tcp::kSize + 2, *header.mss);
     }
-    const Range addresses = layout_of(between.source.is_ipv6).addresses();
-    const std::uint64_t pseudo =
-        pseudo_header_sum(frame + addresses.from, addresses.size(), static_cast<std::uint16_t>(length), kProtocolTcp);
+    const std::uint64_t pseudo = pseudo_header_sum(frame + L.addresses().from, L.addresses().size(),
+                                                   static_cast<std::uint16_t>(length), kProtocolTcp);
     store(tcp + tcp::kChecksum, checksum_finish(pseudo + checksum_add(tcp, length)));
-    return static_cast<std::size_t>(tcp - frame) + length;
+    return L.transport_at() + length;
+}
+
+}  // namespace
+
+std::size_t write_datagram(std::uint8_t* frame, const MacPair& macs, const Endpoints& between, std::size_t size) {
+    return between.source.is_ipv6 ? write_datagram_at<kIpv6Layout>(frame, macs, between, size)
+                                  : write_datagram_at<kIpv4Layout>(frame, macs, between, size);
+}
+
+std::size_t write_segment(std::uint8_t* frame, const MacPair& macs, const Endpoints& between,
+                          const SegmentHeader& header, std::size_t size) {
+    return between.source.is_ipv6 ? write_segment_at<kIpv6Layout>(frame, macs, between, header, size)
+                                  : write_segment_at<kIpv4Layout>(frame, macs, between, header, size);
 }
 
 }  // namespace dutperf

@@ -127,7 +127,7 @@ TEST(DnsQuestions, QueriesForNamesOfAddressesAreWrittenOverEachOther) {
         made.write(k, frame.data());
         const auto datagram = read_datagram(frame);
         ASSERT_TRUE(datagram);
-        EXPECT_EQ(datagram->checksum, Datagram::Checksum::good);
+        EXPECT_EQ(datagram->checksum, Checksum::good);
         const auto query = read_message(datagram->payload);
         ASSERT_TRUE(query && query->edns);
         EXPECT_TRUE(all.is_label_of(k, query->question.name.subspan(1, kAddressLabelSize)));

@@ -81,7 +81,7 @@ TEST(DnsQuestions, QueriesAreWrittenOverEachOther) {
 TrialQuestions of_addresses() {
     TrialQuestions made = questions();
     made.aaaa = {};
-    made.addresses = AddressNames{.network = 0xC6120000, .size = 1024, .first = 1020};
+    made.addresses = AddressNames{.network = 0xC6120000, .size = 1024, .first = 1020, .slices = {}};
     return made;
 }
 

@@ -29,9 +29,8 @@ Buffer query(std::uint8_t number) {
         bytes("0000 0000 0001 0000 0000 0000 13 61 31326162 30303037 30303030303030303030 047a6f6e65 00 0001 0001");
     message[1] = number;
     message[12 + 19] = static_cast<std::uint8_t>('0' + number);
-    Buffer with_length{0, static_cast<std::uint8_t>(message.size())};
-    with_length.insert(with_length.end(), message.begin(), message.end());
-    return with_length;
+    message.insert(message.begin(), {0, static_cast<std::uint8_t>(message.size())});
+    return message;
 }
 constexpr std::size_t kQuery = 2 + 42, kAnswer = kQuery + 16;
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dutperf.dns64perf import commands, output, planned
-from dutperf.dns64perf.arguments import Arguments, InputError, parse
+from dutperf.dns64perf.arguments import ArgumentError, QueryTest, parse
 from dutperf.model import Cause, Direction, RecordsWritten, TrialResult, Verdict
 from dutperf.tester import TesterError
 from plans import DNS64, counts
@@ -24,7 +24,7 @@ WORDS = "2001:2::1 53 198.18.0.0/24 240 10 4 8000000 1"
 LEFT_ALONE: dict[str, Any] = {"left": DNS64["left"]}
 
 
-def parsed(words: str = WORDS) -> Arguments:
+def parsed(words: str = WORDS) -> QueryTest:
     return parse(words.split())
 
 
@@ -58,7 +58,7 @@ def test_the_arguments_are_those_of_the_original() -> None:
     ],
 )
 def test_wrong_arguments_are_named(words: str, message: str) -> None:
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(ArgumentError) as refused:
         parsed(words)
     assert message in str(refused.value)
 
@@ -101,7 +101,7 @@ def test_as_many_queries_are_sent_as_requested(burst: int, threads: int, rounds:
     rate_fps = max(1, round(threads * burst * 1e9 / delay_ns))
     if rate_fps > 10**9:
         return
-    made = Arguments(parsed().server, 53, IPv4Network("10.0.0.0/8"), requests, burst, threads, delay_ns, 1.0)
+    made = QueryTest(parsed().server, 53, IPv4Network("10.0.0.0/8"), requests, burst, threads, delay_ns, 1.0)
     setup = planned.configuration.parse(planned._with_arguments(LEFT_ALONE, made), "test")
     assert planned._trial(made, setup, Path("/q")).intended(Direction.FORWARD) == requests
 
@@ -119,12 +119,12 @@ def test_as_many_queries_are_sent_as_requested(burst: int, threads: int, rounds:
 def test_a_file_that_does_not_fit_is_refused(in_directory: Path, config: Any, message: str) -> None:
     file = in_directory / "dns64perf.yaml"
     file.unlink() if config is None else file.write_text(yaml.safe_dump(config))
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(ArgumentError) as refused:
         planned.plan(parsed(), Path("/q"))
     assert message in str(refused.value)
 
 
-def written(path: Path, arguments: Arguments, answers: dict[int, tuple[float, int]]) -> None:
+def written(path: Path, arguments: QueryTest, answers: dict[int, tuple[float, int]]) -> None:
     """A file as the engine's: query k is sent at k ms. ``answers``: time in ms and kind, by k."""
     records = np.zeros(arguments.requests, [("sent_ns", "<f8"), ("received_ns", "<f8"), ("answer", "|u1")])
     records["sent_ns"] = np.arange(arguments.requests) * 1e6

@@ -17,7 +17,7 @@ MOST_REQUESTS = 1 << 25
 LONGEST_TIMEOUT_S = 60.0
 
 
-class InputError(DutperfError):
+class ArgumentError(DutperfError):
     """An argument, or the configuration file, cannot be used."""
 
     def __init__(self, name: str, message: str) -> None:
@@ -25,7 +25,7 @@ class InputError(DutperfError):
 
 
 @dataclass(frozen=True)
-class Arguments:
+class QueryTest:
     """The checked parameters."""
 
     server: IPv6Address
@@ -52,14 +52,14 @@ class Arguments:
         return name // self.slice_size
 
 
-def parse(words: Sequence[str]) -> Arguments:
+def parse(words: Sequence[str]) -> QueryTest:
     """The arguments of the command.
 
     Raises:
-        InputError: a wrong number of arguments, or an invalid one; the message names it.
+        ArgumentError: a wrong number of arguments, or an invalid one; the message names it.
     """
     if len(words) != len(NAMES):
-        raise InputError("arguments", f"there are {len(words)}, not {len(NAMES)}: {' '.join(NAMES)}")
+        raise ArgumentError("arguments", f"there are {len(words)}, not {len(NAMES)}: {' '.join(NAMES)}")
     readers: Sequence[Callable[[str], Any]] = (
         _server,
         _whole(1, 65_535),
@@ -70,7 +70,7 @@ def parse(words: Sequence[str]) -> Arguments:
         _whole(1, 3600 * NS),
         _timeout,
     )
-    given = Arguments(*(_read(name, read, word) for name, read, word in zip(NAMES, readers, words, strict=True)))
+    given = QueryTest(*(_read(name, read, word) for name, read, word in zip(NAMES, readers, words, strict=True)))
     _check(given)
     return given
 
@@ -79,7 +79,7 @@ def _read(name: str, read: Callable[[str], Any], word: str) -> Any:
     try:
         return read(word)
     except ValueError as error:
-        raise InputError(name, str(error)) from None
+        raise ArgumentError(name, str(error)) from None
 
 
 def _server(word: str) -> IPv6Address:
@@ -110,15 +110,15 @@ def _timeout(word: str) -> float:
     return timeout_s
 
 
-def _check(given: Arguments) -> None:
+def _check(given: QueryTest) -> None:
     if given.requests % (given.threads * given.burst):
-        raise InputError(
+        raise ArgumentError(
             "REQUESTS",
             f"should be a multiple of THREADS × BURST, {given.threads * given.burst:,}, not {given.requests:,}",
         )
     if given.requests > given.subnet.num_addresses:
-        raise InputError(
+        raise ArgumentError(
             "REQUESTS", f"{given.requests:,} are more than SUBNET has addresses, {given.subnet.num_addresses:,}"
         )
     if not 1 <= round(given.exact_qps) <= NS:
-        raise InputError("DELAY-NS", f"makes a rate of {given.exact_qps:g} queries/s: 1 to {NS:,} are possible")
+        raise ArgumentError("DELAY-NS", f"makes a rate of {given.exact_qps:g} queries/s: 1 to {NS:,} are possible")

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from dutperf.dns64perf import arguments as positional
 from dutperf.dns64perf import output
-from dutperf.dns64perf.arguments import InputError
+from dutperf.dns64perf.arguments import ArgumentError
 from dutperf.dns64perf.planned import Planned, plan
 from dutperf.engine.factory import engine_on
 from dutperf.exit_status import ABORTED, FAULT, INTERRUPTED, INVALID, NOT_NOW, WRONG_USAGE, signals_interrupt
@@ -64,7 +64,7 @@ def main(words: Sequence[str]) -> int:
             for remark in planned.remarks:
                 print(remark, file=sys.stderr)
             return say(planned, run(planned), times)
-    except InputError as error:
+    except ArgumentError as error:
         return _fail(f"Input Error: {error}", WRONG_USAGE)
     except TesterError as error:
         return _fail(f"Error: {_place(error)}{error}", NOT_NOW if error.is_temporary else WRONG_USAGE)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dutperf.dns64perf.arguments import NS, Arguments
+from dutperf.dns64perf.arguments import NS, QueryTest
 
 if TYPE_CHECKING:
     Column = np.ndarray[Any, np.dtype[Any]]
@@ -42,7 +42,7 @@ class Queries:
         return self.received_ns - self.sent_ns
 
 
-def read(path: Path, arguments: Arguments) -> Queries:
+def read(path: Path, arguments: QueryTest) -> Queries:
     """From the engine's file, which has them in the order of sending."""
     records = np.load(path)[sent_as(arguments)]
     sent_ns, received_ns = records["sent_ns"], records["received_ns"]
@@ -50,7 +50,7 @@ def read(path: Path, arguments: Arguments) -> Queries:
     return Queries(sent_ns, received_ns, (records["answer"] == RIGHT) & in_time)
 
 
-def sent_as(arguments: Arguments) -> Column:
+def sent_as(arguments: QueryTest) -> Column:
     """The number in the order of sending of each name: the threads send bursts in turn, each of its slice."""
     name = np.arange(arguments.requests)
     thread, within = name // arguments.slice_size, name % arguments.slice_size
@@ -70,7 +70,7 @@ def lines(queries: Queries) -> Iterator[str]:
         yield f"Standard deviation of the round-trip time: {rtt_ms.std():.6f} ms"
 
 
-def write_csv(path: Path, arguments: Arguments, queries: Queries) -> None:
+def write_csv(path: Path, arguments: QueryTest, queries: Queries) -> None:
     """The parameters and a line for each query; what is not known is left out.
 
     Raises:
@@ -82,13 +82,13 @@ def write_csv(path: Path, arguments: Arguments, queries: Queries) -> None:
         file.writelines(_rows(arguments, queries))
 
 
-def _parameters(arguments: Arguments) -> Iterator[tuple[str, object]]:
+def _parameters(arguments: QueryTest) -> Iterator[tuple[str, object]]:
     yield from (("server", arguments.server), ("port", arguments.port), ("subnet", arguments.subnet))
     yield from (("requests", arguments.requests), ("burst", arguments.burst), ("threads", arguments.threads))
     yield from (("delay [ns]", arguments.delay_ns), ("timeout [s]", f"{arguments.timeout_s:g}"))
 
 
-def _rows(arguments: Arguments, queries: Queries) -> Iterator[str]:
+def _rows(arguments: QueryTest, queries: Queries) -> Iterator[str]:
     columns = (queries.sent_ns, queries.received_ns, queries.received, queries.answered, queries.rtt_ns)
     for name, (sent, came, received, answered, rtt) in enumerate(zip(*map(np.ndarray.tolist, columns), strict=True)):
         yield (

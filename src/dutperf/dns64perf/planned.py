@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dutperf.dns64perf.arguments import NS, Arguments, InputError
+from dutperf.dns64perf.arguments import NS, ArgumentError, QueryTest
 from dutperf.model import (
     TRIAL_NUMBERS,
     AddressNames,
@@ -35,38 +35,38 @@ class Planned:
 
     setup: Setup
     trial: Trial
-    arguments: Arguments
+    arguments: QueryTest
     remarks: tuple[str, ...]
 
 
-def plan(arguments: Arguments, queries_file: Path) -> Planned:
+def plan(arguments: QueryTest, queries_file: Path) -> Planned:
     """Of the arguments and the configuration file in the working directory. The engine writes the times of the
     queries to ``queries_file``.
 
     Raises:
-        InputError: they cannot be used.
+        ArgumentError: they cannot be used.
     """
     setup = _setup(arguments)
     return Planned(setup, _trial(arguments, setup, queries_file), arguments, tuple(_remarks(arguments)))
 
 
-def _setup(arguments: Arguments) -> Setup:
+def _setup(arguments: QueryTest) -> Setup:
     try:
         text = FILE.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InputError("", f"cannot read {FILE}, the configuration of the client's port: {reason}") from None
+        raise ArgumentError("", f"cannot read {FILE}, the configuration of the client's port: {reason}") from None
     try:
         mapping, lines = yaml_text.read(text)
         setup = configuration.parse(_with_arguments(mapping, arguments), str(FILE), lines)
     except (ConfigError, yaml_text.YamlError) as error:
-        raise InputError("", str(error)) from None
+        raise ArgumentError("", str(error)) from None
     if setup.engine.command:
-        raise InputError("", f"{FILE}: engine.command: the engine has to run here, where its file of times is read")
+        raise ArgumentError("", f"{FILE}: engine.command: the engine has to run here, where its file of times is read")
     return setup
 
 
-def _with_arguments(mapping: Any, arguments: Arguments) -> Any:
+def _with_arguments(mapping: Any, arguments: QueryTest) -> Any:
     """The file as the configuration of a DUT that asks another name server, for the names of the subnet."""
     given = mapping.get("dns64", {}) if isinstance(mapping, Mapping) else None
     if not isinstance(given, Mapping):
@@ -75,7 +75,7 @@ def _with_arguments(mapping: Any, arguments: Arguments) -> Any:
     return {**mapping, "dns64": {"zone": ZONE, **given, **chosen}}
 
 
-def _trial(arguments: Arguments, setup: Setup, queries_file: Path) -> Trial:
+def _trial(arguments: QueryTest, setup: Setup, queries_file: Path) -> Trial:
     """Its number is a new one, and so are the source ports: no late answer of an earlier command counts."""
     number, timeout_ns = secrets.randbelow(TRIAL_NUMBERS), round(arguments.timeout_s * NS)
     rate_fps = round(arguments.exact_qps)
@@ -95,7 +95,7 @@ def _trial(arguments: Arguments, setup: Setup, queries_file: Path) -> Trial:
     )
 
 
-def _questions(arguments: Arguments, setup: Setup, number: int) -> Questions:
+def _questions(arguments: QueryTest, setup: Setup, number: int) -> Questions:
     assert setup.left is not None, "the configuration is checked"
     assert setup.left.ipv6 is not None, "the configuration is checked"
     assert setup.dns64 is not None, "the configuration is checked"
@@ -111,7 +111,7 @@ def _questions(arguments: Arguments, setup: Setup, number: int) -> Questions:
     )
 
 
-def _remarks(arguments: Arguments) -> list[str]:
+def _remarks(arguments: QueryTest) -> list[str]:
     rate_fps, exact = round(arguments.exact_qps), arguments.exact_qps
     if rate_fps == exact:
         return []

@@ -414,12 +414,31 @@ def test_causes_are_about_queries_and_answers(changes: dict[str, Any]) -> None:
     assert not re.search("frame|forward", said), said
 
 
+@pytest.mark.parametrize(
+    ("wrong", "proof"),
+    [
+        ({"wrong_address": 1}, "at least 1 of the 1 queries not answered in time (1 wrong address) are the DUT's own"),
+        ({"nxdomain": 1}, "(1 nxdomain)"),
+        ({"servfail": 1}, None),
+        ({}, None),
+    ],
+)
+def test_no_disturbance_makes_a_wrong_answer(wrong: dict[str, int], proof: str | None) -> None:
+    """A late or lost query has no answer, or a late one; the DUT says SERVFAIL where it waited in vain itself."""
+    one = counts(5000, 4999).model_copy(update={"answers": Answers(wrong=wrong)})
+    asked = TRIAL.model_copy(update={"question": Question(resolution=0.1)})
+    found = proven_failed(asked, {Direction.FORWARD: one}, (Cause(code=DUT_DISTURBED, text=""),))
+    assert (proof is None and found is None) or (proof or "-") in str(found)
+
+
 def test_what_a_search_and_a_progress_line_say_is_about_queries() -> None:
     lost = Losses(first_s=0, last_s=5, longest_run=1, bins=(1000 // LOSS_BINS,) * LOSS_BINS)
     lossy = {Direction.FORWARD: OF_CLIENT.model_copy(update={"losses": lost})}
     asked = TRIAL.model_copy(update={"question": Question(resolution=0.1)})
     cause = Cause(code=DUT_DISTURBED, text="")
-    assert "of the 1,000 queries not answered in time are the DUT's own" in str(proven_failed(asked, lossy, (cause,)))
+    assert "of the 1,000 queries not answered in time (3 servfail) are the DUT's own" in str(
+        proven_failed(asked, lossy, (cause,))
+    )
     outcomes = [
         live._outcome(TrialResult(trial=1, verdict=Verdict.VALID, forward=one))
         for one in (OF_CLIENT, OF_CLIENT.model_copy(update={"received": 5000}))

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,8 @@ from dutperf.model import FRAME_SIZE, Case, DescribedFrame, Direction, Load, Str
 from dutperf.procedures.throughput import Throughput
 from dutperf.setup.conditions import Usual
 from dutperf.setup.configuration import ConfigError, Setup, parse
+from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from plans import measure, plan
 
 B4, AFTR = "2001:2:0:4000::2", "2001:2:0:4000::1"
 LEFT4 = {"port": "null", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"}
@@ -148,6 +152,16 @@ def test_the_theoretical_maximum_is_that_of_the_longer_frames() -> None:
     assert kind.longest_frame(case) == 104
 
 
+def test_a_dut_that_takes_nothing_out_of_the_tunnel_is_not_blamed_without_a_hint(tmp_path: Path) -> None:
+    setup = setup_of(LEFT4, OVER6, TO_AFTR)
+    dead = SimulatedTester(SimulatedDut(dead_directions=frozenset({Direction.REVERSE})))
+    asked = plan(100_000, repetitions=1)
+    tunnelled = replace(asked, traffic=traffic.of(setup, asked.conditions))
+    [point] = measure(dead, tunnelled, tmp_path).points
+    assert "in the reverse direction" in point.message
+    assert "reverse, frames go into right.tunnel: does the DUT's end take them" in point.message
+
+
 @pytest.mark.parametrize(
     ("right", "tunnel", "words"),
     [
@@ -155,7 +169,12 @@ def test_the_theoretical_maximum_is_that_of_the_longer_frames() -> None:
         (OVER6, "vlan(id=3)/ipv6(destination=2001:2::1)", "right.tunnel: .*should begin with ipv4 or ipv6"),
         (OVER6, f"{TO_AFTR}/udp", "right.tunnel: .*ends with udp, which carries no IP packet"),
         (OVER6, "ipv6(destination=2001:2::1", "right.tunnel: "),
-        (OVER4 | {"version": 4}, TO_AFTR, r"right.gateway6: is missing"),
+        (OVER4 | {"version": 4}, TO_AFTR, r"right.gateway6: is missing: right has a tunnel over IPv6; give it"),
+        (
+            {name: value for name, value in OVER6.items() if name != "gateway6"},
+            TO_AFTR,
+            r"right.gateway6: is missing: left has a gateway",
+        ),
         (
             RIGHT4,
             TO_AFTR,

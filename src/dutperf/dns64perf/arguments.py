@@ -83,7 +83,10 @@ def _read(name: str, read: Callable[[str], Any], word: str) -> Any:
 
 
 def _server(word: str) -> IPv6Address:
-    return IPv6Address(word)
+    try:
+        return IPv6Address(word)
+    except ValueError:
+        raise ValueError(f"should be an IPv6 address, not '{word}'") from None
 
 
 def _subnet(word: str) -> IPv4Network:

@@ -15,7 +15,7 @@ from dutperf.dns64perf import output
 from dutperf.dns64perf.arguments import ArgumentError
 from dutperf.dns64perf.planned import Planned, plan
 from dutperf.engine.factory import engine_on
-from dutperf.exit_status import ABORTED, FAULT, INTERRUPTED, INVALID, NOT_NOW, WRONG_USAGE, signals_interrupt
+from dutperf.exit_status import ABORTED, FAULT, INTERRUPTED, INVALID, NO_NUMBER, NOT_NOW, WRONG_USAGE, signals_interrupt
 from dutperf.fault import sentence_of_fault
 from dutperf.model import TrialResult, Verdict
 from dutperf.tester import TesterError, phases
@@ -52,6 +52,10 @@ def say(planned: Planned, result: TrialResult, times: Path) -> int:
     for cause in result.causes:
         print(f"Warning: the test is invalid: {cause.text}.", file=sys.stderr)
     output.write_csv(output.CSV, planned.arguments, queries)
+    if result.forward.answers is not None and (wrong := result.forward.answers.in_words()):
+        print(f"Warning: wrong answers: {wrong}.", file=sys.stderr)
+    if not queries.received.any() and result.verdict is Verdict.VALID:
+        return _fail(f"Error: nothing was answered: is {planned.arguments.server} up, and a DNS server?", NO_NUMBER)
     return 0 if result.verdict is Verdict.VALID else INVALID
 
 

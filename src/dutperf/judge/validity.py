@@ -238,6 +238,10 @@ def _tolerated(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> flo
     return trial.question.tolerated_loss * sum(one.sent for one in measured(counts).values())
 
 
+WRONG_BY_CONTENT = ("nodata", "nxdomain", "refused", "wrong_prefix", "wrong_address", "truncated")
+"""Kinds of answers (:class:`dutperf.model.Answers`). ``servfail`` is none: a DUT says so if it waits in vain itself."""
+
+
 def proven_failed(
     trial: Trial,
     counts: Mapping[Direction, DirectionCounts],
@@ -251,27 +255,42 @@ def proven_failed(
     """
     if not causes or not trial.question.resolution or {cause.code for cause in causes} - OVERCOME:
         return None
+    lost, tolerated = sum(one.lost for one in measured(counts).values()), _tolerated(trial, counts)
+    if (wrong := min(lost, _wrong_by_content(counts))) > tolerated:
+        return _proof(trial, counts, wrong, lost)
     if any(_late_us(one) > LATENESS_LIMIT_US + one.tolerance_us for one in counts.values()):
         return None
     disturbances, missed_share = missed.disturbances, missed.at_most_s / trial.duration_s
     unseen_share = missed.unseen_s / trial.duration_s
     meanwhile = ceil(sum(one.sent for one in counts.values()) * min(1.0, missed_share + unseen_share))
-    own, lost = own_loss(trial, counts) - meanwhile, sum(one.lost for one in measured(counts).values())
+    own = own_loss(trial, counts) - meanwhile
     known_share = sum(one.waited_s for one in disturbances) / trial.duration_s
     had_its_core = missed_share - known_share <= DUT_CORE_TAKEN_LIMIT and known_share <= KNOWN_CORE_TAKEN_LIMIT
     if had_its_core:
         own = max(own, steady_loss(trial, counts, disturbances))
-    tolerated = _tolerated(trial, counts)
     if own > tolerated:
-        return (
-            f"at least {own:,} of the {lost:,} {trial.counted.lost_ones} are the DUT's own loss, whatever else"
-            " disturbed the trial"
-        )
+        return _proof(trial, counts, own, lost)
     if had_its_core and disturbances and not tolerated and loses_steadily(trial, counts, disturbances):
         return (
             f"the DUT lost {trial.counted.many} at a steady rate also between the disturbances ({lost:,} lost in all)"
         )
     return None
+
+
+def _wrong_by_content(counts: Mapping[Direction, DirectionCounts]) -> int:
+    """Answers that are wrong whenever they come: no lateness or loss of the tester's makes such ones."""
+    each = (one.answers.wrong for one in measured(counts).values() if one.answers is not None)
+    return sum(count for wrong in each for kind, count in wrong.items() if kind in WRONG_BY_CONTENT)
+
+
+def _proof(trial: Trial, counts: Mapping[Direction, DirectionCounts], own: int, lost: int) -> str:
+    asks_other = trial.server is None and any(one.questions is not None for one in trial.streams().values())
+    whose = "are the DUT's own loss" if not asks_other else "are no loss of the tester's"
+    kinds = [one.answers.in_words() for one in counts.values() if one.answers is not None]
+    told = f" ({'; '.join(filter(None, kinds))})" if any(kinds) else ""
+    return (
+        f"at least {own:,} of the {lost:,} {trial.counted.lost_ones}{told} {whose}, whatever else disturbed the trial"
+    )
 
 
 def hopeless(

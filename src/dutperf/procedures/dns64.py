@@ -229,6 +229,10 @@ class OtherNames(Value):
             ": the DUT asked another name server than the tester's: how often, and how long that took to answer, is not"
             " known, and a slow answer of it counts as the DUT's"
         )
+        yield (
+            ": every run asks for the same names from the first one on: they were new ones only if the DUT's cache was"
+            " cleared before this run"
+        )
         if self.asked > self.names:
             yield (
                 f": {self.asked:,} queries for new names, but the network has {self.names:,}: names were asked for"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from dutperf.model import Case, Load, Value, axes_of
+from dutperf.model import Case, LimitedBy, Load, Value, axes_of
 from dutperf.results.comparison import figures_of
 from dutperf.results.points import Row, cell
 from dutperf.results.summary import Summary
@@ -30,7 +30,8 @@ class Degradation(Value):
     of_all: float | None
     """Median with all flows."""
     percent: float | None
-    """By how much it is worse; None where it is not defined: there is no figure, or that of one flow is 0."""
+    """By how much it is worse; None where it is not defined: there is no figure, that of one flow is 0, or the range of
+    a search ended before the DUT did."""
 
 
 def degradations(summaries: Sequence[Summary]) -> tuple[Degradation, ...]:
@@ -80,6 +81,7 @@ def _apart_from_flows(one: Summary) -> tuple[str, dict[str, object]]:
 
 def _of_pair(base: Summary, other: Summary) -> Iterator[Degradation]:
     of_one, of_all = _medians(base), _medians(other)
+    bounds = _ends_of_range(base) | _ends_of_range(other)
     for case, load, name in (key for key in of_one if key in of_all):
         first, last = of_one[case, load, name], of_all[case, load, name]
         yield Degradation(
@@ -90,7 +92,7 @@ def _of_pair(base: Summary, other: Summary) -> Iterator[Degradation]:
             flows=_flows(other),
             of_one=first,
             of_all=last,
-            percent=_percent(first, last, rises=_less_is_better(base, name)),
+            percent=None if (case, load, name) in bounds else _percent(first, last, rises=_less_is_better(base, name)),
         )
 
 
@@ -99,6 +101,16 @@ def _medians(one: Summary) -> dict[tuple[Case, Load | None, str], float | None]:
         (point.case, load, name): None if figure.unusable else figure.median
         for point in one.points
         for load, name, figure in figures_of(point)
+    }
+
+
+def _ends_of_range(one: Summary) -> set[tuple[Case, Load | None, str]]:
+    """Figures that say only that they are at least so high."""
+    return {
+        (point.case, load, name)
+        for point in one.points
+        for load, name, figure in figures_of(point)
+        if figure.limited_by == LimitedBy.RANGE
     }
 
 

@@ -818,13 +818,19 @@ def _check_gateways(location: Location, side: Side) -> None:
     if side.has_gateway and side.gateway_mac is None and side.gateway(side.link_version) is None:
         raise _Invalid(
             (*location, f"gateway{side.link_version}"),
-            f"is missing: the foreground of {location[-1]} is IPv{side.link_version}; give it, or gateway_mac",
+            f"is missing: {_link_of(location[-1], side)}; give it, or gateway_mac",
         )
     if side.vlans is not None and (side.gateway_mac is not None or not side.has_gateway):
         text = "has no effect: nobody is asked for a MAC address"
         raise _Invalid(
             (*location, "vlans"), f"{text} {'beside gateway_mac' if side.gateway_mac else 'without a gateway'}"
         )
+
+
+def _link_of(name: object, side: Side) -> str:
+    if side.tunnel is not None:
+        return f"{name} has a tunnel over IPv{side.link_version}"
+    return f"the foreground of {name} is IPv{side.version}"
 
 
 def _check_gateway(location: Location, gateway: Address, own: Interface | None) -> None:
@@ -892,7 +898,7 @@ def _check_between(setup: Setup, within: Location) -> None:
     with_gateway = [name for name, side in sides.items() if side.has_gateway]
     without = [name for name in sides if name not in with_gateway]
     if with_gateway and without:
-        version = sides[without[0]].version
+        version = sides[without[0]].link_version
         raise _Invalid(
             (*within, without[0], f"gateway{version}"),
             f"is missing: {with_gateway[0]} has a gateway, so the sides have a DUT between them, not a cable",

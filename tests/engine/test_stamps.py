@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dutperf.model import DelaysFiles, DelaysWritten, FieldMode, Tagged, TrialResult
+from dutperf.model import DelaysFiles, FieldMode, RecordsWritten, Tagged, TrialResult
 from dutperf.tester import TesterError
 
 from .conftest import OpenEngine
@@ -112,7 +112,7 @@ def test_every_delay_is_in_the_file_and_agrees_with_the_figures(
     path = tmp_path / "made" / "delays.npy"
     result = on_ports(open_engine, "ring", delays_files=DelaysFiles(forward=str(path)), **stamping)
     assert result.forward is not None
-    assert result.forward.delays_file == DelaysWritten(written=count, unwritten=0)
+    assert result.forward.delays_file == RecordsWritten(written=count, unwritten=0)
     delays = np.load(path, mmap_mode="r")
     assert len(np.unique(delays["sequence"])) == len(delays) == count
     figures = result.forward.delay_us
@@ -133,7 +133,7 @@ def test_lost_frames_are_not_in_the_file(open_engine: OpenEngine, tmp_path: Path
         open_engine, "null", lost_delay_ns=3_000_000, stamping="every", delays_files=DelaysFiles(forward=str(path))
     )
     assert result.forward is not None
-    assert result.forward.delays_file == DelaysWritten(written=0, unwritten=0)
+    assert result.forward.delays_file == RecordsWritten(written=0, unwritten=0)
     assert len(np.load(path)) == 0
 
 

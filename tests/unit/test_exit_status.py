@@ -430,7 +430,7 @@ from importlib.abc import MetaPathFinder
 
 class Interrupts(MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name == "dutperf.traffic":
+        if name == "dutperf.tester":
             os.kill(os.getpid(), getattr(signal, number))
 
 sys.meta_path.insert(0, Interrupts())

@@ -257,8 +257,11 @@ def test_a_gateway_that_was_killed_is_the_duts_loss(tayga: Bench) -> None:
 def test_of_two_gateways_in_a_row_the_one_that_was_killed_is_named() -> None:
     with bench("tayga-464xlat") as ready:
         row = dut.of_setup(ready.setup)
-        lossless = valid(lambda: row.losses_during(lambda: ready.run(SLOW_FPS, foreground="2:1")))
-        assert lossless.worst_loss_ratio == 0
+        lossless = until(  # a TAYGA that waited for its core may lose a frame of its own
+            lambda: row.losses_during(lambda: ready.run(SLOW_FPS, foreground="2:1")),
+            lambda one: one.verdict is Verdict.VALID and not one.worst_loss_ratio,
+            lambda one: f"{one.causes} {one.dut_losses}",
+        )
         assert lossless.dut_losses == {Direction.FORWARD: {}, Direction.REVERSE: {}}
         assert ready.setup.engine.dut_netns is not None
         os.kill(ready.tayga(ready.setup.engine.dut_netns[1]), signal.SIGKILL)

@@ -26,7 +26,7 @@ from dutperf.results import loss
 from dutperf.results.points import losses
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import counts as plain_counts
-from plans import trial
+from plans import plan, trial
 
 SENDING_S = 2.0
 CLEAN = SimulatedTester().run(trial(1_000)).directions()[Direction.FORWARD]
@@ -165,7 +165,9 @@ def test_what_the_dut_asked_for_is_said_beside_the_loss() -> None:
     ]
     assert loss.asked_in_words(result) == said
     assert losses(result)["forward"].sentence() == "; ".join(said)
-    assert said[0] in no_forwarding(result.model_copy(update={"forward": plain_counts(received=0)}))
+    assert said[0] in no_forwarding(
+        result.model_copy(update={"forward": plain_counts(received=0)}), plan().traffic.setup
+    )
     assert loss.asked_in_words(TrialResult(trial=1, verdict=Verdict.VALID, forward=plain_counts())) == []
 
 

@@ -325,6 +325,6 @@ def test_a_frame_at_a_wrong_port_is_told() -> None:
     paths = dict(result.paths or {})
     path = Direction("c->d")
     paths[path] = paths[path].model_copy(update={"misdelivered": {"b": 1000}})
-    told = evidence.no_forwarding(result.model_copy(update={"paths": paths}))
+    told = evidence.no_forwarding(result.model_copy(update={"paths": paths}), configuration.parse_yaml(FOUR, ""))
     assert told.startswith("the DUT forwards nothing on the path c->d: ")
     assert "c->d: 1,000 at the b port" in told

@@ -265,7 +265,7 @@ def test_the_evidence_of_silence() -> None:
         reverse=counts(5000, 5000, other_received={"icmp6_unreachable": 12}),
         link_up=LinkState(left=True, right=False),
     )
-    text = evidence.no_forwarding(result)
+    text = evidence.no_forwarding(result, plan().traffic.setup)
     for words in (
         "forwards nothing in the forward direction",
         "0 of 5,000",

@@ -83,7 +83,7 @@ class AddressAgeingProcedure(Procedure[AddressAgeing]):
         if result.verdict is not Verdict.VALID:
             return AgeingFinding(valid=False, message=evidence.invalidity(result), ageing_s=None, flooded=0)
         if evidence.dead_directions(result):
-            message = evidence.no_forwarding(result)
+            message = self.no_forwarding(result)
             return AgeingFinding(not_forwarding=True, message=message, ageing_s=None, flooded=0)
         return self._read(result)
 

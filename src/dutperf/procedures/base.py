@@ -115,6 +115,10 @@ class Procedure(ABC, Generic[ConditionsT]):
             "cases": [self._described(case) for case in self.cases],
         }
 
+    def no_forwarding(self, result: TrialResult) -> str:
+        """Evidence of a DUT that forwards nothing, and what of the test setup may be the reason."""
+        return evidence.no_forwarding(result, self.plan.traffic.setup)
+
     def first_trial(self, case: Case) -> Trial:
         """The first trial of a case, without its number."""
         return self.trial(case, self.first_load(case), 0)

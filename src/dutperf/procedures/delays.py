@@ -155,7 +155,7 @@ class Delays(Procedure[DelayConditions]):
         del prior
         result = self.measure(bench, self.first_load(place.case), place)
         valid = result.verdict is Verdict.VALID
-        dead = evidence.no_forwarding(result) if valid and evidence.dead_directions(result) else None
+        dead = self.no_forwarding(result) if valid and evidence.dead_directions(result) else None
         usable = valid and dead is None
         directions = result.directions() if usable else {}
         return DelaysFinding(

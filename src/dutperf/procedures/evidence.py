@@ -11,6 +11,7 @@ from dutperf.results import beside
 from dutperf.results.loss import asked_in_words
 from dutperf.search import Outcome
 from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import Setup
 
 
 def outcome_of(result: TrialResult, conditions: Conditions) -> Outcome:
@@ -73,17 +74,26 @@ def late_directions(result: TrialResult) -> tuple[Direction, ...]:
     return tuple(direction for direction, counts in result.directions().items() if beside.began_s(counts) is not None)
 
 
-def no_forwarding(result: TrialResult) -> str:
+def no_forwarding(result: TrialResult, setup: Setup) -> str:
     """Evidence of a DUT that forwards nothing: ``the DUT forwards nothing in the forward direction:
-    …``."""
+    …``, and what of the test setup may be the reason."""
     directions = dead_directions(result)
-    seen = _received(result, directions) + instead(result)
+    seen = _received(result, directions) + instead(result) + _tunnels(setup, directions)
     where = (
         f"in the {' and the '.join(directions)} direction"
         if result.paths is None
         else f"on {'the path' if len(directions) == 1 else 'the paths'} {', '.join(directions)}"
     )
     return f"the DUT forwards nothing {where}: " + "; ".join(seen)
+
+
+def _tunnels(setup: Setup, directions: tuple[Direction, ...]) -> list[str]:
+    return [
+        f"{way}, frames go into {setup.key_of(way.ports[0])}.tunnel: does the DUT's end take them (addresses, VNI or"
+        " key, the MAC addresses of an inner Ethernet header)?"
+        for way in directions
+        if setup.ends(way)[0].tunnel is not None
+    ]
 
 
 def instead(result: TrialResult) -> list[str]:

@@ -146,7 +146,7 @@ class FrameLossProcedure(Procedure[FrameLoss]):
                 bench.record(_measured(load, outcome, result), place)
             series.record_outcome(outcome)
             if series.not_forwarding:
-                message = evidence.no_forwarding(result)
+                message = self.no_forwarding(result)
             if self.is_hopeless:
                 message = evidence.lasting(result)
                 break

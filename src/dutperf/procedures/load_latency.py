@@ -169,7 +169,7 @@ class LoadLatencyProcedure(Procedure[LoadLatency]):
         for number, rate_fps in enumerate(rates_fps):
             result = self.measure(bench, Load.fps(rate_fps), place.within(len(rates_fps) - number))
             if not readings and evidence.forwards_nothing(result):
-                return LoadsFinding(readings=(), not_forwarding=True, message=evidence.no_forwarding(result))
+                return LoadsFinding(readings=(), not_forwarding=True, message=self.no_forwarding(result))
             if self.is_hopeless:
                 readings += [_read(each, result) for each in rates_fps[number:]]
                 break

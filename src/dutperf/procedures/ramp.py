@@ -266,7 +266,7 @@ class RampProcedure(Procedure[Ramp]):
         load, ends = self.first_load(place.case), self._ends[place.case]
         result, trial = self.measure(bench, load, place), self.trial(place.case, load, 0, place.duration_s)
         valid = result.verdict is Verdict.VALID
-        dead = evidence.no_forwarding(result) if valid and evidence.dead_directions(result) else None
+        dead = self.no_forwarding(result) if valid and evidence.dead_directions(result) else None
         usable = result.directions() if valid and dead is None else {}
         return RampFinding(
             valid=valid,

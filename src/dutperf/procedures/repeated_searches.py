@@ -101,14 +101,7 @@ class RepeatedSearches(Procedure[ConditionsT]):
 
     def nothing_came(self, result: TrialResult) -> str:
         """What a trial shows of a DUT that forwards nothing."""
-        setup = self.plan.traffic.setup
-        tunnelled = [way for way in evidence.dead_directions(result) if setup.ends(way)[0].tunnel is not None]
-        hints = [
-            f"{way}, frames go into {setup.key_of(way.ports[0])}.tunnel: does the DUT's end take them (addresses, VNI"
-            " or key, the MAC addresses of an inner Ethernet header)?"
-            for way in tunnelled
-        ]
-        return "; ".join([evidence.no_forwarding(result), *hints])
+        return self.no_forwarding(result)
 
     def why_unmeasurable(self, case: Case, result: TrialResult) -> str:  # noqa: ARG002
         """Why the load of ``result`` could not be measured."""

@@ -192,7 +192,7 @@ class SoakProcedure(Procedure[Soak]):
         return SoakFinding(
             valid=outcome != "unmeasured",
             not_forwarding=result.verdict is Verdict.VALID and bool(dead),
-            message=evidence.no_forwarding(result) if dead else reasons,
+            message=self.no_forwarding(result) if dead else reasons,
             outcome=outcome if counted else "unmeasured",
             loss_ratio=result.worst_loss_ratio if counted else None,
             sent=sum(one.sent for one in counts) if counted else 0,

@@ -112,7 +112,7 @@ class TimesProcedure(Procedure[AtThroughput]):
         rates, conditions = self._rates[place.case], self.conditions
         result = self.measure(bench, self.first_load(place.case), place)
         valid = result.verdict is Verdict.VALID
-        dead = evidence.no_forwarding(result) if valid and evidence.dead_directions(result) else None
+        dead = self.no_forwarding(result) if valid and evidence.dead_directions(result) else None
         usable = result.directions() if valid and dead is None else {}
         return TimesFinding(
             valid=valid,

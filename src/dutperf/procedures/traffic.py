@@ -182,6 +182,11 @@ class TrafficProcedure(Procedure[Traffic]):
         made = super().trial(case, load, number, duration_s)
         return made.model_copy(update={"stamping": Stamping.EVERY, "question": Question(once=True)})
 
+    def _message(self, result: TrialResult) -> str:
+        if result.verdict is not Verdict.VALID:
+            return evidence.invalidity(result)
+        return self.no_forwarding(result) if evidence.dead_directions(result) else evidence.losses(result)
+
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> PartFinding:
         """One part."""
         rate_fps = prior[-1].next_fps if prior else self._first[place.case]
@@ -193,7 +198,7 @@ class TrafficProcedure(Procedure[Traffic]):
         valid = result.verdict is Verdict.VALID
         return PartFinding(
             valid=valid,
-            message=_message(result),
+            message=self._message(result),
             rate_fps=rate_fps,
             sending_s=round(_sending_s(result), 6),
             directions={way: PartOfDirection.of(counts) for way, counts in result.directions().items()}
@@ -222,12 +227,6 @@ def _possible(plan: Plan[Any], case: Case, rate: Rate) -> int:
 
 def _sending_s(result: TrialResult) -> float:
     return max((one.send_time_s for one in result.directions().values()), default=0.0)
-
-
-def _message(result: TrialResult) -> str:
-    if result.verdict is not Verdict.VALID:
-        return evidence.invalidity(result)
-    return evidence.no_forwarding(result) if evidence.dead_directions(result) else evidence.losses(result)
 
 
 def _part_in_words(found: PartFinding) -> str:

@@ -411,7 +411,8 @@ class Campaign:
 
     def _wait(self, place: Place, result: TrialResult) -> bool:
         patience_s = self._plan.conditions.every.dut_patience_s
-        what = evidence.no_forwarding(result) if evidence.dead_directions(result) else evidence.losses(result)
+        dead, setup = evidence.dead_directions(result), self._plan.traffic.setup
+        what = evidence.no_forwarding(result, setup) if dead else evidence.losses(result)
         self.say(f"{what}: waiting for the DUT, {patience_s:g} s at most", place)
         waited = wait_for_dut(self._tester, lambda: self._probing_trial(place.case), patience_s)
         self._journal.write(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from dutperf.model import Case, LimitedBy, Load, Value, axes_of
-from dutperf.results.comparison import figures_of
+from dutperf.results.comparison import Figure, figures_of
 from dutperf.results.points import Row, cell
 from dutperf.results.summary import Summary
 from dutperf.results.tables import Table, case_cells
@@ -80,46 +80,37 @@ def _apart_from_flows(one: Summary) -> tuple[str, dict[str, object]]:
 
 
 def _of_pair(base: Summary, other: Summary) -> Iterator[Degradation]:
-    of_one, of_all = _medians(base), _medians(other)
-    bounds = _ends_of_range(base) | _ends_of_range(other)
-    for case, load, name in (key for key in of_one if key in of_all):
-        first, last = of_one[case, load, name], of_all[case, load, name]
+    of_one, of_all = _figures(base), _figures(other)
+    for key in (one for one in of_one if one in of_all):
+        case, load, name = key
+        first, last = of_one[key], of_all[key]
         yield Degradation(
             procedure=base.procedure,
             case=case,
             load=load,
             figure=name,
             flows=_flows(other),
-            of_one=first,
-            of_all=last,
-            percent=None if (case, load, name) in bounds else _percent(first, last, rises=_less_is_better(base, name)),
+            of_one=_median(first),
+            of_all=_median(last),
+            percent=_percent(first, last, rises=_less_is_better(base, name)),
         )
 
 
-def _medians(one: Summary) -> dict[tuple[Case, Load | None, str], float | None]:
-    return {
-        (point.case, load, name): None if figure.unusable else figure.median
-        for point in one.points
-        for load, name, figure in figures_of(point)
-    }
+def _figures(one: Summary) -> dict[tuple[Case, Load | None, str], Figure]:
+    return {(point.case, load, name): figure for point in one.points for load, name, figure in figures_of(point)}
 
 
-def _ends_of_range(one: Summary) -> set[tuple[Case, Load | None, str]]:
-    """Figures that say only that they are at least so high."""
-    return {
-        (point.case, load, name)
-        for point in one.points
-        for load, name, figure in figures_of(point)
-        if figure.limited_by == LimitedBy.RANGE
-    }
+def _median(figure: Figure) -> float | None:
+    return None if figure.unusable else figure.median
 
 
 def _less_is_better(one: Summary, name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in type(one.points[0]).less_is_better)
 
 
-def _percent(of_one: float | None, of_all: float | None, *, rises: bool) -> float | None:
+def _percent(first: Figure, last: Figure, *, rises: bool) -> float | None:
     """``rises``: whether it does where it is worse."""
-    if not of_one or of_all is None:
+    of_one, of_all = _median(first), _median(last)
+    if not of_one or of_all is None or LimitedBy.RANGE in (first.limited_by, last.limited_by):
         return None
     return (of_all - of_one if rises else of_one - of_all) / of_one * 100

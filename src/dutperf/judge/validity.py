@@ -238,10 +238,6 @@ def _tolerated(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> flo
     return trial.question.tolerated_loss * sum(one.sent for one in measured(counts).values())
 
 
-WRONG_BY_CONTENT = ("nodata", "nxdomain", "refused", "wrong_prefix", "wrong_address", "truncated")
-"""Kinds of answers (:class:`dutperf.model.Answers`). ``servfail`` is none: a DUT says so if it waits in vain itself."""
-
-
 def proven_failed(
     trial: Trial,
     counts: Mapping[Direction, DirectionCounts],
@@ -256,7 +252,9 @@ def proven_failed(
     if not causes or not trial.question.resolution or {cause.code for cause in causes} - OVERCOME:
         return None
     lost, tolerated = sum(one.lost for one in measured(counts).values()), _tolerated(trial, counts)
-    if (wrong := min(lost, _wrong_by_content(counts))) > tolerated:
+    if (
+        wrong := min(lost, sum(one.answers.by_content for one in measured(counts).values() if one.answers))
+    ) > tolerated:
         return _proof(trial, counts, wrong, lost)
     if any(_late_us(one) > LATENESS_LIMIT_US + one.tolerance_us for one in counts.values()):
         return None
@@ -275,12 +273,6 @@ def proven_failed(
             f"the DUT lost {trial.counted.many} at a steady rate also between the disturbances ({lost:,} lost in all)"
         )
     return None
-
-
-def _wrong_by_content(counts: Mapping[Direction, DirectionCounts]) -> int:
-    """Answers that are wrong whenever they come: no lateness or loss of the tester's makes such ones."""
-    each = (one.answers.wrong for one in measured(counts).values() if one.answers is not None)
-    return sum(count for wrong in each for kind, count in wrong.items() if kind in WRONG_BY_CONTENT)
 
 
 def _proof(trial: Trial, counts: Mapping[Direction, DirectionCounts], own: int, lost: int) -> str:

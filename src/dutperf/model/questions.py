@@ -169,11 +169,20 @@ class NameServer(Value):
     ttl_s: Annotated[int, Field(ge=0, le=2**31 - 1)] = 86_400
 
 
+WRONG_BY_CONTENT = ("nodata", "nxdomain", "refused", "wrong_prefix", "wrong_address", "truncated")
+"""Not ``servfail``: a DUT says so if it waits in vain itself."""
+
+
 class Answers(Value):
     """What came instead of right answers, by kind: ``nodata``, ``nxdomain``, ``servfail``, ``refused``,
     ``other_rcode``, ``wrong_prefix``, ``wrong_address``, ``truncated``, ``malformed``, ``unexpected``."""
 
     wrong: dict[str, Count]
+
+    @property
+    def by_content(self) -> int:
+        """Answers that are wrong whenever they come: no lateness or loss of the tester's makes such ones."""
+        return sum(self.wrong.get(kind, 0) for kind in WRONG_BY_CONTENT)
 
     def in_words(self) -> str:
         """``12 servfail, 3 wrong prefix``; empty: nothing."""

@@ -98,9 +98,14 @@ class Stack:
         return whole
 
     @property
+    def size_behind_ethernet(self) -> int:
+        """Bytes of all headers but the first."""
+        return sum(header.size for header in self.headers[1:])
+
+    @property
     def overhead(self) -> int:
         """Bytes by which the tunnel makes the frame longer."""
-        return sum(header.size for header in self.headers[1 : self.tunnel + 1])
+        return self.size_behind_ethernet - self.own.size_behind_ethernet
 
     @property
     def own(self) -> Stack:

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from dutperf.frames import Stack
 from dutperf.lab import kernel_router
 from dutperf.lab.addresses import LEFT, RIGHT, Side, routed_sides
 from dutperf.lab.definition import Lab, ResetOptions
@@ -24,10 +25,6 @@ from dutperf.lab.netns import DUT_PORTS
 from dutperf.lab.site import Site
 
 TUNNEL, VNI, VXLAN_PORT, MAC = "vx", 100, 4789, "02:00:00:00:40:0{}"
-SRV6_OVERHEAD = 40 + 24
-"""Bytes of the outer IPv6 header and of a segment routing header with one segment."""
-VXLAN_OVERHEAD = 40 + 8 + 8 + 14
-"""Bytes of the outer IPv6, UDP and VXLAN headers and of the inner Ethernet header."""
 COUNTERS = """
 table netdev forwarded {{
   counter forward_in {{ }}
@@ -53,11 +50,6 @@ table netdev forwarded {{
 }}
 """
 """Test packets at both ports of a DUT, in their inner form on one side and in their outer one on the other."""
-LOSSES = """nft list counters table netdev forwarded | awk '
-  $1 == "counter" { split($2, name, "_") }
-  $1 == "packets" { lost[name[1]] += name[2] == "in" ? $2 : -$2 }
-  END { for (way in lost) print way, "not_forwarded", lost[way] }'"""
-"""Prints the difference, for a shell."""
 INSIDE = ("meta l4proto { tcp, udp }",)
 
 
@@ -93,8 +85,6 @@ ENDS = (
 class Encapsulation:
     """A kind of tunnel."""
 
-    overhead: int
-    """Bytes by which frames are longer within it."""
     outside: tuple[str, ...]
     """Match expressions of nftables, each for a part of the test packets on the link with the tunnel: what it carries,
     and native packets beside it."""
@@ -103,6 +93,11 @@ class Encapsulation:
     """... an end of it, for packets of this MTU, whose ports have their addresses."""
     headers: str
     """Of the tunnel, for packets of IPv4 to the left end."""
+
+    @property
+    def overhead(self) -> int:
+        """Bytes by which frames are longer within it."""
+        return Stack.parse(self.headers).size_behind_ethernet
 
 
 def segment(number: int, version: int) -> str:
@@ -201,7 +196,7 @@ def set_up(kind: Encapsulation, site: Site, end: End, options: TunnelOptions) ->
     release = platform.release()
     commands: Mapping[str, list[str]] = {
         "reset": kernel_router.reset(site, options.reset_s),
-        "losses": site.dut.command(["sh", "-ec", LOSSES]),
+        "losses": kernel_router.in_without_out(site, "netdev forwarded", "not_forwarded"),
     }
     return {
         "name": end.name,
@@ -215,14 +210,12 @@ def set_up(kind: Encapsulation, site: Site, end: End, options: TunnelOptions) ->
 
 KINDS = {
     "srv6": Encapsulation(
-        SRV6_OVERHEAD,
         ("ip6 nexthdr 43", *INSIDE),
         "SRv6: H.Encaps, End.DX4, End.DX6",
         srv6,
         f"ipv6(destination={segment(1, 4)})/routing(segments=[{segment(1, 4)}])",
     ),
     "vxlan": Encapsulation(
-        VXLAN_OVERHEAD,
         (
             f"udp dport {VXLAN_PORT} @th,128,40 0x0200000040",
             f"udp dport != {VXLAN_PORT}",

@@ -106,6 +106,17 @@ def losses(site: Site, options: RouterOptions) -> dict[str, list[str]]:
     )
 
 
+def in_without_out(site: Site, table: str, cause: str) -> list[str]:
+    """The command that prints by direction what came in and did not go out, by the counters ``forward_in``,
+    ``forward_out`` and the reverse ones of an nftables table."""
+    lines = (
+        '$1 == "counter" { split($2, name, "_") }'
+        ' $1 == "packets" { lost[name[1]] += name[2] == "in" ? $2 : -$2 }'
+        f' END {{ for (way in lost) print way, "{cause}", lost[way] }}'
+    )
+    return site.dut.command(["sh", "-ec", f"nft list counters table {table} | awk '{lines}'"])
+
+
 def ruleset(rules: Mapping[str, str]) -> str:
     """nftables ruleset that drops every forwarded packet that matches one of ``rules``, and counts it by
     direction and cause."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from dutperf.lab.addresses import LEFT, NAT64_PREFIX, RIGHT, routed_sides
 from dutperf.lab.definition import Lab, ResetOptions
+from dutperf.lab.kernel_router import in_without_out
 from dutperf.lab.netns import DUT_PORTS
 from dutperf.lab.site import Site
 from dutperf.lab.tayga_siit import TUN, head, identity, reset, start_tayga
@@ -44,11 +45,6 @@ table inet translated {{
 }}
 """
 """Packets that the kernel gives to TAYGA and gets back, of fragments the first ones, without TAYGA's own."""
-LOSSES = """nft list counters table inet translated | awk '
-  $1 == "counter" { split($2, name, "_") }
-  $1 == "packets" { lost[name[1]] += name[2] == "in" ? $2 : -$2 }
-  END { for (way in lost) print way, "not_translated", lost[way] }'"""
-"""Prints the difference, for a shell."""
 
 
 def build(site: Site, options: ResetOptions) -> dict[str, Any]:
@@ -84,7 +80,10 @@ def translator(name: str, site: Site, options: ResetOptions, translated: tuple[s
         **identity(site, version),
         "name": name,
         "program": "TAYGA",
-        "commands": {"reset": reset(site, options.reset_s), "losses": site.dut.command(["sh", "-ec", LOSSES])},
+        "commands": {
+            "reset": reset(site, options.reset_s),
+            "losses": in_without_out(site, "inet translated", "not_translated"),
+        },
     }
 
 

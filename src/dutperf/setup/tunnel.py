@@ -35,14 +35,13 @@ Tunnel = Annotated[str, AfterValidator(_is_tunnel)]
 
 def version_of(tunnel: str) -> Literal[4, 6]:
     """IP version of the outermost header."""
-    return 4 if Stack.parse(tunnel).headers[1].name == "ipv4" else 6
+    return 4 if _parsed(tunnel).ip_version == 4 else 6
 
 
 @lru_cache(maxsize=16)
 def stack_of(tunnel: str, own: IPv4Interface | IPv6Interface) -> Stack:
     """The headers, which come from the address ``own`` unless they say otherwise."""
-    stack = Stack.parse(tunnel)
-    ethernet, outer, *others = stack.headers
+    ethernet, outer, *others = _parsed(tunnel).headers
     return Stack((ethernet, _from(outer, own), *others))
 
 
@@ -53,4 +52,10 @@ def _from(outer: Header, own: IPv4Interface | IPv6Interface) -> Header:
 
 def overhead_of(tunnel: str) -> int:
     """Bytes by which the frames are longer."""
-    return sum(header.size for header in Stack.parse(tunnel).headers[1:])
+    return _parsed(tunnel).size_behind_ethernet
+
+
+@lru_cache(maxsize=16)
+def _parsed(tunnel: str) -> Stack:
+    """Sides are asked for their tunnel in each trial."""
+    return Stack.parse(tunnel)

@@ -343,9 +343,9 @@ TEST(DnsTcp, OnlyIntactSegmentsToTheServerAreTaken) {
     dut.connect();
     const Buffer whole = dut.frame(kAck | kPsh, query(1));
     for (std::size_t at = kIpv6Layout.transport_at() + 4; at < whole.size(); ++at) {
-        Buffer damaged = whole;
-        damaged[at] ^= 1U;
-        EXPECT_TRUE(dut.give(damaged).empty()) << at;
+        Buffer corrupted = whole;
+        corrupted[at] ^= 1U;
+        EXPECT_TRUE(dut.give(corrupted).empty()) << at;
     }
     EXPECT_EQ(dut.names.counts().a, 0U);
     EXPECT_EQ(dut.names.counts().malformed, whole.size() - kIpv6Layout.transport_at() - 4);

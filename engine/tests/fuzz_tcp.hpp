@@ -76,11 +76,11 @@ private:
         peer.next = header.sequence + static_cast<std::uint32_t>(payload.size()) +
                     ((header.flags & (tcp::kSyn | tcp::kFin)) != 0 ? 1U : 0U);
         const bool six = index % 2 == 0;
-        return damaged(frame_of(six, static_cast<std::uint16_t>(index), header, payload), six);
+        return corrupted(frame_of(six, static_cast<std::uint16_t>(index), header, payload), six);
     }
 
     // Some bits of some frames differ, of a part of these with right checksums.
-    FuzzBytes damaged(FuzzBytes frame, bool six) {
+    FuzzBytes corrupted(FuzzBytes frame, bool six) {
         if (mutation_.below(2) == 0) return frame;
         const Layout& at = layout_of(six);
         for (std::size_t changes = mutation_.below(4); changes > 0; --changes)

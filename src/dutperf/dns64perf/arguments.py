@@ -63,7 +63,7 @@ def parse(words: Sequence[str]) -> QueryTest:
     readers: Sequence[Callable[[str], Any]] = (
         _server,
         _whole(1, 65_535),
-        _subnet,
+        IPv4Network,
         _whole(1, MOST_REQUESTS),
         _whole(1, 1_000_000),
         _whole(1, 1_000_000),
@@ -87,10 +87,6 @@ def _server(word: str) -> IPv6Address:
         return IPv6Address(word)
     except ValueError:
         raise ValueError(f"should be an IPv6 address, not '{word}'") from None
-
-
-def _subnet(word: str) -> IPv4Network:
-    return IPv4Network(word)
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:

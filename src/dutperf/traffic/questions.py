@@ -39,6 +39,8 @@ from dutperf.traffic.base import TrafficKind
 LONGEST_ANSWER = 600
 """Bytes of a frame with FCS: an answer of 512 bytes (RFC 1035 4.2.1) over IPv6."""
 _NS = 1_000_000_000
+_WITHOUT_EFFECT = ("frame", "tunnel", "varying_address", "networks", "source_port", "destination_port", "vlans")
+"""Keys of a side."""
 
 
 class QuestionTraffic(TrafficKind):
@@ -123,15 +125,7 @@ class QuestionTraffic(TrafficKind):
                 "with_aaaa",
             )
         for name, side in self.setup.sides().items():
-            for member in (
-                "frame",
-                "tunnel",
-                "varying_address",
-                "networks",
-                "source_port",
-                "destination_port",
-                "vlans",
-            ):
+            for member in _WITHOUT_EFFECT:
                 if getattr(side, member) is not None:
                     raise ConfigError("has no effect on questions to a DNS64 server: leave it out", f"{name}.{member}")
 

@@ -68,6 +68,21 @@ LEAVES = (
     "icmp",
     "icmp(code=0,id=7,sequence=65535)",
 )
+PROTECTED = (
+    "ipv4/ah/udp",
+    "ipv4/ah(icv=0x01020304)/ah/ipv6/tcp",
+    "ipv6/hop_by_hop/ah(sequence=9)/dest_options/udp",
+    f"{ROUTED}/ah/tcp",
+    "ipv4/ah/icmp",
+    "ipv4/esp",
+    "ipv6/dest_options/esp(spi=2882343476,sequence=7)",
+    "ipv6/ah/esp(sequence=2)",
+    "ipv6/mobility",
+    "ipv6/ah/mobility",
+    f"{ROUTED}/mobility(type=7)",
+    "ipv4/ipv6/mobility",
+)
+"""Authentication, ESP and mobility headers."""
 OF_A_FIELD = {
     "eth": "{}/ipv4/udp",
     "vlan": "{}/ipv6/udp",
@@ -76,6 +91,9 @@ OF_A_FIELD = {
     "ipv6": "{}/udp",
     "routing": "ipv6/{}/udp",
     "fragment": "ipv6/{}/udp",
+    "ah": "ipv6/{}/udp",
+    "esp": "ipv4/{}",
+    "mobility": "ipv6/{}",
     "udp": "ipv4/{}",
     "tcp": "ipv6/{}",
     "icmp": "ipv4/{}",
@@ -119,8 +137,8 @@ def _sized(text: str, index: int) -> int:
 
 
 def combined() -> Iterator[Row]:
-    """Every carrier with every leaf."""
-    texts = [f"{carrier}/{leaf}" for carrier in CARRIERS for leaf in LEAVES]
+    """Every carrier with every leaf, and those of IPsec and Mobile IPv6."""
+    texts = [*(f"{carrier}/{leaf}" for carrier in CARRIERS for leaf in LEAVES), *PROTECTED]
     return (Row(text, _sized(text, index)) for index, text in enumerate(texts))
 
 

@@ -213,9 +213,7 @@ private:
             if (is_tag(at_, end_)) return stop();
             if (!has(ipv6::kExtensionUnit)) return;
             const std::uint8_t* extension = here();
-            const std::size_t size = protocol_ == ipv6::kFragment
-                                         ? ipv6::kExtensionUnit
-                                         : ipv6::kExtensionUnit * (std::size_t{extension[1]} + 1);
+            const std::size_t size = extension_size(extension);
             if (!has(size)) return;
             note(0, ipv6::kSegmentsLeft + 1);  // next header, length, and what decides in routing and fragment headers
             if (protocol_ == ipv6::kFragment && (load_be16(extension + 2) & ipv6::kFragmentMask) != 0)
@@ -233,7 +231,17 @@ private:
 
     static bool is_extension(std::uint8_t protocol) {
         return protocol == ipv6::kHopByHop || protocol == ipv6::kRouting || protocol == ipv6::kFragment ||
-               protocol == ipv6::kDestinationOptions;
+               protocol == ipv6::kDestinationOptions || protocol == kProtocolAh;
+    }
+
+    [[nodiscard]] std::size_t extension_size(const std::uint8_t* extension) const {
+        if (protocol_ == ipv6::kFragment) return ipv6::kExtensionUnit;
+        if (protocol_ == kProtocolAh) return authentication_size(extension);
+        return ipv6::kExtensionUnit * (std::size_t{extension[1]} + 1);
+    }
+
+    static std::size_t authentication_size(const std::uint8_t* header) {
+        return ah::kUnit * (std::size_t{header[ah::kLength]} + ah::kUncounted);
     }
 
     void stop() { next_ = Next::nothing; }
@@ -249,12 +257,41 @@ private:
             case kProtocolIcmp:
             case kProtocolIcmpv6: return take_icmp();
             case kProtocolGre: next_ = Next::gre; return step();
+            case kProtocolAh: return take_authentication();
+            case kProtocolEsp:
+                if (has(esp::kSize)) go_on(esp::kSize, Next::nothing);
+                return;
+            case kProtocolMobility: return take_mobility();
             case kProtocolIpv4: next_ = Next::ipv4; return step();
             case kProtocolIpv6: next_ = Next::ipv6; return step();
             case kProtocolMpls: next_ = Next::mpls; return step();
             case kProtocolEthernet: next_ = Next::ethernet; return step();
             default: return stop();
         }
+    }
+
+    // Over IPv4; over IPv6 it is an extension header.
+    void take_authentication() {
+        if (!has(ah::kSmallest)) return;
+        const std::size_t size = authentication_size(here());
+        if (!has(size)) return;
+        note(0, ah::kLength + 1);
+        protocol_ = here()[ah::kNextHeader];
+        go_on(size, Next::protocol);
+    }
+
+    // Its checksum covers the header alone, with a pseudo-header.
+    void take_mobility() {
+        if (!has(mobility::kSmallest)) return;
+        const std::size_t size = mobility::kUnit * (std::size_t{here()[mobility::kLength]} + 1);
+        if (!has(size)) return;
+        const std::uint64_t pseudo =
+            std::uint64_t{swap16(static_cast<std::uint16_t>(size))} + swap16(kProtocolMobility);
+        require(checksum_fold(addresses_ + pseudo + checksum_add(here(), size)) == 0xFFFF);
+        note(0, mobility::kLength + 1);
+        if constexpr (N::kTaken)
+            notes_.sum({.ranges = {at_addresses_[0], at_addresses_[1], {at_, at_ + size}}, .plus = pseudo});
+        go_on(size, Next::nothing);
     }
 
     // Of the rest of the packet.

@@ -35,7 +35,8 @@ namespace ipv6 {
 inline constexpr std::size_t kSize = 40, kPayloadLength = 4, kNextHeader = 6, kHopLimit = 7, kSource = 8,
                              kDestination = 24;
 inline constexpr std::uint8_t kFirstByte = 0x60;  // version, and the upper half of the traffic class
-// Extension headers. All but the fragment header have their size in units of eight bytes, without the first unit.
+// Extension headers. All but the fragment and the authentication header have their size in units of eight bytes, without
+// the first unit.
 inline constexpr std::uint8_t kHopByHop = 0, kRouting = 43, kFragment = 44, kDestinationOptions = 60;
 inline constexpr std::size_t kExtensionUnit = 8, kRoutingType = 2, kSegmentsLeft = 3, kSegments = 8;
 inline constexpr std::uint8_t kSegmentRouting = 4;      // RFC 8754
@@ -70,13 +71,28 @@ namespace vxlan {
 inline constexpr std::size_t kSize = 8;
 }
 
+// Authentication header (RFC 4302): its size is in units of four bytes, without the first two.
+namespace ah {
+inline constexpr std::size_t kNextHeader = 0, kLength = 1, kSmallest = 8, kUnit = 4, kUncounted = 2;
+}  // namespace ah
+
+namespace esp {
+inline constexpr std::size_t kSize = 8;
+}  // namespace esp
+
+// Mobility header (RFC 6275): its size is in units of eight bytes, without the first one. Nothing follows it.
+namespace mobility {
+inline constexpr std::size_t kSmallest = 8, kLength = 1, kUnit = 8;
+}  // namespace mobility
+
 namespace gtpu {
 inline constexpr std::size_t kSize = 8, kMessage = 1, kLength = 2, kOptional = 4;
 inline constexpr std::uint8_t kPacket = 255, kExtension = 4, kOptionalPresent = 7;
 }  // namespace gtpu
 
 inline constexpr std::uint8_t kProtocolIcmp = 1, kProtocolIpv4 = 4, kProtocolTcp = 6, kProtocolUdp = 17,
-                              kProtocolIpv6 = 41, kProtocolGre = 47, kProtocolIcmpv6 = 58, kProtocolMpls = 137,
+                              kProtocolIpv6 = 41, kProtocolGre = 47, kProtocolEsp = 50, kProtocolAh = 51,
+                              kProtocolIcmpv6 = 58, kProtocolMobility = 135, kProtocolMpls = 137,
                               kProtocolEthernet = 143;
 
 // Sum of the pseudo-header that transport checksums cover (RFC 768, RFC 8200 8.1): both addresses, length and protocol.

@@ -86,7 +86,16 @@ def test_frames_with_extension_headers_pass_the_filters_of_ipv6(headers: str) ->
 
 
 @pytest.mark.parametrize(
-    ("header", "number"), [("hop-by-hop", 0), ("fragment", 44), pytest.param("destination", 60, marks=pytest.mark.long)]
+    ("header", "number"),
+    [
+        ("hop-by-hop", 0),
+        ("fragment", 44),
+        ("esp", 50),
+        *(
+            pytest.param(header, number, marks=pytest.mark.long)
+            for header, number in (("destination", 60), ("authentication", 51), ("mobility", 135))
+        ),
+    ],
 )
 def test_the_router_sees_the_extension_header_in_as_many_frames_as_asked_for(header: str, number: int) -> None:
     rule = f'iifname "dl" meta protocol ip6 @nh,48,8 {number} counter'

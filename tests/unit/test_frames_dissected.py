@@ -15,13 +15,16 @@ from scapy.contrib.gtp import GTP_U_Header
 from scapy.contrib.mpls import MPLS
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import (
+    MIP6MH_BRR,
     ICMPv6EchoRequest,
     IPv6,
     IPv6ExtHdrDestOpt,
     IPv6ExtHdrFragment,
     IPv6ExtHdrHopByHop,
     IPv6ExtHdrSegmentRouting,
+    in6_chksum,
 )
+from scapy.layers.ipsec import AH, ESP
 from scapy.layers.l2 import GRE, Dot1AD, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Padding, Raw
@@ -150,8 +153,26 @@ SUMS = tuple(f"{name}.checksum.status" for name in ("ip", "udp", "tcp", "icmp", 
 GOOD, UNVERIFIED, ABSENT = "1", "2", "3"
 WARNING = 6291456
 """Severity of an expert item in Wireshark."""
+NOT_READ_BY_SCAPY = {"ah", "esp", "mobility"}
+"""It builds these headers, but does not read them behind IPv6, or what follows them."""
 NOT_DISSECTED = ("offset=", "mf=1", "more=1")
 """Fragments: both programs wait for the others before they look further."""
+
+
+READ_BY_SCAPY = [
+    row for row in ROWS if not NOT_READ_BY_SCAPY & {header.name for header in Stack.parse(row.text).headers}
+]
+AH_OF_UDP = AH(nh=17, payloadlen=4, spi=256, seq=1, icv=bytes(12))
+PROTECTED = {
+    "ipv4/ah/udp": IP(proto=51, flags="DF", id=0, ttl=10) / AH_OF_UDP / UDP(sport=0xC020, dport=7),
+    "ipv6/ah/udp": IPv6(nh=51, hlim=10) / AH_OF_UDP / UDP(sport=0xC020, dport=7),
+    "ipv6/ah(spi=7,sequence=8,icv=0x01020304)/esp": IPv6(nh=51, hlim=10)
+    / AH(nh=50, payloadlen=2, spi=7, seq=8, icv=bytes((1, 2, 3, 4)))
+    / ESP(spi=256, seq=1),
+    "ipv4/esp(spi=7,sequence=8)": IP(proto=50, flags="DF", id=0, ttl=10) / ESP(spi=7, seq=8),
+    "ipv6/mobility": IPv6(nh=135, hlim=10) / MIP6MH_BRR(nh=59, len=0),
+}
+"""What scapy builds, without addresses."""
 
 
 def raw_header(layer: Packet) -> bytes:
@@ -176,10 +197,10 @@ def layers_of(packet: Packet) -> list[Packet]:
 def test_there_are_enough_rows() -> None:
     assert len(ROWS) >= 300
     assert len({row.text for row in ROWS}) == len(ROWS)
-    assert {f"{row.header}.{row.field}" for row in ROWS if row.header} == READERS.keys()
+    assert {f"{row.header}.{row.field}" for row in READ_BY_SCAPY if row.header} == READERS.keys()
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("row", READ_BY_SCAPY, ids=str)
 def test_scapy_reads_every_header_and_field(row: Row) -> None:
     data = row.data
     assert len(data) == row.size - 4
@@ -200,7 +221,7 @@ def test_scapy_reads_every_header_and_field(row: Row) -> None:
         assert READERS[f"{row.header}.{row.field}"](layers[names.index(row.header)]) == row.number
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("row", READ_BY_SCAPY, ids=str)
 def test_scapy_computes_the_same_lengths_types_and_checksums(row: Row) -> None:
     data = row.data
     packet = Ether(data)
@@ -220,6 +241,25 @@ def can_compute(layer: Packet, name: str) -> bool:
     if name in ("chksum", "cksum"):
         return layer.fields[name] != 0
     return not isinstance(layer, ICMP) and name != "s"
+
+
+@pytest.mark.parametrize("text", PROTECTED)
+def test_authentication_esp_and_mobility_headers_are_as_scapy_builds_them(text: str) -> None:
+    data = Row(text, 120).data
+    expected = PROTECTED[text].copy()
+    version = 4 if isinstance(expected, IP) else 6
+    pair = ENDPOINTS.ipv4 if version == 4 else ENDPOINTS.ipv6
+    assert pair is not None
+    expected.src, expected.dst = map(str, pair)
+    payload = data[14 + len(bytes(expected)) :]
+    if MIP6MH_BRR in expected:  # its checksum is its own, not of what follows it
+        expected.plen = len(data) - 14 - 40
+        expected[MIP6MH_BRR].cksum = in6_chksum(135, expected, bytes(MIP6MH_BRR(nh=59, len=0, cksum=0)))
+    if UDP in expected:  # scapy does not look for the addresses before AH
+        udp = UDP(sport=0xC020, dport=7) / Raw(payload)
+        ip = IP(src=expected.src, dst=expected.dst) if version == 4 else IPv6(src=expected.src, dst=expected.dst)
+        expected[UDP].chksum = type(ip)(bytes(ip / udp))[UDP].chksum
+    assert bytes(expected / Raw(payload)) == data[14:]
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +301,7 @@ def test_tshark_finds_nothing_wrong(row: Row, dissected: dict[str, dict[str, str
         assert set(sums) <= {GOOD, UNVERIFIED}
     else:
         assert set(sums) <= {GOOD, ABSENT}
-        assert sums.count(GOOD) == len(row.frame.checksums)
+        assert sums.count(GOOD) == len(row.frame.checksums) - row.text.count("mobility")  # of which it tells nothing
 
 
 WRONG = (

@@ -32,11 +32,12 @@ def streams(setup: Setup, *modifiers: str, rate_fps: int = 1000, **conditions: A
 
 
 def headers(frame: bytes) -> list[int]:
-    """Next headers of a frame of IPv6, up to UDP; and what its UDP has as its destination port."""
+    """Next headers of a frame of IPv6, up to UDP, ESP or none."""
     at, following = 54, frame[20]
     found = [following]
-    while following != 17:
-        following, at = frame[at], at + (8 if following == 44 else 8 * (frame[at + 1] + 1))
+    while following not in (17, 50, 59):
+        size = {44: 8, 51: 4 * (frame[at + 1] + 2)}.get(following, 8 * (frame[at + 1] + 1))
+        following, at = frame[at], at + size
         found.append(following)
     return found
 
@@ -63,8 +64,9 @@ def test_texts_are_read_in_any_order_and_said_in_one() -> None:
         ("filters:0", "filters:0: give the number"),
         ("filters:101", "filters:101: give the number"),
         ("extension-header", "is no modifier"),
-        ("extension-header:", "give one of hop-by-hop, routing, destination, fragment"),
-        ("extension-header:esp", "extension-header:esp: give one of"),
+        ("extension-header:", "give one of hop-by-hop, routing, destination, fragment, authentication, esp, mobility"),
+        ("extension-header:jumbo", "extension-header:jumbo: give one of"),
+        ("extension-header:esp+destination", "nothing can follow esp or mobility"),
         ("extension-header:routing:0%", "give one of"),
         ("extension-header:routing:101%", "give one of"),
         ("extension-header:routing+routing", "the same header twice"),
@@ -94,6 +96,10 @@ def test_a_measurement_is_named_after_its_modifiers() -> None:
         ("destination", [60, 17], 92),
         ("fragment", [44, 17], 92),
         ("routing+destination+fragment", [43, 60, 44, 17], 124),
+        ("authentication", [51, 17], 108),
+        ("esp", [50], 84),
+        ("mobility", [135, 59], 84),
+        ("destination+authentication+esp", [60, 51, 50], 116),
     ],
 )
 def test_frames_have_the_extension_headers(name: str, numbers: list[int], smallest: int) -> None:

@@ -288,16 +288,15 @@ def _described(bit: int, bits: int, value: Varying) -> DescribedField:
 def _checksum(before: Sequence[_Placed], placed: _Placed) -> Checksum:
     """The mark of a header's checksum; ``before``: the headers before it."""
     at = placed.byte_of("checksum")
-    if placed.header.kind.covered == "header":
-        return Checksum(at=at, covers=((placed.at, placed.at + placed.place.size),))
-    rest = (placed.at, placed.end)
-    name = placed.header.name
-    if placed.header.kind.covered == "rest" or (name == "icmp" and placed.place.version == 4):
-        return Checksum(at=at, covers=(rest,))
+    name, covered = placed.header.name, placed.header.kind.covered
+    size = placed.place.size if covered.endswith("header") else placed.place.rest
+    own = (placed.at, placed.at + size)
+    if not covered.startswith("pseudo") or (name == "icmp" and placed.place.version == 4):
+        return Checksum(at=at, covers=(own,))
     return Checksum(
         at=at,
-        covers=(*_pseudo_header(before), rest),
-        plus=placed.place.rest + _IPV6_PROTOCOLS[name],
+        covers=(*_pseudo_header(before), own),
+        plus=size + _IPV6_PROTOCOLS[name],
         zero_as_ones=name == "udp",
     )
 

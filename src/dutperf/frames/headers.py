@@ -2,8 +2,9 @@
 """The headers of a stack: their fields in the order of the wire, their defaults, and what may follow.
 
 Ethernet, IEEE 802.1Q/802.1ad tags, MPLS (RFC 3032), IPv4 (RFC 791), IPv6 and its extension headers (RFC
-8200, RFC 8754), UDP, TCP (RFC 9293), ICMP (RFC 792, RFC 4443), GRE (RFC 2784, RFC 2890), VXLAN (RFC 7348),
-GTP-U (3GPP TS 29.281). The reasons for the defaults are in docs/frames.md.
+8200, RFC 8754), IPsec (RFC 4302, RFC 4303), Mobility (RFC 6275), UDP, TCP (RFC 9293), ICMP (RFC 792, RFC
+4443), GRE (RFC 2784, RFC 2890), VXLAN (RFC 7348), GTP-U (3GPP TS 29.281). The reasons for the defaults are
+in docs/frames.md.
 """
 
 from __future__ import annotations
@@ -40,12 +41,16 @@ PROTOCOLS = {
     "routing": 43,
     "fragment": 44,
     "gre": 47,
+    "esp": 50,
+    "ah": 51,
     "dest_options": 60,
+    "mobility": 135,
     "mpls": 137,
     "eth": 143,
 }
 """IP protocol and next header numbers; ICMP's depends on the version."""
 ICMP, ICMPV6 = 1, 58
+NO_NEXT_HEADER = 59
 ECHO_REQUEST, ECHO_REQUEST_V6 = 8, 128
 TUNNEL_PORTS = {"vxlan": 4789, "gtpu": 2152, "mpls": 6635, "gre": 4754}
 """UDP destination ports: RFC 7348, TS 29.281, RFC 7510, RFC 8086."""
@@ -201,7 +206,7 @@ class HeaderKind:
 
     ``tail`` makes what follows the fields: options, segments; it raises ValueError for a header that is
     not possible. ``computed`` gives the values of fields without default. ``covered`` is what its
-    checksum covers: the header itself, the rest of the frame from it on, or a pseudo-header too.
+    checksum covers: the header itself, the rest of the frame from it on, or either with a pseudo-header.
     """
 
     name: str
@@ -211,7 +216,7 @@ class HeaderKind:
     computed: Callable[[Place, Values], Mapping[str, int]] = lambda _place, _values: {}
     tail: Callable[[Values], Iterator[Cell]] = _no_tail
     is_last_possible: bool = True
-    covered: str = "pseudo"
+    covered: Literal["header", "rest", "pseudo and header", "pseudo and rest"] = "pseudo and rest"
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -356,6 +361,24 @@ def _extension(place: Place, _: Values) -> dict[str, int]:
     return {"next_header": protocol(place), "length": place.size // 8 - 1}
 
 
+def _authentication_tail(given: Values) -> Iterator[Cell]:
+    """The value that a receiver with the key would check, of a size that suits IPv4 and IPv6 (RFC 4302 2.6)."""
+    data = given.get("icv", bytes(12))
+    assert isinstance(data, bytes)
+    if len(data) % 8 != 4 or len(data) > 1012:
+        raise ValueError(f"icv has {len(data)} bytes; 4, 12, 20 … 1012 are possible, as the header has a multiple of 8")
+    return _bytes_cell(data)
+
+
+def _authentication(place: Place, _: Values) -> dict[str, int]:
+    return {"next_header": protocol(place), "length": place.size // 4 - 2}
+
+
+def _mobility(place: Place, _: Values) -> dict[str, int]:
+    """Nothing may follow it, so what does is bytes that every node passes on (RFC 8200 4.7)."""
+    return {"next_header": NO_NEXT_HEADER, "length": place.size // 8 - 1}
+
+
 def _icmp(place: Place, _: Values) -> dict[str, int]:
     return {"type": ECHO_REQUEST if place.version == 4 else ECHO_REQUEST_V6}
 
@@ -377,8 +400,8 @@ def _gtpu(place: Place, given: Values) -> dict[str, int]:
 
 
 _LINK = ("mpls", "ipv4", "ipv6")
-_IN_IP = ("udp", "tcp", "icmp", "gre", "ipv4", "ipv6", "mpls")
-_IN_IPV6 = (*_IN_IP, "eth", "routing", "dest_options", "fragment")
+_IN_IP = ("udp", "tcp", "icmp", "gre", "ipv4", "ipv6", "mpls", "ah", "esp")
+_IN_IPV6 = (*_IN_IP, "eth", "routing", "dest_options", "fragment", "mobility")
 _OPTIONS_NOTE = "none"
 
 
@@ -509,6 +532,42 @@ KINDS: Mapping[str, HeaderKind] = {
             ),
             _IN_IPV6,
             lambda place, _: {"next_header": protocol(place)},
+        ),
+        HeaderKind(
+            "ah",
+            "Authentication (RFC 4302)",
+            (
+                _type("next_header", 8),
+                _length("length", 8),
+                _reserved(16),
+                Field("spi", 32, default=256),
+                Field("sequence", 32, default=1),
+                _Bytes("icv", 0, note="12 zero bytes"),
+            ),
+            _IN_IPV6,
+            _authentication,
+            _authentication_tail,
+        ),
+        HeaderKind(
+            "esp",
+            "Encapsulating Security Payload (RFC 4303), of which the rest is encrypted",
+            (Field("spi", 32, default=256), Field("sequence", 32, default=1)),
+            (),
+        ),
+        HeaderKind(
+            "mobility",
+            "Mobility (RFC 6275 6.1), a Binding Refresh Request",
+            (
+                _type("next_header", 8, "59: nothing follows"),
+                _length("length", 8),
+                Field("type", 8, default=0),
+                _reserved(8),
+                _checksum(),
+                _reserved(16),
+            ),
+            (),
+            _mobility,
+            covered="pseudo and header",
         ),
         HeaderKind(
             "udp",

@@ -11,10 +11,11 @@ from typing import Literal, NamedTuple
 from dutperf.frames.headers import ETHERTYPES, ICMP, ICMPV6, PROTOCOLS, TUNNEL_PORTS
 
 ETHERNET_SIZE, _VLAN_SIZE, _MPLS_SIZE, _VXLAN_SIZE, _UDP_SIZE, _TCP_SIZE, _ICMP_SIZE = 14, 4, 4, 8, 8, 20, 8
+_ESP_SIZE = 8
 _VLAN = (0x8100, 0x88A8, 0x9100)
 _MPLS_MULTICAST = 0x8848
-_EXTENSIONS = {PROTOCOLS[name] for name in ("hop_by_hop", "routing", "fragment", "dest_options")}
-_FRAGMENT = PROTOCOLS["fragment"]
+_EXTENSIONS = {PROTOCOLS[name] for name in ("hop_by_hop", "routing", "fragment", "dest_options", "ah")}
+_FRAGMENT, _AH = PROTOCOLS["fragment"], PROTOCOLS["ah"]
 _BY_TYPE = {number: name for name, number in ETHERTYPES.items()} | {_MPLS_MULTICAST: "mpls"}
 _BY_PROTOCOL = {number: name for name, number in PROTOCOLS.items()} | {ICMP: "icmp", ICMPV6: "icmpv6"}
 _BY_PORT = {number: name for name, number in TUNNEL_PORTS.items()}
@@ -109,9 +110,23 @@ class Walk:
         while protocol in _EXTENSIONS and self._has(size + 8):
             if protocol == _FRAGMENT and self._number(size + 2, 2) & 0xFFF9:
                 self.no_tag = _IN_FRAGMENT
-            units = 1 if protocol == _FRAGMENT else 1 + self._number(size + 1, 1)
-            protocol, size = self._number(size, 1), size + 8 * units
+            length = 8 if protocol == _FRAGMENT else self._extension_size(protocol, self._number(size + 1, 1))
+            protocol, size = self._number(size, 1), size + length
         return Step(size, None if protocol in _EXTENSIONS else _BY_PROTOCOL.get(protocol))
+
+    @staticmethod
+    def _extension_size(protocol: int, length: int) -> int:
+        return 4 * (length + 2) if protocol == _AH else 8 * (length + 1)
+
+    def _authentication(self) -> Step | None:
+        if not self._has(8):
+            return None
+        return Step(self._extension_size(_AH, self._number(1, 1)), _BY_PROTOCOL.get(self._number(0, 1)))
+
+    def _mobility(self) -> Step | None:
+        if not self._has(8):
+            return None
+        return Step(8 * (self._number(1, 1) + 1))
 
     def _udp(self) -> Step:
         return Step(_UDP_SIZE, _BY_PORT.get(self._number(2, 2)))
@@ -151,6 +166,9 @@ _READERS: dict[str, Callable[[Walk], Step | None]] = {
     "ip": Walk._by_version,
     "ipv4": Walk._ipv4,
     "ipv6": Walk._ipv6,
+    "ah": Walk._authentication,
+    "esp": lambda _walk: Step(_ESP_SIZE),
+    "mobility": Walk._mobility,
     "udp": Walk._udp,
     "tcp": Walk._tcp,
     "icmp": lambda walk: walk._icmp("icmp"),

@@ -499,8 +499,8 @@ class WithStreams(Value):
         Given[tuple[str, ...], Sequence[str] | str],
         Option(
             "Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management, routing-updates,"
-            " filters:25, extension-header:hop-by-hop (routing, destination, fragment; routing+destination: a chain;"
-            " hop-by-hop:10%: in so many of the frames). Repeatable",
+            " filters:25, extension-header:hop-by-hop (routing, destination, fragment, authentication, esp, mobility;"
+            " routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable",
             label="modifiers",
             flag="--modifier",
             metavar="NAME",

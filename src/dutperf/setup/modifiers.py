@@ -25,10 +25,16 @@ HEADERS = {
     "routing": f"routing(type=253,segments_left=0,data=0x{'00' * 20})",
     "destination": "dest_options",
     "fragment": "fragment",
+    "authentication": "ah",
+    "esp": "esp",
+    "mobility": "mobility",
 }
 """Extension headers by their names, as of :mod:`dutperf.frames`, in the order of the chain that RFC 5180 5.3
 recommends. Routers ignore a routing header without segments left (RFC 8200 4.4); its type is one for
 experiments (RFC 4727), its 24 bytes are those of RFC 5180."""
+LAST = ("esp", "mobility")
+"""What follows them in the frames is bytes to every router: ESP encrypts it, and nothing follows a mobility header
+(RFC 6275 6.1.1)."""
 FORMS = ("broadcast", "management", "routing-updates", "filters:N", "extension-header:NAME")
 
 
@@ -60,6 +66,8 @@ class ExtensionHeaders:
             raise ValueError(f"extension-header:{text}: the same header twice")
         if "hop-by-hop" in names and len(names) > 1:
             raise ValueError(f"extension-header:{text}: a chain has no hop-by-hop header (RFC 5180 section 5.3)")
+        if set(names[:-1]) & set(LAST):
+            raise ValueError(f"extension-header:{text}: nothing can follow {' or '.join(LAST)}")
         return cls(names, int(match[2] or 100))
 
     @property

@@ -251,7 +251,8 @@ def headers_of(text: str | None, version: Literal[4, 6]) -> Stack | Template:
 
 
 def _with_extension(stack: Stack, extension: str) -> Stack:
-    """``stack`` with extension headers behind its first IP header, which is IPv6."""
+    """``stack`` with extension headers behind its first IP header, which is IPv6. Where nothing can follow them, what
+    followed is bytes to every reader, and left out."""
     if not extension:
         return stack
     if stack.ip_version != 6:
@@ -260,7 +261,8 @@ def _with_extension(stack: Stack, extension: str) -> Stack:
         )
     texts = [str(header) for header in stack.headers]
     first = next(number for number, header in enumerate(stack.headers) if header.name == "ipv6") + 1
-    return Stack.parse("/".join((*texts[:first], extension, *texts[first:])))
+    headed = Stack.parse("/".join((*texts[:first], extension)))
+    return Stack.parse("/".join((str(headed), *texts[first:]))) if headed.headers[-1].kind.carries else headed
 
 
 _IP = re.compile(r"\bip\b(?=\s*(?:[(/]|$))")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixes of frame sizes: ``imix``, ``imix:64=7,594=4,1518=1``, and the genome of RFC 6985
-(``imix:aaag``).
+(``imix:aaag``, with sizes of one's own ``imix:aaz,z=1600`` and ``imix:AAB,A=82,B=1400``).
 
 Sizes are bytes including the FCS. In a fixed order frames of a size are as far apart as their weights
 allow; in a random one (``imix-random:…``) each frame's size is drawn by its weight.
@@ -20,12 +20,16 @@ from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE
 
 USUAL = ((64, 7), (594, 4), (1518, 1))
 """Sizes and weights of ``imix``, the mix that most testers offer by this name."""
-GENOME = {"a": 64, "b": 128, "c": 256, "d": 512, "e": 1024, "f": 1280, "g": 1518, "h": 2112, "i": 9000}
-"""RFC 6985 section 4, without the sizes that no port here carries."""
+GENOME = {"a": 64, "b": 128, "c": 256, "d": 512, "e": 1024, "f": 1280, "g": 1518, "h": 2112, "i": 9000, "j": 16000}
+"""RFC 6985 section 4. The sizes of z, which is the MTU's, and of capital letters (section 5) are the user's."""
 LONGEST_ORDER = 1024
 """Frames after which a fixed order repeats; the sum of the weights in a random one."""
 MOST_SIZES = 32
-_FORM = "imix, imix:64=7,594=4,1518=1 (sizes and weights), imix:aaag (RFC 6985), or imix-random:… for sizes at random"
+_FORM = (
+    "imix, imix:64=7,594=4,1518=1 (sizes and weights), imix:aaag (RFC 6985; sizes of your own: imix:aaz,z=1600,"
+    " imix:AAB,A=82,B=1400), or imix-random:… for sizes at random"
+)
+_LETTERS = re.compile(r"([A-Za-z]+)((?:,\s*[A-Za-z]\s*=\s*\d+)*)")
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,8 @@ class SizeMix:
         if kind not in ("imix", "imix-random"):
             raise ValueError(f"'{text}' is no mix of frame sizes: give {_FORM}")
         random = kind == "imix-random"
-        if re.fullmatch(r"[a-z]+", content):
-            order = _genome(content)
+        if letters := _LETTERS.fullmatch(content):
+            order = _genome(letters[1], letters[2])
         else:
             weights = _weights(content) if content else USUAL
             order = tuple(size for size, weight in weights for _ in range(weight)) if random else _spread(weights)
@@ -93,12 +97,32 @@ def is_mix(given: object) -> bool:
     return isinstance(given, str) and re.match(r"\s*imix(-random)?\b", given) is not None
 
 
-def _genome(letters: str) -> tuple[int, ...]:
-    unknown = sorted(set(letters) - set(GENOME))
+def _genome(letters: str, given: str) -> tuple[int, ...]:
+    """Sizes in the order of the letters; ``given`` are those of the user's own: ``,z=1600``."""
+    own = {letter: int(size) for letter, size in re.findall(r"(\w)\s*=\s*(\d+)", given)}
+    for letter in own:
+        if letter in GENOME or not (letter == "z" or letter.isupper()):
+            raise ValueError(
+                f"'{letter}={own[letter]}': sizes of your own are z and capital letters (RFC 6985 section 5)"
+            )
+        if letter not in letters:
+            raise ValueError(f"'{letter}={own[letter]}': there is no {letter} in {letters}")
+    sizes = GENOME | own
+    unknown = sorted(set(letters) - set(sizes))
     if unknown:
         known = ", ".join(f"{letter} {size}" for letter, size in GENOME.items())
-        raise ValueError(f"'{unknown[0]}' is no size of RFC 6985 that can be sent ({known})")
-    return tuple(GENOME[letter] for letter in letters)
+        raise ValueError(
+            f"'{unknown[0]}' has no size; RFC 6985 has {known}; z and capital letters need yours:"
+            f" imix:{letters},{unknown[0]}=1400"
+        )
+    for letter in letters:
+        _check_size(sizes[letter])
+    return tuple(sizes[letter] for letter in letters)
+
+
+def _check_size(size: int) -> None:
+    if not MIN_FRAME_SIZE <= size <= MAX_FRAME_SIZE:
+        raise ValueError(f"{size} bytes are impossible: frames have {MIN_FRAME_SIZE} to {MAX_FRAME_SIZE}")
 
 
 def _weights(content: str) -> tuple[tuple[int, int], ...]:
@@ -108,8 +132,7 @@ def _weights(content: str) -> tuple[tuple[int, int], ...]:
         if not match:
             raise ValueError(f"'{word.strip()}' is no size with a weight, as in 64=7: give {_FORM}")
         size, weight = int(match[1]), int(match[2])
-        if not MIN_FRAME_SIZE <= size <= MAX_FRAME_SIZE:
-            raise ValueError(f"{size} bytes are impossible: frames have {MIN_FRAME_SIZE} to {MAX_FRAME_SIZE}")
+        _check_size(size)
         if size in weights or not 1 <= weight <= LONGEST_ORDER:
             raise ValueError(f"{size}={weight}: each size comes once, with a weight of 1 to {LONGEST_ORDER}")
         weights[size] = weight

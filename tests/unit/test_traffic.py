@@ -232,6 +232,32 @@ def test_the_maximum_is_that_of_the_slowest_link(link: dict[str, int], condition
     assert kind.maximum_fps(case) == fps
 
 
+@pytest.mark.parametrize(
+    ("link", "conditions", "need"),
+    [
+        ({"overhead": 20, "mtu": 1500}, {"frame_sizes": (64, 1518)}, 1520),
+        ({"overhead": 20, "mtu": 1519}, {"frame_sizes": "imix:64=1,1518=1"}, 1520),
+        ({"mtu": 1499}, {"frame_sizes": (1518,)}, 1500),
+        ({"overhead": 20, "mtu": 1520}, {"frame_sizes": (64, 1518)}, None),
+        ({"overhead": 20}, {"frame_sizes": (1518,)}, None),
+    ],
+)
+def test_frames_that_do_not_fit_between_duts_are_refused(
+    link: dict[str, int], conditions: dict[str, Any], need: int | None
+) -> None:
+    setup = IN_A_ROW.model_copy(update={"between": (LinkBetween(**link),)})
+    checked = traffic.of(setup, traffic.of(setup, Usual(**conditions)).sized())
+    if need is None:
+        checked.check()
+        return
+    with pytest.raises(ParameterError) as error:
+        checked.check()
+    assert error.value.message == (
+        f"frames of 1,518 bytes need an MTU of {need:,} between CLAT and PLAT, which have {link['mtu']:,}"
+        f" (between.mtu): they would drop or fragment them; frames of {1518 - need + link['mtu']:,} bytes fit"
+    )
+
+
 def test_the_speed_between_duts_alone_is_a_maximum_too() -> None:
     setup = IN_A_ROW.model_copy(update={"between": (LinkBetween(mbps=100),), "media_mbps": None})
     assert traffic.of(setup, Usual()).maximum_fps(Case({FRAME_SIZE: 64})) == 148_809

@@ -364,6 +364,8 @@ class LinkBetween(Value):
     """Its speed in Mbit/s; None: that of the tester's links."""
     overhead: Annotated[int, Field(ge=-40, le=1_000)] = 0
     """Bytes by which test frames are longer there than at the tester's ports: 20 where IPv4 becomes IPv6."""
+    mtu: Annotated[int, Field(ge=68, le=65_535)] | None = None
+    """Of the DUTs' ports there, in bytes; None: enough for every frame."""
 
 
 def _several(duts: tuple[Dut, ...]) -> tuple[Dut, ...]:

@@ -38,6 +38,7 @@ from dutperf.model import (
     Trial,
     of_test_frames,
 )
+from dutperf.model.frame_size import ETHERNET_OVERHEAD
 from dutperf.setup import steady_pattern
 from dutperf.setup.changing_rate import ChangingRate, is_changing
 from dutperf.setup.conditions import FRAME_SIZE_SERIES, AllConditions, Conditions
@@ -156,6 +157,22 @@ class TrafficKind(ABC):
         least = Load.fps(self.conditions.of_directions.least_fps)
         for case in steadily.cases():
             addresses.check(self.setup, steadily.trial(case, least, 0), self.networks)
+            self._check_between(case)
+
+    def _check_between(self, case: Case) -> None:
+        """A frame that is too long for a link between DUTs is lost or fragmented there at every rate (RFC 8219 5.1)."""
+        frame_size = max(sizes.longest_of(self.conditions, case[FRAME_SIZE]), self.setup.longest_of_streams)
+        for number, link in enumerate(self.setup.between):
+            need = self._size_between(frame_size, link) - ETHERNET_OVERHEAD
+            if link.mtu is None or need <= link.mtu:
+                continue
+            near, far = (dut.name for dut in self.setup.duts()[number : number + 2])
+            raise ParameterError(
+                f"frames of {frame_size:,} bytes need an MTU of {need:,} between {near} and {far}, which have"
+                f" {link.mtu:,} (between.mtu): they would drop or fragment them; frames of"
+                f" {frame_size - need + link.mtu:,} bytes fit",
+                "frame_sizes",
+            )
 
     def sized(self) -> Conditions:
         """The conditions with frame sizes. If none are given: those of the series, else the smallest that

@@ -12,7 +12,7 @@ PYTEST := scripts/own_session $(VENV)/python -m pytest
 # Tests start the command some hundred times. Where this is set, as in many containers, each start compiles the package.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: fuzz fuzz-serve deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example dns64-example scalability forwarders accuracy-study test test-long cards test-report truth faults accuracy spacing bench bench-memory check format clean
+.PHONY: fuzz fuzz-serve deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example dns64-example transition scalability forwarders accuracy-study test test-long cards test-report truth faults accuracy spacing bench bench-memory check format clean
 .NOTPARALLEL:
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo "make example       show why throughput needs a frame timeout and a loss ratio goal, with downloads through the same router, about two minutes"
 	@echo "make forwarders    compare bridging, routing, Open vSwitch, testpmd and TAYGA, in under 20 minutes, into results/forwarders"
 	@echo "make dns64-example compare Unbound, BIND, Knot Resolver and PowerDNS as DNS64 servers, in under 20 minutes, into results/dns64"
+	@echo "make transition    compare transition technologies, both devices in a row and one alone, in under 20 minutes, into results/transition"
 	@echo "make accuracy-study   how far a throughput depends on ports, networks and the tester: 20 repetitions of each, about 10 minutes"
 	@echo "make scalability   measure a stateful gateway over its connections and CORES=$(CORES) (1,2,4), about ten minutes for each"
 	@echo "make bench         measure how fast one core sends and receives, against dpdk-testpmd, DNS queries against dnsperf, what connections cost, and each step, into bench.json"
@@ -76,6 +77,10 @@ forwarders: setup-dev
 dns64-example: build
 	rm -rf results/dns64
 	$(VENV)/python examples/dns64/run.py --out results/dns64
+
+transition: build
+	rm -rf results/transition
+	$(VENV)/python examples/transition/run.py --out results/transition
 
 accuracy-study: build
 	$(VENV)/python examples/accuracy-study/run.py

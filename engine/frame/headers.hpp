@@ -35,8 +35,8 @@ namespace ipv6 {
 inline constexpr std::size_t kSize = 40, kPayloadLength = 4, kNextHeader = 6, kHopLimit = 7, kSource = 8,
                              kDestination = 24;
 inline constexpr std::uint8_t kFirstByte = 0x60;  // version, and the upper half of the traffic class
-// Extension headers. All but the fragment and the authentication header have their size in units of eight bytes, without
-// the first unit.
+// Extension headers. All but the fragment and the authentication header have their size in units of eight bytes,
+// without the first unit.
 inline constexpr std::uint8_t kHopByHop = 0, kRouting = 43, kFragment = 44, kDestinationOptions = 60;
 inline constexpr std::size_t kExtensionUnit = 8, kRoutingType = 2, kSegmentsLeft = 3, kSegments = 8;
 inline constexpr std::uint8_t kSegmentRouting = 4;      // RFC 8754

@@ -57,6 +57,8 @@ NAT64_PREFIX = "2001:2:0:6464::/96"
 """Prefix of stateful NAT64 (RFC 6052): how the left addresses IPv4 hosts on the right."""
 RIGHT_BEHIND_NAT64 = "2001:2:0:6464::c613:2"
 """The tester's right side, 198.19.0.2, as the left addresses it through a NAT64."""
+LEFT_BEHIND_CLAT = "2001:2:0:3000::/112"
+"""The left's 198.18.0.0/16 as a PLAT sees it: 198.18.R.2 is 2001:2:0:3000::RR02."""
 POOL_SIZE = 64
 
 

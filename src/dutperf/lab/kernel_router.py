@@ -20,7 +20,7 @@ from pydantic import Field, field_validator, model_validator
 from dutperf.lab import filters
 from dutperf.lab.addresses import LEFT, RIGHT, routed_sides
 from dutperf.lab.definition import Lab, ResetOptions
-from dutperf.lab.netns import DUT_PORTS, has_ipv6
+from dutperf.lab.netns import DUT_PORTS, Namespace, has_ipv6
 from dutperf.lab.site import Site
 
 
@@ -74,18 +74,22 @@ def build(version: Literal[4, 6], site: Site, options: RouterOptions) -> dict[st
         "right": {"port": "tr", **right},
         "dut": {
             **identity(version, site.dut_core, options),
-            "commands": {"reset": reset(site, options.reset_s), "filters": filtered(site), **losses(site, options)},
+            "commands": {"reset": reset(site.dut, options.reset_s), "filters": filtered(site), **losses(site, options)},
         },
     }
 
 
-def reset(site: Site, reset_s: float) -> list[str]:
+def reset(dut: Namespace, reset_s: float) -> list[str]:
     """The command that stops the kernel's forwarding for ``reset_s`` seconds. Routes and neighbours
     stay."""
-    paths = ["ipv4/ip_forward", *(["ipv6/conf/all/forwarding"] if has_ipv6() else [])]
+    return dut.command(["sh", "-ec", stopped(dut, reset_s)])
+
+
+def stopped(dut: Namespace, reset_s: float) -> str:
+    """The script for this, to run in the DUT's namespace."""
+    paths = ["ipv4/ip_forward", *(["ipv6/conf/all/forwarding"] if dut.has_ipv6() else [])]
     switches = " ".join(f"/proc/sys/net/{path}" for path in paths)
-    script = f"turn() {{ for switch in {switches}; do echo $1 > $switch; done; }}; turn 0; sleep {reset_s:g}; turn 1"
-    return site.dut.command(["sh", "-ec", script])
+    return f"turn() {{ for switch in {switches}; do echo $1 > $switch; done; }}; turn 0; sleep {reset_s:g}; turn 1"
 
 
 def filtered(site: Site) -> list[str]:
@@ -106,15 +110,16 @@ def losses(site: Site, options: RouterOptions) -> dict[str, list[str]]:
     )
 
 
-def in_without_out(site: Site, table: str, cause: str) -> list[str]:
+def in_without_out(dut: Namespace, cause: str) -> list[str]:
     """The command that prints by direction what came in and did not go out, by the counters ``forward_in``,
-    ``forward_out`` and the reverse ones of an nftables table."""
+    ``forward_out`` and the reverse ones of nftables. Others, as ``reverse_no_connection``, are causes of their own."""
     lines = (
-        '$1 == "counter" { split($2, name, "_") }'
-        ' $1 == "packets" { lost[name[1]] += name[2] == "in" ? $2 : -$2 }'
+        '$1 == "counter" { way = what = $2; sub(/_.*/, "", way); sub(/^[^_]*_/, "", what) }'
+        ' $1 == "packets" { lost[way] += what == "in" ? $2 : -$2 }'
+        ' $1 == "packets" && what != "in" && what != "out" { print way, what, $2 }'
         f' END {{ for (way in lost) print way, "{cause}", lost[way] }}'
     )
-    return site.dut.command(["sh", "-ec", f"nft list counters table {table} | awk '{lines}'"])
+    return dut.command(["sh", "-ec", f"nft list counters | awk '{lines}'"])
 
 
 def ruleset(rules: Mapping[str, str]) -> str:

@@ -77,6 +77,10 @@ class Namespace:
         if self.exists():
             run(["ip", "netns", "delete", self.name])
 
+    def has_ipv6(self) -> bool:
+        """Whether its kernel has IPv6."""
+        return has_ipv6()
+
     def processes(self) -> set[int]:
         """Ids of the processes in it, without this process and its ancestors."""
         if not self.exists():
@@ -87,24 +91,28 @@ class Namespace:
         """``argv``, to run inside the namespace."""
         return ["ip", "netns", "exec", self.name, *argv]
 
+    def do(self, argv: Sequence[str], stdin: str = "") -> None:
+        """Run a program inside."""
+        run(self.command(argv), stdin)
+
     def ip(self, *lines: str) -> None:
         """Run ``ip`` commands, one a line, in order."""
-        run(["ip", "-n", self.name, "-batch", "-"], "".join(f"{line}\n" for line in lines))
+        self.do(["ip", "-batch", "-"], "".join(f"{line}\n" for line in lines))
 
     def nft(self, ruleset: str) -> None:
         """Load an nftables ruleset."""
-        run(self.command(["nft", "-f", "-"]), ruleset)
+        self.do(["nft", "-f", "-"], ruleset)
 
     def write(self, values: Mapping[str, object]) -> None:
         """Write kernel settings: path (shell patterns allowed) to value. This runs inside, because
         /proc/sys/net and /sys/class/net show the reader's namespace."""
         script = "".join(f"for file in {path}; do echo {value} > $file; done\n" for path, value in values.items())
-        run(self.command(["sh", "-e"]), script)
+        self.do(["sh", "-e"], script)
 
     def sysctl(self, values: Mapping[str, object]) -> None:
         """Set sysctls below ``net``, named by path: ``ipv4/ip_forward``. Those of IPv6 are left out where there
         is none."""
-        there = has_ipv6()
+        there = self.has_ipv6()
         self.write(
             {
                 f"/proc/sys/net/{path}": value
@@ -147,7 +155,7 @@ def hand_to_program(namespace: Namespace, ports: Sequence[str]) -> None:
     """
     namespace.ip(*(f"link set {port} up" for port in ports))
     for port in ports:
-        run(namespace.command(["tc", "qdisc", "add", "dev", port, "root", "pfifo", "limit", "10000"]))
+        namespace.do(["tc", "qdisc", "add", "dev", port, "root", "pfifo", "limit", "10000"])
     chains = (
         f'chain {port} {{ type filter hook ingress device "{port}" priority 0; policy drop; }}\n' for port in ports
     )
@@ -163,7 +171,7 @@ def finish_tester(tester: Namespace, ports: Sequence[str] = TESTER_PORTS) -> Non
     """
     hand_to_program(tester, ports)
     for port in ports:
-        run(tester.command(["ethtool", "--features", port, "gro", "on"]))
+        tester.do(["ethtool", "--features", port, "gro", "on"])
 
 
 def connect(tester: Namespace, dut: Namespace, mtu: int, cables: Sequence[tuple[str, str]] = CABLES) -> None:
@@ -200,12 +208,11 @@ def prepare_router(dut: Namespace) -> None:
 def send_whole_frames(dut: Namespace, ports: Sequence[str] = DUT_PORTS) -> None:
     """Turn segmentation offloads off on the DUT's ports: only then does the other end receive by NAPI."""
     for port in ports:
-        run(dut.command(["ethtool", "--features", port, "tso", "off", "gso", "off"]))
+        dut.do(["ethtool", "--features", port, "tso", "off", "gso", "off"])
 
 
 def start_router(dut: Namespace) -> None:
     """Bring up the ports of a DUT whose kernel forwards."""
-    send_whole_frames(dut)
     dut.sysctl(
         {
             f"{version}/neigh/{port}/gc_stale_time": NEIGHBOUR_LIFE_S

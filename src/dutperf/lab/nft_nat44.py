@@ -98,7 +98,7 @@ def build(site: Site, options: NatOptions) -> dict[str, Any]:
             "kernel": release,
             "cores": list(cores),
             **about(options, maximum),
-            "commands": {"reset": kernel_router.reset(site, options.reset_s), **connection_commands(site.dut)},
+            "commands": {"reset": kernel_router.reset(site.dut, options.reset_s), **connection_commands(site.dut)},
         },
     }
 

@@ -251,6 +251,7 @@ class Site:
         prepare_router(self.dut)
         connect(self.tester, self.dut, mtu)
         finish_tester(self.tester)
+        send_whole_frames(self.dut)
         start_router(self.dut)
         confine(self.dut, cores or [self.dut_core])
 
@@ -268,6 +269,7 @@ class Site:
         connect(self.tester, far.dut, mtu, CABLES[1:])
         finish_tester(self.tester)
         for one in (near, far):
+            send_whole_frames(one.dut)
             start_router(one.dut)
             confine(one.dut, [one.dut_core])
         return near, far

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dutperf.lab.addresses import LEFT, NAT64_PREFIX, RIGHT, routed_sides
+from dutperf.lab.addresses import LEFT, LEFT_BEHIND_CLAT, NAT64_PREFIX, RIGHT, routed_sides
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.kernel_router import in_without_out
 from dutperf.lab.netns import DUT_PORTS
@@ -19,7 +19,6 @@ from dutperf.lab.site import Site
 from dutperf.lab.tayga_siit import TUN, head, identity, reset, start_tayga
 from dutperf.model import IPV6_HEADER_EXCESS
 
-LEFT_BETWEEN = "2001:2:0:3000::/112"
 CLAT_ADDRESS, PLAT_ADDRESS = "2001:2:0:4000::1", "2001:2:0:4000::2"
 """Of the link between both."""
 OWN_IPV4, OWN_NET6 = "198.19.255.254", "2001:2:0:2000::/64"
@@ -54,14 +53,14 @@ def build(site: Site, options: ResetOptions) -> dict[str, Any]:
     clat.dut.ip(*LEFT.ip4(near), *LEFT.ip6(near), f"addr add {CLAT_ADDRESS}/64 dev {far} nodad")
     clat.dut.ip(*(f"route add {net} via {PLAT_ADDRESS} dev {far}" for net in (NAT64_PREFIX, RIGHT.net6)))
     plat.dut.ip(*RIGHT.ip4(far), *RIGHT.ip6(far), f"addr add {PLAT_ADDRESS}/64 dev {near} nodad")
-    plat.dut.ip(*(f"route add {net} via {CLAT_ADDRESS} dev {near}" for net in (LEFT_BETWEEN, LEFT.net6)))
+    plat.dut.ip(*(f"route add {net} via {CLAT_ADDRESS} dev {near}" for net in (LEFT_BEHIND_CLAT, LEFT.net6)))
     left, right = routed_sides(4)
     return {
         "engine": {"dut_cores": sorted({clat.dut_core, plat.dut_core})},
         "left": {"port": "tl", **left},
         "right": {"port": "tr", **right},
         "dut": [
-            translator("CLAT", clat, options, (RIGHT.net4, LEFT_BETWEEN)),
+            translator("CLAT", clat, options, (RIGHT.net4, LEFT_BEHIND_CLAT)),
             translator("PLAT", plat, options, (LEFT.net4, NAT64_PREFIX)),
         ],
         "between": {"overhead": IPV6_HEADER_EXCESS},
@@ -72,7 +71,7 @@ def translator(name: str, site: Site, options: ResetOptions, translated: tuple[s
     """Start the TAYGA that translates what is sent to the networks ``translated``; returns what the configuration says
     of it."""
     own = OWN_IPV6[name]
-    lines = [*head(site.directory, OWN_IPV4, own), f"prefix {NAT64_PREFIX}", f"map {LEFT.net4} {LEFT_BETWEEN}"]
+    lines = [*head(site.directory, OWN_IPV4, own), f"prefix {NAT64_PREFIX}", f"map {LEFT.net4} {LEFT_BEHIND_CLAT}"]
     version = start_tayga(site, options.mtu + IPV6_HEADER_EXCESS, "\n".join([*lines, ""]))
     site.dut.ip(*(f"route add {net} dev {TUN}" for net in (*translated, f"{own}/128")))
     site.dut.nft(COUNTERS)
@@ -82,7 +81,7 @@ def translator(name: str, site: Site, options: ResetOptions, translated: tuple[s
         "program": "TAYGA",
         "commands": {
             "reset": reset(site, options.reset_s),
-            "losses": in_without_out(site, "inet translated", "not_translated"),
+            "losses": in_without_out(site.dut, "not_translated"),
         },
     }
 

@@ -6,19 +6,27 @@ tunnel's other end (the single DUT test setup). :mod:`dutperf.lab.tunnels` has t
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
-
+from dutperf.frames import Stack
 from dutperf.lab import kernel_router
-from dutperf.lab.addresses import routed_sides
+from dutperf.lab.addresses import RIGHT, routed_sides
 from dutperf.lab.definition import Lab, ResetOptions
-from dutperf.lab.netns import DUT_PORTS
+from dutperf.lab.guest import machine, packages
+from dutperf.lab.guest.machine import PORTS, GuestOptions
+from dutperf.lab.guest.namespace import IP, GuestNamespace
+from dutperf.lab.netns import DUT_PORTS, Namespace, prepare_router, start_router
 from dutperf.lab.site import Site
-from dutperf.lab.tunnels import ENDS, INSIDE, KINDS, Encapsulation, End
+from dutperf.lab.tunnels import ENDS, INSIDE, KINDS, Encapsulation, End, TunnelOptions
 
+NAMESPACES = ("left", "right")
+"""Of a guest: one for each DUT."""
+MODULES = ("veth", *machine.NFTABLES)
+PROGRAMS = ("ip", "nft")
+"""Of this machine, for the guest: busybox's own ``ip`` knows few kinds of tunnels."""
 COUNTERS = """
 table netdev forwarded {{
   counter forward_in {{ }}
@@ -46,43 +54,101 @@ table netdev forwarded {{
 """Test packets at both ports of a DUT, in their inner form on one side and in their outer one on the other."""
 
 
-class TunnelOptions(ResetOptions):
-    """One DUT or two."""
-
-    single: Annotated[bool, Field(description="the left end alone, the tester's right port is the other end")] = False
-
-
-def build(kind: Encapsulation, site: Site, options: TunnelOptions) -> dict[str, Any]:
+def build(kind: Encapsulation, site: Site, options: ResetOptions) -> dict[str, Any]:
     """Build the DUTs; returns the tester's configuration."""
-    return build_one(kind, site, options) if options.single else build_two(kind, site, options)
+    single = isinstance(options, TunnelOptions) and options.single
+    ends = ENDS[:1] if single else ENDS
+    if isinstance(options, GuestOptions):
+        duts = in_guest(kind, site, options, ends)
+    else:
+        duts = in_namespaces(kind, site, options, ends)
+    left, right = routed_sides(kind.version)
+    made = {
+        "engine": {"dut_cores": sorted({core for dut in duts for core in dut["cores"]})},
+        "left": {"port": "tl", **left},
+        "right": {"port": "tr", **(far_end(kind) if single else right)},
+    }
+    if single:
+        return {**made, "left": {"port": "tl", **left, **kind.left_of_single}, "dut": duts[0]}
+    more = {} if kind.tester is None else kind.tester(options)
+    return {**made, "dut": duts, "between": {"overhead": kind.overhead}, **more}
 
 
-def build_one(kind: Encapsulation, site: Site, options: TunnelOptions) -> dict[str, Any]:
-    """The left end alone."""
+def far_end(kind: Encapsulation) -> dict[str, Any]:
+    """The tester's right side as the right end, without its port."""
     near, far = ENDS
-    site.add_router(options.mtu + kind.overhead)
-    dut = set_up(kind, site, near, options)
-    left, right = routed_sides(4)
-    link = {"ipv6": f"{far.address}/64", "gateway6": near.address, "tunnel": kind.headers}
-    return {
-        "engine": {"dut_cores": [site.dut_core]},
-        "left": {"port": "tl", **left},
-        "right": {"port": "tr", "version": 4, "ipv4": right["ipv4"], **link},
-        "dut": dut,
-    }
+    outer4 = {"ipv4": f"{far.address4}/30", "gateway4": near.address4}
+    outer6 = {"ipv6": f"{far.address}/64", "gateway6": near.address}
+    side = {"version": kind.version, "tunnel": kind.headers}
+    if kind.version == 6:
+        return {**side, **outer4, "ipv6": f"{RIGHT.tester6}/64"}
+    if Stack.parse(str(kind.headers)).ip_version == 6:
+        return {**side, **outer6, "ipv4": f"{RIGHT.tester4}/24"}
+    return {**side, **outer6, **outer4, "ipv4": f"{RIGHT.tester4}/15", "answers_for": [far.address4]}
 
 
-def build_two(kind: Encapsulation, site: Site, options: TunnelOptions) -> dict[str, Any]:
-    """Both ends, with frames of their own between them."""
-    both = site.add_routers(options.mtu, options.mtu + kind.overhead)
-    left, right = routed_sides(4)
-    return {
-        "engine": {"dut_cores": sorted({one.dut_core for one in both})},
-        "left": {"port": "tl", **left},
-        "right": {"port": "tr", **right},
-        "dut": [set_up(kind, one, end, options) for one, end in zip(both, ENDS, strict=True)],
-        "between": {"overhead": kind.overhead},
-    }
+def in_namespaces(kind: Encapsulation, site: Site, options: ResetOptions, ends: Sequence[End]) -> list[dict[str, Any]]:
+    """DUTs of this machine's kernel; returns what the configuration says of them."""
+    if len(ends) == 1:
+        site.add_router(options.mtu + kind.overhead)
+        sites = [site]
+    else:
+        sites = [*site.add_routers(options.mtu, options.mtu + kind.overhead)]
+    release = platform.release()
+    duts = [
+        {"version": release, "kernel": release, "cores": [one.dut_core], **set_up(kind, one.dut, end, options)}
+        for one, end in zip(sites, ends, strict=True)
+    ]
+    for one, dut in zip(sites, duts, strict=True):
+        dut["commands"]["reset"] = kernel_router.reset(one.dut, options.reset_s)
+    return duts
+
+
+def in_guest(kind: Encapsulation, site: Site, options: GuestOptions, ends: Sequence[End]) -> list[dict[str, Any]]:
+    """Likewise DUTs of one emulated machine. Its reset, which the first DUT has, is that of all."""
+    assert kind.guest is not None
+    kernel, script = packages.kernel(), list[str]()
+    namespaces = [GuestNamespace(name, site, script) for name in NAMESPACES[: len(ends)]]
+    for one in namespaces:
+        prepare_router(one)
+    longer = options.mtu + kind.overhead
+    outer = options.mtu if len(ends) == 2 else longer
+    script += [f"{IP} {line}\n" for line in cables(namespaces, outer, longer)]
+    duts = []
+    for one, end in zip(namespaces, ends, strict=True):
+        start_router(one)
+        about = {"version": kernel.release, **machine.identity(options, kernel, site)}
+        duts.append({**about, **set_up(kind, one, end, options)})
+    duts[0]["commands"]["reset"] = machine.ask(site, reset(namespaces, options.reset_s))
+    software = kind.guest(kernel)
+    software = replace(
+        software,
+        set_up="".join(script),
+        drivers=(*MODULES, *software.drivers),
+        programs=(*map(packages.of_this_machine, PROGRAMS), *software.programs),
+    )
+    machine.start(site, outer, options, kernel, software)
+    return duts
+
+
+def cables(duts: Sequence[Namespace], mtu: int, mtu_between: int) -> list[str]:
+    """``ip`` commands that give the guest's cards, of this MTU, to its DUTs, and connect these."""
+    left, right = DUT_PORTS
+    near, far = duts[0], duts[-1]
+    between = (
+        f"link add {right} netns {near.name} mtu {mtu_between} type veth peer name {left} netns {far.name}"
+        f" mtu {mtu_between}"
+    )
+    return [
+        *([between] if near != far else []),
+        f"link set {PORTS[0]} netns {near.name} name {left} mtu {mtu}",
+        f"link set {PORTS[1]} netns {far.name} name {right} mtu {mtu}",
+    ]
+
+
+def reset(duts: Sequence[GuestNamespace], reset_s: float) -> str:
+    """The script that stops the forwarding of all DUTs of a guest."""
+    return "".join(f"{one.entered(['sh', '-ec', kernel_router.stopped(one, reset_s)])} &\n" for one in duts) + "wait\n"
 
 
 def _counters(kind: Encapsulation, end: End) -> str:
@@ -96,37 +162,34 @@ def _counters(kind: Encapsulation, end: End) -> str:
     return COUNTERS.format(left=left, right=right, **rules)
 
 
-def set_up(kind: Encapsulation, site: Site, end: End, options: TunnelOptions) -> dict[str, Any]:
-    """Make a router an end of the tunnel; returns what the configuration says of it."""
-    site.dut.ip(
-        *end.own.ip4(end.inside), *end.own.ip6(end.inside), f"addr add {end.address}/64 dev {end.outside} nodad"
+def set_up(kind: Encapsulation, dut: Namespace, end: End, options: ResetOptions) -> dict[str, Any]:
+    """Make a router an end of the tunnel; returns what the configuration says of that."""
+    dut.ip(
+        *end.own.ip4(end.inside),
+        *end.own.ip6(end.inside),
+        f"addr add {end.address}/64 dev {end.outside} nodad",
+        f"addr add {end.address4}/30 dev {end.outside}",
     )
-    more = kind.set_up(site.dut, end, options)
-    site.dut.nft(_counters(kind, end))
-    release = platform.release()
-    commands: Mapping[str, list[str]] = {
-        "reset": kernel_router.reset(site.dut, options.reset_s),
-        "losses": kernel_router.in_without_out(site.dut, "not_forwarded"),
-    }
-    return {
-        "name": kind.names[end.number - 1],
-        "version": release,
-        "kernel": release,
-        "program": kind.program,
-        "cores": [site.dut_core],
-        "commands": commands,
-        **more,
-    }
+    more = kind.set_up(dut, end, options)
+    dut.nft(_counters(kind, end))
+    commands = {"losses": kernel_router.in_without_out(dut, "not_forwarded"), **more.pop("commands", {})}
+    return {"name": kind.names[end.number - 1], "program": kind.program, **more, "commands": commands}
+
+
+def summary(kind: Encapsulation) -> str:
+    """What ``dutperf lab list`` says."""
+    where = "" if kind.guest is None else ", in an emulated machine"
+    return f"{kind.program}: two Linux routers in a row{where}, IPv{kind.version} on both sides"
 
 
 LABS = tuple(
     Lab(
         name=name,
-        summary=f"two Linux routers in a row with {kind.program} between them: IPv4 on both sides",
-        options=TunnelOptions,
-        programs={},
+        summary=summary(kind),
+        options=kind.options,
+        programs={} if kind.guest is None else packages.PROGRAMS,
         build=partial(build, kind),
-        needs_ipv6=True,
+        needs_ipv6=kind.guest is None,
     )
     for name, kind in KINDS.items()
 )

@@ -90,7 +90,7 @@ def boot(
         places=jool.libraries,
         files={CONFIGURATION: json.dumps(text)},
     )
-    machine.start(site, options, kernel, software)
+    machine.start(site, options.mtu, options, kernel, software)
     left, right = sides
     switch = f"{program} -i {INSTANCE} global update manually-enabled"
     return {

@@ -18,10 +18,7 @@ from dutperf.lab.nft_nat44 import ConntrackOptions
 from dutperf.lab.site import Site
 from dutperf.lab.transparent import Version
 
-NAT_MODULES = (
-    "crc32c_generic",  # by its name in no list of dependencies: libcrc32c asks the kernel for the algorithm
-    *("nf_tables", "nft_chain_nat", "nft_ct", "nft_nat", "nft_masq", "nft_objref", "nf_conntrack_netlink"),
-)
+NAT_MODULES = (*machine.NFTABLES, "nft_chain_nat", "nft_ct", "nft_nat", "nft_masq", "nf_conntrack_netlink")
 RULES = "root/nat.nft"
 
 
@@ -43,7 +40,7 @@ class NatOptions(ConntrackOptions, GuestOptions):
 def router(site: Site, options: RouterOptions) -> dict[str, Any]:
     """Boot the machine as a router; returns the tester's configuration."""
     kernel = packages.kernel()
-    machine.start(site, options, kernel, Software(set_up=_routing(options)))
+    machine.start(site, options.mtu, options, kernel, Software(set_up=_routing(options)))
     return _configuration(
         site,
         options,
@@ -58,34 +55,33 @@ def nat(site: Site, options: NatOptions) -> dict[str, Any]:
     """Boot the machine as a NAT44; returns the tester's configuration with IPv4 in the foreground."""
     kernel = packages.kernel()
     tools = packages.conntrack()
-    settings = {
-        "nf_conntrack_max": options.table,
-        "nf_conntrack_udp_timeout": options.udp_timeout_s,
-        "nf_conntrack_udp_timeout_stream": options.udp_stream_timeout_s,
-    }
-    set_up = [
-        f"echo {max(1024, options.table // 4)} > /sys/module/nf_conntrack/parameters/hashsize",
-        *(f"echo {value} > /proc/sys/net/netfilter/{name}" for name, value in settings.items()),
-        f"nft -f /{RULES}",
-    ]
+    timeouts = "".join(f"echo {value} > /proc/sys/net/{path}\n" for path, value in nft_nat44.timeouts(options).items())
     software = Software(
-        set_up=_routing(options) + "".join(f"{line}\n" for line in set_up),
+        set_up=f"{_routing(options)}{table(options)}{timeouts}nft -f /{RULES}\n",
         drivers=NAT_MODULES,
         programs=[tools.program, packages.of_this_machine("nft")],
         places=tools.libraries,
         files={RULES: nft_nat44.ruleset(options.statement(), PORTS[1])},
     )
-    machine.start(site, options, kernel, software)
+    machine.start(site, options.mtu, options, kernel, software)
     made = _configuration(site, options, kernel, 4, "Linux NAT44", machine.reset(site, options.reset_s))
     made["dut"] |= nft_nat44.about(options, options.table)
-    made["dut"]["commands"] |= {name: machine.ask(site, script) for name, script in _CONNECTIONS.items()}
+    made["dut"]["commands"] |= {name: machine.ask(site, script) for name, script in CONNECTIONS.items()}
     return {**made, "stateful": nft_nat44.stateful(options)}
+
+
+def table(options: NatOptions) -> str:
+    """Commands for the size of the table, which is of the whole guest."""
+    return (
+        f"echo {max(1024, options.table // 4)} > /sys/module/nf_conntrack/parameters/hashsize\n"
+        f"echo {options.table} > /proc/sys/net/netfilter/nf_conntrack_max\n"
+    )
 
 
 _COUNT = "cat /proc/sys/net/netfilter/nf_conntrack_count"
 _STATISTICS = "conntrack -S 2> /dev/null | tr ' ' '\\n' | awk -F = '{ sum[$1] += $2 } END { CODE }'"
 _TOLD = "for (name in sum) if (name ~ /early_drop|insert_failed|^drop/) print name, sum[name]"
-_CONNECTIONS = {
+CONNECTIONS = {
     "count_connections": f"{_COUNT}\n{_STATISTICS.replace('CODE', _TOLD)}",
     "clear_connections": f"conntrack -F > /dev/null 2>&1\nwhile [ $({_COUNT}) -gt 0 ]; do usleep 1000; done",
     "losses": (

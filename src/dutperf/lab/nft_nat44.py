@@ -121,8 +121,13 @@ def table_size(lab: str, wanted: int | None) -> int:
 def start_nat(dut: Namespace, options: ConntrackOptions) -> None:
     """Load the rules, and set the timeouts."""
     dut.nft(ruleset(options.statement()))
-    timeouts = {"udp_timeout": options.udp_timeout_s, "udp_timeout_stream": options.udp_stream_timeout_s}
-    dut.sysctl({f"netfilter/nf_conntrack_{name}": seconds for name, seconds in timeouts.items()})
+    dut.sysctl(timeouts(options))
+
+
+def timeouts(options: ConntrackOptions) -> dict[str, int]:
+    """Kernel settings by path."""
+    lives_s = {"udp_timeout": options.udp_timeout_s, "udp_timeout_stream": options.udp_stream_timeout_s}
+    return {f"netfilter/nf_conntrack_{name}": life_s for name, life_s in lives_s.items()}
 
 
 def ruleset(statement: str, right: str = DUT_PORTS[1]) -> str:

@@ -33,6 +33,11 @@ BOOT_S = 120.0
 READY, FAILED = "dutperf: the guest is ready", "dutperf: the guest is not ready"
 """What it says on its console."""
 DRIVERS = ("virtio_pci", "virtio_net")
+NFTABLES = (
+    "crc32c_generic",  # by its name in no list of dependencies: libcrc32c asks the kernel for the algorithm
+    *("nf_tables", "nft_objref"),
+)
+"""Modules for rules with named counters."""
 INIT = """#!/bin/sh
 # First process of the guest: file systems, drivers, its set-up, then a shell for the host.
 export PATH=/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin HOME=/root
@@ -74,7 +79,7 @@ def accelerator() -> Accelerator:
 class Software:
     """What a guest has besides busybox, and the script that sets it up."""
 
-    set_up: str
+    set_up: str = ""
     drivers: Sequence[str] = ()
     """Modules of its kernel, besides those of the cards."""
     modules: Sequence[Path] = ()
@@ -86,19 +91,19 @@ class Software:
     """Contents by path below the root."""
 
 
-def start(site: Site, options: GuestOptions, kernel: Kernel, software: Software) -> None:
-    """Create the namespaces, cables and bridges, and boot the guest; returns when it is set up.
+def start(site: Site, mtu: int, options: GuestOptions, kernel: Kernel, software: Software) -> None:
+    """Create the namespaces, cables of this MTU and bridges, and boot the guest; returns when it is set up.
 
     Raises:
         LabError: it does not start.
     """
-    site.add_switch(options.mtu, [site.dut_core])
+    site.add_switch(mtu, [site.dut_core])
     for cable, tap in zip(DUT_PORTS, _taps(), strict=True):
         bridge = f"bridge-{cable}"
         site.dut.ip(
-            f"link add {bridge} mtu {options.mtu} type bridge stp_state 0 mcast_snooping 0",
+            f"link add {bridge} mtu {mtu} type bridge stp_state 0 mcast_snooping 0",
             f"tuntap add {tap} mode tap",
-            f"link set {tap} mtu {options.mtu} master {bridge} up",
+            f"link set {tap} mtu {mtu} master {bridge} up",
             f"link set {cable} master {bridge}",
             f"link set {bridge} up",
         )
@@ -131,6 +136,7 @@ def build(directory: Path, kernel: Kernel, software: Software) -> Path:
     initramfs.write_script(root / "usr/local/bin/agent", shell.AGENT)
     initramfs.write_script(root / "usr/local/bin/set-up", software.set_up)
     for program in software.programs:
+        (root / "usr/bin" / program.name).unlink(missing_ok=True)  # busybox has some of that name
         initramfs.copy_with_links(program, root, Path("/usr/bin"))
         for library in initramfs.libraries(program, software.places):
             own = any(library.is_relative_to(place) for place in software.places)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest is made of: Debian's packages of the kernel, of Jool and of conntrack, downloaded, unpacked and built
-once, and kept in ``$XDG_CACHE_HOME/dutperf/guest``. Nothing is installed. Remove the directory for newer versions."""
+"""What a guest is made of: Debian's packages of the kernel, of Jool, conntrack and WireGuard, downloaded, unpacked and
+built once, and kept in ``$XDG_CACHE_HOME/dutperf/guest``. Nothing is installed. Remove the directory for newer
+versions."""
 
 from __future__ import annotations
 
@@ -85,33 +86,40 @@ class Jool:
 
 
 @dataclass(frozen=True)
-class Conntrack:
-    """The program ``conntrack``."""
+class Tool:
+    """A program of a package that need not be installed."""
 
     root: Path
+    path: str
+    """Of the program, below."""
 
     @property
     def program(self) -> Path:
         """The program."""
-        return self.root / "usr/sbin/conntrack"
+        return self.root / self.path
 
     @property
     def libraries(self) -> list[Path]:
         """Directories with its libraries."""
-        return [path.parent for path in sorted(self.root.rglob("libnetfilter_conntrack.so.3"))]
+        return sorted({path.parent for path in self.root.rglob("*.so.*")})
 
 
-def conntrack() -> Conntrack:
-    """Debian's ``conntrack``, which need not be installed.
+def conntrack() -> Tool:
+    """Debian's ``conntrack``. Raises LabError: it cannot be downloaded."""
+    return _tool("conntrack", CONNTRACK, "usr/sbin/conntrack")
 
-    Raises:
-        LabError: it cannot be downloaded.
-    """
-    with _kept(target := cache() / "conntrack") as fresh:
+
+def wireguard() -> Tool:
+    """Debian's ``wg``. Raises LabError: it cannot be downloaded."""
+    return _tool("wireguard-tools", ("wireguard-tools",), "usr/bin/wg")
+
+
+def _tool(name: str, names: Iterable[str], path: str) -> Tool:
+    with _kept(target := cache() / name) as fresh:
         if fresh is not None:
-            _say("downloading Debian's conntrack, once")
-            _unpack(_download(fresh, CONNTRACK), fresh)
-    return Conntrack(target)
+            _say(f"downloading Debian's {name}, once")
+            _unpack(_download(fresh, names), fresh)
+    return Tool(target, path)
 
 
 def of_this_machine(program: str) -> Path:
@@ -123,7 +131,7 @@ def of_this_machine(program: str) -> Path:
     found = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
     if found is None:
         raise LabError(f"{program} is not installed")
-    return Path(found)
+    return Path(found).resolve()
 
 
 def kernel() -> Kernel:

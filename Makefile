@@ -101,7 +101,7 @@ test-long: setup-dev
 cards:
 	@scripts/setup cards
 	@scripts/build cards
-	$(PYTEST) --numprocesses 2 --dist loadgroup tests/cards tests/integration/test_guests.py -m "cards or not cards"
+	$(PYTEST) --numprocesses 2 --dist loadgroup tests/cards tests/integration/test_guests.py tests/integration/test_tunnels.py -m "cards or not cards"
 
 fuzz: setup
 	@scripts/fuzz $(SECONDS)

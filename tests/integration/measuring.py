@@ -116,7 +116,14 @@ def bench(name: str, options: dict[str, str] | None = None, kind: str | None = N
     with lab.bring_up(name, options or {}) as mapping:
         for port in ("left", "right"):
             mapping[port] |= side | ({} if kind is None else {"port": f"{kind}:{mapping[port]['port']}"})
-        setup = configuration.parse(mapping, origin=f"lab {name}")
-        with engine_on(setup, MAX_FRAME_SIZE) as tester:
-            tester.environment()
-            yield Bench(setup, tester)
+        with bench_on(mapping) as ready:
+            yield ready
+
+
+@contextlib.contextmanager
+def bench_on(mapping: dict[str, Any]) -> Iterator[Bench]:
+    """The engine on a lab that is there, by its configuration."""
+    setup = configuration.parse(mapping, origin="a lab")
+    with engine_on(setup, MAX_FRAME_SIZE) as tester:
+        tester.environment()
+        yield Bench(setup, tester)

@@ -62,7 +62,7 @@ def causes(result: TrialResult) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["tayga-siit", "tayga-464xlat", "srv6", "vxlan", "kernel-ipv4", "kernel-ipv6", "loopback"]
+    "name", ["tayga-siit", "tayga-464xlat", "srv6", "vxlan", "nptv6", "kernel-ipv4", "kernel-ipv6", "loopback"]
 )
 def test_a_slow_trial_loses_nothing(name: str) -> None:
     with bench(name) as ready:

@@ -136,6 +136,7 @@ def stations_of(configuration: dict[str, Any], dut_macs: tuple[str, str] | None 
             addresses = tuple(
                 configuration[side][key].partition("/")[0] for key in ("ipv4", "ipv6") if key in configuration[side]
             )
+            addresses += tuple(configuration[side].get("answers_for", ()))
             return Station(packet_socket, mac_of(tester, port), to, addresses)
 
         yield Stations(station("left", "tl", left_to), station("right", "tr", right_to))

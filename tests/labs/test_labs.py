@@ -38,6 +38,7 @@ LABS = [
     "vxlan",
     "kernel-ipv4",
     "kernel-ipv6",
+    "nptv6",
     "refdut-siit",
     "refdut-dns64",
     "loopback",
@@ -262,6 +263,31 @@ def test_between_two_ends_of_a_tunnel_each_packet_is_in_another(name: str) -> No
                 ["ip", "netns", "exec", dut, "nft", "list", "counters"], capture_output=True, text=True, check=True
             ).stdout
             assert re.findall(r"packets (\d+)", shown) == [str(len(TUNNELLED) // 2)] * 4, "to the frame"
+
+
+PREFIX_TRANSLATED = [
+    ("left", ("2001:2::2", "2001:2:0:8000::2"), ("2001:2:0:9000:6fff::2", "2001:2:0:8000::2")),
+    ("left", ("2001:2:0:ff:0:1:0:2", "2001:2:0:80ff::2"), ("2001:2:0:90ff:6fff:1:0:2", "2001:2:0:80ff::2")),
+    ("right", ("2001:2:0:8000::2", "2001:2:0:9000:6fff::2"), ("2001:2:0:8000::2", "2001:2::2")),
+    ("right", ("2001:2:0:80ff::2", "2001:2:0:90ff:6fff::2"), ("2001:2:0:80ff::2", "2001:2:0:ff::2")),
+]
+
+
+def test_a_prefix_is_translated_and_no_checksum_changes() -> None:
+    """RFC 6296 section 3.5; the checksum is the sender's, and right for the new addresses."""
+    with lab.bring_up("nptv6", {}) as configuration, stations_of(configuration) as both:
+        for side, sent, expected in PREFIX_TRANSLATED:
+            packet = udp(*sent)
+            [received] = both.exchange(side, [packet], expected=1)
+            assert_carries(received, *expected)
+            assert received[UDP].chksum == IPv6(bytes(packet))[UDP].chksum
+        outside = ("2001:2:0:9000::", "2001:2:0:9000:1::2")  # no NPTv6 gateway makes these of the inside's prefix
+        for foreign in outside:
+            assert both.exchange("right", [udp("2001:2:0:8000::2", foreign)], expected=1, wait_s=0.3) == []
+        lost = subprocess.run(
+            configuration["dut"]["commands"]["losses"], capture_output=True, text=True, check=True
+        ).stdout
+    assert sorted(lost.splitlines()) == ["forward not_forwarded 0", f"reverse not_forwarded {len(outside)}"]
 
 
 @pytest.mark.parametrize("version", ["4", "6"])

@@ -38,6 +38,7 @@ _MODULES = (
     "open_vswitch",
     "testpmd",
     "nft_nat44",
+    "nptv6",
     "dns64",
     "reference",
     "loopback",

@@ -12,46 +12,22 @@ from functools import partial
 from typing import Any
 
 from dutperf.frames import Stack
-from dutperf.lab import kernel_router
+from dutperf.lab import kernel_router, port_counters
 from dutperf.lab.addresses import RIGHT, routed_sides
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.guest import machine, packages
 from dutperf.lab.guest.machine import PORTS, GuestOptions
 from dutperf.lab.guest.namespace import IP, GuestNamespace
 from dutperf.lab.netns import DUT_PORTS, Namespace, prepare_router, start_router
+from dutperf.lab.port_counters import TEST_PACKETS
 from dutperf.lab.site import Site
-from dutperf.lab.tunnels import ENDS, INSIDE, KINDS, Encapsulation, End, TunnelOptions
+from dutperf.lab.tunnels import ENDS, KINDS, Encapsulation, End, TunnelOptions
 
 NAMESPACES = ("left", "right")
 """Of a guest: one for each DUT."""
 MODULES = ("veth", *machine.NFTABLES)
 PROGRAMS = ("ip", "nft")
 """Of this machine, for the guest: busybox's own ``ip`` knows few kinds of tunnels."""
-COUNTERS = """
-table netdev forwarded {{
-  counter forward_in {{ }}
-  counter forward_out {{ }}
-  counter reverse_in {{ }}
-  counter reverse_out {{ }}
-  chain from_left {{
-    type filter hook ingress device "{left}" priority 0;
-    {forward_in}
-  }}
-  chain to_right {{
-    type filter hook egress device "{right}" priority 0;
-    {forward_out}
-  }}
-  chain from_right {{
-    type filter hook ingress device "{right}" priority 0;
-    {reverse_in}
-  }}
-  chain to_left {{
-    type filter hook egress device "{left}" priority 0;
-    {reverse_out}
-  }}
-}}
-"""
-"""Test packets at both ports of a DUT, in their inner form on one side and in their outer one on the other."""
 
 
 def build(kind: Encapsulation, site: Site, options: ResetOptions) -> dict[str, Any]:
@@ -151,17 +127,6 @@ def reset(duts: Sequence[GuestNamespace], reset_s: float) -> str:
     return "".join(f"{one.entered(['sh', '-ec', kernel_router.stopped(one, reset_s)])} &\n" for one in duts) + "wait\n"
 
 
-def _counters(kind: Encapsulation, end: End) -> str:
-    matches = {end.inside: INSIDE, end.outside: kind.outside}
-    left, right = DUT_PORTS
-    ports = {"forward_in": left, "forward_out": right, "reverse_in": right, "reverse_out": left}
-    rules = {
-        counter: "\n    ".join(f"{match} counter name {counter}" for match in matches[port])
-        for counter, port in ports.items()
-    }
-    return COUNTERS.format(left=left, right=right, **rules)
-
-
 def set_up(kind: Encapsulation, dut: Namespace, end: End, options: ResetOptions) -> dict[str, Any]:
     """Make a router an end of the tunnel; returns what the configuration says of that."""
     dut.ip(
@@ -171,8 +136,9 @@ def set_up(kind: Encapsulation, dut: Namespace, end: End, options: ResetOptions)
         f"addr add {end.address4}/30 dev {end.outside}",
     )
     more = kind.set_up(dut, end, options)
-    dut.nft(_counters(kind, end))
-    commands = {"losses": kernel_router.in_without_out(dut, "not_forwarded"), **more.pop("commands", {})}
+    at_ports = (TEST_PACKETS, kind.outside) if end.inside == DUT_PORTS[0] else (kind.outside, TEST_PACKETS)
+    dut.nft(port_counters.ruleset(*at_ports))
+    commands = {"losses": port_counters.in_without_out(dut, "not_forwarded"), **more.pop("commands", {})}
     return {"name": kind.names[end.number - 1], "program": kind.program, **more, "commands": commands}
 
 

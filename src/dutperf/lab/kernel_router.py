@@ -110,18 +110,6 @@ def losses(site: Site, options: RouterOptions) -> dict[str, list[str]]:
     )
 
 
-def in_without_out(dut: Namespace, cause: str) -> list[str]:
-    """The command that prints by direction what came in and did not go out, by the counters ``forward_in``,
-    ``forward_out`` and the reverse ones of nftables. Others, as ``reverse_no_connection``, are causes of their own."""
-    lines = (
-        '$1 == "counter" { way = what = $2; sub(/_.*/, "", way); sub(/^[^_]*_/, "", what) }'
-        ' $1 == "packets" { lost[way] += what == "in" ? $2 : -$2 }'
-        ' $1 == "packets" && what != "in" && what != "out" { print way, what, $2 }'
-        f' END {{ for (way in lost) print way, "{cause}", lost[way] }}'
-    )
-    return dut.command(["sh", "-ec", f"nft list counters | awk '{lines}'"])
-
-
 def ruleset(rules: Mapping[str, str]) -> str:
     """nftables ruleset that drops every forwarded packet that matches one of ``rules``, and counts it by
     direction and cause."""

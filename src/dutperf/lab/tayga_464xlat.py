@@ -13,8 +13,8 @@ from typing import Any
 
 from dutperf.lab.addresses import LEFT, LEFT_BEHIND_CLAT, NAT64_PREFIX, RIGHT, routed_sides
 from dutperf.lab.definition import Lab, ResetOptions
-from dutperf.lab.kernel_router import in_without_out
 from dutperf.lab.netns import DUT_PORTS
+from dutperf.lab.port_counters import in_without_out
 from dutperf.lab.site import Site
 from dutperf.lab.tayga_siit import TUN, head, identity, reset, start_tayga
 from dutperf.model import IPV6_HEADER_EXCESS

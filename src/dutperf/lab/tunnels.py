@@ -25,13 +25,12 @@ from dutperf.lab.guest import packages
 from dutperf.lab.guest.machine import GuestOptions, Software
 from dutperf.lab.guest.packages import Kernel
 from dutperf.lab.netns import DUT_PORTS, Namespace
+from dutperf.lab.port_counters import TEST_PACKETS
 from dutperf.model import IPV6_HEADER_EXCESS
 
 TUNNEL = "tunnel"
 """Name of the interface."""
 VNI, VXLAN_PORT, MAC = 100, 4789, "02:00:00:00:40:0{}"
-INSIDE = ("meta l4proto { tcp, udp }",)
-"""Test packets outside of tunnels."""
 ADDRESSES, ADDRESSES4 = ("2001:2:0:4000::1", "2001:2:0:4000::2"), ("198.18.254.253", "198.18.254.254")
 """Of both ends, on the link between them."""
 SIXRD, SIXRD4 = "2001:2::/49", "198.18.128.0/17"
@@ -304,12 +303,12 @@ def with_jool(kernel: Kernel) -> Software:
     )
 
 
-IN_IPV6 = ("ip6 nexthdr 4 @th,72,8 { 6, 17 }", *INSIDE)
+IN_IPV6 = ("ip6 nexthdr 4 @th,72,8 { 6, 17 }", *TEST_PACKETS)
 FROM_RIGHT4 = f"ipv4(source={ADDRESSES4[1]},destination={ADDRESSES4[0]})"
 KINDS = {
     "srv6": Encapsulation(
         program="SRv6: H.Encaps, End.DX4, End.DX6",
-        outside=("ip6 nexthdr 43", *INSIDE),
+        outside=("ip6 nexthdr 43", *TEST_PACKETS),
         set_up=srv6,
         headers=f"ipv6(destination={segment(1, 4)})/routing(segments=[{segment(1, 4)}])",
     ),
@@ -354,7 +353,7 @@ KINDS = {
     ),
     "6rd": Encapsulation(
         program="6rd",
-        outside=("ip protocol 41 @th,192,8 != 0xff", *INSIDE),
+        outside=("ip protocol 41 @th,192,8 != 0xff", *TEST_PACKETS),
         set_up=sixrd,
         headers=f"ipv4(source={ADDRESSES4[1]},destination={SIXRD_CE})",
         names=("CE", "BR"),
@@ -368,7 +367,7 @@ KINDS = {
         outside=(
             "ip protocol 47 @th,16,16 0x0800 @th,104,8 { 6, 17 }",
             "ip protocol 47 @th,16,16 0x86dd @th,224,8 != 0xff",
-            *INSIDE,
+            *TEST_PACKETS,
         ),
         set_up=gre,
         headers=f"{FROM_RIGHT4}/gre",
@@ -377,7 +376,7 @@ KINDS = {
     ),
     "ipip": Encapsulation(
         program="IPv4 in IPv4",
-        outside=("ip protocol 4 @th,72,8 { 6, 17 }", *INSIDE),
+        outside=("ip protocol 4 @th,72,8 { 6, 17 }", *TEST_PACKETS),
         set_up=partial(point_to_point, "ipip local {end.address4} remote {end.peer4} ttl 64"),
         headers=FROM_RIGHT4,
         options=GuestTunnelOptions,
@@ -393,7 +392,7 @@ KINDS = {
     ),
     "jool-464xlat": Encapsulation(
         program="Jool (464XLAT)",
-        outside=INSIDE,
+        outside=TEST_PACKETS,
         set_up=jool,
         headers=IPV6_HEADER_EXCESS,
         names=("CLAT", "PLAT"),

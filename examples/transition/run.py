@@ -71,7 +71,7 @@ def both_and_one(technology: str, kind: str, lab: str, drawn: tuple[str, ...], *
     """A lab in its dual and in its single form, which ends behind the left device."""
     return (
         Chain(technology, kind, lab, drawn, **more),
-        Chain(technology, kind, lab, drawn[:3], {"single": "true"}, **more),
+        Chain(technology, kind, lab, drawn[:3], {"end": "left"}, **more),
     )
 
 

@@ -73,13 +73,15 @@ def test_a_slow_trial_loses_nothing(name: str) -> None:
                 assert (counts.duplicates, counts.corrupted, counts.stale) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("name", ["srv6", "vxlan"])
-def test_a_tunnel_that_ends_at_the_tester_loses_nothing(name: str) -> None:
+@pytest.mark.parametrize("end", ["left", "right"])
+@pytest.mark.parametrize("name", ["srv6", "vxlan", "tayga-464xlat"])
+def test_one_end_alone_loses_nothing(name: str, end: str) -> None:
     """... and the DUT's own counters agree with the tester to the frame."""
-    with bench(name, {"single": "true"}) as ready:
+    with bench(name, {"end": end}) as ready:
         losses = ready.setup.duts()[0].commands.losses
         assert losses is not None
-        for chosen in ({"networks": 256}, {"frame_sizes": (1400,), "foreground": "2:1"}, {"flows": 100}):
+        networks = {} if name == "tayga-464xlat" else {"networks": 256}
+        for chosen in (networks, {"frame_sizes": (1400,), "foreground": "2:1"}, {"flows": 100}):
             result = valid(lambda chosen=chosen: ready.run(SLOW_FPS, **chosen))
             lost = subprocess.run(losses, capture_output=True, text=True, check=True)
             assert set(lost.stdout.split()[2::3]) == {"0"}

@@ -116,7 +116,7 @@ def assert_a_loss_is_its_dut_s(made: dict[str, Any]) -> None:
 def test_the_left_end_alone_and_the_tester_understand_each_other(name: str) -> None:
     outer, layers = SINGLE[name]
     source, destination = NATIVE6 if KINDS[name].version == 6 else ("198.18.0.2", "198.19.0.2")
-    with lab.bring_up(name, {"single": "true"}) as made:
+    with lab.bring_up(name, {"end": "left"}) as made:
         with stations_of(made, MACS) as both:
             [received] = both.exchange("left", [udp(source, destination)], expected=1, wait_s=10)
             assert layers_of(received) == layers

@@ -9,10 +9,10 @@ import pytest
 
 from dutperf.lab import LabError, check, nptv6
 from dutperf.lab.addresses import LEFT, NETWORKS
-from dutperf.lab.encapsulation import cables, far_end
+from dutperf.lab.encapsulation import beside_one, cables
 from dutperf.lab.guest.namespace import GuestNamespace
 from dutperf.lab.site import Site
-from dutperf.lab.tunnels import KINDS, SIXRD, SIXRD4, SIXRD_CES, lw4o6_customer, map_e_customer
+from dutperf.lab.tunnels import ENDS, KINDS, SIXRD, SIXRD4, SIXRD_CES, lw4o6_customer, map_e_customer
 from dutperf.setup import configuration
 
 OVERHEADS = {
@@ -75,12 +75,19 @@ def test_the_translated_prefix_leaves_checksums_alone() -> None:
     assert IPv6Address(nptv6.OUTSIDE) in IPv6Network(nptv6.OUTSIDE_NET)
 
 
-@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if isinstance(kind.headers, str)])
-def test_the_tester_can_be_the_other_end(name: str) -> None:
+ALONE = [
+    (name, end.number)
+    for name, kind in KINDS.items()
+    for end in ENDS
+    if (kind.headers_to_right if end.number == 2 else isinstance(kind.headers, str))
+]
+
+
+@pytest.mark.parametrize(("name", "number"), ALONE)
+def test_the_tester_can_be_the_other_end(name: str, number: int) -> None:
     kind = KINDS[name]
-    left = {"port": "af_packet:tl", "version": kind.version}
-    left |= LEFT.ipv4 if kind.version == 4 else LEFT.ipv6
-    setup = configuration.parse({"left": left, "right": {"port": "af_packet:tr", **far_end(kind)}}, "test")
+    sides = zip(("left", "right"), ("tl", "tr"), beside_one(kind, ENDS[number - 1]), strict=True)
+    setup = configuration.parse({side: {"port": f"af_packet:{port}", **given} for side, port, given in sides}, "test")
     assert setup.tunnel_overhead == kind.overhead
 
 
@@ -106,6 +113,6 @@ def test_what_is_done_in_a_guest_s_namespace_is_written_down_for_its_set_up() ->
 
 def test_options_of_the_aftr_need_it() -> None:
     check("ds-lite", {"table": "4096", "ports": "random"})
-    check("ds-lite", {"single": "true", "reset_s": "1", "accelerator": "tcg"})
-    with pytest.raises(LabError, match="option table is the AFTR's, which single=true leaves out"):
-        check("ds-lite", {"single": "true", "table": "4096"})
+    check("ds-lite", {"end": "left", "reset_s": "1", "accelerator": "tcg"})
+    with pytest.raises(LabError, match="option table is the AFTR's, which end=left leaves out"):
+        check("ds-lite", {"end": "left", "table": "4096"})

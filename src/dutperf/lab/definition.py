@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -41,6 +41,19 @@ class ResetOptions(LabOptions):
     """Options of a lab for ``dutperf reset``."""
 
     reset_s: Annotated[float, Field(gt=0, le=3600, description="duration of a reset, in s")] = 0.5
+
+
+EndOption = Annotated[
+    Literal["both", "left", "right"],
+    Field(description="which DUTs there are: both, or one alone, and the tester is the other end"),
+]
+"""Option of labs with two DUTs in a row (RFC 8219 section 4.2)."""
+
+
+class EndOptions(ResetOptions):
+    """Two DUTs or one."""
+
+    end: EndOption = "both"
 
 
 Cores = Annotated[

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two Linux kernels in a row with a tunnel between them (the dual DUT test setup of RFC 8219 section 4.2): each
-encapsulates what comes from the tester, the other one decapsulates it. Or the left one alone, and the tester is the
-tunnel's other end (the single DUT test setup). :mod:`dutperf.lab.tunnels` has the kinds of tunnels."""
+encapsulates what comes from the tester, the other one decapsulates it. Or one alone, and the tester is the tunnel's
+other end (the single DUT test setup). :mod:`dutperf.lab.tunnels` has the kinds of tunnels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from dutperf.frames import Stack
 from dutperf.lab import kernel_router, port_counters
-from dutperf.lab.addresses import RIGHT, routed_sides
+from dutperf.lab.addresses import routed_sides
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.guest import machine, packages
 from dutperf.lab.guest.machine import PORTS, GuestOptions
@@ -21,7 +21,7 @@ from dutperf.lab.guest.namespace import IP, GuestNamespace
 from dutperf.lab.netns import DUT_PORTS, Namespace, prepare_router, start_router
 from dutperf.lab.port_counters import TEST_PACKETS
 from dutperf.lab.site import Site
-from dutperf.lab.tunnels import ENDS, KINDS, Encapsulation, End, TunnelOptions
+from dutperf.lab.tunnels import ENDS, KINDS, Encapsulation, End
 
 NAMESPACES = ("left", "right")
 """Of a guest: one for each DUT."""
@@ -32,35 +32,44 @@ PROGRAMS = ("ip", "nft")
 
 def build(kind: Encapsulation, site: Site, options: ResetOptions) -> dict[str, Any]:
     """Build the DUTs; returns the tester's configuration."""
-    single = isinstance(options, TunnelOptions) and options.single
-    ends = ENDS[:1] if single else ENDS
+    ends = [
+        end for end, name in zip(ENDS, NAMESPACES, strict=True) if getattr(options, "end", "both") in ("both", name)
+    ]
     if isinstance(options, GuestOptions):
         duts = in_guest(kind, site, options, ends)
     else:
         duts = in_namespaces(kind, site, options, ends)
-    left, right = routed_sides(kind.version)
+    left, right = routed_sides(kind.version) if len(ends) == 2 else beside_one(kind, ends[0])
     made = {
         "engine": {"dut_cores": sorted({core for dut in duts for core in dut["cores"]})},
         "left": {"port": "tl", **left},
-        "right": {"port": "tr", **(far_end(kind) if single else right)},
+        "right": {"port": "tr", **right},
     }
-    if single:
-        return {**made, "left": {"port": "tl", **left, **kind.left_of_single}, "dut": duts[0]}
+    if len(ends) == 1:
+        return {**made, "dut": duts[0]}
     more = {} if kind.tester is None else kind.tester(options)
     return {**made, "dut": duts, "between": {"overhead": kind.overhead}, **more}
 
 
-def far_end(kind: Encapsulation) -> dict[str, Any]:
-    """The tester's right side as the right end, without its port."""
-    near, far = ENDS
+def beside_one(kind: Encapsulation, near: End) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tester's sides beside one end alone, without their ports."""
+    left, right = routed_sides(kind.version)
+    if near == ENDS[0]:
+        return {**left, **kind.left_of_alone}, far_end(kind, near, ENDS[1])
+    return far_end(kind, near, ENDS[0]), right
+
+
+def far_end(kind: Encapsulation, near: End, far: End) -> dict[str, Any]:
+    """The tester's side as an end of the tunnel, without its port."""
+    headers = str(kind.headers if near == ENDS[0] else kind.headers_to_right)
     outer4 = {"ipv4": f"{far.address4}/30", "gateway4": near.address4}
     outer6 = {"ipv6": f"{far.address}/64", "gateway6": near.address}
-    side = {"version": kind.version, "tunnel": kind.headers}
+    side = {"version": kind.version, "tunnel": headers}
     if kind.version == 6:
-        return {**side, **outer4, "ipv6": f"{RIGHT.tester6}/64"}
-    if Stack.parse(str(kind.headers)).ip_version == 6:
-        return {**side, **outer6, "ipv4": f"{RIGHT.tester4}/24"}
-    return {**side, **outer6, **outer4, "ipv4": f"{RIGHT.tester4}/15", "answers_for": [far.address4]}
+        return {**side, **outer4, "ipv6": f"{far.own.tester6}/64"}
+    if Stack.parse(headers).ip_version == 6:
+        return {**side, **outer6, "ipv4": f"{far.own.tester4}/24"}
+    return {**side, **outer6, **outer4, "ipv4": f"{far.own.tester4}/15", "answers_for": [far.address4]}
 
 
 def in_namespaces(kind: Encapsulation, site: Site, options: ResetOptions, ends: Sequence[End]) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from dutperf.frames import Stack
 from dutperf.lab import kernel_vm, nft_nat44
 from dutperf.lab.addresses import LEFT, LEFT_BEHIND_CLAT, NAT64_PREFIX, NETWORKS, RIGHT, Side
-from dutperf.lab.definition import ResetOptions
+from dutperf.lab.definition import EndOptions, ResetOptions
 from dutperf.lab.guest import packages
 from dutperf.lab.guest.machine import GuestOptions, Software
 from dutperf.lab.guest.packages import Kernel
@@ -40,23 +40,28 @@ WG_PORT, WG_BYTES = 51820, 32
 """WireGuard's UDP port, and the bytes of its header and its tag."""
 
 
-class TunnelOptions(ResetOptions):
-    """One DUT or two."""
+class LeftEndOptions(ResetOptions):
+    """Two DUTs, or the left one alone."""
 
-    single: Annotated[bool, Field(description="the left end alone, the tester's right port is the other end")] = False
+    end: Annotated[
+        Literal["both", "left"],
+        Field(description="which DUTs there are: both, or the left one alone, and the tester is the other end"),
+    ] = "both"
 
 
-class GuestTunnelOptions(TunnelOptions, GuestOptions):
+class GuestTunnelOptions(LeftEndOptions, GuestOptions):
     """Likewise in an emulated machine."""
 
 
-class DsLiteOptions(TunnelOptions, kernel_vm.NatOptions):
+class DsLiteOptions(LeftEndOptions, kernel_vm.NatOptions):
     """Also those of the AFTR's connection tracking."""
 
     @model_validator(mode="after")
     def _aftr_is_there(self) -> Self:
-        if self.single and (given := self.model_fields_set & set(nft_nat44.ConntrackOptions.model_fields) - _OF_ANY):
-            raise ValueError(f"option {min(given)} is the AFTR's, which single=true leaves out")
+        if self.end == "left" and (
+            given := self.model_fields_set & set(nft_nat44.ConntrackOptions.model_fields) - _OF_ANY
+        ):
+            raise ValueError(f"option {min(given)} is the AFTR's, which end=left leaves out")
         return self
 
 
@@ -100,15 +105,17 @@ class Encapsulation:
     headers: str | int
     """Of the tunnel, for packets of ``version`` to the left end; only their size in bytes, if the tester cannot be the
     other end."""
+    headers_to_right: str = ""
+    """Likewise to the right end, which can then be alone too."""
     names: tuple[str, str] = ("left end", "right end")
     version: Literal[4, 6] = 4
     """IP version of both sides."""
-    options: type[ResetOptions] = TunnelOptions
+    options: type[ResetOptions] = EndOptions
     guest: Callable[[Kernel], Software] | None = None
     """What an emulated machine has for it; None: namespaces of this machine do it."""
     tester: Callable[[Any], dict[str, Any]] | None = None
     """What the tester's configuration says besides, with both ends."""
-    left_of_single: Mapping[str, Any] = field(default_factory=dict)
+    left_of_alone: Mapping[str, Any] = field(default_factory=dict)
     """What the tester's left side says besides, with the left end alone."""
 
     @property
@@ -303,6 +310,12 @@ def with_jool(kernel: Kernel) -> Software:
     )
 
 
+def vxlan_headers(to: End, of: End) -> str:
+    """Of packets to an end from the other one."""
+    macs = f"destination={MAC.format(to.number)},source={MAC.format(of.number)}"
+    return f"ipv6(destination={to.address})/udp/vxlan(vni={VNI})/eth({macs})"
+
+
 IN_IPV6 = ("ip6 nexthdr 4 @th,72,8 { 6, 17 }", *TEST_PACKETS)
 FROM_RIGHT4 = f"ipv4(source={ADDRESSES4[1]},destination={ADDRESSES4[0]})"
 KINDS = {
@@ -311,6 +324,7 @@ KINDS = {
         outside=("ip6 nexthdr 43", *TEST_PACKETS),
         set_up=srv6,
         headers=f"ipv6(destination={segment(1, 4)})/routing(segments=[{segment(1, 4)}])",
+        headers_to_right=f"ipv6(destination={segment(2, 4)})/routing(segments=[{segment(2, 4)}])",
     ),
     "vxlan": Encapsulation(
         program="VXLAN over IPv6",
@@ -320,8 +334,8 @@ KINDS = {
             "meta l4proto tcp",
         ),
         set_up=vxlan,
-        headers=f"ipv6(destination={ENDS[0].address})/udp/vxlan(vni={VNI})"
-        f"/eth(destination={MAC.format(1)},source={MAC.format(2)})",
+        headers=vxlan_headers(*ENDS),
+        headers_to_right=vxlan_headers(*reversed(ENDS)),
     ),
     "ds-lite": Encapsulation(
         program="DS-Lite (a B4, and an AFTR with NAT44)",
@@ -358,7 +372,7 @@ KINDS = {
         headers=f"ipv4(source={ADDRESSES4[1]},destination={SIXRD_CE})",
         names=("CE", "BR"),
         version=6,
-        left_of_single={"networks": 1},  # the CE drops packets whose outer address is that of another network
+        left_of_alone={"networks": 1},  # the CE drops packets whose outer address is that of another network
         options=GuestTunnelOptions,
         guest=with_modules("sit"),
     ),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps IPv4 to IPv6 addresses and back: explicit mappings (RFC 7757) first, then the algorithm of RFC 6052 with one
-// prefix.
+// Maps IPv4 to IPv6 addresses and back: rules for an address and its port (map_rules.hpp), explicit mappings (RFC
+// 7757), then the algorithm of RFC 6052 with one prefix.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "refdut/map_rules.hpp"
 #include "refdut/prefix.hpp"
 
 namespace dutperf {
@@ -23,13 +24,17 @@ bool is_translation_prefix(const Prefix<Ipv6>& prefix);
 
 class AddressMap {
 public:
-    AddressMap(const std::vector<ExplicitMapping>& mappings, const std::optional<Prefix<Ipv6>>& prefix);
+    AddressMap(const std::vector<ExplicitMapping>& mappings, const std::optional<Prefix<Ipv6>>& prefix,
+               MapRules rules = {});
 
-    // Nothing where no mapping applies.
-    [[nodiscard]] std::optional<Ipv6> to_ipv6(const Ipv4& address) const;
+    // Nothing where no mapping applies. The port matters for addresses that are shared.
+    [[nodiscard]] std::optional<Ipv6> to_ipv6(const Ipv4& address, std::uint16_t port = 0) const;
     [[nodiscard]] std::optional<Ipv4> to_ipv4(const Ipv6& address) const;
 
+    [[nodiscard]] const MapRules& rules() const { return rules_; }
+
 private:
+    MapRules rules_;
     PrefixTable<Ipv4, ExplicitMapping> by_ipv4_;
     PrefixTable<Ipv6, ExplicitMapping> by_ipv6_;
     std::optional<Prefix<Ipv6>> prefix_;

@@ -30,13 +30,63 @@ void read_routes(Reader& reader, std::size_t exit, Routes& routes) {
         routes.ipv6.add(checked(parse_prefix6(text), text, reader, "routes6"), exit);
 }
 
-ExplicitMapping read_mapping(Reader mapping) {
-    const std::string text4 = mapping.text("ipv4"), text6 = mapping.text("ipv6");
-    const ExplicitMapping read{checked(parse_prefix4(text4), text4, mapping, "ipv4"),
-                               checked(parse_prefix6(text6), text6, mapping, "ipv6")};
-    if (!read.fits()) mapping.fail("ipv6", "leaves fewer bits than " + text4 + " has after its prefix");
-    mapping.finish();
+Prefix<Ipv4> read_prefix4(Reader& reader, const std::string& name) {
+    const std::string text = reader.text(name);
+    return checked(parse_prefix4(text), text, reader, name);
+}
+
+Prefix<Ipv6> read_prefix6(Reader& reader, const std::string& name) {
+    const std::string text = reader.text(name);
+    return checked(parse_prefix6(text), text, reader, name);
+}
+
+// Those of a tunnel lead to an end of it, which several addresses may have.
+std::vector<ExplicitMapping> read_mappings(Reader& reader, bool must_fit) {
+    std::vector<ExplicitMapping> mappings;
+    for (Reader mapping : reader.objects("mappings")) {
+        const ExplicitMapping read{read_prefix4(mapping, "ipv4"), read_prefix6(mapping, "ipv6")};
+        if (must_fit && !read.fits())
+            mapping.fail("ipv6", "leaves fewer bits than the IPv4 address has after its prefix");
+        mapping.finish();
+        mappings.push_back(read);
+    }
+    return mappings;
+}
+
+PortSharing read_sharing(Reader& rule, std::size_t embedded_psid) {
+    const auto offset = static_cast<std::uint8_t>(rule.integer("psid_offset", {0, 15}, 6));
+    const bool has_psid = rule.has("psid");
+    if (has_psid && embedded_psid != 0) rule.fail("psid", "has no effect: the PSID is in the embedded address bits");
+    const auto length = static_cast<std::uint8_t>(has_psid ? rule.integer("psid_length", {1, 16})
+                                                           : static_cast<std::uint64_t>(embedded_psid));
+    if (length != 0 && offset + length > 16)
+        rule.fail(has_psid ? "psid_length" : "ea_length", "leaves no bits: psid_offset and a PSID have 16 at most");
+    return {.offset = offset, .psid_length = length};
+}
+
+MapRule read_rule(Reader rule) {
+    MapRule read{.ipv4 = read_prefix4(rule, "ipv4"), .ipv6 = read_prefix6(rule, "ipv6"), .sharing = {}, .psid = {}};
+    read.ea_length = static_cast<std::uint8_t>(rule.integer("ea_length", {0, 48}, 0));
+    const std::size_t embedded_psid = read.ipv4.length + read.ea_length - read.address_bits();
+    if (embedded_psid > 16 || read.ipv6.length + read.ea_length > kBits<Ipv6>)
+        rule.fail("ea_length",
+                  "does not fit: behind the IPv4 prefix are the rest of the address and a PSID of 16 bits");
+    read.sharing = read_sharing(rule, embedded_psid);
+    if (rule.has("psid"))
+        read.psid = static_cast<std::uint16_t>(rule.integer("psid", {0, (1U << read.sharing.psid_length) - 1U}));
+    rule.finish();
     return read;
+}
+
+MapRules read_rules(Reader& reader, bool must_be_addresses) {
+    MapRules rules;
+    for (const Reader& one : reader.objects("rules")) {
+        const MapRule rule = read_rule(one);
+        if (must_be_addresses && rule.address_bits() != kBits<Ipv4>)
+            one.fail("ea_length", "leaves bits of the IPv4 address that no IPv6 address has");
+        if (!rules.add(rule)) one.fail("ipv4", "has another rule that shares its ports in another way");
+    }
+    return rules;
 }
 
 // RFC 6052: addresses of IPv4 hosts as the inside of a NAT64 sees them.
@@ -48,14 +98,37 @@ Prefix<Ipv6> read_translation_prefix(Reader& reader) {
 }
 
 Translator read_translator(Reader reader) {
-    std::vector<ExplicitMapping> mappings;
-    for (const Reader& mapping : reader.objects("mappings")) mappings.push_back(read_mapping(mapping));
+    const std::vector<ExplicitMapping> mappings = read_mappings(reader, true);
+    MapRules rules = read_rules(reader, true);
     std::optional<Prefix<Ipv6>> prefix;
     if (reader.has("prefix")) prefix = read_translation_prefix(reader);
     static const std::map<std::string, ZeroChecksum> choices{{"compute", ZeroChecksum::compute},
                                                              {"drop", ZeroChecksum::drop}};
     const ZeroChecksum zero = choices.at(reader.text("udp_zero_checksum", {"compute", "drop"}, "compute"));
-    return {AddressMap(mappings, prefix), zero};
+    reader.finish();
+    return {AddressMap(mappings, prefix, std::move(rules)), zero};
+}
+
+Tunnel read_tunnel(Reader reader) {
+    const bool over_ipv6 = reader.text("over", {"ipv4", "ipv6"}, "ipv6") == "ipv6";
+    const std::vector<ExplicitMapping> mappings = read_mappings(reader, false);
+    MapRules rules = read_rules(reader, false);
+    if (!over_ipv6 && !rules.is_empty()) reader.fail("rules", "are for tunnels over ipv6; 6rd has mappings");
+    reader.finish();
+    return {AddressMap(mappings, std::nullopt, std::move(rules)), over_ipv6};
+}
+
+// Packets to the DUT's own addresses are answered or dropped, and counted nowhere.
+void check_ends(const DutRequest& request, const Reader& params) {
+    for (const SideRequest& side : request.sides) {
+        const Host& host = side.host;
+        const std::size_t* four = host.ipv4 ? request.routes.ipv4.find(*host.ipv4) : nullptr;
+        const std::size_t* six = host.ipv6 ? request.routes.ipv6.find(*host.ipv6) : nullptr;
+        for (const std::size_t* exit : {four, six}) {
+            if (exit != nullptr && *exit == kTunnelExit)
+                params.fail("tunnel", "ends at the address of a port: it needs an address of its own");
+        }
+    }
 }
 
 NatRequest read_nat(Reader reader, Routes& routes) {
@@ -164,15 +237,26 @@ DutRequest read_dut(Reader params) {
         read_routes(*translator, kTranslatorExit, request.routes);
         request.translator.emplace(read_translator(*translator));
     }
-    if (auto nat = params.optional_object("nat")) request.nat.emplace(read_nat(*nat, request.routes));
+    if (auto tunnel = params.optional_object("tunnel")) {
+        read_routes(*tunnel, kTunnelExit, request.routes);
+        request.tunnel.emplace(read_tunnel(*tunnel));
+        check_ends(request, params);
+    }
+    if (auto nat = params.optional_object("nat")) {
+        request.nat.emplace(read_nat(*nat, request.routes));
+        if (request.tunnel && request.nat->translator)
+            params.fail("nat", "has a prefix: beside a tunnel it is a NAT44 (DS-Lite)");
+    }
     if (auto dns64 = params.optional_object("dns64")) {
-        const bool forwards =
-            request.translator || request.nat || !request.routes.ipv4.is_empty() || !request.routes.ipv6.is_empty();
-        if (forwards) params.fail("dns64", "makes a DUT that forwards nothing: leave out routes, translator and nat");
+        const bool forwards = request.translator || request.tunnel || request.nat || !request.routes.ipv4.is_empty() ||
+                              !request.routes.ipv6.is_empty();
+        if (forwards)
+            params.fail("dns64", "makes a DUT that forwards nothing: leave out routes, translator, tunnel and nat");
         request.dns64.emplace(read_dns64(*dns64, request.sides));
     }
     request.memory = read_memory(params);
     request.buffers = static_cast<unsigned>(params.integer("buffers", {1023, 1'048'575}, 16383));
+    request.shares_core = params.flag("shares_core");
     params.finish();
     return request;
 }

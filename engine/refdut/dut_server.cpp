@@ -38,6 +38,7 @@ json direction_json(const DutCounts& counts, const DutTimes& times, std::uint64_
     return {{"received", counts.received},
             {"forwarded", counts.forwarded},
             {"translated", counts.translated},
+            {"tunnelled", counts.tunnelled},
             {"held", counts.held},
             {"lost", lost},
             {"duplicated", counts.pipeline.duplicated},

@@ -27,8 +27,10 @@ Endpoint endpoint_at(const Packet& packet, std::size_t address_at_offset, std::s
     return {address_at<Ipv4>(packet.ip() + address_at_offset), load_be16(udp_of(packet) + port_at)};
 }
 
-InsideEndpoint inside_of(const Endpoint& endpoint) {
+// The number of the softwire is in the first four bytes.
+InsideEndpoint inside_of(const Endpoint& endpoint, Softwire softwire) {
     InsideEndpoint inside{.address = {}, .port = endpoint.port};
+    store_be32(inside.address.data(), softwire);
     std::ranges::copy(endpoint.address, inside.address.end() - sizeof(Ipv4));
     return inside;
 }
@@ -38,6 +40,8 @@ Endpoint ipv4_of(const InsideEndpoint& inside) {
     std::ranges::copy(std::span(inside.address).last(sizeof(Ipv4)), endpoint.address.begin());
     return endpoint;
 }
+
+Softwire softwire_of(const InsideEndpoint& inside) { return load_be32(inside.address.data()); }
 
 // Replaces bytes that the UDP checksum covers. A missing checksum stays missing (RFC 768).
 void replace(std::uint8_t* udp, std::uint8_t* at, const std::uint8_t* by, std::size_t size) {
@@ -70,14 +74,15 @@ std::optional<Ipv4> Nat::remote_of(const Packet& packet) const {
     return translator_ ? translator_->map().to_ipv4(address_at<Ipv6>(packet.ip() + ipv6::kDestination)) : std::nullopt;
 }
 
-std::optional<Loss> Nat::outward(Packet& packet, Ticks now) {
+std::optional<Loss> Nat::outward(Packet& packet, Ticks now, Softwire softwire) {
     if (const auto loss = loss_of(packet)) return loss;
     const auto remote_address = remote_of(packet);
     if (!remote_address) return Loss::not_routable;
     const Endpoint remote{*remote_address, load_be16(udp_of(packet) + udp::kDestinationPort)};
     const std::uint16_t port = load_be16(udp_of(packet) + udp::kSourcePort);
-    const InsideEndpoint inside = translator_ ? InsideEndpoint{address_at<Ipv6>(packet.ip() + ipv6::kSource), port}
-                                              : inside_of({address_at<Ipv4>(packet.ip() + ipv4::kSource), port});
+    const InsideEndpoint inside = translator_
+                                      ? InsideEndpoint{address_at<Ipv6>(packet.ip() + ipv6::kSource), port}
+                                      : inside_of({address_at<Ipv4>(packet.ip() + ipv4::kSource), port}, softwire);
     const auto found = table_.outward(inside, remote, now);
     if (const Loss* loss = std::get_if<Loss>(&found)) return *loss;
     const Endpoint& outside = std::get<Endpoint>(found);
@@ -89,19 +94,21 @@ std::optional<Loss> Nat::outward(Packet& packet, Ticks now) {
     return translator_->to_ipv4(packet, {outside.address, remote.address});
 }
 
-std::optional<Loss> Nat::inward(Packet& packet, Ticks now) {
-    if (const auto loss = loss_of(packet)) return loss;
+std::variant<Softwire, Loss> Nat::inward(Packet& packet, Ticks now) {
+    constexpr Softwire kNone = 0;
+    if (const auto loss = loss_of(packet)) return *loss;
     const Endpoint remote = endpoint_at(packet, ipv4::kSource, udp::kSourcePort);
     const auto inside = table_.inward(endpoint_at(packet, ipv4::kDestination, udp::kDestinationPort), remote, now);
     if (!inside) return Loss::no_connection;
     if (!translator_) {
         replace_endpoint(packet, ipv4::kDestination, udp::kDestinationPort, ipv4_of(*inside));
-        return std::nullopt;
+        return softwire_of(*inside);
     }
     const auto address = translator_->map().to_ipv6(remote.address);
     if (!address) return Loss::not_routable;
     replace_port(udp_of(packet), udp::kDestinationPort, inside->port);
-    return translator_->to_ipv6(packet, {*address, inside->address});
+    if (const auto loss = translator_->to_ipv6(packet, {*address, inside->address})) return *loss;
+    return kNone;
 }
 
 }  // namespace dutperf

@@ -8,12 +8,35 @@ namespace dutperf {
 
 namespace {
 
+constexpr std::size_t kEchoIdentifierAt = 4;
+
 std::uint64_t hash_words(std::uint64_t hash, const std::uint8_t* at, std::size_t size) {
     for (std::size_t i = 0; i < size; i += 4) hash = random_bits(hash, load_be32(at + i));
     return hash;
 }
 
+bool is_echo(std::uint8_t type, bool six) {
+    return six ? type == icmp::kEchoRequest6 || type == icmp::kEchoReply6
+               : type == icmp::kEchoRequest || type == icmp::kEchoReply;
+}
+
 }  // namespace
+
+std::optional<Ports> ports_of(const Packet& packet) {
+    const std::uint8_t* ip = packet.ip();
+    const bool six = packet.is_ipv6();
+    if (!six && !is_whole_ipv4(ip)) return std::nullopt;
+    const std::size_t header = six ? ipv6::kSize : ipv4::kSize;
+    const std::uint8_t protocol = ip[six ? ipv6::kNextHeader : ipv4::kProtocol], *transport = ip + header;
+    if (packet.length < kEthernetPayloadAt + header + icmp::kSize) return std::nullopt;
+    if (protocol == kProtocolUdp || protocol == kProtocolTcp)
+        return Ports{.source = load_be16(transport + udp::kSourcePort),
+                     .destination = load_be16(transport + udp::kDestinationPort)};
+    if (protocol != (six ? kProtocolIcmpv6 : kProtocolIcmp) || !is_echo(transport[icmp::kType], six))
+        return std::nullopt;
+    const std::uint16_t identifier = load_be16(transport + kEchoIdentifierAt);
+    return Ports{.source = identifier, .destination = identifier};
+}
 
 std::optional<std::size_t> ip_length(const Packet& packet) {
     const std::uint8_t* ip = packet.ip();

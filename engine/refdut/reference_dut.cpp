@@ -63,9 +63,10 @@ void ReferenceDut::Buffers::corrupt(Frame frame, std::uint64_t bits) const {
 ReferenceDut::~ReferenceDut() { discard_asking(); }
 
 ReferenceDut::ReferenceDut(const DutRequest& request)
-    : forwarder_(request.routes, request.translator, kIpv4Layout.mtu_of(request.max_frame_size)),
+    : forwarder_(request.routes, request.translator, kIpv4Layout.mtu_of(request.max_frame_size), request.tunnel),
       nat_(request.nat),
-      dns64_(request.dns64) {
+      dns64_(request.dns64),
+      shares_core_(request.shares_core) {
     const ClockCalibration calibration;
     open(request);
     clock_hz_ = calibration.hertz();
@@ -103,8 +104,8 @@ void ReferenceDut::configure(const Properties& properties) {
         for (const auto& one : leaving) buffers_.release(one.frame);
         leaving.clear();
     }
-    may_nap_ = properties.capacity_fps != 0 && properties.capacity_fps * properties.cores <= kSlowFps &&
-               !properties.has_delay();
+    const bool is_slow = properties.capacity_fps != 0 && properties.capacity_fps * properties.cores <= kSlowFps;
+    may_nap_ = shares_core_ || (is_slow && !properties.has_delay());
     clear_counts();
 }
 
@@ -217,13 +218,14 @@ void ReferenceDut::forward(rte_mbuf* frame, std::size_t side, Ticks now) {
     if (!next_hop) return lose(frame, side, Loss::unresolved);
     const auto way = forwarder_.change(packet, side, routed, now);
     if (const Loss* loss = std::get_if<Loss>(&way)) return lose(frame, side, *loss);
-    // translation may have moved the start of the packet, and its padding was removed
+    // translation and encapsulation may have moved the start of the packet, and its padding was removed
     frame->data_off = static_cast<std::uint16_t>(frame->data_off + (packet.at - bytes));
     frame->data_len = static_cast<std::uint16_t>(packet.length);
     frame->pkt_len = static_cast<std::uint32_t>(packet.length);
     std::ranges::copy(*next_hop, packet.at + ethernet::kDestination);
     std::ranges::copy(ports_[1 - side]->mac(), packet.at + ethernet::kSource);
     if (std::get<Forwarded>(way).translated) ++counts_[side].translated;
+    if (std::get<Forwarded>(way).tunnelled) ++counts_[side].tunnelled;
     pipeline_->accept(now, frame, side, routed.flow);
 }
 

@@ -31,17 +31,20 @@ struct DutRequest {
     std::array<SideRequest, 2> sides;  // left, right; their gateways are the next hops on that side
     Routes routes;
     std::optional<Translator> translator;
+    std::optional<Tunnel> tunnel;
     std::optional<NatRequest> nat;
     std::optional<Dns64Request> dns64;
     MemoryChoice memory = MemoryChoice::automatic;
     std::uint16_t max_frame_size = 1522;
     unsigned buffers = 16383;  // of each port: limits the frames inside at once
+    bool shares_core = false;  // with other processes, for which it sleeps while it has nothing to do
 };
 
 struct DutCounts {
     std::uint64_t received = 0;   // frames to forward; each is forwarded, lost or still held
     std::uint64_t forwarded = 0;  // handed over to the other port, without duplicates
     std::uint64_t translated = 0;
+    std::uint64_t tunnelled = 0;  // encapsulated or decapsulated
     std::uint64_t held = 0;
     PipelineCounts pipeline;
 };
@@ -79,8 +82,8 @@ public:
     void configure(const Properties& properties);
     // Returns whether there was something to do.
     bool turn();
-    // Whether a DUT with these properties may sleep while it has nothing to do: frames then wait a few microseconds
-    // longer, which only delays would show.
+    // Whether it may sleep while it has nothing to do: frames then wait a few microseconds longer, which only delays
+    // would show.
     [[nodiscard]] bool may_nap() const { return may_nap_; }
     void clear_counts();
     void stall(const Disturbance& disturbance) { pipeline_->stall_for(disturbance); }
@@ -150,7 +153,7 @@ private:
     std::array<PortCounters, 2> port_counters_;  // when the counts were cleared
     Buffers buffers_;
     std::unique_ptr<FramePipeline> pipeline_;
-    bool may_nap_ = false;
+    bool shares_core_ = false, may_nap_ = false;
     std::array<DutCounts, 2> counts_;
     std::array<DutTimes, 2> times_;
     std::array<Ticks, 2> next_ask_{};

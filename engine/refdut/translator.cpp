@@ -77,15 +77,30 @@ void write_type(Packet& packet, std::uint16_t type) { store_be16(packet.at + eth
 }  // namespace
 
 std::optional<Loss> Translator::translate(Packet& packet) {
+    const auto ports = ports_of(packet);
+    if (!ports && map_.rules().needs_ports()) return Loss::unsupported;
+    return packet.is_ipv6() ? to_ipv4(packet, ports.value_or(Ports{})) : to_ipv6(packet, ports.value_or(Ports{}));
+}
+
+std::optional<Loss> Translator::to_ipv4(Packet& packet, const Ports& ports) {
     const std::uint8_t* ip = packet.ip();
-    if (packet.is_ipv6()) {
-        const auto source = map_.to_ipv4(address_at<Ipv6>(ip + ipv6::kSource)),
-                   destination = map_.to_ipv4(address_at<Ipv6>(ip + ipv6::kDestination));
-        return source && destination ? to_ipv4(packet, {*source, *destination}) : std::optional(Loss::not_routable);
+    const AddressPair<Ipv6> old{address_at<Ipv6>(ip + ipv6::kSource), address_at<Ipv6>(ip + ipv6::kDestination)};
+    const auto source = map_.to_ipv4(old[0]), destination = map_.to_ipv4(old[1]);
+    if (!source || !destination) return Loss::not_routable;
+    if (!map_.rules().is_empty()) {
+        // RFC 7599 8.2, 8.3: an address must be the one that follows from the IPv4 address and the port
+        if (map_.to_ipv6(*source, ports.source) != old[0]) return Loss::wrong_source;
+        if (map_.to_ipv6(*destination, ports.destination) != old[1]) return Loss::wrong_destination;
     }
+    return to_ipv4(packet, {*source, *destination});
+}
+
+std::optional<Loss> Translator::to_ipv6(Packet& packet, const Ports& ports) {
+    const std::uint8_t* ip = packet.ip();
     if (!is_whole_ipv4(ip)) return Loss::unsupported;
-    const auto source = map_.to_ipv6(address_at<Ipv4>(ip + ipv4::kSource)),
-               destination = map_.to_ipv6(address_at<Ipv4>(ip + ipv4::kDestination));
+    const auto from = address_at<Ipv4>(ip + ipv4::kSource), to = address_at<Ipv4>(ip + ipv4::kDestination);
+    const auto source = map_.to_ipv6(from, ports.source), destination = map_.to_ipv6(to, ports.destination);
+    if (!source && map_.rules().cover(from)) return Loss::wrong_source;
     return source && destination ? to_ipv6(packet, {*source, *destination}) : std::optional(Loss::not_routable);
 }
 
@@ -111,12 +126,12 @@ std::optional<Loss> Translator::to_ipv6(Packet& packet, const AddressPair<Ipv6>&
     packet.at -= kTranslationGrowth;
     packet.length += kTranslationGrowth;
     write_type(packet, ethernet::kTypeIpv6);
-    std::uint8_t* made = packet.ip();
-    store_be32(made, 0x60000000U | std::uint32_t{tos} << 20U);  // flow label 0
-    store_be16(made + ipv6::kPayloadLength, static_cast<std::uint16_t>(transport.size));
-    made[ipv6::kNextHeader] = protocol == kProtocolIcmp ? kProtocolIcmpv6 : protocol;
-    made[ipv6::kHopLimit] = static_cast<std::uint8_t>(hop_limit - 1);
-    std::memcpy(made + ipv6::kSource, bytes_of(addresses), sizeof addresses);
+    write_header(packet.ip(),
+                 {.traffic_class = tos,
+                  .hop_limit = static_cast<std::uint8_t>(hop_limit - 1),
+                  .protocol = protocol == kProtocolIcmp ? kProtocolIcmpv6 : protocol,
+                  .payload = transport.size},
+                 addresses);
     return std::nullopt;
 }
 
@@ -126,7 +141,7 @@ std::optional<Loss> Translator::to_ipv4(Packet& packet, const AddressPair<Ipv4>&
     const Transport transport{ip + ipv6::kSize, load_be16(ip + ipv6::kPayloadLength), bytes_of(addresses),
                               bytes_of(old), false};
     const std::uint8_t protocol = ip[ipv6::kNextHeader], hop_limit = ip[ipv6::kHopLimit];
-    const auto traffic_class = static_cast<std::uint8_t>(load_be16(ip) >> 4U);
+    const std::uint8_t traffic_class = traffic_class_of(packet);
     if (protocol == kProtocolIcmp) return Loss::unsupported;
     const bool udp_checksum_missing = protocol == kProtocolUdp && transport.size >= udp::kSize &&
                                       load<std::uint16_t>(transport.at + udp::kChecksum) == 0;
@@ -136,19 +151,15 @@ std::optional<Loss> Translator::to_ipv4(Packet& packet, const AddressPair<Ipv4>&
     packet.at += kTranslationGrowth;
     packet.length -= kTranslationGrowth;
     write_type(packet, ethernet::kTypeIpv4);
-    std::uint8_t* made = packet.ip();
-    const std::size_t length = transport.size + ipv4::kSize;
-    const bool may_fragment = length <= kLargestUnfragmented;  // then it needs its own identification
-    made[0] = 0x45;
-    made[ipv4::kTos] = traffic_class;
-    store_be16(made + ipv4::kLength, static_cast<std::uint16_t>(length));
-    store_be16(made + ipv4::kIdentification, may_fragment ? identification_++ : std::uint16_t{0});
-    store_be16(made + ipv4::kFragment, may_fragment ? std::uint16_t{0} : ipv4::kDontFragment);
-    made[ipv4::kTtl] = static_cast<std::uint8_t>(hop_limit - 1);
-    made[ipv4::kProtocol] = protocol == kProtocolIcmpv6 ? kProtocolIcmp : protocol;
-    store(made + ipv4::kChecksum, std::uint16_t{0});
-    std::memcpy(made + ipv4::kSource, bytes_of(addresses), sizeof addresses);
-    store(made + ipv4::kChecksum, checksum_finish(checksum_add(made, ipv4::kSize)));
+    // what routers may fragment needs its own identification
+    const bool may_fragment = transport.size + ipv4::kSize <= kLargestUnfragmented;
+    write_header(packet.ip(),
+                 {.traffic_class = traffic_class,
+                  .hop_limit = static_cast<std::uint8_t>(hop_limit - 1),
+                  .protocol = protocol == kProtocolIcmpv6 ? kProtocolIcmp : protocol,
+                  .payload = transport.size},
+                 addresses,
+                 {.identification = may_fragment ? identification_++ : std::uint16_t{0}, .may_fragment = may_fragment});
     return std::nullopt;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stateless translation between IPv4 and IPv6 (RFC 7915), in place, for unfragmented UDP and TCP packets and ICMP echo.
-// It rejects fragments, IPv4 options, IPv6 extension headers, ICMP errors and other transports. It sends no ICMP
-// errors; counters show what was rejected.
+// Stateless translation between IPv4 and IPv6 (RFC 7915; with rules as a CE or BR of MAP-T, RFC 7599), in place, for
+// unfragmented UDP and TCP packets and ICMP echo. It rejects fragments, IPv4 options, IPv6 extension headers, ICMP
+// errors and other transports. It sends no ICMP errors; counters show what was rejected.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "refdut/address_map.hpp"
+#include "refdut/ip_header.hpp"
 #include "refdut/loss.hpp"
 #include "refdut/packet.hpp"
 
@@ -16,9 +17,6 @@ namespace dutperf {
 
 // RFC 7915 4.5: the handling of UDP over IPv4 without a checksum, which IPv6 requires.
 enum class ZeroChecksum : std::uint8_t { compute, drop };
-
-template <class Address>
-using AddressPair = std::array<Address, 2>;  // source, destination
 
 class Translator {
 public:
@@ -35,6 +33,9 @@ public:
     [[nodiscard]] std::uint64_t checksums_computed() const { return checksums_computed_; }
 
 private:
+    std::optional<Loss> to_ipv6(Packet& packet, const Ports& ports);
+    std::optional<Loss> to_ipv4(Packet& packet, const Ports& ports);
+
     AddressMap map_;
     ZeroChecksum zero_checksum_;
     std::uint16_t identification_ = 0;

@@ -41,6 +41,7 @@ _MODULES = (
     "nptv6",
     "dns64",
     "reference",
+    "reference_ends",
     "loopback",
 )
 """Imported when a lab is asked for: a measurement of somebody's own DUT needs none."""

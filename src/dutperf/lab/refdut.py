@@ -241,6 +241,8 @@ class DirectionTruth(BaseModel):
     received: int
     forwarded: int
     translated: int
+    tunnelled: int
+    """Encapsulated or decapsulated."""
     held: int
     lost: dict[str, int]
     duplicated: int

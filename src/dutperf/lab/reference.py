@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ipaddress import IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -61,6 +61,8 @@ DUTS: dict[Kind, str] = {
     "dns64": "DNS64 server",
 }
 """What each kind is."""
+KERNEL_PORTS = Ports(*(f"af_packet:{name}" for name in DUT_PORTS))
+"""Ports of a DUT with veths."""
 PropertiesT = TypeVar("PropertiesT", bound=Properties)
 
 
@@ -101,6 +103,14 @@ class ReferenceOptions(LabOptions, Properties):
         """The permanent properties."""
         return self._of(Properties)
 
+    def chosen(self) -> dict[str, Any]:
+        """Those that somebody chose, for results."""
+        return self.model_dump(exclude_defaults=True)
+
+    def stateful(self) -> dict[str, Any]:
+        """The section ``stateful`` of the tester's configuration, if there is one."""
+        return {}
+
     def _of(self, kind: type[PropertiesT]) -> PropertiesT:
         return kind(**{name: getattr(self, name) for name in kind.model_fields})
 
@@ -127,6 +137,10 @@ class NatOptions(ReferenceOptions, NatProperties):
     def properties(self) -> Properties:
         """The permanent properties."""
         return self._of(NatProperties)
+
+    def stateful(self) -> dict[str, Any]:
+        """What the tester has to know of the connections."""
+        return {"stateful": {"timeout_s": self.timeout_s}} if self.timeout_s else {}
 
     def outside(self) -> dict[str, Any]:
         """The outside endpoints, as parameters of the request ``open``."""
@@ -170,35 +184,48 @@ class Dns64Options(ReferenceOptions, Dns64Properties):
 
 def build(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
     """Build the DUT with these properties; returns the tester's configuration."""
-    if options.link == "veth":
-        site.add_program_dut(options.mtu)
-        tester_ports, dut_ports = Ports(*TESTER_PORTS), Ports(*(f"af_packet:{name}" for name in DUT_PORTS))
-    else:
-        site.add_memory_dut()
-        tester_ports, dut_ports = (memory_ports(site, role, options.max_frame_size) for role in ("client", "server"))
-    dut = start(site)
-    try:
-        dut.open(open_request(kind, dut_ports, options))
-        dut.configure(options.properties())
-        if options.stall_ms:
-            dut.stall(options.stall_ms / 1e3, options.stall_at_s)
-        if options.reset_s:
-            dut.reset(options.reset_s, options.reset_at_s)
-    except RefDutError as error:
-        raise LabError(f"lab refdut-{kind}: {error}") from None
+    tester_ports, dut_ports = connected(site, options, overhead=0)
+    run(site, open_request(kind, dut_ports, options), options.properties(), options)
     left, right = sides_of_tester(kind)
+    outside = {"outside": outside_pool(options.pool_addresses)} if isinstance(options, NatOptions) else {}
     return {
         "engine": {"dut_cores": [site.dut_core]},
         "left": {"port": tester_ports.left, **left},
         "right": {"port": tester_ports.right, **right},
-        **(
-            {"stateful": {"timeout_s": options.timeout_s}}
-            if isinstance(options, NatOptions) and options.timeout_s
-            else {}
-        ),
+        **options.stateful(),
         **({"dns64": {"server": LEFT.dut6, "prefix": options.prefix}} if isinstance(options, Dns64Options) else {}),
-        "dut": identity(kind, site, options),
+        "dut": {**identity(f"reference {DUTS[kind]}", site, options.chosen()), **outside},
     }
+
+
+def connected(site: Site, options: ReferenceOptions, overhead: int) -> tuple[Ports, Ports]:
+    """Create the namespaces of the tester and of one DUT, and the link between them for frames that are longer by
+    ``overhead``; returns the ports of both."""
+    if options.link == "veth":
+        site.add_program_dut(options.mtu + overhead)
+        return Ports(*TESTER_PORTS), KERNEL_PORTS
+    site.add_memory_dut()
+    tester, dut = (memory_ports(site, role, options.max_frame_size + overhead) for role in ("client", "server"))
+    return tester, dut
+
+
+def run(site: Site, request: Mapping[str, Any], properties: Properties | None, events: ReferenceOptions | None) -> None:
+    """Start the DUT, open it by ``request``, and give it ``properties`` and single ``events``, as far as it has some.
+
+    Raises:
+        LabError: it did not start, or rejects a request.
+    """
+    dut = start(site)
+    try:
+        dut.open(request)
+        if properties is not None:
+            dut.configure(properties)
+        if events is not None and events.stall_ms:
+            dut.stall(events.stall_ms / 1e3, events.stall_at_s)
+        if events is not None and events.reset_s:
+            dut.reset(events.reset_s, events.reset_at_s)
+    except RefDutError as error:
+        raise LabError(f"lab {site.record.lab}: {error}") from None
 
 
 def start(site: Site) -> RefDut:
@@ -271,19 +298,17 @@ def sides_of_tester(kind: Kind) -> tuple[dict[str, Any], dict[str, Any]]:
     return routed_sides(6 if kind == "ipv6" else 4)
 
 
-def identity(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
-    """What the results say about this DUT; ``control``, the socket for its counters, is not part of the
-    results."""
-    chosen = options.model_dump(exclude_defaults=True)
+def identity(name: str, site: Site, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What the results say about a DUT with these properties; ``control``, the socket for its counters, is not part of
+    the results."""
     about = {
-        "name": f"reference {DUTS[kind]}",
+        "name": name,
         "version": __version__,
         "kernel": platform.release(),
         "cores": [site.dut_core],
         "control": str(control_socket(site)),
     }
-    outside = {"outside": outside_pool(options.pool_addresses)} if isinstance(options, NatOptions) else {}
-    return about | outside | ({"properties": chosen} if chosen else {})
+    return about | ({"properties": dict(chosen)} if chosen else {})
 
 
 def build_kind(kind: Kind) -> Callable[[Site, ReferenceOptions], dict[str, Any]]:

@@ -258,20 +258,33 @@ class Site:
     def add_routers(self, mtu: int, mtu_between: int) -> tuple[Site, Site]:
         """Create the tester's namespace and two routers in a row, which have no addresses yet. Each result has one of
         them as its DUT. They share the DUT's core, unless there are more than three cores."""
+        both = self._add_row(mtu, mtu_between, prepare_router)
+        for one in both:
+            send_whole_frames(one.dut)
+            start_router(one.dut)
+            confine(one.dut, [one.dut_core])
+        return both
+
+    def add_program_duts(self, mtu: int, mtu_between: int) -> tuple[Site, Site]:
+        """The same for two DUTs that are programs with packet sockets."""
+        both = self._add_row(mtu, mtu_between, prepare_quiet)
+        for one in both:
+            send_whole_frames(one.dut)
+            hand_to_program(one.dut, DUT_PORTS)
+            confine(one.dut, [one.dut_core])
+        return both
+
+    def _add_row(self, mtu: int, mtu_between: int, prepare: Callable[[Namespace], None]) -> tuple[Site, Site]:
         cores = self.dut_cores(2) if len(os.sched_getaffinity(0)) > 3 else (self.dut_core, self.dut_core)
         near, far = (replace(self, place=place, core=core) for place, core in enumerate(cores))
         far.directory.mkdir()
         prepare_quiet(self.tester)
-        prepare_router(near.dut)
-        prepare_router(far.dut)
+        prepare(near.dut)
+        prepare(far.dut)
         connect(self.tester, near.dut, mtu, CABLES[:1])
         connect(near.dut, far.dut, mtu_between, [(DUT_PORTS[1], DUT_PORTS[0])])
         connect(self.tester, far.dut, mtu, CABLES[1:])
         finish_tester(self.tester)
-        for one in (near, far):
-            send_whole_frames(one.dut)
-            start_router(one.dut)
-            confine(one.dut, [one.dut_core])
         return near, far
 
     def add_switch(self, mtu: int, cores: Collection[int], cables: Sequence[tuple[str, str]] = CABLES) -> None:

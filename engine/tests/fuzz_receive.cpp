@@ -2,7 +2,7 @@
 // Gives frames of any shape to what reads received frames: `fuzz-receive SECONDS [SEED]`, built with sanitizers
 // (scripts/fuzz). Nothing may crash or read outside a frame, nothing without a signature may be taken for a test frame,
 // what the fast paths accept the slow one accepts too, and the receiver counts each frame once. DNS messages:
-// fuzz_dns.hpp, TCP: fuzz_tcp.hpp.
+// fuzz_dns.hpp, TCP: fuzz_tcp.hpp, tunnels: fuzz_forwarder.hpp.
 #include <rte_mbuf.h>
 
 #include <chrono>
@@ -16,6 +16,7 @@
 #include "frame/mixed_match.hpp"
 #include "tests/example_frames.hpp"
 #include "tests/fuzz_dns.hpp"
+#include "tests/fuzz_forwarder.hpp"
 #include "tests/fuzz_mutation.hpp"
 #include "tests/fuzz_tcp.hpp"
 #include "trial/receiver.hpp"
@@ -145,6 +146,7 @@ int main(int argc, char** argv) {
     dutperf::Fuzz frames(mutation);
     dutperf::DnsFuzz messages(mutation);
     dutperf::TcpFuzz segments(mutation);
+    dutperf::ForwarderFuzz packets(mutation);
     using Clock = std::chrono::steady_clock;
     for (const auto end = Clock::now() + std::chrono::duration<double>(seconds); Clock::now() < end;) {
         for (int i = 0; i < 50; ++i) {
@@ -152,6 +154,7 @@ int main(int argc, char** argv) {
             for (int k = 0; k < 20; ++k) {
                 messages.turn();
                 segments.turn();
+                packets.turn();
             }
         }
     }
@@ -163,4 +166,6 @@ int main(int argc, char** argv) {
                 Number{messages.messages()}, Number{messages.answered()}, Number{messages.resolved()});
     std::printf("%llu TCP segments of any shape, and %llu bytes of right answers between them\n",
                 Number{segments.segments()}, Number{segments.answered()});
+    std::printf("%llu packets of any shape for ends of tunnels, %llu of them forwarded\n", Number{packets.packets()},
+                Number{packets.forwarded()});
 }

@@ -141,8 +141,8 @@ def other_version(packet: Packet, version: int) -> Packet:
 
 def ip_bytes(frame: Packet) -> bytes:
     """The IP packet in a frame, without padding."""
-    packet = frame[IPv6] if IPv6 in frame else frame[IP]
-    length = packet.plen + 40 if IPv6 in frame else packet.len
+    packet = frame.payload
+    length = packet.plen + 40 if isinstance(packet, IPv6) else packet.len
     return bytes(frame)[14 : 14 + length]
 
 

@@ -76,6 +76,7 @@ CHOICES: dict[Feature, Choice] = {
     all_of.HEADERS: Choice({"frame": "vlan(id=7)/ip/udp"}),
     all_of.MIX: Choice({"frame_sizes": "imix"}),
     all_of.FLOWS: Choice({"flows": 10}),
+    all_of.JOINING: Choice({"flows": 10, "flows_apart_s": 0.1}),
     all_of.STREAMS: Choice(
         config=add_streams({"name": "voice", "frame": "ip(dscp=46)/udp", "share": 3}, {"name": "web"})
     ),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct DescribedFrame {
     std::vector<VaryingBits> fields;
     std::uint32_t flows = 1;
     bool flows_at_random = false;
+    std::shared_ptr<const std::vector<std::uint64_t>> flow_begins;  // see FlowChoice
     bool checked = true;                 // whether a received frame with a wrong checksum or length is corrupt
     std::vector<VlanTags> arrives_with;  // VLAN tags of arriving frames; empty: they are not compared
 
@@ -48,7 +50,8 @@ struct DescribedFrame {
     [[nodiscard]] bool is_connected() const;
     // `seed`: of the kind's generators.
     [[nodiscard]] FlowChoice flow_choice(std::uint64_t seed) const {
-        return {.flows = flows, .random = flows_at_random, .seed = random_bits(seed, fields.size())};
+        return {
+            .flows = flows, .random = flows_at_random, .seed = random_bits(seed, fields.size()), .begins = flow_begins};
     }
 
     // Why the parts do not fit together; empty: they do. Fields overlap neither each other nor the tag's varying part

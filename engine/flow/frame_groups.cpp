@@ -14,14 +14,14 @@ std::size_t FrameGroups::streams() const {
     return streams_.empty() ? 0 : std::size_t{*std::ranges::max_element(streams_)} + 1;
 }
 
-bool FrameGroups::is_random() const {
+bool FrameGroups::is_irregular() const {
     return order_.is_random() ||
-           std::ranges::any_of(flows_, [](const FlowChoice& choice) { return choice.random && choice.flows > 1; });
+           std::ranges::any_of(flows_, [](const FlowChoice& choice) { return (choice.random || choice.begins) && choice.flows > 1; });
 }
 
 std::vector<std::uint64_t> FrameGroups::among(std::uint64_t frames) const {
     std::vector<std::uint64_t> counts(count());
-    if (is_random()) {
+    if (is_irregular()) {
         for (std::uint64_t k = 0; k < frames; ++k) ++counts[of(k)];
         return counts;
     }

@@ -33,11 +33,13 @@ public:
     [[nodiscard]] std::uint8_t stream(std::size_t kind) const { return streams_[kind]; }
     [[nodiscard]] std::size_t streams() const;
 
-    // Frames of each group among the first `frames`. Random orders are drawn again, one by one.
+    // Frames of each group among the first `frames`. Random orders are drawn again, one by one, and so are
+    // flows that begin one after the other.
     [[nodiscard]] std::vector<std::uint64_t> among(std::uint64_t frames) const;
 
 private:
-    [[nodiscard]] bool is_random() const;
+    // Whether nothing but counting says how many frames each group has.
+    [[nodiscard]] bool is_irregular() const;
 
     KindOrder order_;
     std::vector<FlowChoice> flows_;

@@ -3,7 +3,9 @@
 // frames of that kind. Both are functions of the frame's number alone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "flow/flow_source.hpp"
@@ -57,6 +59,10 @@ public:
 
     // Frames of a kind among the first `frames`.
     [[nodiscard]] std::uint64_t among(std::uint8_t kind, std::uint64_t frames) const;
+    // The least number that a frame of this kind can have from frame k on.
+    [[nodiscard]] std::uint64_t number_from(std::uint8_t kind, std::uint64_t k) const {
+        return random_ ? k : among(kind, k);
+    }
 
 private:
     void number_places();
@@ -69,15 +75,43 @@ private:
     std::uint64_t seed_ = 0;
 };
 
+// Frames of a kind from `first` to `end` - 1, to which `flows` flows belong; the newest one has the first frame.
+struct FlowTurn {
+    std::uint64_t first = 0, end = ~std::uint64_t{0};
+    std::uint32_t flows = 1;
+
+    [[nodiscard]] std::uint32_t of(std::uint64_t number) const {
+        return static_cast<std::uint32_t>((number - first + flows - 1) % flows);
+    }
+};
+
 // The flow of a frame: in turn, or drawn at random.
 struct FlowChoice {
     std::uint32_t flows = 1;
     bool random = false;
     std::uint64_t seed = 0;
+    // With which frame of its kind each flow begins; none: all begin with the stream.
+    std::shared_ptr<const std::vector<std::uint64_t>> begins = nullptr;
 
     [[nodiscard]] std::uint32_t of(std::uint64_t number) const {
-        if (random) return static_cast<std::uint32_t>((random_bits(seed, number) >> 32U) * flows >> 32U);
+        if (begins) return joined(turn(number), number);
+        if (random) return drawn(flows, number);
         return static_cast<std::uint32_t>(number % flows);
+    }
+    // The stage to which a frame belongs, if flows begin one after the other.
+    [[nodiscard]] FlowTurn turn(std::uint64_t number) const {
+        const auto end = std::ranges::upper_bound(*begins, number);
+        FlowTurn found{.first = *(end - 1), .flows = static_cast<std::uint32_t>(end - begins->begin())};
+        if (end != begins->end()) found.end = *end;
+        return found;
+    }
+
+private:
+    [[nodiscard]] std::uint32_t joined(const FlowTurn& turn, std::uint64_t number) const {
+        return random ? drawn(turn.flows, number) : turn.of(number);
+    }
+    [[nodiscard]] std::uint32_t drawn(std::uint32_t of, std::uint64_t number) const {
+        return static_cast<std::uint32_t>((random_bits(seed, number) >> 32U) * of >> 32U);
     }
 };
 

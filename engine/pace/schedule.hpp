@@ -3,7 +3,7 @@
 // not add up in long trials. A late frame does not shift later ones (Lencse, IJATES2 9(3), 2020): due frames are sent
 // at once, up to a burst a turn. A sender is composed with its schedule at compile time: a new schedule is one more
 // class that satisfies Schedule and costs the others nothing. Patterns other than a constant rate are lists of due
-// times (patterns.hpp, profile.hpp, recorded.hpp).
+// times (patterns.hpp, profile.hpp, joining.hpp, recorded.hpp).
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "pace/joining.hpp"
 #include "pace/patterns.hpp"
 #include "pace/profile.hpp"
 #include "pace/recorded.hpp"
@@ -156,7 +157,7 @@ private:
 // one.
 class Listed {
 public:
-    using Source = std::variant<PoissonTimes, BurstTimes, ProfileTimes, RecordedTimes>;
+    using Source = std::variant<PoissonTimes, BurstTimes, ProfileTimes, JoiningTimes, RecordedTimes>;
 
     // A share of a stream of `frames` frames. `source` gives the times of the whole stream; due() returns at most
     // `burst`.

@@ -122,6 +122,25 @@ Profile read_profile(Reader& pattern) {
     return profile;
 }
 
+Joining read_joining(Reader& pattern, std::uint64_t rate_fps) {
+    const auto flows = static_cast<std::uint32_t>(pattern.integer("flows", {2, kMillion}));
+    return {rate_fps, flows, pattern.integer("apart_ns", {1, 86'400'000 * kMillion})};
+}
+
+// Every kind of frames has the flows that begin one after the other.
+void join(Reader& stream, const Joining& joining, DescribedStream& described) {
+    const KindOrder order = described.kind_order(0);  // which kinds are drawn does not matter
+    const std::vector<std::uint64_t> first = joining.first_frames();
+    for (std::size_t kind = 0; kind < described.kinds.size(); ++kind) {
+        DescribedFrame& frame = described.kinds[kind];
+        if (frame.flows != joining.flows())
+            stream.fail("pattern", "joining needs the same flows in every kind of frames");
+        std::vector<std::uint64_t> begins;
+        for (const std::uint64_t k : first) begins.push_back(order.number_from(static_cast<std::uint8_t>(kind), k));
+        frame.flow_begins = std::make_shared<const std::vector<std::uint64_t>>(std::move(begins));
+    }
+}
+
 Pattern read_pattern(Reader& stream, std::uint64_t rate_fps, const std::optional<ReplayedStream>& replayed) {
     auto pattern = stream.optional_object("pattern");
     if (!pattern) return {};
@@ -132,10 +151,12 @@ Pattern read_pattern(Reader& stream, std::uint64_t rate_fps, const std::optional
         made = read_bursts(*pattern, rate_fps);
     } else if (kind == "profile") {
         made = read_profile(*pattern);
+    } else if (kind == "joining") {
+        made = read_joining(*pattern, rate_fps);
     } else if (kind == "recorded") {
         made = read_recorded(*pattern, replayed);
     } else if (kind != "poisson") {
-        pattern->fail("kind", "must be one of poisson, bursts, profile, recorded, not '" + kind + "'");
+        pattern->fail("kind", "must be one of poisson, bursts, profile, joining, recorded, not '" + kind + "'");
     }
     pattern->finish();
     return made;
@@ -158,6 +179,10 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_
         answered->finish();
     }
     if (!spec.replayed && !spec.questions) spec.described = read_described(stream, max_frame_size);
+    if (const auto* joining = std::get_if<Joining>(&spec.pattern)) {
+        if (!spec.described) stream.fail("pattern", "joining goes with described frames only");
+        join(stream, *joining, *spec.described);
+    }
     if (spec.described || spec.replayed || spec.questions) {
         stream.finish();
         return spec;

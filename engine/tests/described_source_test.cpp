@@ -52,11 +52,16 @@ Bytes expected_frame(const DescribedFrame& frame, std::uint8_t kind, std::uint64
     if (frame.destination != NextHop::given) std::ranges::copy(kDestination, bytes.begin());
     if (frame.source_mac_of_port) std::ranges::copy(kSource, bytes.begin() + 6);
     const std::uint64_t seed = random_bits(kSeed, kind);
-    const FlowChoice flows{frame.flows, frame.flows_at_random, random_bits(seed, frame.fields.size())};
+    const std::uint64_t drawn = random_bits(random_bits(seed, frame.fields.size()), number) >> 32U;
+    const std::uint64_t begun =
+        !frame.flow_begins ? frame.flows
+                           : static_cast<std::uint64_t>(std::ranges::count_if(
+                                 *frame.flow_begins, [number](std::uint64_t first) { return first <= number; }));
+    const std::uint64_t since = frame.flow_begins ? number - (*frame.flow_begins)[begun - 1] + begun - 1 : number;
+    const std::uint64_t flow = frame.flows_at_random ? drawn * begun >> 32U : since % begun;
     for (std::size_t i = 0; i < frame.fields.size(); ++i) {
         const VaryingBits& field = frame.fields[i];
-        put_bits(bytes, field.bit, field.bits,
-                 field.value(field.by_flow ? flows.of(number) : number, random_bits(seed, i)));
+        put_bits(bytes, field.bit, field.bits, field.value(field.by_flow ? flow : number, random_bits(seed, i)));
     }
     write_tag(&bytes[frame.tag_at], kTrial, static_cast<std::uint8_t>(kind << kStreamKindShift));
     for (int i = 0; i < 5; ++i) {
@@ -97,6 +102,13 @@ VaryingBits any_field(Chance& chance, std::size_t length) {
     return field;
 }
 
+// With which frames flows begin, some at once.
+std::shared_ptr<const std::vector<std::uint64_t>> any_begins(Chance& chance, std::uint32_t flows) {
+    std::vector<std::uint64_t> begins{0};
+    while (begins.size() < flows) begins.push_back(begins.back() + (chance.one_in(3) ? 0 : chance.below(60)));
+    return std::make_shared<const std::vector<std::uint64_t>>(begins);
+}
+
 // Any parts that do not contradict each other.
 DescribedFrame any_frame(Chance& chance) {
     DescribedFrame frame;
@@ -109,6 +121,7 @@ DescribedFrame any_frame(Chance& chance) {
     frame.destination = chance.one_in(2) ? NextHop::ipv4 : NextHop::given;
     frame.flows = chance.one_in(2) ? 1 : chance.from(2, 50);
     frame.flows_at_random = chance.one_in(3);
+    if (chance.one_in(3)) frame.flow_begins = any_begins(chance, frame.flows);
     const auto add = [&frame](auto& list, auto one) {
         list.push_back(std::move(one));
         if (!frame.contradiction().empty()) list.pop_back();
@@ -220,6 +233,7 @@ std::vector<DescribedFrame> any_mix(Chance& chance) {
         DescribedFrame other = first;
         other.size = static_cast<std::uint16_t>(chance.from(first.size, 1518));
         other.flows = chance.one_in(2) ? first.flows : chance.from(1, 20);
+        if (other.flow_begins) other.flow_begins = any_begins(chance, other.flows);
         if (chance.one_in(2)) other.head[chance.below(other.head.size())] ^= 0x5AU;
         for (DescribedChecksum& sum : other.checksums) {
             sum.plus += static_cast<std::uint32_t>(other.size);

@@ -99,16 +99,25 @@ public:
     std::uint32_t of(std::uint64_t number) {
         if (flows_.flows == 1) return 0;
         if (flows_.random) return flows_.of(number);
-        const std::uint32_t flow = number == next_number_ ? next_flow_ : flows_.of(number);
-        next_number_ = number + 1;
-        next_flow_ = flow + 1 == flows_.flows ? 0 : flow + 1;
+        const std::uint32_t flow = number == next_number_ ? next_flow_ : begin(number);
+        next_number_ = number + 1 == turn_.end ? kNone : number + 1;
+        next_flow_ = flow + 1 == turn_.flows ? 0 : flow + 1;
         return flow;
     }
     [[nodiscard]] const FlowChoice& flows() const { return flows_; }
 
 private:
+    static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+
+    std::uint32_t begin(std::uint64_t number) {
+        if (!flows_.begins) return flows_.of(number);
+        if (number < turn_.first || number >= turn_.end) turn_ = flows_.turn(number);
+        return turn_.of(number);
+    }
+
     FlowChoice flows_;
-    std::uint64_t next_number_ = ~std::uint64_t{0};
+    FlowTurn turn_{.end = flows_.begins ? 0 : kNone, .flows = flows_.flows};  // of the next frame
+    std::uint64_t next_number_ = kNone;
     std::uint32_t next_flow_ = 0;
 };
 
@@ -207,7 +216,7 @@ private:
     void rows_of_one_kind(std::uint64_t k, std::uint32_t count) {
         const FlowChoice& choice = walks_.front().flows();
         if (choice.flows == 1) return;
-        if (choice.random || share_.stride != 1) return find_rows({0, count});
+        if (choice.random || choice.begins || share_.stride != 1) return find_rows({0, count});
         const FrameFamily& family = frames_.families().front();
         const std::uint64_t size = family.row_size() * sizeof(std::uint64_t);
         const Lanes steps = Stride(size).lanes(0, 0);

@@ -28,6 +28,9 @@ AnySchedule schedule_of(const TrialSpec& spec, const Shared& of, std::uint64_t c
     if (const auto* profile = std::get_if<Profile>(&stream.pattern)) {
         return Listed(ProfileTimes(*profile, clock_hz), frames, spec.burst, of.share);
     }
+    if (const auto* joining = std::get_if<Joining>(&stream.pattern)) {
+        return Listed(JoiningTimes(*joining, clock_hz), frames, spec.burst, of.share);
+    }
     if (const auto* recorded = std::get_if<Recorded>(&stream.pattern)) {
         return Listed(RecordedTimes(*recorded, clock_hz), frames, spec.burst, of.share);
     }

@@ -37,12 +37,26 @@ std::uint64_t before(const Bursts& bursts, std::uint64_t rate_fps, std::uint64_t
            (bursts.within_fps == 0 ? bursts.frames : std::min(bursts.frames, frames_in(since_ns, bursts.within_fps)));
 }
 
+// What a pattern that has times of its own says; nothing of any other.
+template <class Question>
+std::optional<std::uint64_t> of_own_times(const Pattern& pattern, const Question& question) {
+    return std::visit(
+        [&]<class P>(const P& times) -> std::optional<std::uint64_t> {
+            if constexpr (HasOwnTimes<P>) return question(times);
+            return std::nullopt;
+        },
+        pattern);
+}
+
+std::optional<std::uint64_t> own_before(const StreamSpec& stream, std::uint64_t after_ns) {
+    return of_own_times(stream.pattern, [after_ns](const auto& times) { return times.frames_before(after_ns); });
+}
+
 // When frame k is due, in ns from the beginning of the stream.
 std::uint64_t due_within_ns(const TrialSpec& spec, Direction direction, std::uint64_t k) {
     const StreamSpec& stream = *spec.streams[index_of(direction)];
     if (const auto* bursts = std::get_if<Bursts>(&stream.pattern)) return bursts->due_of(k, kNsPerS, stream.rate_fps);
-    if (const auto* profile = std::get_if<Profile>(&stream.pattern)) return profile->due_ns(k);
-    if (const auto* recorded = std::get_if<Recorded>(&stream.pattern)) return recorded->due_ns(k);
+    if (const auto own = of_own_times(stream.pattern, [k](const auto& times) { return times.due_ns(k); })) return *own;
     if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_due_ns(stream, k);
     return PoissonTimes::scaled(spec.uniform_times(direction).at(k), spec.sends_ns(direction));
 }
@@ -136,9 +150,7 @@ std::uint64_t TrialSpec::intended(Direction direction) const {
     const auto& stream = streams[index_of(direction)];
     if (!stream) return 0;
     const std::uint64_t all_ns = sends_ns(direction);
-    if (const auto* profile = std::get_if<Profile>(&stream->pattern)) return profile->frames_before(all_ns);
-    if (const auto* recorded = std::get_if<Recorded>(&stream->pattern)) return recorded->frames_before(all_ns);
-    return steady_before(*stream, all_ns);
+    return own_before(*stream, all_ns).value_or(steady_before(*stream, all_ns));
 }
 
 FrameGroups TrialSpec::groups(Direction direction) const {
@@ -169,8 +181,7 @@ std::uint64_t TrialSpec::due_before(Direction direction, std::uint64_t after_ns)
     const std::uint64_t within_ns = after_ns - stream.interval.begin_ns, all_ns = sends_ns(direction);
     if (const auto* bursts = std::get_if<Bursts>(&stream.pattern))
         return std::min(before(*bursts, stream.rate_fps, within_ns), intended(direction));
-    if (const auto* profile = std::get_if<Profile>(&stream.pattern)) return profile->frames_before(within_ns);
-    if (const auto* recorded = std::get_if<Recorded>(&stream.pattern)) return recorded->frames_before(within_ns);
+    if (const auto own = own_before(stream, within_ns)) return *own;
     if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_before(stream, within_ns);
     // scaled(time, all) < within if time < within * 2^64 / all, rounded up
     return uniform_times(direction).before(

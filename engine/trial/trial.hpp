@@ -107,9 +107,16 @@ struct RateChange {
 // Frames at independent times, uniform over the stream's sending time.
 struct Poisson {};
 
-// When the frames of a stream are due. A trial has the same number of frames with every pattern but a profile, which
-// has rates of its own, and the times of a list.
-using Pattern = std::variant<std::monostate, Poisson, Bursts, Profile, Recorded>;  // std::monostate: constant rate
+// When the frames of a stream are due. A trial has the same number of frames with every pattern but those that say
+// themselves how many there are: a profile, which has rates of its own, flows that begin one after the other, and the
+// times of a list.
+using Pattern =
+    std::variant<std::monostate, Poisson, Bursts, Profile, Joining, Recorded>;  // std::monostate: constant rate
+template <class P>
+concept HasOwnTimes = requires(const P& pattern, std::uint64_t number) {
+    { pattern.frames_before(number) } -> std::same_as<std::uint64_t>;
+    { pattern.due_ns(number) } -> std::same_as<std::uint64_t>;
+};
 
 // Several kinds of described frames, in turn (`order`) or drawn at random (`shares`).
 struct DescribedStream {
@@ -169,7 +176,8 @@ struct StreamSpec {
     }
     // Whether the frames leave one by one, at rates that are at most the highest one.
     [[nodiscard]] bool is_paced() const {
-        return std::holds_alternative<std::monostate>(pattern) || std::holds_alternative<Profile>(pattern);
+        return std::holds_alternative<std::monostate>(pattern) || std::holds_alternative<Profile>(pattern) ||
+               std::holds_alternative<Joining>(pattern);
     }
     // Sizes in bytes incl. FCS.
     [[nodiscard]] std::uint16_t longest_frame() const;

@@ -101,10 +101,19 @@ class Engine:
         return {}
 
 
+def _sending_ns(stream: dict[str, Any], duration_ns: int) -> int:
+    """Of flows that begin one after the other, the mean of all."""
+    pattern = stream.get("pattern", {})
+    if pattern.get("kind") != "joining":
+        return duration_ns
+    flows = pattern["flows"]
+    return -(-sum(max(0, duration_ns - flow * pattern["apart_ns"]) for flow in range(flows)) // flows)
+
+
 def counts(trial: dict[str, Any], direction: str) -> dict[str, Any]:
     """Everything was sent in time and arrived."""
     stream = trial[direction]
-    frames = -(-stream["rate_fps"] * trial["duration_ns"] // 1_000_000_000)
+    frames = -(-stream["rate_fps"] * _sending_ns(stream, trial["duration_ns"]) // 1_000_000_000)
     sent = stream["replay"]["frames"] if "replay" in stream else frames
     quantiles = {"p50": 1.0, "p99": 2.0, "p999": 3.0, "max": 4.0}
     stamped = {"none": None, "every": sent, "tagged": trial.get("tagged", {}).get("count")}[

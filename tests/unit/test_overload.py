@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from command_line import QUICK, dutperf
+from dutperf.cli.commands.overload import flow_numbers
+from dutperf.journal import JOURNAL
 from dutperf.model import LEFT_AND_RIGHT
 from dutperf.report.html import REPORT
 from dutperf.results.overload import degradations, table
@@ -80,6 +82,60 @@ def test_nothing_that_passes_has_no_share(tmp_path: Path) -> None:
     [found] = degradations([one, nothing])
     assert found.of_one == pytest.approx(30_000, rel=0.02)
     assert (found.of_all, found.percent) == (None, None)
+
+
+def test_flows_that_begin_one_after_the_other_are_told_with_their_interval(tmp_path: Path) -> None:
+    """A trial is longer by the time in which flows still begin: then the last second is at the whole rate."""
+    dut, given = SimulatedDut(capacity_fps=1_500), {"resolution": Rate.parse("10"), "duration_s": 1.0}
+    one, many = (
+        measured(tmp_path / str(flows), flows, dut, "throughput", flows_apart_s=0.5, **given) for flows in (1, 5)
+    )
+    [found] = degradations([one, many])
+    assert (found.flows, found.apart_s, found.percent) == (5, 0.5, pytest.approx(0, abs=1))
+    shown = table([found])
+    assert shown is not None
+    assert shown.title.startswith("overload scalability (RFC 8219 10.2.2)")
+    assert shown.rows[0][shown.heads.index("T, s")] == "0.5"
+    trials = [json.loads(line) for line in (tmp_path / "5" / JOURNAL).read_text().splitlines()]
+    lengths = {one["params"]["duration_ns"] for one in trials if one["event"] == "trial"}
+    assert lengths == {3_000_000_000}
+
+
+@pytest.mark.usefixtures("real_reports")
+@pytest.mark.parametrize(("apart", "clause"), [((), "10.2.1"), (("--flows-apart", "0.01"), "10.2.2")])
+def test_the_command_measures_each_procedure_with_one_flow_and_with_many(
+    config: Path, tmp_path: Path, apart: tuple[str, ...], clause: str
+) -> None:
+    out = tmp_path / "out"
+    given = (*QUICK, "--repetitions", "1", "--max-rate", "8000", "--resolution", "500", "--intermediate")
+    named = ("overload", "throughput", "frame-loss", "--flows", "8")
+    shown = dutperf(*named, "--config", config, *given, *apart, "--out", out)
+    assert shown.exit_code == 0, shown.output
+    assert f"overload scalability (RFC 8219 {clause})" in shown.stdout
+    measured = json.loads((out / SUMMARY).read_text())["measurements"]
+    assert [one["procedure"] for one in measured] == ["throughput", "frame-loss"] * 5
+    assert [one["summary"]["conditions"]["flows"] for one in measured[::2]] == [1, 2, 4, 6, 8]
+    assert "Overload scalability" in (out / REPORT).read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("soak",), "soak has no flows; there are throughput, "),
+        (("throughput", "--tags", "500"), "--tags: has no effect on throughput"),
+        (("throughput", "--flows", "1"), "should be greater than or equal to 2"),
+    ],
+)
+def test_the_command_refuses_what_would_do_nothing(config: Path, arguments: tuple[str, ...], words: str) -> None:
+    shown = dutperf("overload", *arguments, "--config", config)
+    assert shown.exit_code == 2
+    assert words in " ".join(shown.output.split())
+
+
+def test_quarters_of_the_flows_are_each_measured_once() -> None:
+    assert flow_numbers(1000, intermediate=True) == (1, 250, 500, 750, 1000)
+    assert flow_numbers(3, intermediate=True) == (1, 2, 3)
+    assert flow_numbers(1000, intermediate=False) == (1, 1000)
 
 
 @pytest.mark.usefixtures("real_reports")

@@ -4,7 +4,9 @@ package as by the engine."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import pairwise
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dutperf.model import Bursts, Direction, LimitedBy, Poisson, Stream, Trial
+from dutperf.model.pattern import JoiningTimes
 from dutperf.procedures import rates
 from dutperf.procedures.bench import PlanError
 from dutperf.procedures.frame_loss import FrameLoss
@@ -48,6 +51,22 @@ def test_a_frame_is_counted_before_a_time_exactly_where_it_is_due_before_it(
     assert times.frames_before(due_ns) <= frame < times.frames_before(due_ns + 1)
     time_ns = data.draw(st.integers(0, duration_ns))
     assert (times.frames_before(time_ns) > frame) == (due_ns < time_ns)
+
+
+@given(st.integers(1, 10**6), st.integers(2, 2000), st.integers(1, 10**10), st.data())
+def test_a_frame_of_joining_flows_is_counted_exactly_where_it_is_due(
+    rate_fps: int, flows: int, apart_ns: int, data: st.DataObject
+) -> None:
+    times = JoiningTimes(rate_fps, flows, apart_ns)
+    frame = data.draw(st.integers(0, max(1, 2 * times.frames_before(flows * apart_ns))))
+    due_ns = times.due_ns(frame)
+    assert times.frames_before(due_ns) <= frame < times.frames_before(due_ns + 1)
+    time_ns = data.draw(st.integers(0, 2 * flows * apart_ns))
+    sum_of_flows = sum(
+        Fraction(rate_fps * (time_ns - flow * apart_ns), flows * SECOND_NS)
+        for flow in range(min(flows, time_ns // apart_ns + 1))
+    )
+    assert times.frames_before(time_ns) == ceil(sum_of_flows)
 
 
 def test_gaps_of_poisson_arrivals_vary_as_much_as_they_are_long() -> None:

@@ -10,6 +10,7 @@ EXAMPLES = {
     "replay": "traffic.pcap --lab kernel-ipv4 --speed 2 --loop 10",
     "script": "examples/scripts/load_latency.py --lab kernel-ipv4",
     "set-rate": "results/by-hand 40k",
+    "overload": "throughput frame-loss --lab kernel-ipv4 --flows 1000 --max-rate 20k",
     "run": "plan.yaml --out results/plan",
     "plan": "check plan.yaml",
     "plan check": "plan.yaml",

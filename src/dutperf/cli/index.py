@@ -76,6 +76,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "Measure",
         "Find how probable it is that the DUT loses frames at a rate, by trials over hours.",
     ),
+    "overload": (
+        "dutperf.cli.commands.overload",
+        "Measure",
+        "Measure procedures with one flow and with many, and show by how much their figures get worse (RFC 8219 10).",
+    ),
     "run": (
         "dutperf.cli.commands.run",
         "Measure",

@@ -61,6 +61,18 @@ class Properties(BaseModel):
         int,
         Field(ge=1, le=64, description="simulated cores; a hash of addresses and ports selects the core of a flow"),
     ] = 1
+    flow_cache: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1_000_000,
+            description="flows that it knows, of both directions together: those that came last; needs flow_miss_us",
+        ),
+    ] = 1024
+    flow_miss_us: Annotated[
+        float,
+        Field(ge=0, le=1_000_000, description="time by which a frame of any other flow is served longer, in us"),
+    ] = 0
     delay_ms: Annotated[Milliseconds, Field(description="delay of every frame, in ms")] = 0
     jitter: Annotated[
         Literal["none", "normal", "exponential"],
@@ -88,6 +100,8 @@ class Properties(BaseModel):
             "capacity_fps": self.capacity_fps,
             "queue_frames": self.queue,
             "cores": self.cores,
+            "flow_cache": self.flow_cache,
+            "flow_miss_ns": nanoseconds(self.flow_miss_us / 1e6),
             "delay_ns": nanoseconds(self.delay_ms / 1e3),
             "jitter": {"kind": self.jitter, "ns": nanoseconds(self.jitter_ms / 1e3)},
             "extra_delay": {

@@ -94,6 +94,7 @@ class ReferenceOptions(LabOptions, Properties):
             ("reset_at_s", "reset_s"),
             ("jitter_ms", "jitter"),
             ("extra_delay_ms", "extra_delay_every"),
+            ("flow_cache", "flow_miss_us"),
         ):
             if time_option in self.model_fields_set and not self.model_fields_set & {of, of.removesuffix("_every")}:
                 raise ValueError(f"option {time_option} needs {of}")

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Due times of a direction's frames: at a constant rate or one that changes once, as Poisson
-arrivals, in bursts (RFC 2544 section 21), at the rates of a profile, or at listed times.
+arrivals, in bursts (RFC 2544 section 21), at the rates of a profile, of flows that begin one after the other (RFC 8219
+10.2.2), or at listed times.
 
 The integer arithmetic is the engine's (``engine/pace``, ``engine/trial/trial.cpp``), so both give
-each frame the same due time. A trial has the same number of frames with every pattern but a profile.
+each frame the same due time. A trial has the same number of frames with every pattern but a profile and flows that
+begin one after the other.
 Times are ns from the start, rounded down; rates are frames/s.
 """
 
@@ -150,6 +152,39 @@ class ProfileTimes:
     def mean_fps(self) -> int:
         """Mean rate of all segments, rounded, at least 1."""
         return max(1, (self._begins[-1] + self._begins_ns[-1]) // (2 * self._begins_ns[-1]))
+
+
+@dataclass(frozen=True)
+class JoiningTimes:
+    """``flows`` flows, each with an equal part of the rate, of which one more begins every ``apart_ns``: so the rate of
+    all grows in stages. Stage s, from (s - 1) * ``apart_ns`` on, has s flows; the last one does not end.
+
+    Frame k is due in the last ns up to which the integral of the rate is at most k. Integrals are in 1 / ``_one_frame``
+    frames: so they are integers.
+    """
+
+    rate_fps: int
+    flows: int
+    apart_ns: int
+
+    @property
+    def _one_frame(self) -> int:
+        return 2 * NS_PER_S * self.flows
+
+    def _begin(self, stage: int) -> int:
+        """The integral at the beginning of a stage."""
+        return self.rate_fps * self.apart_ns * stage * (stage - 1)
+
+    def frames_before(self, after_ns: int) -> int:
+        stage = min(after_ns // self.apart_ns + 1, self.flows)
+        within = 2 * stage * self.rate_fps * (after_ns - (stage - 1) * self.apart_ns)
+        return -(-(self._begin(stage) + within) // self._one_frame)
+
+    def due_ns(self, frame: int) -> int:
+        integral = frame * self._one_frame
+        # the last stage s with s (s - 1) rate apart <= integral
+        stage = min((isqrt(4 * (integral // (self.rate_fps * self.apart_ns)) + 1) + 1) // 2, self.flows)
+        return (stage - 1) * self.apart_ns + (integral - self._begin(stage)) // (2 * stage * self.rate_fps)
 
 
 @dataclass(frozen=True)

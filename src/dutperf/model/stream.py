@@ -15,7 +15,16 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from dutperf.model.additional import AdditionalFrames, of_test_frames
 from dutperf.model.described_frame import DescribedFrame
 from dutperf.model.frame_size import MAX_FRAME_SIZE, MIN_FRAME_SIZE, MIN_FRAME_SIZE_IPV6, PREAMBLE_AND_GAP
-from dutperf.model.pattern import BurstTimes, LaterTimes, PoissonTimes, ProfileTimes, RecordedTimes, SteadyTimes, Times
+from dutperf.model.pattern import (
+    BurstTimes,
+    JoiningTimes,
+    LaterTimes,
+    PoissonTimes,
+    ProfileTimes,
+    RecordedTimes,
+    SteadyTimes,
+    Times,
+)
 from dutperf.model.questions import Questions
 from dutperf.model.replay import Replay
 from dutperf.model.value import Fps, Port16, Value
@@ -145,6 +154,15 @@ class Profile(Value):
         return ProfileTimes(tuple((one.duration_ns, one.from_fps, one.to_fps) for one in self.segments))
 
 
+class Joining(Value):
+    """Flows that begin one after the other (RFC 8219 10.2.2), each with an equal part of ``rate_fps``: that is the rate
+    when all have begun."""
+
+    kind: Literal["joining"] = "joining"
+    flows: Annotated[int, Field(ge=2, le=1_000_000)]
+    apart_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
+
+
 class Recorded(Value):
     """The times of the frames of a replay; after ``period_ns`` they begin again."""
 
@@ -152,7 +170,7 @@ class Recorded(Value):
     period_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
 
 
-Pattern = Poisson | Bursts | Profile | Recorded
+Pattern = Poisson | Bursts | Profile | Joining | Recorded
 
 _NETWORKS = frozenset(("networks",))
 _ONLY_UDP = frozenset(
@@ -178,7 +196,7 @@ class Stream(Value):
     """None: the rate does not change."""
     pattern: Annotated[Pattern, Field(discriminator="kind")] | None = None
     """Pattern of the frames, with mean rate ``rate_fps``; None: constant rate. A profile has rates of
-    its own, whose mean ``rate_fps`` is."""
+    its own, whose mean ``rate_fps`` is; of flows that begin one after the other it is the last rate."""
     begin_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)] | None = None
     """When it begins, after the start of the trial, from which its due times are counted then; None: with it."""
     sends_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)] | None = None
@@ -237,6 +255,8 @@ class Stream(Value):
             raise ValueError(f"{unfit[0]} does not go with {kinds[0]}")
         if isinstance(self.pattern, Recorded) and self.replay is None:
             raise ValueError("the times of a recording go with a replay only")
+        if isinstance(self.pattern, Joining) and {frame.flows for frame in self.frames} != {self.pattern.flows}:
+            raise ValueError(f"needs described frames, each kind of {self.pattern.flows} flows, which begin in turn")
         if self.foreground is not None and (self.source_port is None or self.destination_port is None):
             raise ValueError("a foreground needs source_port and destination_port")
         return self
@@ -406,6 +426,8 @@ class Stream(Value):
         match self.pattern:
             case Poisson():
                 return PoissonTimes(frames, duration_ns, seed)
+            case Joining():
+                return JoiningTimes(self.rate_fps, self.pattern.flows, self.pattern.apart_ns)
             case Bursts():
                 return BurstTimes(self.rate_fps, self.pattern.frames, self.pattern.within_fps, frames)
             case _:

@@ -82,7 +82,7 @@ class Procedure(ABC, Generic[ConditionsT]):
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         """The trial ``number`` that offers ``load``; ``duration_s`` as in a ``Place``."""
         trial = self.plan.traffic.trial(case, load, number)
-        return trial if duration_s is None else trial.lasting(duration_s)
+        return trial if duration_s is None else trial.lasting(duration_s + self.conditions.every.joining_s)
 
     def action(self) -> TrialAction | None:
         """The action on the DUT in each trial."""

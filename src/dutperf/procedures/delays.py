@@ -62,6 +62,7 @@ from dutperf.setup.conditions import (
     Steady,
     WithConnections,
     WithDuration,
+    WithFlowsApart,
     WithPattern,
     WithTolerance,
 )
@@ -108,7 +109,9 @@ class DelaysFinding(RepetitionFinding):
         return without_none(members(self), "in_sum_ms")
 
 
-class DelayConditions(WithConnections, AtThroughput, DelayFiles, WithDuration, WithTolerance, WithPattern, Steady):
+class DelayConditions(
+    WithConnections, AtThroughput, DelayFiles, WithDuration, WithTolerance, WithPattern, WithFlowsApart, Steady
+):
     """Conditions of a measurement of delays at the throughput."""
 
 

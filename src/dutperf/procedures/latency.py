@@ -115,12 +115,12 @@ def figure_of_one(counts: DirectionCounts) -> dict[str, float] | None:
 
 
 def stamp(trial: Trial, conditions: Latency) -> Trial:
-    """Tag frames: as many as the conditions ask for, at most all.
+    """Tag frames: as many as the conditions ask for, at most all, of all flows.
 
     Raises:
         PlanError: the trial ends before the first tag.
     """
-    after_ns = round(conditions.tag_after_s * 1e9)
+    after_ns = round((conditions.joining_s + conditions.tag_after_s) * 1e9)
     if after_ns >= trial.duration_ns:
         raise PlanError(
             f"the first frame would be tagged after {conditions.tag_after_s:g} s of a trial of {trial.duration_s:g} s",

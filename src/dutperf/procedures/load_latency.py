@@ -32,7 +32,15 @@ from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import LossAndDelays, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics
 from dutperf.search.binary import HIGHEST
-from dutperf.setup.conditions import AtThroughput, Repetitions, Steady, WithDuration, WithPattern, WithTolerance
+from dutperf.setup.conditions import (
+    AtThroughput,
+    Repetitions,
+    Steady,
+    WithDuration,
+    WithFlowsApart,
+    WithPattern,
+    WithTolerance,
+)
 from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
 
@@ -42,7 +50,7 @@ HIGHEST_LOAD = 1000
 """In % of the throughput."""
 
 
-class LoadLatency(AtThroughput, WithDuration, WithTolerance, WithPattern, Steady):
+class LoadLatency(AtThroughput, WithDuration, WithTolerance, WithPattern, WithFlowsApart, Steady):
     """Conditions of a load-latency measurement."""
 
     loads: Annotated[

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Overload scalability: how far the figures of one flow degrade with many (RFC 8219 10.2.1).
+"""Overload scalability: how far the figures of one flow degrade with many, which begin together or one after the
+other (RFC 8219 10.2).
 
 The standard has two formulas, for figures of which more is better and for the others. Both give the share of the
 figure of one flow by which that of n flows is worse; a negative share is an improvement.
@@ -25,6 +26,8 @@ class Degradation(Value):
     load: Load | None
     figure: str
     flows: int
+    apart_s: float = 0.0
+    """By which each of them begins later than the one before."""
     of_one: float | None
     """Median with one flow; None: there is no figure."""
     of_all: float | None
@@ -51,12 +54,24 @@ def table(found: Sequence[Degradation]) -> Table | None:
     if not found:
         return None
     axes = axes_of(one.case for one in found)
+    is_apart = any(one.apart_s for one in found)
     rows = tuple(
-        (one.procedure, *case_cells(one.case, axes), one.figure, *_load(one), f"{one.flows:,}", *_values(one))
+        (
+            *(one.procedure, *case_cells(one.case, axes), one.figure, *_load(one), f"{one.flows:,}"),
+            *((f"{one.apart_s:g}",) if is_apart else ()),
+            *_values(one),
+        )
         for one in found
     )
-    heads = ("procedure", *(axis.heading for axis in axes), "figure", "at", "flows", "of one", "of all", "worse by, %")
-    return Table("overload scalability (RFC 8219 10.2.1): medians of one flow and of all", heads, rows, 1 + len(axes))
+    apart = ("T, s",) if is_apart else ()
+    heads = ("procedure", *(axis.heading for axis in axes), "figure", "at", "flows", *apart)
+    clauses = "10.2.2" if is_apart else "10.2.1"
+    return Table(
+        f"overload scalability (RFC 8219 {clauses}): medians of one flow and of all",
+        (*heads, "of one", "of all", "worse by, %"),
+        rows,
+        1 + len(axes),
+    )
 
 
 def _load(one: Degradation) -> Row:
@@ -90,6 +105,7 @@ def _of_pair(base: Summary, other: Summary) -> Iterator[Degradation]:
             load=load,
             figure=name,
             flows=_flows(other),
+            apart_s=float(other.conditions.get("flows_apart_s") or 0),
             of_one=_median(first),
             of_all=_median(last),
             percent=_percent(first, last, rises=_less_is_better(base, name)),

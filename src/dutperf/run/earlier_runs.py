@@ -27,13 +27,13 @@ from dutperf.setup.conditions import (
     Foreground,
     Model,
     Usual,
+    WithFlowsApart,
     WithPorts,
-    WithStreams,
 )
 from dutperf.setup.configuration import ParameterError
 
 OF_TRAFFIC = (
-    *(name for group in (WithStreams, WithPorts) for name in group.model_fields if name != "frame_from"),
+    *(name for group in (WithFlowsApart, WithPorts) for name in group.model_fields if name != "frame_from"),
     *("size_mix", "pattern", "burst_rate"),
 )
 """Conditions that a throughput must have been measured under to be another measurement's; ``frame`` is what the file

@@ -332,7 +332,8 @@ class Conditions(EveryTrial):
         native = f"-native{percent:g}" if percent else ""
         connections = "" if every.connections is None else f"-connections{every.connections}"
         frames = ("" if every.size_mix is None else "-imix") + ("" if every.frame is None else "-frame")
-        flows = "" if every.flows is None else f"-flows{every.flows}"
+        apart = f"-apart{every.flows_apart_s:g}" if every.flows_apart_s else ""
+        flows = "" if every.flows is None else f"-flows{every.flows}{apart}"
         networks = f"-networks{every.networks}" if every.networks > 1 else ""
         pattern = "" if every.pattern == "constant" else "-" + every.pattern.replace(":", "")
         fill = "" if every.pacing == SOFTWARE else "-fill"
@@ -608,6 +609,27 @@ class WithPattern(Value):
         return burst_rate
 
 
+class WithFlowsApart(WithStreams):
+    """Flows may begin one after the other."""
+
+    flows_apart_s: Annotated[
+        float,
+        Field(ge=0, le=3_600),
+        Option(
+            "Flow i+1 begins so long after flow i, each with an equal part of the rate; each trial is longer by that"
+            " time for every flow but the first (RFC 8219 10.2.2). Default: all begin together",
+            label="each flow begins after the one before, s",
+            needs="flows",
+            panel=TRAFFIC,
+        ),
+    ] = 0.0
+
+    @property
+    def joining_s(self) -> float:
+        """How long flows still begin: a trial is so much longer."""
+        return self.flows_apart_s * ((self.flows or 1) - 1)
+
+
 class WithPacing(Value):
     """How frames are spaced on the line."""
 
@@ -767,7 +789,7 @@ class Steady(WithRepetitions, WithSettling, WithStreams, WithPorts, Conditions, 
     """Trials at rates that do not change, repeated."""
 
 
-class Usual(WithDuration, WithTolerance, WithPattern, WithPacing, Steady):
+class Usual(WithDuration, WithTolerance, WithPattern, WithPacing, WithFlowsApart, Steady):
     """What most measurements have."""
 
 
@@ -911,7 +933,7 @@ class SingleTrial(
     WithTolerance,
     WithPattern,
     WithPacing,
-    WithStreams,
+    WithFlowsApart,
     WithPorts,
     Conditions,
     WithFrameSizes,

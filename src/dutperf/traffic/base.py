@@ -28,6 +28,7 @@ from dutperf.model import (
     Bursts,
     Case,
     Direction,
+    Joining,
     Load,
     Pattern,
     Phase,
@@ -243,7 +244,7 @@ class TrafficKind(ABC):
         preliminary = self.phases_before(members, frame_size, number)
         return Trial(
             trial=(number + len(preliminary)) % TRIAL_NUMBERS,
-            duration_ns=round(chosen.duration_s * 1e9),
+            duration_ns=round((chosen.duration_s + chosen.joining_s) * 1e9),
             drain_ns=round(chosen.drain_s * 1e9),
             preliminary=preliminary,
             **stamps(chosen),
@@ -361,6 +362,8 @@ class TrafficKind(ABC):
     def _pattern(self, frame_size: int, rate_fps: int) -> Pattern | None:
         if (own_rates := self._profile(frame_size)) is not None:
             return own_rates.scaled_to(rate_fps)
+        if self.conditions.joining_s:
+            return Joining(flows=self.conditions.flows, apart_ns=round(self.conditions.flows_apart_s * 1e9))
         pattern = steady_pattern.parsed(self.conditions.pattern)
         if not isinstance(pattern, Bursts) or self.conditions.burst_rate is None:
             return pattern
@@ -397,7 +400,7 @@ class TrafficKind(ABC):
     def _check_numbers(self, rate_fps: int) -> None:
         """Each frame has its own sequence number (protocol/README.md): they last for 20 hours at 14.88 million
         frames/s."""
-        frames = rate_fps * self.conditions.duration_s
+        frames = rate_fps * (self.conditions.duration_s + self.conditions.joining_s)
         if frames > MAX_FRAMES:
             raise ParameterError(
                 f"{frames:,.0f} frames per direction are more than a trial can have ({MAX_FRAMES:,}): choose a shorter"

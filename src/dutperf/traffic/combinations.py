@@ -104,6 +104,9 @@ HEADERS = Feature(
 )
 MIX = Feature("a mix of frame sizes", "`--frame-size imix`", _condition("frame_sizes", lambda c: c.size_mix))
 FLOWS = Feature("flows", "`--flows`", _condition("flows", lambda c: c.flows is not None))
+JOINING = Feature(
+    "flows that begin one after the other", "`--flows-apart`", _condition("flows_apart_s", lambda c: c.flows_apart_s)
+)
 STREAMS = Feature("streams", "`streams`", _of_setup("streams", lambda setup: setup.has_sharing))
 OTHER_STREAMS = Feature(
     "streams with rates of their own",
@@ -166,7 +169,7 @@ QUEUES = Feature("several queues", "`engine.queues`", _of_setup("engine.queues",
 CHECKSUMS, SEND_AT, RATE_LIMIT = (_offload(name) for name in ("checksums", "send_at", "rate_limit"))
 
 FEATURES = (
-    *(HEADERS, MIX, FLOWS, STREAMS, OTHER_STREAMS, EXTENSION, NATIVE, NETWORKS, ADDRESSES, PORTS, TUNNEL),
+    *(HEADERS, MIX, FLOWS, JOINING, STREAMS, OTHER_STREAMS, EXTENSION, NATIVE, NETWORKS, ADDRESSES, PORTS, TUNNEL),
     *(POISSON, BURSTS, CHANGING, DIRECTION_RATES, ONE_DIRECTION, WARM_UP, BROADCAST, MANAGEMENT, ROUTING),
     *(NAMED_PORTS, SHARED_PORT, CONNECTIONS, FILL, TIMEOUT, QUEUES, CHECKSUMS, SEND_AT, RATE_LIMIT),
 )
@@ -201,7 +204,7 @@ def _each(features: tuple[Feature, ...], beside: Feature, because: Because, reas
 
 
 REFUSALS = (
-    *_each((HEADERS, FLOWS), STREAMS, Because.DEFINITION, "each stream has its own"),
+    *_each((JOINING, HEADERS, FLOWS), STREAMS, Because.DEFINITION, "each stream has its own"),
     Refusal(NETWORKS, ADDRESSES, Because.DEFINITION, "both say which destination addresses there are"),
     Refusal(DIRECTION_RATES, ONE_DIRECTION, Because.DEFINITION, "the other direction has no frames"),
     *_each(
@@ -216,11 +219,16 @@ REFUSALS = (
     *_each((BROADCAST, MANAGEMENT, ROUTING), TUNNEL, Because.TESTER, "they are planned for links without a tunnel"),
     *_beside(
         CHECKSUMS,
-        (MIX, FLOWS, STREAMS, OTHER_STREAMS, EXTENSION, CONNECTIONS),
+        (MIX, JOINING, FLOWS, STREAMS, OTHER_STREAMS, EXTENSION, CONNECTIONS),
         Because.TESTER,
         "it is for plain frames of one size, UDP directly over IP",
     ),
-    *_each((FLOWS, PORTS), CONNECTIONS, Because.DEFINITION, "each connection has ports of its own (`stateful`)"),
+    *_beside(
+        JOINING, (POISSON, BURSTS, CHANGING), Because.TESTER, "the rate of all flows grows with each one that begins"
+    ),
+    *_each(
+        (JOINING, FLOWS, PORTS), CONNECTIONS, Because.DEFINITION, "each connection has ports of its own (`stateful`)"
+    ),
     Refusal(EXTENSION, CONNECTIONS, Because.TESTER, "the frames of connections are UDP directly over IP"),
     Refusal(NETWORKS, CONNECTIONS, Because.TESTER, "the addresses of connections are those of `varying_address`"),
     Refusal(CONNECTIONS, NAMED_PORTS, Because.TESTER, "the Initiator and the Responder are left and right"),

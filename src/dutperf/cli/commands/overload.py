@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf overload``: procedures with one flow and with many (RFC 8219 section 10), as one suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dutperf import procedures
+from dutperf.cli import condition_options
+from dutperf.cli.commands.measure import measure_all, show_result
+from dutperf.cli.errors import say
+from dutperf.cli.output.watch import Watchers, watched
+from dutperf.cli.source_options import RESULT, SOURCE, split_source
+from dutperf.run.earlier_runs import fresh_directory
+from dutperf.run.testbench import bench
+from dutperf.setup.conditions import MOST_FLOWS, Steady
+from dutperf.setup.configuration import ConfigError
+from dutperf.setup.option import offered
+
+NAMES = tuple(one.name for one in procedures.every() if issubclass(one.conditions, Steady))
+"""The procedures whose frames may belong to flows."""
+Named = Annotated[
+    list[str], typer.Argument(metavar="PROCEDURE...", help=f"What to measure, one or several: {', '.join(NAMES)}.")
+]
+Many = Annotated[
+    int,
+    typer.Option("--flows", metavar="N", min=2, max=MOST_FLOWS, help="The larger number of flows in each direction."),
+]
+Intermediate = Annotated[
+    bool, typer.Option("--intermediate", help="Measure a quarter, a half and three quarters of the flows too.")
+]
+OWN = {"intermediate": (Intermediate, False)}
+
+
+def flow_numbers(most: int, *, intermediate: bool) -> tuple[int, ...]:
+    """One flow, with ``intermediate`` those of RFC 8219 10.2.2 between, and all."""
+    between = (most // 4, most // 2, 3 * most // 4) if intermediate else ()
+    return tuple(dict.fromkeys((1, *(number for number in between if number > 1), most)))
+
+
+def _overload(
+    procedure: Sequence[str],
+    *,
+    flows: int,
+    intermediate: bool,
+    out: Path | None,
+    as_json: bool,
+    watchers: Watchers,
+    **given: Any,
+) -> None:
+    """Measure procedures with one flow and with many, and show by how much their figures get worse (RFC 8219 10).
+
+    The flows begin together, or one after the other with --flows-apart. Options without a default have that of each
+    procedure: see its own help.
+    """
+    source, options = split_source(given)
+    numbers = ",".join(map(str, flow_numbers(flows, intermediate=intermediate)))
+    wanted = list(_wanted(procedure, {**_given(options), "flows": numbers}))
+    directory = out or fresh_directory("overload")
+    with bench(source, *(conditions for _, conditions in wanted), say=say) as ready:
+        status = show_result(measure_all(wanted, ready, directory, watchers), directory, as_json)
+    raise typer.Exit(status)
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value not in (None, (), [])}
+
+
+def _wanted(names: Sequence[str], options: Mapping[str, Any]) -> Iterator[Any]:
+    if unknown := [name for name in names if name not in NAMES]:
+        raise ConfigError(f"{unknown[0]} has no flows; there are {', '.join(NAMES)}", "PROCEDURE")
+    definitions = [procedures.find(name) for name in dict.fromkeys(names)]
+    taken = {one.name: {each.name for each in offered(one.conditions)} for one in definitions}
+    for name in options:
+        if not any(name in of_one for of_one in taken.values()):
+            raise ConfigError(f"has no effect on {' and '.join(taken)}", condition_options.option_of(name))
+    for one in definitions:
+        chosen = {name: value for name, value in options.items() if name in taken[one.name]}
+        yield from ((one, conditions) for conditions in condition_options.chosen(one.conditions, chosen))
+
+
+def _conditions() -> dict[str, tuple[Any, Any]]:
+    """The options of all these procedures. None of them has a default here: it is each procedure's own."""
+    every = {}
+    for name in reversed(NAMES):
+        every |= condition_options.declared(procedures.find(name).conditions)
+    return {name: (kind, None) for name, (kind, _) in every.items() if name != "flows"}
+
+
+def _signature() -> Signature:
+    options = {**SOURCE, **OWN, **_conditions(), **RESULT}
+    return Signature(
+        [
+            Parameter("procedure", Parameter.POSITIONAL_OR_KEYWORD, annotation=Named),
+            Parameter("flows", Parameter.KEYWORD_ONLY, annotation=Many, default=1000),
+            *(
+                Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+                for name, (kind, default) in options.items()
+            ),
+        ]
+    )
+
+
+_overload.__signature__ = _signature()  # type: ignore[attr-defined]
+overload = watched(_overload)

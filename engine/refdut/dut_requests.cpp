@@ -267,6 +267,8 @@ Properties read_properties(Reader params, DutKind kind) {
         .capacity_fps = params.integer("capacity_fps", {0, kBillion}, 0),
         .queue_frames = static_cast<std::uint32_t>(params.integer("queue_frames", {0, 1'000'000}, 1000)),
         .cores = static_cast<std::uint32_t>(params.integer("cores", {1, 64}, 1)),
+        .flow_cache = static_cast<std::uint32_t>(params.integer("flow_cache", {0, 1'000'000}, 1024)),
+        .flow_miss_ns = params.integer("flow_miss_ns", {0, kLongestNs}, 0),
         .delay_ns = params.integer("delay_ns", {0, kLongestNs}, 0)};
     if (auto jitter = params.optional_object("jitter")) {
         static const std::map<std::string, Jitter> kinds{

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "refdut/chance.hpp"
+#include "refdut/flow_cache.hpp"
 #include "refdut/loss.hpp"
 #include "refdut/service_queue.hpp"
 
@@ -39,9 +40,13 @@ public:
 
     Pipeline(Buffers& buffers, const Properties& properties, std::uint64_t clock_hz)
         : Pipeline(buffers, {properties, properties}, clock_hz) {}
-    // With properties of its own for each direction. The cores are those of the first.
+    // With properties of its own for each direction. The cores and the flow cache are those of the first.
     Pipeline(Buffers& buffers, const std::array<Properties, 2>& properties, std::uint64_t clock_hz)
-        : buffers_(buffers), seed_(properties[0].seed), clock_hz_(clock_hz) {
+        : buffers_(buffers),
+          seed_(properties[0].seed),
+          clock_hz_(clock_hz),
+          known_flows_(properties[0].flow_cache),
+          flow_miss_(ticks_of(properties[0].flow_miss_ns, clock_hz)) {
         cores_.assign(properties[0].cores,
                       ServiceQueue<Arrived>(clock_hz, properties[0].capacity_fps, properties[0].queue_frames));
         for (std::size_t direction = 0; direction < 2; ++direction)
@@ -69,7 +74,8 @@ public:
     // Takes a frame that is not lost on arrival.
     void accept(Ticks now, Frame frame, std::size_t direction, std::uint64_t flow) {
         Direction& way = directions_[direction];
-        core_of(flow).push(now, {frame, direction, way.arrived++, now});
+        const Ticks longer = flow_miss_ == 0 || known_flows_.meet(flow) ? 0 : flow_miss_;
+        core_of(flow).push(now, {frame, direction, way.arrived++, now}, longer);
         ++way.held;
     }
 
@@ -310,6 +316,8 @@ private:
     Buffers& buffers_;
     std::uint64_t seed_;
     std::uint64_t clock_hz_;
+    FlowCache known_flows_;
+    Ticks flow_miss_;
     std::vector<ServiceQueue<Arrived>> cores_;
     std::vector<Direction> directions_;
     std::vector<Delayed> delayed_;  // a heap, the earliest first

@@ -30,6 +30,8 @@ struct Properties {
     std::uint64_t capacity_fps = 0;     // of each core; 0: no limit
     std::uint32_t queue_frames = 1000;  // that may wait at each core, besides the one in service
     std::uint32_t cores = 1;            // simulated, shared by both directions; the flow hash selects one
+    std::uint32_t flow_cache = 1024;    // flows that it knows: those of the frames served last
+    std::uint64_t flow_miss_ns = 0;     // by which a frame of any other flow is served longer
     std::uint64_t delay_ns = 0;
     Jitter jitter = Jitter::none;
     std::uint64_t jitter_ns = 0;  // standard deviation (normal, total delay not below 0) or mean (exponential)

@@ -30,26 +30,29 @@ public:
 
     [[nodiscard]] bool has_room() const { return items_.size() <= room_; }
 
-    // Returns false if there is no room. Frames due by `now` must be popped first.
-    bool push(Ticks now, Item item) {
+    // Returns false if there is no room. Frames due by `now` must be popped first. The item is served `longer` than
+    // others.
+    bool push(Ticks now, Item item, Ticks longer = 0) {
         if (!has_room()) return false;
         if (items_.empty()) {
             busy_since_ = std::max(now, paused_until_);
             served_ = 0;
         }
-        items_.push_back(std::move(item));
+        items_.push_back({std::move(item), longer});
         return true;
     }
 
     // The time at which the head of the queue leaves.
     [[nodiscard]] std::optional<Ticks> next() const {
         if (items_.empty()) return std::nullopt;
-        return busy_since_ + (rate_fps_ == 0 ? 0 : due_after(served_ + 1, clock_hz_, rate_fps_));
+        return busy_since_ + items_.front().longer +
+               (rate_fps_ == 0 ? 0 : due_after(served_ + 1, clock_hz_, rate_fps_));
     }
 
     // Removes the head of the queue.
     Served pop() {
-        Served served{std::move(items_.front()), *next()};
+        Served served{std::move(items_.front().item), *next()};
+        busy_since_ += items_.front().longer;
         items_.pop_front();
         ++served_;
         return served;
@@ -65,9 +68,14 @@ public:
     }
 
 private:
+    struct Waiting {
+        Item item;
+        Ticks longer;
+    };
+
     std::uint64_t clock_hz_, rate_fps_;
     std::uint32_t room_;
-    std::deque<Item> items_;
+    std::deque<Waiting> items_;
     Ticks busy_since_ = 0, paused_until_ = 0;
     std::uint64_t served_ = 0;  // since the core became busy
 };

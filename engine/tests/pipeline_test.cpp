@@ -73,6 +73,18 @@ TEST(Pipeline, WithoutPropertiesEverythingPassesAtOnce) {
     EXPECT_EQ(run.pipeline.held(0), 0U);
 }
 
+// Two flows are known, three in turn are not: of those, each frame meets a flow that was evicted just before.
+TEST(Pipeline, AFrameOfAnUnknownFlowIsServedLonger) {
+    for (const std::uint64_t flows : {2, 3}) {
+        Bench run({.capacity_fps = 1'000, .flow_cache = 2, .flow_miss_ns = kMs / 4});
+        for (int k = 0; k < 60; ++k) run.offer(1, kMs, 0, static_cast<std::uint64_t>(k) % flows);
+        run.finish();
+        ASSERT_EQ(run.out.size(), 60U);
+        const std::uint64_t misses = flows == 2 ? 2 : 60;
+        EXPECT_EQ(run.delay(59), 60 * kMs + misses * kMs / 4);
+    }
+}
+
 TEST(Pipeline, EveryNthIsExact) {
     Bench run({.extra_delay = {.every = 100},
                .extra_delay_ns = 7 * kMs,

@@ -362,8 +362,8 @@ class TrafficKind(ABC):
     def _pattern(self, frame_size: int, rate_fps: int) -> Pattern | None:
         if (own_rates := self._profile(frame_size)) is not None:
             return own_rates.scaled_to(rate_fps)
-        if self.conditions.joining_s:
-            return Joining(flows=self.conditions.flows, apart_ns=round(self.conditions.flows_apart_s * 1e9))
+        if (flows := self.conditions.flows) is not None and self.conditions.joining_s:
+            return Joining(flows=flows, apart_ns=round(self.conditions.flows_apart_s * 1e9))
         pattern = steady_pattern.parsed(self.conditions.pattern)
         if not isinstance(pattern, Bursts) or self.conditions.burst_rate is None:
             return pattern

@@ -86,7 +86,7 @@ def _wanted(names: Sequence[str], options: Mapping[str, Any]) -> Iterator[Any]:
 
 def _conditions() -> dict[str, tuple[Any, Any]]:
     """The options of all these procedures. None of them has a default here: it is each procedure's own."""
-    every = {}
+    every: dict[str, tuple[Any, Any]] = {}
     for name in reversed(NAMES):
         every |= condition_options.declared(procedures.find(name).conditions)
     return {name: (kind, None) for name, (kind, _) in every.items() if name != "flows"}

@@ -15,8 +15,9 @@ std::size_t FrameGroups::streams() const {
 }
 
 bool FrameGroups::is_irregular() const {
-    return order_.is_random() ||
-           std::ranges::any_of(flows_, [](const FlowChoice& choice) { return (choice.random || choice.begins) && choice.flows > 1; });
+    return order_.is_random() || std::ranges::any_of(flows_, [](const FlowChoice& choice) {
+               return (choice.random || choice.begins) && choice.flows > 1;
+           });
 }
 
 std::vector<std::uint64_t> FrameGroups::among(std::uint64_t frames) const {

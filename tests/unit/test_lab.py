@@ -55,6 +55,8 @@ def test_every_lab_is_listed_with_its_options() -> None:
         "wireguard",
         "jool-464xlat",
         "nptv6",
+        "srv6-clients",
+        "vxlan-clients",
         "kernel-ipv4",
         "kernel-ipv6",
         "nft-nat44",

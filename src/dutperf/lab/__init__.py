@@ -31,6 +31,7 @@ _MODULES = (
     "tayga_nat64",
     "tayga_464xlat",
     "encapsulation",
+    "clients",
     "jool",
     "kernel_router",
     "kernel_vm",

@@ -14,7 +14,7 @@ from typing import Any
 from dutperf.frames import Stack
 from dutperf.lab import kernel_router, port_counters
 from dutperf.lab.addresses import routed_sides
-from dutperf.lab.definition import Lab, ResetOptions
+from dutperf.lab.definition import Lab, LabOptions, ResetOptions
 from dutperf.lab.guest import machine, packages
 from dutperf.lab.guest.machine import PORTS, GuestOptions
 from dutperf.lab.guest.namespace import IP, GuestNamespace
@@ -79,14 +79,16 @@ def in_namespaces(kind: Encapsulation, site: Site, options: ResetOptions, ends: 
         sites = [site]
     else:
         sites = [*site.add_routers(options.mtu, options.mtu + kind.overhead)]
-    release = platform.release()
-    duts = [
-        {"version": release, "kernel": release, "cores": [one.dut_core], **set_up(kind, one.dut, end, options)}
-        for one, end in zip(sites, ends, strict=True)
-    ]
+    duts = [{**described(one), **set_up(kind, one.dut, end, options)} for one, end in zip(sites, ends, strict=True)]
     for one, dut in zip(sites, duts, strict=True):
         dut["commands"]["reset"] = kernel_router.reset(one.dut, options.reset_s)
     return duts
+
+
+def described(site: Site) -> dict[str, Any]:
+    """What the configuration says of every DUT of this machine's kernel."""
+    release = platform.release()
+    return {"version": release, "kernel": release, "cores": [site.dut_core]}
 
 
 def in_guest(kind: Encapsulation, site: Site, options: GuestOptions, ends: Sequence[End]) -> list[dict[str, Any]]:
@@ -138,17 +140,18 @@ def reset(duts: Sequence[GuestNamespace], reset_s: float) -> str:
 
 def set_up(kind: Encapsulation, dut: Namespace, end: End, options: ResetOptions) -> dict[str, Any]:
     """Make a router an end of the tunnel; returns what the configuration says of that."""
-    dut.ip(
-        *end.own.ip4(end.inside),
-        *end.own.ip6(end.inside),
-        f"addr add {end.address}/64 dev {end.outside} nodad",
-        f"addr add {end.address4}/30 dev {end.outside}",
-    )
-    more = kind.set_up(dut, end, options)
+    dut.ip(*end.own.ip4(end.inside), *end.own.ip6(end.inside))
+    more = add_tunnel(kind, dut, end, options)
     at_ports = (TEST_PACKETS, kind.outside) if end.inside == DUT_PORTS[0] else (kind.outside, TEST_PACKETS)
     dut.nft(port_counters.ruleset(*at_ports))
     commands = {"losses": port_counters.in_without_out(dut, "not_forwarded"), **more.pop("commands", {})}
     return {"name": kind.names[end.number - 1], "program": kind.program, **more, "commands": commands}
+
+
+def add_tunnel(kind: Encapsulation, dut: Namespace, end: End, options: LabOptions) -> dict[str, Any]:
+    """Make a router an end of one tunnel more; returns what the configuration says of that."""
+    dut.ip(f"addr add {end.address}/64 dev {end.outside} nodad", f"addr add {end.address4}/30 dev {end.outside}")
+    return kind.set_up(dut, end, options)
 
 
 def summary(kind: Encapsulation) -> str:

@@ -211,16 +211,12 @@ def send_whole_frames(dut: Namespace, ports: Sequence[str] = DUT_PORTS) -> None:
         dut.do(["ethtool", "--features", port, "tso", "off", "gso", "off"])
 
 
-def start_router(dut: Namespace) -> None:
+def start_router(dut: Namespace, ports: Sequence[str] = DUT_PORTS) -> None:
     """Bring up the ports of a DUT whose kernel forwards."""
     dut.sysctl(
-        {
-            f"{version}/neigh/{port}/gc_stale_time": NEIGHBOUR_LIFE_S
-            for version in ("ipv4", "ipv6")
-            for port in DUT_PORTS
-        }
+        {f"{version}/neigh/{port}/gc_stale_time": NEIGHBOUR_LIFE_S for version in ("ipv4", "ipv6") for port in ports}
     )
-    dut.ip(*(f"link set {port} up" for port in ("lo", *DUT_PORTS)))
+    dut.ip(*(f"link set {port} up" for port in ("lo", *ports)))
 
 
 def confine(dut: Namespace, cores: Collection[int], ports: Sequence[str] = DUT_PORTS) -> None:

@@ -19,8 +19,7 @@ from pydantic import Field, model_validator
 
 from dutperf.frames import Stack
 from dutperf.lab.addresses import LEFT, NAT64_PREFIX, NETWORKS, RIGHT, RIGHT_BEHIND_NAT64, Side, routed_sides
-from dutperf.lab.definition import Lab
-from dutperf.lab.definition import EndOption
+from dutperf.lab.definition import EndOption, Lab
 from dutperf.lab.memif import Ports
 from dutperf.lab.netns import DUT_PORTS, TESTER_PORTS
 from dutperf.lab.refdut import NatProperties, Properties

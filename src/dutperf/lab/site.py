@@ -49,6 +49,19 @@ GRACE_S = 2.0
 """Time in seconds for processes to terminate before they are killed."""
 
 
+MOST_DUTS = 9
+
+
+def link_to(client: int) -> str:
+    """The port of the DUT behind all others to one of them, from 0."""
+    return f"d{client + 1}"
+
+
+def star_ports(clients: int) -> tuple[str, ...]:
+    """The tester's ports to so many DUTs, and the one to the DUT behind them."""
+    return *(f"t{client + 1}" for client in range(clients)), CABLES[1][0]
+
+
 @dataclass(frozen=True)
 class Owner:
     """The process that a lab belongs to. The start time (clock ticks since boot) distinguishes it from a
@@ -108,9 +121,9 @@ class Record:
         return Namespace(f"dutperf-{self.id}-tester")
 
     @property
-    def duts(self) -> tuple[Namespace, Namespace]:
-        """The namespaces of the DUT and of a second one behind it, whether they exist or not."""
-        return Namespace(f"dutperf-{self.id}-dut"), Namespace(f"dutperf-{self.id}-dut2")
+    def duts(self) -> tuple[Namespace, ...]:
+        """The namespaces of the DUT and of further ones beside it, whether they exist or not."""
+        return tuple(Namespace(f"dutperf-{self.id}-dut{number or ''}") for number in (0, *range(2, MOST_DUTS + 1)))
 
     @classmethod
     def read(cls, file: Path) -> Record | None:
@@ -190,7 +203,7 @@ class Site:
     """Whether the lab outlives this process, which owns it while it is being built."""
     daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
     place: int = 0
-    """Of this DUT, where two are in a row."""
+    """Of this DUT, where there are several."""
     core: int | None = None
     """Of this DUT; None: the usual one."""
 
@@ -212,7 +225,7 @@ class Site:
     @property
     def directory(self) -> Path:
         """For files of the DUT's processes; removed with the lab."""
-        return self.record.directory / "second" if self.place else self.record.directory
+        return self.record.directory / str(self.place + 1) if self.place else self.record.directory
 
     @property
     def dut_core(self) -> int:
@@ -260,7 +273,6 @@ class Site:
         them as its DUT. They share the DUT's core, unless there are more than three cores."""
         both = self._add_row(mtu, mtu_between, prepare_router)
         for one in both:
-            send_whole_frames(one.dut)
             start_router(one.dut)
             confine(one.dut, [one.dut_core])
         return both
@@ -269,7 +281,6 @@ class Site:
         """The same for two DUTs that are programs with packet sockets."""
         both = self._add_row(mtu, mtu_between, prepare_quiet)
         for one in both:
-            send_whole_frames(one.dut)
             hand_to_program(one.dut, DUT_PORTS)
             confine(one.dut, [one.dut_core])
         return both
@@ -285,7 +296,29 @@ class Site:
         connect(near.dut, far.dut, mtu_between, [(DUT_PORTS[1], DUT_PORTS[0])])
         connect(self.tester, far.dut, mtu, CABLES[1:])
         finish_tester(self.tester)
+        send_whole_frames(near.dut)
+        send_whole_frames(far.dut)
         return near, far
+
+    def add_star(self, mtu: int, mtu_between: int, clients: int) -> tuple[Site, ...]:
+        """Create the tester's namespace, so many routers with a cable to it each, and one more behind all of them. They
+        have no addresses yet. Each result has one of them as its DUT, the last one behind the others; its links to them
+        are :func:`link_to`. All share the DUT's core."""
+        *near, far = (replace(self, place=place, core=self.dut_core) for place in range(clients + 1))
+        links = [link_to(client) for client in range(clients)]
+        prepare_quiet(self.tester)
+        for site in (*near, far):
+            prepare_router(site.dut)
+        for one, port, link in zip(near, star_ports(clients), links, strict=False):
+            connect(self.tester, one.dut, mtu, [(port, DUT_PORTS[0])])
+            connect(one.dut, far.dut, mtu_between, [(DUT_PORTS[1], link)])
+        connect(self.tester, far.dut, mtu, CABLES[1:])
+        finish_tester(self.tester, star_ports(clients))
+        for one, ports in (*((one, DUT_PORTS) for one in near), (far, (*links, DUT_PORTS[1]))):
+            send_whole_frames(one.dut, ports)
+            start_router(one.dut, ports)
+            confine(one.dut, [one.dut_core], ports)
+        return (*near, far)
 
     def add_switch(self, mtu: int, cores: Collection[int], cables: Sequence[tuple[str, str]] = CABLES) -> None:
         """Create both namespaces and the cables between them; the DUT's ports are up, its kernel sends nothing of

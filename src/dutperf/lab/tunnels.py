@@ -11,8 +11,9 @@ customer's NAT44 and its set of ports. Server devices do not compare the inner a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from ipaddress import IPv4Address
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -20,7 +21,7 @@ from pydantic import Field, model_validator
 from dutperf.frames import Stack
 from dutperf.lab import kernel_vm, nft_nat44
 from dutperf.lab.addresses import LEFT, LEFT_BEHIND_CLAT, NAT64_PREFIX, NETWORKS, RIGHT, Side
-from dutperf.lab.definition import EndOptions, ResetOptions
+from dutperf.lab.definition import EndOptions, LabOptions, ResetOptions
 from dutperf.lab.guest import packages
 from dutperf.lab.guest.machine import GuestOptions, Software
 from dutperf.lab.guest.packages import Kernel
@@ -30,9 +31,7 @@ from dutperf.model import IPV6_HEADER_EXCESS
 
 TUNNEL = "tunnel"
 """Name of the interface."""
-VNI, VXLAN_PORT, MAC = 100, 4789, "02:00:00:00:40:0{}"
-ADDRESSES, ADDRESSES4 = ("2001:2:0:4000::1", "2001:2:0:4000::2"), ("198.18.254.253", "198.18.254.254")
-"""Of both ends, on the link between them."""
+VNI, VXLAN_PORT = 100, 4789
 SIXRD, SIXRD4 = "2001:2::/49", "198.18.128.0/17"
 """The 6rd prefix, and the IPv4 network whose last 15 bits follow it: the CE of network R is 198.18.128.R."""
 SIXRD_CES, SIXRD_CE = "198.18.128.0/24", "198.18.128.0"
@@ -79,16 +78,40 @@ class End:
     """Its port to the tester..."""
     outside: str
     """... and to the other DUT."""
-    address: str
-    peer: str
-    address4: str
-    peer4: str
+    link: int = 0
+    """Number of the tunnel, where there are several."""
+
+    @property
+    def far(self) -> End:
+        """The other end, as far as its addresses on the link go."""
+        return replace(self, number=3 - self.number)
+
+    @property
+    def address(self) -> str:
+        """On the link between the DUTs."""
+        return f"2001:2:0:{0x4000 + 2 * self.link:x}::{self.number}"
+
+    @property
+    def address4(self) -> str:
+        """Likewise."""
+        return str(IPv4Address("198.18.254.252") - 4 * self.link + self.number)
+
+    @property
+    def inner(self) -> str:
+        """Its address in a tunnel that is a link of its own."""
+        return f"2001:2:0:{0x4001 + 2 * self.link:x}::{self.number}"
+
+    @property
+    def mac(self) -> str:
+        """Its MAC address there."""
+        return f"02:00:00:00:{0x40 + self.link:02x}:0{self.number}"
+
+    def segment(self, version: int) -> str:
+        """The segment at whose end packets of this IP version are decapsulated."""
+        return f"2001:2:0:{0x5000 + 2 * self.link + self.number:x}::{version}"
 
 
-ENDS = (
-    End(1, LEFT, RIGHT, DUT_PORTS[0], DUT_PORTS[1], *ADDRESSES, *ADDRESSES4),
-    End(2, RIGHT, LEFT, DUT_PORTS[1], DUT_PORTS[0], *reversed(ADDRESSES), *reversed(ADDRESSES4)),
-)
+ENDS = (End(1, LEFT, RIGHT, DUT_PORTS[0], DUT_PORTS[1]), End(2, RIGHT, LEFT, DUT_PORTS[1], DUT_PORTS[0]))
 
 
 @dataclass(frozen=True)
@@ -125,46 +148,40 @@ class Encapsulation:
         return headers if isinstance(headers, int) else Stack.parse(headers).size_behind_ethernet
 
 
-def segment(number: int, version: int) -> str:
-    """The segment at whose end packets of this IP version are decapsulated."""
-    return f"2001:2:0:500{number}::{version}"
-
-
-def srv6(dut: Namespace, end: End, _options: ResetOptions) -> dict[str, Any]:
+def srv6(dut: Namespace, end: End, _options: LabOptions) -> dict[str, Any]:
     """Encapsulate towards the other end's segments, and decapsulate at the own ones."""
-    other = 3 - end.number
-    conf = "ipv6/conf"
-    dut.sysctl({f"{conf}/{name}/seg6_enabled": 1 for name in ("all", *DUT_PORTS)})
+    conf, far = "ipv6/conf", end.far
+    dut.sysctl({f"{conf}/{name}/seg6_enabled": 1 for name in ("all", end.inside, end.outside)})
     decapsulated = ((4, "End.DX4 nh4 0.0.0.0"), (6, "End.DX6 nh6 ::"))  # by the route to the inner destination
     encapsulated = ((4, end.other.net4), (6, end.other.net6))
     dut.ip(
         f"sr tunsrc set {end.address}",
-        f"route add 2001:2:0:500{other}::/64 via {end.peer} dev {end.outside}",
+        *(f"route add {far.segment(version)} via {far.address} dev {end.outside}" for version in (4, 6)),
         *(
-            f"route add {segment(end.number, version)}/128 encap seg6local action {action} dev {end.inside}"
+            f"route add {end.segment(version)} encap seg6local action {action} dev {end.inside}"
             for version, action in decapsulated
         ),
         *(
-            f"route add {net} encap seg6 mode encap segs {segment(other, version)} dev {end.outside}"
+            f"route add {net} encap seg6 mode encap segs {far.segment(version)} dev {end.outside}"
             for version, net in encapsulated
         ),
     )
     return {}
 
 
-def vxlan(dut: Namespace, end: End, options: ResetOptions) -> dict[str, Any]:
+def vxlan(dut: Namespace, end: End, options: LabOptions) -> dict[str, Any]:
     """A tunnel without learning: the other end's addresses are fixed."""
-    inner, peer = (f"2001:2:0:4001::{number}" for number in (end.number, 3 - end.number))
-    ends = f"local {end.address} remote {end.peer} dstport {VXLAN_PORT}"
+    name, far = f"{TUNNEL}{end.link}", end.far
+    ends = f"local {end.address} remote {far.address} dstport {VXLAN_PORT}"
     dut.ip(
-        f"link add {TUNNEL} address {MAC.format(end.number)} mtu {options.mtu} type vxlan id {VNI} {ends}"
+        f"link add {name} address {end.mac} mtu {options.mtu} type vxlan id {VNI + end.link} {ends}"
         f" dev {end.outside} nolearning",
-        f"link set {TUNNEL} addrgenmode none",
-        f"link set {TUNNEL} up",
-        f"addr add {inner}/64 dev {TUNNEL} nodad",
-        f"neigh add {peer} lladdr {MAC.format(3 - end.number)} nud permanent dev {TUNNEL}",
-        f"route add {end.other.net4} via inet6 {peer} dev {TUNNEL}",
-        f"route add {end.other.net6} via {peer} dev {TUNNEL}",
+        f"link set {name} addrgenmode none",
+        f"link set {name} up",
+        f"addr add {end.inner}/64 dev {name} nodad",
+        f"neigh add {far.inner} lladdr {far.mac} nud permanent dev {name}",
+        f"route add {end.other.net4} via inet6 {far.inner} dev {name}",
+        f"route add {end.other.net6} via {far.inner} dev {name}",
     )
     return {}
 
@@ -180,7 +197,7 @@ def interface(dut: Namespace, mtu: int, link: str) -> None:
 
 def native_ipv6(end: End) -> str:
     """The route for what goes beside the tunnel."""
-    return f"route add {end.other.net6} via {end.peer} dev {end.outside}"
+    return f"route add {end.other.net6} via {end.far.address} dev {end.outside}"
 
 
 def point_to_point(link: str, dut: Namespace, end: End, options: ResetOptions) -> dict[str, Any]:
@@ -192,14 +209,14 @@ def point_to_point(link: str, dut: Namespace, end: End, options: ResetOptions) -
 
 def gre(dut: Namespace, end: End, options: ResetOptions) -> dict[str, Any]:
     """A tunnel for both IP versions."""
-    interface(dut, options.mtu, f"gre local {end.address4} remote {end.peer4} ttl 64 dev {end.outside}")
+    interface(dut, options.mtu, f"gre local {end.address4} remote {end.far.address4} ttl 64 dev {end.outside}")
     dut.ip(*(f"route add {net} dev {TUNNEL}" for net in (end.other.net4, end.other.net6)))
     return {}
 
 
 def ds_lite(dut: Namespace, end: End, options: DsLiteOptions) -> dict[str, Any]:
     """A B4, or an AFTR that translates what it forwards to the right."""
-    point_to_point("ip6tnl mode ipip6 local {end.address} remote {end.peer} encaplimit none", dut, end, options)
+    point_to_point("ip6tnl mode ipip6 local {end.address} remote {end.far.address} encaplimit none", dut, end, options)
     if end.number == 1:
         return {}
     dut.do(["nsenter", "-t", "1", "-n", "sh", "-e"], kernel_vm.table(options))
@@ -231,11 +248,11 @@ def customers(
     and all of them are in ``net``."""
     interface(dut, options.mtu, "ip6tnl mode ipip6 external")
     if end.number == 1:
-        to_server = [(end.other.net4, of(0)[1], end.peer)]
+        to_server = [(end.other.net4, of(0)[1], end.far.address)]
         dut.ip(*(f"addr add {outer}/128 dev lo nodad" for _, outer in map(of, range(NETWORKS))))
     else:
         to_server = [(inner, end.address, outer) for inner, outer in map(of, range(NETWORKS))]
-        dut.ip(f"route add {net} via {end.peer} dev {end.outside}")
+        dut.ip(f"route add {net} via {end.far.address} dev {end.outside}")
     dut.ip(
         native_ipv6(end),
         *(
@@ -250,11 +267,11 @@ def sixrd(dut: Namespace, end: End, options: ResetOptions) -> dict[str, Any]:
     """A CE with the addresses of all networks, or a BR."""
     rule = f"6rd-prefix {SIXRD} 6rd-relay_prefix {SIXRD4}"
     if end.number == 1:
-        dut.ip(f"route add local {SIXRD_CES} dev lo", f"route add {end.peer4} dev {end.outside} src {SIXRD_CE}")
+        dut.ip(f"route add local {SIXRD_CES} dev lo", f"route add {end.far.address4} dev {end.outside} src {SIXRD_CE}")
         interface(dut, options.mtu, f"sit local any ttl 64 {rule} dev {end.outside}")
-        dut.ip(f"route add {end.other.net6} via ::{end.peer4} dev {TUNNEL}")
+        dut.ip(f"route add {end.other.net6} via ::{end.far.address4} dev {TUNNEL}")
     else:
-        dut.ip(f"route add {SIXRD_CES} via {end.peer4} dev {end.outside}")
+        dut.ip(f"route add {SIXRD_CES} via {end.far.address4} dev {end.outside}")
         interface(dut, options.mtu, f"sit local {end.address4} ttl 64 {rule} dev {end.outside}")
         dut.ip(f"route add {SIXRD} dev {TUNNEL}")
     return {}
@@ -269,7 +286,8 @@ def wireguard(dut: Namespace, end: End, options: ResetOptions) -> dict[str, Any]
         ["sh", "-e"],
         f"for key in {key} {other}; do [ -e $key ] || wg genkey > $key; done\n"
         f"wg set {TUNNEL} listen-port {WG_PORT} private-key {key} peer $(wg pubkey < {other})"
-        f" endpoint [{end.peer}]:{WG_PORT} allowed-ips {end.other.net4},{end.other.net6} persistent-keepalive 20\n",
+        f" endpoint [{end.far.address}]:{WG_PORT} allowed-ips {end.other.net4},{end.other.net6}"
+        " persistent-keepalive 20\n",
     )
     return {}
 
@@ -277,7 +295,7 @@ def wireguard(dut: Namespace, end: End, options: ResetOptions) -> dict[str, Any]
 def jool(dut: Namespace, end: End, _options: ResetOptions) -> dict[str, Any]:
     """A CLAT or a PLAT."""
     beyond = NAT64_PREFIX if end.number == 1 else LEFT_BEHIND_CLAT
-    dut.ip(native_ipv6(end), f"route add {beyond} via {end.peer} dev {end.outside}")
+    dut.ip(native_ipv6(end), f"route add {beyond} via {end.far.address} dev {end.outside}")
     dut.do(["jool_siit", "instance", "add", "--netfilter", "--pool6", NAT64_PREFIX])
     dut.do(["jool_siit", "eamt", "add", LEFT_BEHIND_CLAT, LEFT.net4])
     return {"version": packages.jool(packages.kernel()).version}
@@ -310,21 +328,26 @@ def with_jool(kernel: Kernel) -> Software:
     )
 
 
-def vxlan_headers(to: End, of: End) -> str:
+def srv6_headers(to: End) -> str:
     """Of packets to an end from the other one."""
-    macs = f"destination={MAC.format(to.number)},source={MAC.format(of.number)}"
+    return f"ipv6(destination={to.segment(4)})/routing(segments=[{to.segment(4)}])"
+
+
+def vxlan_headers(to: End) -> str:
+    """Likewise."""
+    macs = f"destination={to.mac},source={to.far.mac}"
     return f"ipv6(destination={to.address})/udp/vxlan(vni={VNI})/eth({macs})"
 
 
 IN_IPV6 = ("ip6 nexthdr 4 @th,72,8 { 6, 17 }", *TEST_PACKETS)
-FROM_RIGHT4 = f"ipv4(source={ADDRESSES4[1]},destination={ADDRESSES4[0]})"
+FROM_RIGHT4 = f"ipv4(source={ENDS[1].address4},destination={ENDS[0].address4})"
 KINDS = {
     "srv6": Encapsulation(
         program="SRv6: H.Encaps, End.DX4, End.DX6",
         outside=("ip6 nexthdr 43", *TEST_PACKETS),
         set_up=srv6,
-        headers=f"ipv6(destination={segment(1, 4)})/routing(segments=[{segment(1, 4)}])",
-        headers_to_right=f"ipv6(destination={segment(2, 4)})/routing(segments=[{segment(2, 4)}])",
+        headers=srv6_headers(ENDS[0]),
+        headers_to_right=srv6_headers(ENDS[1]),
     ),
     "vxlan": Encapsulation(
         program="VXLAN over IPv6",
@@ -334,14 +357,14 @@ KINDS = {
             "meta l4proto tcp",
         ),
         set_up=vxlan,
-        headers=vxlan_headers(*ENDS),
-        headers_to_right=vxlan_headers(*reversed(ENDS)),
+        headers=vxlan_headers(ENDS[0]),
+        headers_to_right=vxlan_headers(ENDS[1]),
     ),
     "ds-lite": Encapsulation(
         program="DS-Lite (a B4, and an AFTR with NAT44)",
         outside=IN_IPV6,
         set_up=ds_lite,
-        headers=f"ipv6(destination={ADDRESSES[0]})",
+        headers=f"ipv6(destination={ENDS[0].address})",
         names=("B4", "AFTR"),
         options=DsLiteOptions,
         guest=with_nat,
@@ -369,7 +392,7 @@ KINDS = {
         program="6rd",
         outside=("ip protocol 41 @th,192,8 != 0xff", *TEST_PACKETS),
         set_up=sixrd,
-        headers=f"ipv4(source={ADDRESSES4[1]},destination={SIXRD_CE})",
+        headers=f"ipv4(source={ENDS[1].address4},destination={SIXRD_CE})",
         names=("CE", "BR"),
         version=6,
         left_of_alone={"networks": 1},  # the CE drops packets whose outer address is that of another network
@@ -391,7 +414,7 @@ KINDS = {
     "ipip": Encapsulation(
         program="IPv4 in IPv4",
         outside=("ip protocol 4 @th,72,8 { 6, 17 }", *TEST_PACKETS),
-        set_up=partial(point_to_point, "ipip local {end.address4} remote {end.peer4} ttl 64"),
+        set_up=partial(point_to_point, "ipip local {end.address4} remote {end.far.address4} ttl 64"),
         headers=FROM_RIGHT4,
         options=GuestTunnelOptions,
         guest=with_modules("ipip"),

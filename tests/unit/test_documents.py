@@ -133,6 +133,7 @@ def test_commands_are_understood(document: str) -> None:
 def completed(command: str) -> str:
     """In a sentence a command may stand without what it needs."""
     lacking = {
+        "overload": "throughput",
         "resume": "DIR",
         "show": "DIR",
         "report": "DIR",

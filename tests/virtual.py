@@ -59,7 +59,7 @@ class Labs:
         lab._lab(name).parse(options)
         self.asked.append((name, dict(options)))
         self.up += 1
-        stateful = {"clear_connections": "true"} if "nat" in name else {}
+        stateful = {"clear_connections": "true"} if "nat" in name or name == "ds-lite" else {}
         filters = {"filters": "echo permit all"} if name.startswith("kernel") else {}
         sides = SIDES.get(name.rpartition("-")[2].replace("nat44", "ipv4"), SIDES["siit"])
         if (ports := int(options.get("ports", 2))) > 2:

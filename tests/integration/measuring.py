@@ -124,6 +124,6 @@ def bench(name: str, options: dict[str, str] | None = None, kind: str | None = N
 def bench_on(mapping: dict[str, Any]) -> Iterator[Bench]:
     """The engine on a lab that is there, by its configuration."""
     setup = configuration.parse(mapping, origin="a lab")
-    with engine_on(setup, MAX_FRAME_SIZE) as tester:
+    with engine_on(setup, MAX_FRAME_SIZE + setup.tunnel_overhead) as tester:
         tester.environment()
         yield Bench(setup, tester)

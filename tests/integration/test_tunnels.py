@@ -93,7 +93,7 @@ def test_two_ends_pass_both_versions_and_all_networks_and_count_to_the_frame(nam
         with stations_of(made, MACS) as both:
             for source, destination, side in packets:
                 received = both.exchange(side, [udp(source, destination)], expected=1, wait_s=10)
-                assert len(received) == 1, (source, destination)
+                assert len(received) == 1, (source, destination, [counted(one) for one in made["dut"]])
                 assert_carries(received[0], source, destination)
         for device in made["dut"]:
             assert counted(device) == [len(packets) // 2] * 4
@@ -103,7 +103,7 @@ def test_two_ends_pass_both_versions_and_all_networks_and_count_to_the_frame(nam
 
 
 def assert_a_loss_is_its_dut_s(made: dict[str, Any]) -> None:
-    rules = 'table inet lossy { chain lossy { type filter hook forward priority 0; iifname "dl" drop; }; }'
+    rules = 'table inet lossy { chain lossy { type filter hook forward priority 0; oifname "dr" drop; }; }'
     in_guest(made["dut"][1], "nft", rules)
     with bench_on(made) as ready:
         row = dut.of_setup(ready.setup)

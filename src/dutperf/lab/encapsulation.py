@@ -16,8 +16,9 @@ from dutperf.lab import kernel_router, port_counters
 from dutperf.lab.addresses import routed_sides
 from dutperf.lab.definition import Lab, LabOptions, ResetOptions
 from dutperf.lab.guest import machine, packages
-from dutperf.lab.guest.machine import PORTS, GuestOptions
+from dutperf.lab.guest.machine import PORTS, GuestOptions, Software
 from dutperf.lab.guest.namespace import IP, GuestNamespace
+from dutperf.lab.guest.packages import Kernel
 from dutperf.lab.netns import DUT_PORTS, Namespace, prepare_router, start_router
 from dutperf.lab.port_counters import TEST_PACKETS
 from dutperf.lab.site import Site
@@ -93,7 +94,6 @@ def described(site: Site) -> dict[str, Any]:
 
 def in_guest(kind: Encapsulation, site: Site, options: GuestOptions, ends: Sequence[End]) -> list[dict[str, Any]]:
     """Likewise DUTs of one emulated machine. Its reset, which the first DUT has, is that of all."""
-    assert kind.guest is not None
     kernel, script = packages.kernel(), list[str]()
     namespaces = [GuestNamespace(name, site, script) for name in NAMESPACES[: len(ends)]]
     for one in namespaces:
@@ -107,15 +107,16 @@ def in_guest(kind: Encapsulation, site: Site, options: GuestOptions, ends: Seque
         about = {"version": kernel.release, **machine.identity(options, kernel, site)}
         duts.append({**about, **set_up(kind, one, end, options)})
     duts[0]["commands"]["reset"] = machine.ask(site, reset(namespaces, options.reset_s))
-    software = kind.guest(kernel)
-    software = replace(
-        software,
-        set_up="".join(script),
-        drivers=(*MODULES, *software.drivers),
-        programs=(*map(packages.of_this_machine, PROGRAMS), *software.programs),
-    )
-    machine.start(site, outer, options, kernel, software)
+    machine.start(site, outer, options, kernel, contents(kind, kernel, script))
     return duts
+
+
+def contents(kind: Encapsulation, kernel: Kernel, script: Sequence[str]) -> Software:
+    """What the guest has, with the lines of its set-up."""
+    assert kind.guest is not None
+    own = kind.guest(kernel)
+    programs = (*map(packages.of_this_machine, PROGRAMS), *own.programs)
+    return replace(own, set_up="".join(script), drivers=(*MODULES, *own.drivers), programs=programs)
 
 
 def cables(duts: Sequence[Namespace], mtu: int, mtu_between: int) -> list[str]:
@@ -127,7 +128,7 @@ def cables(duts: Sequence[Namespace], mtu: int, mtu_between: int) -> list[str]:
         f" mtu {mtu_between}"
     )
     return [
-        *([between] if near != far else []),
+        *([between] if len(duts) > 1 else []),
         f"link set {PORTS[0]} netns {near.name} name {left} mtu {mtu}",
         f"link set {PORTS[1]} netns {far.name} name {right} mtu {mtu}",
     ]

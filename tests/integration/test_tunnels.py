@@ -92,7 +92,7 @@ def test_two_ends_pass_both_versions_and_all_networks_and_count_to_the_frame(nam
     with lab.bring_up(name, {}) as made:
         with stations_of(made, MACS) as both:
             for source, destination, side in packets:
-                received = both.exchange(side, [udp(source, destination)], expected=1, wait_s=10)
+                received = both.exchange(side, [udp(source, destination)], expected=1, wait_s=30)
                 assert len(received) == 1, (source, destination, [counted(one) for one in made["dut"]])
                 assert_carries(received[0], source, destination)
         for device in made["dut"]:
@@ -118,18 +118,18 @@ def test_the_left_end_alone_and_the_tester_understand_each_other(name: str) -> N
     source, destination = NATIVE6 if KINDS[name].version == 6 else ("198.18.0.2", "198.19.0.2")
     with lab.bring_up(name, {"end": "left"}) as made:
         with stations_of(made, MACS) as both:
-            [received] = both.exchange("left", [udp(source, destination)], expected=1, wait_s=10)
+            [received] = both.exchange("left", [udp(source, destination)], expected=1, wait_s=30)
             assert layers_of(received) == layers
             assert (received[1].src, received[1].dst) == (outer.dst, outer.src)
             assert_carries(received[1].payload if name != "gre" else received[GRE].payload, source, destination)
-            [received] = both.exchange("right", [outer / udp(destination, source)], expected=1, wait_s=10)
+            [received] = both.exchange("right", [outer / udp(destination, source)], expected=1, wait_s=30)
             assert_carries(received, destination, source)
         assert_trials_agree(made, 1)
 
 
 def passes(both: Stations, side: str, packet: Packet) -> list[Packet]:
     """What arrives of it."""
-    return both.exchange(side, [packet], expected=1, wait_s=10)
+    return both.exchange(side, [packet], expected=1, wait_s=30)
 
 
 def test_the_aftr_translates_and_counts_connections() -> None:

@@ -136,6 +136,7 @@ void join(Reader& stream, const Joining& joining, DescribedStream& described) {
         if (frame.flows != joining.flows())
             stream.fail("pattern", "joining needs the same flows in every kind of frames");
         std::vector<std::uint64_t> begins;
+        begins.reserve(first.size());
         for (const std::uint64_t k : first) begins.push_back(order.number_from(static_cast<std::uint8_t>(kind), k));
         frame.flow_begins = std::make_shared<const std::vector<std::uint64_t>>(std::move(begins));
     }

@@ -13,7 +13,7 @@ import pytest
 from scapy.all import IP, UDP, IPv6, Packet, Raw, rdpcap
 
 from dutperf.lab.memif import Ports
-from dutperf.lab.reference_ends import TECHNOLOGIES, End
+from dutperf.lab.reference_ends import TECHNOLOGIES, ReferenceEnd
 
 from .test_reference_dut import MACS, TESTERS, ip_bytes, running, until_all_were_received, write
 
@@ -97,7 +97,7 @@ def request(row: Row, place: int, tmp_path: Path) -> dict[str, Any]:
     ports = Ports(
         *(f"vdev:net_pcap_{side},rx_pcap={tmp_path / side}-in.pcap,tx_pcap={tmp_path / side}-out.pcap" for side in MACS)
     )
-    asked = End(technology, technology.domain(options), place).request(ports, options, shares_core=False)
+    asked = ReferenceEnd(technology, technology.domain(options), place).request(ports, options, shares_core=False)
     for side in MACS:
         asked[side] |= {"mac": MACS[side], "gateway_mac": TESTERS[side]}
     return asked | {"memory": "no_huge_pages"}

@@ -10,7 +10,7 @@ import pytest
 
 from dutperf.lab.memif import Ports
 from dutperf.lab.refdut import NatProperties, Properties
-from dutperf.lab.reference_ends import TECHNOLOGIES, End, map_e, tunnelled
+from dutperf.lab.reference_ends import TECHNOLOGIES, ReferenceEnd, map_e, tunnelled
 
 PORTS = Ports("dl", "dr")
 
@@ -20,10 +20,10 @@ def options(name: str, **chosen: str) -> Any:
     return TECHNOLOGIES[name].options.model_validate(chosen)
 
 
-def end(name: str, place: int, *, alone: bool = False, **chosen: str) -> End:
+def end(name: str, place: int, *, alone: bool = False, **chosen: str) -> ReferenceEnd:
     """A DUT of a lab."""
     technology = TECHNOLOGIES[name]
-    return End(technology, technology.domain(options(name, **chosen)), place, alone)
+    return ReferenceEnd(technology, technology.domain(options(name, **chosen)), place, alone)
 
 
 @pytest.mark.parametrize(

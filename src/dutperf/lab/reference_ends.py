@@ -27,9 +27,9 @@ from dutperf.lab.reference import KERNEL_PORTS, NatOptions, ReferenceOptions, co
 from dutperf.lab.site import Site
 from dutperf.model import IPV6_HEADER_EXCESS
 
-Version = Literal[4, 6]
+IpVersion = Literal[4, 6]
 PLACES = ("left", "right")
-LINKS: dict[Version, tuple[str, str]] = {
+LINKS: dict[IpVersion, tuple[str, str]] = {
     4: ("198.18.64.252", "198.18.64.253"),
     6: ("2001:2:0:4000::1", "2001:2:0:4000::2"),
 }
@@ -48,7 +48,7 @@ OF_NAT = NatOptions.model_fields.keys() - ReferenceOptions.model_fields.keys()
 EVERYTHING = {4: "0.0.0.0/0", 6: "::/0"}
 
 
-class EndOptions(ReferenceOptions):
+class ReferenceEndOptions(ReferenceOptions):
     """Properties of one DUT or both."""
 
     end: EndOption = "both"
@@ -83,7 +83,7 @@ class EndOptions(ReferenceOptions):
         return {name: value for name, value in self.chosen().items() if name not in without}
 
 
-class SharingOptions(EndOptions):
+class SharingOptions(ReferenceEndOptions):
     """How many ports of its IPv4 address the left end has."""
 
     psid_length: Annotated[
@@ -117,7 +117,7 @@ class SharingOptions(EndOptions):
         return first, first + (1 << behind) - 1
 
 
-class DsLiteOptions(EndOptions, NatOptions):
+class ReferenceDsLiteOptions(ReferenceEndOptions, NatOptions):
     """The NAT is the AFTR's."""
 
     def properties_at(self, place: int) -> Properties | None:
@@ -164,11 +164,11 @@ class Technology:
     """Of the left and the right DUT."""
     program: str
     domain: Callable[[Any], Domain]
-    options: type[EndOptions] = EndOptions
-    carried: Version = 4
+    options: type[ReferenceEndOptions] = ReferenceEndOptions
+    carried: IpVersion = 4
 
     @property
-    def between(self) -> Version:
+    def between(self) -> IpVersion:
         """The IP version between the ends."""
         return 6 if self.carried == 4 else 4
 
@@ -183,7 +183,7 @@ class Technology:
 # --- domains --------------------------------------------------------------------------------------------
 
 
-def xlat(_options: EndOptions) -> Domain:
+def xlat(_options: ReferenceEndOptions) -> Domain:
     """RFC 6877: networks on the left by one mapping, the right by the prefix of RFC 6052."""
     left_between = "2001:2:0:3000::/112"
     return Domain(
@@ -195,7 +195,7 @@ def xlat(_options: EndOptions) -> Domain:
     )
 
 
-def ds_lite(_options: EndOptions) -> Domain:
+def ds_lite(_options: ReferenceEndOptions) -> Domain:
     """RFC 6333: everything is beyond the AFTR, but what is at the B4."""
     return _tunnel({"mappings": [{"ipv4": LEFT.net4, "ipv6": NEAR_END}, _default(FAR_END)]}, NEAR_END)
 
@@ -232,7 +232,7 @@ def map_t(options: SharingOptions) -> Domain:
     return Domain({"rules": [rule], "prefix": NAT64_PREFIX}, (near,), (NAT64_PREFIX,), *hosts, options.ports())
 
 
-def six_rd(_options: EndOptions) -> Domain:
+def six_rd(_options: ReferenceEndOptions) -> Domain:
     """RFC 5969: the last seven bits of a CE's IPv4 address are in its IPv6 prefix, 2001:2::/49."""
     border = "198.18.64.254"
     mappings = [{"ipv4": "198.18.64.128/25", "ipv6": "2001:2::/49"}, {"ipv4": border, "ipv6": EVERYTHING[6]}]
@@ -264,7 +264,7 @@ def _tunnel(table: dict[str, Any], near: str, ports: tuple[int, int] | None = No
 
 
 @dataclass(frozen=True)
-class End:
+class ReferenceEnd:
     """One of the DUTs, between a side of the tester and the link."""
 
     technology: Technology
@@ -318,7 +318,7 @@ class End:
         """The DUT's port to the link: 0 is the left one."""
         return 1 - self.place
 
-    def request(self, ports: Ports, options: EndOptions, *, shares_core: bool) -> dict[str, Any]:
+    def request(self, ports: Ports, options: ReferenceEndOptions, *, shares_core: bool) -> dict[str, Any]:
         """Parameters of the request ``open``."""
         carried, between = self.technology.carried, self.technology.between
         own, gateway = self.link()
@@ -352,7 +352,9 @@ class End:
             "shares_core": shares_core,
         }
 
-    def start(self, site: Site, ports: Ports, options: EndOptions, *, shares_core: bool = False) -> dict[str, Any]:
+    def start(
+        self, site: Site, ports: Ports, options: ReferenceEndOptions, *, shares_core: bool = False
+    ) -> dict[str, Any]:
         """Start the DUT; returns what the configuration says of it."""
         request = self.request(ports, options, shares_core=shares_core)
         events = options if options.has_properties(self.place) else None
@@ -362,20 +364,20 @@ class End:
         return {**about, "program": self.technology.program, **outside}
 
 
-def net(side: Side, version: Version) -> str:
+def net(side: Side, version: IpVersion) -> str:
     """The networks behind one side."""
     return side.net4 if version == 4 else side.net6
 
 
-def build(technology: Technology, site: Site, options: EndOptions) -> dict[str, Any]:
+def build(technology: Technology, site: Site, options: ReferenceEndOptions) -> dict[str, Any]:
     """Build the DUTs; returns the tester's configuration."""
     domain = technology.domain(options)
-    ends = [End(technology, domain, place, options.end != "both") for place in options.places()]
+    ends = [ReferenceEnd(technology, domain, place, options.end != "both") for place in options.places()]
     built = build_two if len(ends) == 2 else build_one
     return {**built(site, ends, options), **options.stateful()}
 
 
-def build_two(site: Site, ends: list[End], options: EndOptions) -> dict[str, Any]:
+def build_two(site: Site, ends: list[ReferenceEnd], options: ReferenceEndOptions) -> dict[str, Any]:
     """Both DUTs."""
     technology, domain = ends[0].technology, ends[0].domain
     longest = options.mtu + technology.overhead
@@ -396,7 +398,7 @@ def build_two(site: Site, ends: list[End], options: EndOptions) -> dict[str, Any
     }
 
 
-def build_one(site: Site, ends: list[End], options: EndOptions) -> dict[str, Any]:
+def build_one(site: Site, ends: list[ReferenceEnd], options: ReferenceEndOptions) -> dict[str, Any]:
     """One DUT, and the tester as the other end of a tunnel, or as a host between translators."""
     (end,) = ends
     technology, domain = end.technology, end.domain
@@ -411,7 +413,7 @@ def build_one(site: Site, ends: list[End], options: EndOptions) -> dict[str, Any
     }
 
 
-def tunnelled(end: End) -> dict[str, dict[str, Any]]:
+def tunnelled(end: ReferenceEnd) -> dict[str, dict[str, Any]]:
     """The tester's sides, one of which is the other end of the tunnel."""
     carried, between = end.technology.carried, end.technology.between
     sides = dict(zip(PLACES, routed_sides(carried), strict=True))
@@ -427,7 +429,7 @@ def tunnelled(end: End) -> dict[str, dict[str, Any]]:
     return sides
 
 
-def translated(end: End) -> dict[str, dict[str, Any]]:
+def translated(end: ReferenceEnd) -> dict[str, dict[str, Any]]:
     """The tester's sides, one of which is an IPv6 host between translators."""
     gateway, _ = end.link()
     return {
@@ -459,7 +461,7 @@ def _within(domain: Domain, ports: str) -> dict[str, Any]:
 TECHNOLOGIES = {
     "464xlat": Technology("translator", ("CLAT", "PLAT"), "464XLAT (RFC 6877), both stateless", xlat),
     "map-t": Technology("translator", ("CE", "BR"), "MAP-T (RFC 7599)", map_t, SharingOptions),
-    "ds-lite": Technology("tunnel", ("B4", "AFTR"), "DS-Lite (RFC 6333)", ds_lite, DsLiteOptions),
+    "ds-lite": Technology("tunnel", ("B4", "AFTR"), "DS-Lite (RFC 6333)", ds_lite, ReferenceDsLiteOptions),
     "map-e": Technology("tunnel", ("CE", "BR"), "MAP-E (RFC 7597)", map_e, SharingOptions),
     "lw4o6": Technology("tunnel", ("lwB4", "lwAFTR"), "lw4o6 (RFC 7596)", lw4o6, SharingOptions),
     "6rd": Technology("tunnel", ("CE", "BR"), "6rd (RFC 5969)", six_rd, carried=6),

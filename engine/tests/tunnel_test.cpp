@@ -210,7 +210,9 @@ TEST(Tunnel, WhatDoesNotFitWithItsHeaderIsLost) {
         store(ip + ipv4::kChecksum, checksum_finish(checksum_add(ip, ipv4::kSize)));
         const auto result = map_ce().forward(framed.packet, kLeft, 1);
         EXPECT_EQ(std::holds_alternative<Forwarded>(result), fits);
-        if (!fits) EXPECT_EQ(std::get<Loss>(result), Loss::too_long);
+        if (!fits) {
+            EXPECT_EQ(std::get<Loss>(result), Loss::too_long);
+        }
     }
 }
 

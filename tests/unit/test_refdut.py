@@ -22,7 +22,7 @@ from dutperf.setup import configuration
 
 QUANTILES = {"p50": 1.0, "p99": 2.0, "p999": 3.0, "max": 4.0}
 DIRECTION = {
-    **dict.fromkeys(("translated", "reordered", "delayed", "corrupted"), 0),
+    **dict.fromkeys(("translated", "tunnelled", "reordered", "delayed", "corrupted"), 0),
     **dict.fromkeys(("delay_us", "lateness_us"), QUANTILES),
     "received": 10,
     "forwarded": 6,

@@ -85,7 +85,7 @@ def test_the_exit_status_is_that_of_the_worst(judgements: tuple[Judgement, ...],
 
 
 def direction_truth(received: int = 0, lost: int = 0, lateness_us: float = 0.0, **members: int) -> DirectionTruth:
-    none = dict.fromkeys(("translated", "held", "duplicated", "reordered", "delayed", "corrupted"), 0)
+    none = dict.fromkeys(("translated", "tunnelled", "held", "duplicated", "reordered", "delayed", "corrupted"), 0)
     lateness = Quantiles(p50=0, p99=0, p999=0, max=lateness_us)
     counted = {**none, "received": received, "forwarded": received - lost, "lost": {"queue": lost}} | members
     return DirectionTruth.model_validate({**counted, "delay_us": lateness, "lateness_us": lateness})

@@ -59,6 +59,22 @@ def test_higher_losses_and_delays_of_many_flows_are_degradations(tmp_path: Path)
     assert [each.percent for each in degradations(slow) if each.figure.endswith("TL")] == [pytest.approx(50, abs=1)] * 2
 
 
+def test_losses_of_flows_that_begin_one_after_the_other_are_those_of_other_rates_too(tmp_path: Path) -> None:
+    """A DUT that does not tell flows apart: fewer of the frames are lost, as some were sent more slowly."""
+    rates = {"rates": (Rate.parse("40k"),), "flows_apart_s": 0.1}
+    one, many = (
+        measured(tmp_path / str(flows), flows, SimulatedDut(capacity_fps=20_000), "frame-loss", **rates)
+        for flows in (1, 4)
+    )
+    found = [each for each in degradations([one, many]) if "loss_ratio" in each.figure]
+    assert [each.percent for each in found] == [None] * len(found) != []
+    throughputs = [
+        measured(tmp_path / f"t{flows}", flows, SimulatedDut(capacity_fps=20_000), flows_apart_s=0.1)
+        for flows in (1, 4)
+    ]
+    assert [each.percent for each in degradations(throughputs)] == [pytest.approx(0, abs=1)]
+
+
 @pytest.mark.parametrize(
     "conditions",
     [
@@ -122,7 +138,7 @@ def test_the_command_measures_each_procedure_with_one_flow_and_with_many(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("soak",), "soak has no flows; there are throughput, "),
+        (("soak",), "soak is none of overload's procedures: throughput, "),
         (("throughput", "--tags", "500"), "--tags: has no effect on throughput"),
         (("throughput", "--flows", "1"), "should be greater than or equal to 2"),
     ],

@@ -19,6 +19,7 @@ from dutperf.procedures.searches import bounds
 from dutperf.run.campaign import PlanError
 from dutperf.search import Outcome
 from dutperf.setup.conditions import Rate
+from dutperf.setup.configuration import Dut, LinkBetween
 from dutperf.tester import ProgressCallback, truth
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from dutperf.tester.truth import Lost
@@ -255,6 +256,17 @@ def test_a_rate_that_failed_once_stays_failed_and_the_failure_is_shown(tmp_path:
     assert point.upper_bound is not None
     assert point.upper_bound.forward is not None
     assert point.upper_bound.forward.lost == 5_000
+
+
+def test_silence_of_duts_in_a_row_may_be_the_mtu_between_them() -> None:
+    result = TrialResult(
+        trial=0, verdict=Verdict.VALID, forward=counts(50, 0), link_up=LinkState(left=True, right=True)
+    )
+    setup = plan().traffic.setup
+    row = setup.model_copy(update={"dut": (Dut(name="B4"), Dut(name="AFTR")), "between": (LinkBetween(overhead=40),)})
+    hint = "between the DUTs frames are 40 bytes longer (between.overhead): is the MTU there large enough?"
+    assert hint in evidence.no_forwarding(result, row)
+    assert "between the DUTs" not in evidence.no_forwarding(result, setup)
 
 
 def test_the_evidence_of_silence() -> None:

@@ -78,7 +78,7 @@ def no_forwarding(result: TrialResult, setup: Setup) -> str:
     """Evidence of a DUT that forwards nothing: ``the DUT forwards nothing in the forward direction:
     …``, and what of the test setup may be the reason."""
     directions = dead_directions(result)
-    seen = _received(result, directions) + instead(result) + _tunnels(setup, directions)
+    seen = _received(result, directions) + instead(result) + _tunnels(setup, directions) + _longer_between(setup)
     where = (
         f"in the {' and the '.join(directions)} direction"
         if result.paths is None
@@ -94,6 +94,14 @@ def _tunnels(setup: Setup, directions: tuple[Direction, ...]) -> list[str]:
         for way in directions
         if setup.ends(way)[0].tunnel is not None
     ]
+
+
+def _longer_between(setup: Setup) -> list[str]:
+    """A DUT drops IPv6 packets that are too long for the next link, and may send no ICMP error."""
+    longer = max((link.overhead for link in setup.between), default=0)
+    if longer <= 0:
+        return []
+    return [f"between the DUTs frames are {longer:,} bytes longer (between.overhead): is the MTU there large enough?"]
 
 
 def instead(result: TrialResult) -> list[str]:

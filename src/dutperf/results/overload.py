@@ -33,8 +33,8 @@ class Degradation(Value):
     of_all: float | None
     """Median with all flows."""
     percent: float | None
-    """By how much it is worse; None where it is not defined: there is no figure, that of one flow is 0, or the range of
-    a search ended before the DUT did."""
+    """By how much it is worse; None where it is not defined: there is no figure, that of one flow is 0, the range of a
+    search ended before the DUT did, or losses are those of other rates too."""
 
 
 def degradations(summaries: Sequence[Summary]) -> tuple[Degradation, ...]:
@@ -108,8 +108,14 @@ def _of_pair(base: Summary, other: Summary) -> Iterator[Degradation]:
             apart_s=float(other.conditions.get("flows_apart_s") or 0),
             of_one=_median(first),
             of_all=_median(last),
-            percent=_percent(first, last, rises=_less_is_better(base, name)),
+            percent=None if _are_diluted(other, name) else _percent(first, last, rises=_less_is_better(base, name)),
         )
+
+
+def _are_diluted(one: Summary, name: str) -> bool:
+    """Whether a share of lost frames counts those that were sent at lower rates, while flows still began: such a share
+    is smaller than that of one flow even where the DUT is not better."""
+    return bool(one.conditions.get("flows_apart_s")) and fnmatchcase(name, "*loss_ratio*")
 
 
 def _figures(one: Summary) -> dict[tuple[Case, Load | None, str], Figure]:

@@ -73,7 +73,7 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _wanted(names: Sequence[str], options: Mapping[str, Any]) -> Iterator[Any]:
     if unknown := [name for name in names if name not in NAMES]:
-        raise ConfigError(f"{unknown[0]} has no flows; there are {', '.join(NAMES)}", "PROCEDURE")
+        raise ConfigError(f"{unknown[0]} is none of overload's procedures: {', '.join(NAMES)}", "PROCEDURE")
     definitions = [procedures.find(name) for name in dict.fromkeys(names)]
     taken = {one.name: {each.name for each in offered(one.conditions)} for one in definitions}
     for name in options:

@@ -67,6 +67,8 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
         result = run_one(planned, sized.every.frame_sizes[0], ready)
         report = as_report(ready, sized, planned, result)
         show_and_write(report, out, as_json, lambda: console.trial(report, result))
+        if status_of(result) == NO_NUMBER:
+            say(evidence.no_forwarding(result, ready.setup))
     raise typer.Exit(status_of(result))
 
 

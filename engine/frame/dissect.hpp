@@ -22,9 +22,10 @@ struct Dissected {
 };
 
 // Walks over Ethernet, VLAN tags (IEEE 802.1Q, 802.1ad), MPLS (RFC 3032), IPv4 with options, IPv6 with extension
-// headers (RFC 8200, RFC 8754, RFC 4302), ESP (RFC 4303), Mobility (RFC 6275), UDP, TCP, ICMP, ICMPv6, GRE (RFC 2784, RFC 2890), VXLAN (RFC 7348), GTP-U (TS 29.281),
-// and what tunnels carry. The tag is directly behind one of the headers, or one of `from_end` bytes before the end of
-// the outermost IP packet or of the frame. Reads nothing outside the frame.
+// headers (RFC 8200, RFC 8754, RFC 4302), ESP (RFC 4303), Mobility (RFC 6275), UDP, TCP, ICMP, ICMPv6, GRE (RFC 2784,
+// RFC 2890), VXLAN (RFC 7348), GTP-U (TS 29.281), and what tunnels carry. The tag is directly behind one of the
+// headers, or one of `from_end` bytes before the end of the outermost IP packet or of the frame. Reads nothing outside
+// the frame.
 Dissected dissect(const std::uint8_t* frame, std::size_t length, std::span<const std::uint16_t> from_end = {});
 
 // What dissect() read of an intact test frame. It finds every frame of the same length intact, with the tag at the same

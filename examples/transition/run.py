@@ -144,8 +144,8 @@ def measured(chain: Chain, out: Path, duration_s: float, resolution: str) -> Mea
     with dutperf.bench(lab=chain.lab, lab_options=chain.options) as bench:
 
         def run(procedure: Any, **conditions: Any) -> Any:
-            one_way: dict[str, Any] = {"directions": "forward"} if chain.forward else {}
-            wanted = dutperf.conditions_of(procedure)(duration_s=duration_s, **QUICK, **one_way, **conditions)
+            usual = QUICK | {"duration_s": duration_s} | ({"directions": "forward"} if chain.forward else {})
+            wanted = dutperf.conditions_of(procedure)(**usual, **conditions)
             results = bench.measure(wanted, out / procedure)
             results.write_report()
             return results[procedure].summary

@@ -25,7 +25,7 @@ import documents
 import dutperf
 from command_syntax import arguments, parse
 from documents import Block, blocks
-from dutperf import api
+from dutperf import api, lab
 from dutperf.cli import app, plan_file
 from dutperf.model import FieldMode
 from dutperf.setup import configuration
@@ -111,6 +111,27 @@ def test_every_line_of_a_shell_is_known() -> None:
             assert re.match(rf"dutperf |{OF_THE_SHELL}", command), f"{block}: {command}"
             target = re.match(r"make ([a-z0-9-]+)", command)
             assert target is None or target[1] in made, f"{block}: {command}"
+
+
+INSTALLING = [block for block in SHELL if block.text.startswith("apt install ")]
+
+
+@pytest.mark.parametrize("block", INSTALLING, ids=str)
+def test_what_is_installed_is_what_the_block_needs(block: Block) -> None:
+    """Our own packages, and those of its labs that they do not recommend. That they can be installed is tested by
+    ``make deb-test``."""
+    control = (documents.ROOT / "packaging" / "debian" / "control.in").read_text()
+    own = re.findall(r"^Package: ([a-z-]+)$", control, re.MULTILINE)
+    [recommended] = re.findall(r"^Recommends:\n((?: .*,\n)+)", control, re.MULTILINE)
+    _, _, *packages = block.commands()[0].split()
+    labs = dict.fromkeys(re.findall(r"--lab ([a-z0-9-]+)", block.text))
+    needed = {package for name in labs for package in lab._lab(name).programs.values()}
+    needed -= set(re.findall(r"[a-z0-9-]+", recommended))
+    assert sorted(packages) == sorted([*(f"./{name}_*.deb" for name in own), *needed])
+
+
+def test_some_blocks_begin_with_what_is_to_be_installed() -> None:
+    assert {block.document for block in INSTALLING} >= {"docs/dns64.md", "docs/transition.md"}
 
 
 @pytest.mark.usefixtures("capture")

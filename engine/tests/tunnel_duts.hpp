@@ -25,15 +25,17 @@ inline void lead(Routes& routes, std::size_t exit, const std::vector<std::string
 }
 
 // 198.18.0.2 is shared by CEs with PSIDs of 8 bits behind ports' first six.
-inline AddressMap map_e() {
+inline MapRules shared_by_ces() {
     MapRules rules;
     rules.add({.ipv4 = *parse_prefix4("198.18.0.0/24"),
                .ipv6 = *parse_prefix6("2001:2::/48"),
                .ea_length = 16,
                .sharing = {.offset = 6, .psid_length = 8},
                .psid = {}});
-    return {{mapping("0.0.0.0/0", "2001:2:0:4000::b")}, std::nullopt, rules};
+    return rules;
 }
+
+inline AddressMap map_e() { return {{mapping("0.0.0.0/0", "2001:2:0:4000::b")}, std::nullopt, shared_by_ces()}; }
 
 inline AddressMap six_rd() {
     return {{mapping("198.18.64.128/25", "2001:2::/49"), mapping("198.18.64.254", "::/0")}, std::nullopt};

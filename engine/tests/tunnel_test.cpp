@@ -229,13 +229,7 @@ TEST(Tunnel, AnEchoHasAnIdentifierForItsPort) {
 
 // RFC 7599: addresses and ports that do not belong together, and those of a CE that is somebody else.
 TEST(Tunnel, MapTTranslatesBetweenTheCeAndTheBr) {
-    MapRules rules;
-    rules.add({.ipv4 = *parse_prefix4("198.18.0.0/24"),
-               .ipv6 = *parse_prefix6("2001:2::/48"),
-               .ea_length = 16,
-               .sharing = {.offset = 6, .psid_length = 8},
-               .psid = {}});
-    const AddressMap map({}, parse_prefix6("2001:2:0:6464::/96"), rules);
+    const AddressMap map({}, parse_prefix6("2001:2:0:6464::/96"), shared_by_ces());
     const auto ce = [&] {
         Routes routes;
         lead(routes, kLeft, {"198.18.0.0/16"});

@@ -35,13 +35,15 @@ def declared(model: type[EveryTrial]) -> dict[str, tuple[Any, Any]]:
 
 def signature(first: Mapping[str, tuple[Any, Any]], model: type[EveryTrial], last: Mapping[str, Any]) -> Signature:
     """Signature of a command with the options ``first``, those of the conditions, and ``last``."""
-    every = {**first, **declared(model), **last}
-    return Signature(
-        [
-            Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-            for name, (kind, default) in every.items()
-        ]
-    )
+    return Signature(parameters({**first, **declared(model), **last}))
+
+
+def parameters(options: Mapping[str, tuple[Any, Any]]) -> list[Parameter]:
+    """Of a command with these options: each one's kind for Typer, and its default."""
+    return [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+        for name, (kind, default) in options.items()
+    ]
 
 
 def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:

@@ -13,7 +13,8 @@ from pydantic import Field
 
 from dutperf.lab.addresses import RIGHT, Side
 from dutperf.lab.definition import Lab, LabOptions
-from dutperf.lab.encapsulation import add_tunnel, described
+from dutperf.lab.encapsulation import add_tunnel
+from dutperf.lab.kernel_router import of_this_kernel
 from dutperf.lab.netns import DUT_PORTS
 from dutperf.lab.site import MOST_DUTS, Site, link_to, star_ports
 from dutperf.lab.tunnels import KINDS, Encapsulation, End
@@ -47,7 +48,7 @@ def build(kind: Encapsulation, site: Site, options: ClientOptions) -> dict[str, 
         "engine": {"dut_cores": [site.dut_core]},
         "ports": {port: {"port": port, "version": 4, **side.ipv4, **side.ipv6} for port, side in sides.items()},
         "paths": [f"{port}<->{far}" for port in near],
-        "dut": [{"name": name, "program": kind.program, **described(one)} for name, one in duts],
+        "dut": [{"name": name, "program": kind.program, **of_this_kernel([one.dut_core])} for name, one in duts],
         "between": [{"overhead": kind.overhead}] * options.clients,
     }
 
@@ -71,5 +72,5 @@ LABS = tuple(
         needs_ipv6=True,
     )
     for name, kind in KINDS.items()
-    if name in ("srv6", "vxlan")
+    if kind.guest is None
 )

@@ -5,7 +5,6 @@ other end (the single DUT test setup). :mod:`dutperf.lab.tunnels` has the kinds 
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -80,16 +79,13 @@ def in_namespaces(kind: Encapsulation, site: Site, options: ResetOptions, ends: 
         sites = [site]
     else:
         sites = [*site.add_routers(options.mtu, options.mtu + kind.overhead)]
-    duts = [{**described(one), **set_up(kind, one.dut, end, options)} for one, end in zip(sites, ends, strict=True)]
+    duts = [
+        {**kernel_router.of_this_kernel([one.dut_core]), **set_up(kind, one.dut, end, options)}
+        for one, end in zip(sites, ends, strict=True)
+    ]
     for one, dut in zip(sites, duts, strict=True):
         dut["commands"]["reset"] = kernel_router.reset(one.dut, options.reset_s)
     return duts
-
-
-def described(site: Site) -> dict[str, Any]:
-    """What the configuration says of every DUT of this machine's kernel."""
-    release = platform.release()
-    return {"version": release, "kernel": release, "cores": [site.dut_core]}
 
 
 def in_guest(kind: Encapsulation, site: Site, options: GuestOptions, ends: Sequence[End]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -126,11 +126,16 @@ def ruleset(rules: Mapping[str, str]) -> str:
     return f"table inet truth {{\n{counters}{ends}{forwarded}}}\n"
 
 
+def of_this_kernel(cores: Iterable[int]) -> dict[str, Any]:
+    """What the results say of every DUT that is this machine's kernel."""
+    release = platform.release()
+    return {"version": release, "kernel": release, "cores": [*cores]}
+
+
 def identity(version: Literal[4, 6], core: int, options: RouterOptions) -> dict[str, Any]:
     """What the results say of this DUT."""
-    release = platform.release()
     rules = {"rules": [f"{rule} drop" for rule in options.rules().values()]} if options.rules() else {}
-    return {"name": f"Linux IPv{version} router", "version": release, "kernel": release, "cores": [core], **rules}
+    return {"name": f"Linux IPv{version} router", **of_this_kernel([core]), **rules}
 
 
 def build_with(version: Literal[4, 6]) -> Callable[[Site, RouterOptions], dict[str, Any]]:

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import platform
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from dutperf.lab import bridge_limit
+from dutperf.lab import bridge_limit, kernel_router
 from dutperf.lab.definition import Cores, Lab, ResetOptions
 from dutperf.lab.netns import TESTER_PORTS, Namespace, run, standalone
 from dutperf.lab.site import Site
@@ -53,16 +52,13 @@ def build(site: Site, options: BridgeOptions) -> dict[str, Any]:
     leave_frames_alone(site.dut)
     if options.addresses:
         run(site.dut.command(standalone(bridge_limit, BRIDGE, str(options.addresses))))
-    release = platform.release()
     two = options.ports == 2
     return {
         "engine": {"dut_cores": list(cores)},
         **(tester_sides(*TESTER_PORTS, options.version) if two else tester_ports(ends, options.version)),
         "dut": {
             "name": "Linux bridge",
-            "version": release,
-            "kernel": release,
-            "cores": list(cores),
+            **kernel_router.of_this_kernel(cores),
             "ageing_s": options.ageing_s,
             **({"addresses": options.addresses} if options.addresses else {}),
             "commands": {

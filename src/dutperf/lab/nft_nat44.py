@@ -9,7 +9,6 @@ table the kernel evicts connections without a reverse frame, so a capacity shows
 
 from __future__ import annotations
 
-import platform
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -85,7 +84,6 @@ def build(site: Site, options: NatOptions) -> dict[str, Any]:
     for side, port in ((LEFT, "dl"), (RIGHT, "dr")):
         site.dut.ip(*side.ip4(port), *(side.ip6(port) if has_ipv6() else ()))
     start_nat(site.dut, options)
-    release = platform.release()
     left, right = routed_sides(4, ipv6=has_ipv6())
     return {
         "engine": {"dut_cores": list(cores)},
@@ -94,9 +92,7 @@ def build(site: Site, options: NatOptions) -> dict[str, Any]:
         "stateful": stateful(options),
         "dut": {
             "name": "Linux NAT44",
-            "version": release,
-            "kernel": release,
-            "cores": list(cores),
+            **kernel_router.of_this_kernel(cores),
             **about(options, maximum),
             "commands": {"reset": kernel_router.reset(site.dut, options.reset_s), **connection_commands(site.dut)},
         },

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """NPTv6 (RFC 6296; RFC 8219 section 11) by nftables: the left's prefix 2001:2::/56 is 2001:2:0:9000::/56 on the right.
 
-It is stateless and leaves the checksums of the packets alone: the difference of the prefixes, 0x9000, is made up for in
-the next word of the address, by 0xffff - 0x9000 (section 3.5: the first 16 bits behind a /64, as the prefixes are
+It is stateless and leaves the checksums of the packets alone: the difference of the prefixes, 0x9000, is compensated in
+the next word of the address by 0xffff - 0x9000 (section 3.5: the first 16 bits behind a /64, as the prefixes are
 longer than /48). So the left's 2001:2:0:R::2 is 2001:2:0:90RR:6fff::2. Only addresses in which these 16 bits are 0 are
 translated, as nftables cannot add; packets of others are dropped. Packets in ICMP errors are not translated."""
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
 from dutperf.lab import kernel_router, port_counters
@@ -54,16 +53,13 @@ def build(site: Site, options: ResetOptions) -> dict[str, Any]:
     translated = (f"ip6 saddr {OUTSIDE_NET}", f"ip6 daddr {OUTSIDE_NET}")
     outside = tuple(f"{match} {test}" for match in translated for test in port_counters.TEST_PACKETS)
     site.dut.nft(port_counters.ruleset(port_counters.TEST_PACKETS, outside))
-    release = platform.release()
     return {
         "engine": {"dut_cores": [site.dut_core]},
         "left": {"port": "tl", "version": 6, **LEFT.ipv6, "seen_as": OUTSIDE},
         "right": {"port": "tr", "version": 6, **RIGHT.ipv6},
         "dut": {
             "name": "Linux NPTv6",
-            "version": release,
-            "kernel": release,
-            "cores": [site.dut_core],
+            **kernel_router.of_this_kernel([site.dut_core]),
             "commands": {
                 "reset": kernel_router.reset(site.dut, options.reset_s),
                 "losses": port_counters.in_without_out(site.dut, "not_forwarded"),

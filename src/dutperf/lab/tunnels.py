@@ -281,7 +281,7 @@ def wireguard(dut: Namespace, end: End, options: ResetOptions) -> dict[str, Any]
     """A peer whose connection is kept alive, so that no test packet waits for a handshake."""
     interface(dut, options.mtu, "wireguard")
     dut.ip(*(f"route add {net} dev {TUNNEL}" for net in (end.other.net4, end.other.net6)))
-    key, other = (f"/root/{number}.key" for number in (end.number, 3 - end.number))
+    key, other = (f"/root/{number}.key" for number in (end.number, end.far.number))
     dut.do(
         ["sh", "-e"],
         f"for key in {key} {other}; do [ -e $key ] || wg genkey > $key; done\n"

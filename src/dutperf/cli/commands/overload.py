@@ -34,7 +34,6 @@ Many = Annotated[
 Intermediate = Annotated[
     bool, typer.Option("--intermediate", help="Measure a quarter, a half and three quarters of the flows too.")
 ]
-OWN = {"intermediate": (Intermediate, False)}
 
 
 def flow_numbers(most: int, *, intermediate: bool) -> tuple[int, ...]:
@@ -93,17 +92,9 @@ def _conditions() -> dict[str, tuple[Any, Any]]:
 
 
 def _signature() -> Signature:
-    options = {**SOURCE, **OWN, **_conditions(), **RESULT}
-    return Signature(
-        [
-            Parameter("procedure", Parameter.POSITIONAL_OR_KEYWORD, annotation=Named),
-            Parameter("flows", Parameter.KEYWORD_ONLY, annotation=Many, default=1000),
-            *(
-                Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-                for name, (kind, default) in options.items()
-            ),
-        ]
-    )
+    named = Parameter("procedure", Parameter.POSITIONAL_OR_KEYWORD, annotation=Named)
+    most, between = {"flows": (Many, 1000)}, {"intermediate": (Intermediate, False)}
+    return Signature([named, *condition_options.parameters({**most, **SOURCE, **between, **_conditions(), **RESULT})])
 
 
 _overload.__signature__ = _signature()  # type: ignore[attr-defined]

@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 from test_dut_discovery import DUT, facts, process
 
+from dutperf.engine.client import EngineCommand
+from dutperf.engine.factory import cores_of_dut
+from dutperf.setup import configuration
 from dutperf.watch import core_choice, namespace_probe, socket_peers
 from dutperf.watch.core_choice import CoreChoice, configured, detect
 from dutperf.watch.dut_core import DutCores
@@ -61,7 +64,7 @@ def test_an_engine_elsewhere_is_said_to_be_out_of_sight(probed: list[list[str]])
     choice = detect(["ssh", "host", "dutperf-engine"], VETHS)
     assert (choice.dut_cores, probed) == ((), [])
     assert choice.stated(ON)["core_choice"]["why"].startswith(
-        "the engine is started by ssh, so the DUT's cores were not detected"
+        "the DUT's cores could not be detected (the engine is started by ssh): give engine.dut_cores if"
     )
 
 
@@ -135,6 +138,36 @@ def test_what_the_configuration_says_is_watched_where_it_is_of_this_machine(here
         choice.stated(ON)["core_choice"]["why"]
         == "the configuration gives the DUT cores 1-2; the tester's loops have core 0"
     )
+
+
+def at_veths(**engine: Any) -> CoreChoice:
+    """The choice of a configuration."""
+    sides = {
+        side: {"port": port, "version": 4, "ipv4": f"198.1{8 + number}.0.2/24"}
+        for number, (side, port) in enumerate(zip(("left", "right"), VETHS, strict=True))
+    }
+    setup = configuration.parse({"engine": engine, **sides}, "test")
+    return cores_of_dut(setup, EngineCommand("dutperf-engine"))
+
+
+def test_the_time_of_the_dut_s_processes_on_configured_cores_is_not_that_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Their namespaces may be named; else they are looked for, as where the cores are."""
+    say(monkeypatch, facts(None, process(9, "tayga", DUT, "1")))
+    assert at_veths(dut_cores=[1]).watched(ON) == DutCores((1,), namespaces=(DUT,))
+    assert at_veths(dut_cores=[1], dut_netns="plat").watched(ON) == DutCores((1,), ("plat",))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert at_veths(dut_cores=[1]).watched(ON) is None
+
+
+def test_where_the_dut_s_processes_cannot_be_seen_nobody_watches_configured_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    say(monkeypatch, {})
+    choice = at_veths(dut_cores=[1])
+    assert (choice.watched(ON), choice.dut_cores) == (None, (1,))
+    assert "its processes could not be detected" in choice.why
 
 
 # --- the probe ------------------------------------------------------------------------------------

@@ -104,6 +104,15 @@ def test_what_the_dut_does_and_where(seen: dict[str, Any], expected: dict[str, l
     assert works(discover(seen, PORTS)) == expected
 
 
+def test_who_has_a_port_of_the_tester_open_is_the_dut() -> None:
+    """A virtual machine at two TAP devices."""
+    taps = {TESTER: [interface("tap0", 8, (TESTER, 8), tun=True), interface("tap1", 9, (TESTER, 9), tun=True)]}
+    seen = facts(None, process(9, "qemu", TESTER, "1", tuns=("tap0", "tap1")), more=taps)
+    found = discover(seen, ("tap0", "tap1"))
+    assert (works(found), found.pids, found.missing) == ({"qemu (9)": [1]}, (9,), ())
+    assert discover(seen, PORTS).pids == ()
+
+
 def test_a_long_name_of_an_interface_is_cut_in_the_name_of_its_thread() -> None:
     seen = facts({"threaded": True, "name": "a_long_west_0"}, process(9, "napi/a_long_wes", HOST, "2"))
     assert works(discover(seen, PORTS)) == {"napi/a_long_wes (9)": [2]}

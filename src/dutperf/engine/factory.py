@@ -31,7 +31,9 @@ def engine_on(setup: Setup, max_frame_size: int) -> EngineTester:
 def cores_of_dut(setup: Setup, command: EngineCommand) -> CoreChoice:
     """The cores from the configuration; without them, from
     :func:`dutperf.watch.core_choice.detect`."""
-    engine = setup.engine
-    if engine.dut_cores:
-        return core_choice.configured(engine.dut_cores, engine.dut_netns or (), here=not engine.command)
-    return core_choice.detect(command.argv(), [side.port for side in setup.sides().values()])
+    engine, ports = setup.engine, [side.port for side in setup.sides().values()]
+    if not engine.dut_cores:
+        return core_choice.detect(command.argv(), ports)
+    here = not engine.command
+    found = core_choice.behind(command.argv(), ports) if here and not engine.dut_netns else None
+    return core_choice.configured(engine.dut_cores, engine.dut_netns or (), here=here, found=found)

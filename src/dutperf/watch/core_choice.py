@@ -48,17 +48,22 @@ class CoreChoice:
         A DUT that may run on any core has one to itself where the tester leaves only one.
         """
         discovery = self.discovery
-        if discovery is None:
-            if self.configured is None:
-                return None
+        # Without access to the DUT's processes, their time would count as that of others.
+        if discovery is not None and os.geteuid() != 0 and any(work.is_process for work in discovery.works):
+            return None
+        if self.configured is not None:
             switches = socket_peers.pids(port.get("port", "") for port in ports_of(environment).values())
-            share_one = self.is_row and len(self.configured.cores) == 1
-            return replace(self.configured, pids=(*self.configured.pids, *switches), share_one=share_one)
+            return replace(
+                self.configured,
+                namespaces=() if discovery is None else discovery.namespaces,
+                pids=(*self.configured.pids, *(() if discovery is None else discovery.pids), *switches),
+                share_one=self.is_row and len(self.configured.cores) == 1,
+            )
+        if discovery is None:
+            return None
         anywhere = Cores().union(*(work.cores for work in discovery.floating)) - _loops(environment)
         cores = tuple(sorted(discovery.cores - _loops(environment))) or (tuple(anywhere) if len(anywhere) == 1 else ())
-        # Without access to the DUT's processes, their time would count as that of others.
-        readable = os.geteuid() == 0 or not any(work.is_process for work in discovery.works)
-        if not cores or not readable:
+        if not cores:
             return None
         return DutCores(
             cores,
@@ -84,38 +89,50 @@ class CoreChoice:
         return {"core_choice": {"tester": sorted(loops), "dut": list(self.dut_cores), "why": "; ".join(reasons)}}
 
 
-def configured(dut_cores: Sequence[int], netns: Sequence[str], *, here: bool) -> CoreChoice:
-    """The choice where the configuration names the DUT's cores and its network namespaces; ``here``:
-    they are on this machine and can be watched."""
+def configured(
+    dut_cores: Sequence[int], netns: Sequence[str], *, here: bool, found: Discovery | str | None = None
+) -> CoreChoice:
+    """The choice where the configuration names the DUT's cores. ``here``: they are on this machine and can be
+    watched; its processes are those in the namespaces ``netns``, or else the ``found`` ones (a text: why not)."""
+    why = f"the configuration gives the DUT {named(dut_cores)}"
+    if isinstance(found, str):
+        why += f"; its processes could not be detected ({found}), so nobody watches what others take of them: give"
+        return CoreChoice(tuple(dut_cores), f"{why} engine.dut_netns", is_here=here)
     watched = DutCores(tuple(dut_cores), tuple(netns)) if here else None
-    return CoreChoice(tuple(dut_cores), f"the configuration gives the DUT {named(dut_cores)}", watched, is_here=here)
+    return CoreChoice(tuple(dut_cores), why, watched, discovery=found, is_here=here)
 
 
 def detect(argv: Sequence[str], ports: Sequence[str]) -> CoreChoice:
     """Detect the DUT behind the ports (port specs) of the engine that ``argv`` starts, whose last
     word is the engine's program."""
-    names = [match[1] for port in ports if port not in ("ring", "null") and (match := _KERNEL_PORT.fullmatch(port))]
-    if not names:
-        return CoreChoice(is_here=len(argv) == 1 or Path(argv[0]).name in LOCAL)
-    if len(argv) > 1 and Path(argv[0]).name not in LOCAL:
+    found = behind(argv, ports)
+    if found is None:
+        return CoreChoice(is_here=_is_here(argv))
+    if isinstance(found, str):
         return CoreChoice(
-            why=(
-                f"the engine is started by {argv[0]}, so the DUT's cores were not detected: give engine.dut_cores if"
-                " the DUT is on the same machine"
-            )
-        )
-    try:
-        facts = _probed([*argv[:-1], sys.executable, "-I", "-S", namespace_probe.__file__])
-        found = discover(facts, names, shared=[Path("/proc/self/ns/net").stat().st_ino])
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
-        return CoreChoice(
-            why=(
-                f"the DUT's cores could not be detected ({_reason(error)}): give engine.dut_cores if it is on this"
-                " machine"
-            ),
-            is_here=True,
+            why=f"the DUT's cores could not be detected ({found}): give engine.dut_cores if it is on the same machine",
+            is_here=_is_here(argv),
         )
     return CoreChoice(tuple(sorted(found.cores)), _why(found), discovery=found, is_here=True)
+
+
+def behind(argv: Sequence[str], ports: Sequence[str]) -> Discovery | str | None:
+    """The DUT behind the ports of an engine, or why it is not known; None: no port is the kernel's."""
+    names = [match[1] for port in ports if port not in ("ring", "null") and (match := _KERNEL_PORT.fullmatch(port))]
+    if not names:
+        return None
+    if not _is_here(argv):
+        return f"the engine is started by {argv[0]}"
+    try:
+        facts = _probed([*argv[:-1], sys.executable, "-I", "-S", namespace_probe.__file__])
+        return discover(facts, names, shared=[Path("/proc/self/ns/net").stat().st_ino])
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+        return _reason(error)
+
+
+def _is_here(argv: Sequence[str]) -> bool:
+    """Whether the engine that ``argv`` starts runs on this machine."""
+    return len(argv) == 1 or Path(argv[0]).name in LOCAL
 
 
 def _probed(argv: Sequence[str]) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 :mod:`dutperf.watch.namespace_probe`.
 
 The DUT is everything behind the tester's veth ports: all namespaces that can be reached from their
-peers, without the one in which the rest of this machine runs. Its kernel work runs where receive
-packet steering or threaded NAPI puts it, else in the sender's system call, on the tester's own core.
-Its processes run where their threads' affinity allows.
+peers, without the one in which the rest of this machine runs; and whoever has its TUN ports open. Its
+kernel work runs where receive packet steering or threaded NAPI puts it, else in the sender's system
+call, on the tester's own core. Its processes run where their threads' affinity allows.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def discover(facts: Facts, ports: Sequence[str], shared: Collection[int] = ()) -
     ends = {name: seen.other_end(name) for name in ports}
     places = seen.reachable({end for end in ends.values() if end is not None})
     private = {namespace for namespace, _ in places if namespace not in seen.shared}
-    processes = list(seen.processes(private, places))
+    taps = seen.own_tuns()
+    processes = list(seen.processes(private, places | taps.keys()))
     return Discovery(
         usable=frozenset(facts["usable"]),
         online=from_list(facts["online"]),
@@ -97,7 +98,7 @@ def discover(facts: Facts, ports: Sequence[str], shared: Collection[int] = ()) -
         ),
         namespaces=tuple(sorted(private)),
         pids=tuple(one["pid"] for one in processes if one["namespace"] not in private),
-        missing=tuple(name for name, end in ends.items() if end is None),
+        missing=tuple(name for name, end in ends.items() if end is None and name not in taps.values()),
     )
 
 
@@ -121,6 +122,14 @@ class _Seen:
         its peer is another port of the tester or not accessible."""
         mine = {one["name"]: place for place, one in self.interfaces.items() if place[0] == self.facts["tester"]}
         return self._across(mine[name]) if name in mine else None
+
+    def own_tuns(self) -> dict[Place, str]:
+        """The tester's ports that are TUN devices: whoever has one open, as a virtual machine, is the DUT."""
+        return {
+            place: one["name"]
+            for place, one in self.interfaces.items()
+            if place[0] == self.facts["tester"] and one["tun"] and one["name"] in self.ports
+        }
 
     def _across(self, place: Place) -> Place | None:
         """The peer in a veth pair, in which each end names the other."""

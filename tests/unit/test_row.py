@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from dutperf import dut
 from dutperf.cli.output import console
 from dutperf.dut.row import DeviceRow
 from dutperf.engine.factory import engine_on
-from dutperf.model import Direction, TrialResult, Verdict
+from dutperf.model import Direction, DirectionCounts, TrialResult, Verdict
 from dutperf.results import environments, tables
 from dutperf.results.points import losses
 from dutperf.setup import configuration
@@ -253,6 +254,117 @@ def test_no_loss_of_any_dut_is_left_out_or_added_to_another_s(lost: list[dict[Di
         way: {f"{number}: {cause}": each[way][cause] for number, each in enumerate(lost) for cause in each[way]}
         for way in before
     }
+
+
+# --- losses by what was sent on the links ---------------------------------------------------------
+
+
+def linked(tmp_path: Path, *shown: str, duts: list[dict[str, Any]] | None = None) -> DeviceRow:
+    """DUTs with links that print this, or their last words."""
+    names = ("CLAT", "BRIDGE", "PLAT") if len(shown) > 1 else ("CLAT", "PLAT")
+    for number, text in enumerate(shown):
+        (tmp_path / f"link{number}").write_text(text)
+    between = [{"passed": f"cat {tmp_path / f'link{number}'}"} if text else {} for number, text in enumerate(shown)]
+    made = {**SIDES, "dut": duts or [{"name": name} for name in names], "between": between}
+    row = dut.of_setup(configuration.parse(made, "test"))
+    assert isinstance(row, DeviceRow)
+    return row
+
+
+def sent_on(tmp_path: Path, *shown: str, **directions: DirectionCounts) -> Callable[[], TrialResult]:
+    """A trial after which the links print this."""
+
+    def run() -> TrialResult:
+        for number, text in enumerate(shown):
+            (tmp_path / f"link{number}").write_text(text)
+        return RESULT.model_copy(update=directions)
+
+    return run
+
+
+def test_a_link_tells_what_both_duts_lost(tmp_path: Path) -> None:
+    row = linked(tmp_path, "forward 7\nreverse 100\n")
+    both = {"forward": counts(received=900), "reverse": counts(received=990)}
+    lossy = row.losses_during(sent_on(tmp_path, "forward 967\nreverse 1098\n", **both))
+    assert (lossy.dut_losses, lossy.dut_losses_unknown) == (
+        {
+            Direction.FORWARD: {"CLAT: not_forwarded": 40, "PLAT: not_forwarded": 60},
+            Direction.REVERSE: {"PLAT: not_forwarded": 2, "CLAT: not_forwarded": 8},
+        },
+        None,
+    )
+    again = sent_on(tmp_path, "forward 2000\nreverse 2200\n", forward=counts(), reverse=counts())
+    assert row.losses_during(again).dut_losses == {Direction.FORWARD: {}, Direction.REVERSE: {}}, "frames of the DUTs"
+
+
+def test_a_direction_that_the_link_does_not_tell_is_not_told(tmp_path: Path) -> None:
+    both = {"forward": counts(received=900), "reverse": counts(received=990)}
+    result = linked(tmp_path, "reverse 0\n").losses_during(sent_on(tmp_path, "reverse 995\n", **both))
+    assert result.dut_losses == {Direction.REVERSE: {"PLAT: not_forwarded": 5, "CLAT: not_forwarded": 5}}
+
+
+def test_streams_beside_those_that_are_measured_passed_it_as_well(tmp_path: Path) -> None:
+    beside = {Direction("forward:load"): counts(sent=500, received=400)}
+    run = sent_on(tmp_path, "forward 1480\n", forward=counts(received=990), other_streams=beside)
+    result = linked(tmp_path, "forward 0\n").losses_during(run)
+    assert result.dut_losses == {Direction.FORWARD: {"CLAT: not_forwarded": 20, "PLAT: not_forwarded": 90}}
+
+
+def test_duts_between_links_that_tell_are_named_together(tmp_path: Path) -> None:
+    row = linked(tmp_path, "", "forward 0\n")
+    result = row.losses_during(sent_on(tmp_path, "", "forward 970\n", forward=counts(received=900)))
+    assert result.dut_losses == {Direction.FORWARD: {"CLAT and BRIDGE: not_forwarded": 30, "PLAT: not_forwarded": 70}}
+    assert result.dut_losses_unknown == "CLAT and BRIDGE have no loss counters"
+
+
+def test_what_a_dut_counted_itself_is_not_told_twice(tmp_path: Path) -> None:
+    duts = [{"name": "B4"}, {"name": "AFTR", "commands": {"losses": f"cat {tmp_path / 'own'}"}}]
+    (tmp_path / "own").write_text("reverse no_connection 3\n")
+    row = linked(tmp_path, "reverse 0\n", duts=duts)
+    sent = sent_on(tmp_path, "reverse 950\n", reverse=counts(received=940))
+
+    def run() -> TrialResult:
+        (tmp_path / "own").write_text("reverse no_connection 45\n")
+        return sent()
+
+    expected = {"AFTR: not_forwarded": 8, "AFTR: no_connection": 42, "B4: not_forwarded": 10}
+    assert row.losses_during(run).dut_losses == {Direction.REVERSE: expected}
+
+
+@pytest.mark.parametrize(
+    ("shown", "why"),
+    [
+        ("forward 1001\n", "1,001 frames were counted behind CLAT, which was sent 1,000 (forward)"),
+        ("forward 899\n", "900 frames were counted behind PLAT, which was sent 899 (forward)"),
+        ("", "the link behind CLAT: nothing told what was sent on it"),
+        ("reverse 5\n", "the link behind CLAT: its counters went back during the trial, or are missing after it"),
+    ],
+)
+def test_a_link_that_cannot_be_right_tells_nothing(tmp_path: Path, shown: str, why: str) -> None:
+    row = linked(tmp_path, "forward 0\n")
+    result = row.losses_during(sent_on(tmp_path, shown, forward=counts(received=900)))
+    assert (result.dut_losses, result.dut_losses_unknown) == (None, why)
+
+
+@pytest.mark.parametrize(
+    ("shown", "words"),
+    [
+        ("forward many\n", "'forward many': many is not a whole number"),
+        ("forward 1\nforward 2\n", "printed forward more than once"),
+        ("forward queue 2\n", "'forward queue 2' is not forward or reverse and a number"),
+        (" \n", "printed nothing"),
+    ],
+)
+def test_what_a_link_prints_is_understood_or_refused(tmp_path: Path, shown: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^between\.passed: {words}"):
+        linked(tmp_path, shown).losses_during(lambda: RESULT)
+
+
+def test_links_between_named_ports_are_not_asked() -> None:
+    ports = {"ports": {"a": SIDES["left"], "b": SIDES["right"]}, "paths": ["a<->b"]}
+    made = {**ports, "dut": [{"name": "CLAT"}, {"name": "PLAT"}], "between": {"passed": "true"}}
+    with pytest.raises(ConfigError, match="between: has passed, which says forward and reverse"):
+        configuration.parse(made, "test")
 
 
 # --- connections ----------------------------------------------------------------------------------

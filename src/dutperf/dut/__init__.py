@@ -4,6 +4,7 @@ or several in a row."""
 
 from __future__ import annotations
 
+from dutperf.dut.counters import of_link
 from dutperf.dut.device import Device
 from dutperf.dut.row import DeviceOrRow, DeviceRow
 from dutperf.setup.configuration import Dut, Setup
@@ -15,7 +16,11 @@ def of_setup(setup: Setup) -> DeviceOrRow:
     if isinstance(setup.dut, Dut):
         return of(setup.dut, has_connections=has_connections)
     row = [of(one, has_connections=has_connections, key=f"dut.{number}") for number, one in enumerate(setup.dut)]
-    return DeviceRow(row)
+    links = (
+        of_link(one, "between" if len(setup.between) == 1 else f"between.{place}")
+        for place, one in enumerate(setup.between)
+    )
+    return DeviceRow(row, {place: one for place, one in enumerate(links) if one is not None})
 
 
 def of(described: Dut, *, has_connections: bool = False, key: str = "dut") -> Device:

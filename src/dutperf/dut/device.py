@@ -10,6 +10,7 @@ from typing import Any
 
 from dutperf.dut import printed
 from dutperf.dut.commands import Running, RunningCommand
+from dutperf.dut.counters import CommandCounters
 from dutperf.dut.printed import ByCause
 from dutperf.machine.signals import defer_signals
 from dutperf.model import TrialResult
@@ -37,7 +38,7 @@ class Device:
         """Its key in the configuration, for errors."""
         self.has_connections = has_connections
         """Whether there is a router or a gateway, which may have connections: no switch, and no cable."""
-        self._has_told_losses = False
+        self._losses = CommandCounters(lambda: self._output("losses"), printed.losses, self._key("losses"))
 
     def identity(self) -> dict[str, Any]:
         """What the results say about it, as JSON types."""
@@ -109,19 +110,8 @@ class Device:
         return self.can("losses")
 
     def losses(self) -> ByCause | None:
-        """Its loss counters. None: it does not answer now. After a first answer, a command that fails or prints
-        nothing gives None too: a DUT that restarts cannot answer."""
-        try:
-            if not (output := self._output("losses")).strip():
-                raise ConfigError("printed nothing: it prints a line for each counter, also for 0", self._key("losses"))
-        except ConfigError:
-            if not self._has_told_losses:
-                raise
-            return None
-        with self._reading("losses"):
-            losses = printed.losses(output)
-        self._has_told_losses = True
-        return losses
+        """Its loss counters. None: it does not answer now (:meth:`dutperf.dut.counters.CommandCounters.now`)."""
+        return self._losses.now()
 
     def losses_during(self, run: Callable[[], TrialResult]) -> TrialResult:
         """The result of ``run``, with its own loss counts during the trial, or why they are not known; without

@@ -86,6 +86,24 @@ def losses(output: str) -> ByCause:
     return {direction: found[direction] for direction in shown_directions(found) if direction in found}
 
 
+def passed(output: str) -> dict[Direction, int]:
+    """Counters of a link, in lines of direction and number.
+
+    Raises:
+        ValueError: a line is not understood, or a direction is there twice.
+    """
+    found: dict[Direction, int] = {}
+    for line in lines(output):
+        match line.split():
+            case ["forward" | "reverse" as direction, number]:
+                if direction in found:
+                    raise ValueError(f"printed {direction} more than once")
+                found[Direction(direction)] = whole(number, line)
+            case _:
+                raise ValueError(f"'{line}' is not forward or reverse and a number")
+    return found
+
+
 def _is_direction(text: str) -> bool:
     try:
         Direction(text)

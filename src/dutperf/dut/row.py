@@ -3,22 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from dutperf.dut.commands import Running
+from dutperf.dut.counters import LinkCounters, listed, located, lost_between, passed_between
 from dutperf.dut.device import Device, losses_between
-from dutperf.model import Direction, TrialResult
+from dutperf.model import TrialResult
 from dutperf.setup.configuration import ConfigError, Dut
 
 
 class DeviceRow:
     """DUTs from left to right. Its methods are those of :class:`dutperf.dut.device.Device`, for all of them."""
 
-    def __init__(self, devices: Sequence[Device]) -> None:
+    def __init__(self, devices: Sequence[Device], links: Mapping[int, LinkCounters] | None = None) -> None:
+        """``links``: what counts the frames on the link behind the DUT with this place."""
         self.devices = {str(one.described.name): one for one in devices}
         """By their names."""
+        self._links = links or {}
 
     @property
     def has_connections(self) -> bool:
@@ -26,7 +29,7 @@ class DeviceRow:
 
     def identity(self) -> dict[str, Any]:
         """A name for all, and what the results say about each."""
-        return {"name": _listed(list(self.devices)), "row": [one.identity() for one in self.devices.values()]}
+        return {"name": listed(list(self.devices)), "row": [one.identity() for one in self.devices.values()]}
 
     # --- around a measurement -----------------------------------------------------------------------
 
@@ -70,22 +73,31 @@ class DeviceRow:
             one.clear_addresses()
 
     def losses_during(self, run: Callable[[], TrialResult]) -> TrialResult:
-        """The result of ``run``, with the losses that each counted, under its name."""
+        """The result of ``run``, with the losses that each counted, under its name, and those that the links between
+        them tell."""
         counting = {name: one for name, one in self.devices.items() if one.counts_losses()}
-        if not counting:
+        if not counting and not self._links:
             return run()
         before = {name: one.losses() for name, one in counting.items()}
+        links_before = {place: link.now() for place, link in self._links.items()}
         result = run()
         lost = {name: losses_between(before[name], one.losses()) for name, one in counting.items()}
-        if unknown := [f"{name}: {reason}" for name, reason in lost.items() if isinstance(reason, str)]:
-            return result.model_copy(update={"dut_losses_unknown": "; ".join(unknown)})
-        all_lost: dict[Direction, dict[str, int]] = {}
-        for name, by_cause in lost.items():
-            assert not isinstance(by_cause, str), "all are known"
+        links = {place: passed_between(links_before[place], link.now()) for place, link in self._links.items()}
+        names = list(self.devices)
+        own = {name: causes for name, causes in lost.items() if not isinstance(causes, str)}
+        passed = {place: ways for place, ways in links.items() if not isinstance(ways, str)}
+        unknown = [f"{name}: {reason}" for name, reason in lost.items() if isinstance(reason, str)]
+        unknown += [f"the link behind {names[place]}: {why}" for place, why in links.items() if isinstance(why, str)]
+        on_links = "; ".join(unknown) or lost_between(names, passed, result, own)
+        if isinstance(on_links, str):
+            return result.model_copy(update={"dut_losses_unknown": on_links})
+        all_lost = on_links
+        for name, by_cause in own.items():
             for way, causes in by_cause.items():
                 all_lost.setdefault(way, {}).update({f"{name}: {cause}": number for cause, number in causes.items()})
-        others = [name for name in self.devices if name not in counting]
-        silent = f"{_listed(others)} {'has' if len(others) == 1 else 'have'} no loss counters" if others else None
+        known = located(len(names), self._links)
+        others = [name for place, name in enumerate(names) if name not in counting and place not in known]
+        silent = f"{listed(others)} {'has' if len(others) == 1 else 'have'} no loss counters" if others else None
         return result.model_copy(update={"dut_losses": all_lost, "dut_losses_unknown": silent})
 
     # --- their connections (RFC 9693) ---------------------------------------------------------------
@@ -95,7 +107,7 @@ class DeviceRow:
         able = [one for one in self.devices.values() if one.deletes_connections()]
         if not able:
             raise ConfigError(
-                f"none of {_listed(list(self.devices))} has the command clear_connections: without it their connections"
+                f"none of {listed(list(self.devices))} has the command clear_connections: without it their connections"
                 " cannot be deleted before a trial",
                 "dut",
             )
@@ -146,8 +158,3 @@ class _Resets:
     def kill(self) -> None:
         while self._running:
             self._running.pop(0).kill()
-
-
-def _listed(names: Sequence[str]) -> str:
-    """``a, b and c``."""
-    return " and ".join(", ".join(names).rsplit(", ", 1)) if len(names) > 1 else names[0]

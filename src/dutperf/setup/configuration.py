@@ -366,6 +366,9 @@ class LinkBetween(Value):
     """Bytes by which test frames are longer there than at the tester's ports: 20 where IPv4 becomes IPv6."""
     mtu: Annotated[int, Field(ge=68, le=65_535)] | None = None
     """Of the DUTs' ports there, in bytes; None: enough for every frame."""
+    passed: Command | None = None
+    """Prints how many frames have been sent on it so far, in a line of direction and number for each direction:
+    ``forward 12``. So it says on which side of it frames were lost."""
 
 
 def _several(duts: tuple[Dut, ...]) -> tuple[Dut, ...]:
@@ -740,13 +743,20 @@ def _check_dns64(setup: Setup) -> None:
         raise _Invalid(("dns64", "server"), f"{setup.dns64.server} is the tester's own address (left.ipv6)")
 
 
-def _check_duts(setup: Setup) -> None:
-    links = len(setup.duts()) - 1
+def _check_links(setup: Setup, links: int) -> None:
     if setup.between and not links:
         raise _Invalid(("between",), "is about links between several DUTs: dut is then a list of them")
     if setup.between and len(setup.between) != links:
         named = count_of(len(setup.between), "link")
         raise _Invalid(("between",), f"has {named}; between {links + 1} DUTs are {links}, from left to right")
+    if setup.ports and any(link.passed is not None for link in setup.between):
+        raise _Invalid(
+            ("between",), "has passed, which says forward and reverse: it goes with left and right, not ports"
+        )
+
+
+def _check_duts(setup: Setup) -> None:
+    _check_links(setup, len(setup.duts()) - 1)
     one_alone = isinstance(setup.dut, Dut)
     seen: set[str] = set()
     for number, dut in enumerate(setup.duts()):

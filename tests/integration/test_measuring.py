@@ -76,15 +76,10 @@ def test_a_slow_trial_loses_nothing(name: str) -> None:
 @pytest.mark.parametrize("end", ["left", "right"])
 @pytest.mark.parametrize("name", ["srv6", "vxlan", "tayga-464xlat"])
 def test_one_end_alone_loses_nothing(name: str, end: str) -> None:
-    """... and the DUT's own counters agree with the tester to the frame."""
     with bench(name, {"end": end}) as ready:
-        losses = ready.setup.duts()[0].commands.losses
-        assert losses is not None
         networks = {} if name == "tayga-464xlat" else {"networks": 256}
         for chosen in (networks, {"frame_sizes": (1400,), "foreground": "2:1"}, {"flows": 100}):
             result = valid(lambda chosen=chosen: ready.run(SLOW_FPS, **chosen))
-            lost = subprocess.run(losses, capture_output=True, text=True, check=True)
-            assert set(lost.stdout.split()[2::3]) == {"0"}
             for counts in result.directions().values():
                 assert counts.sent == counts.received == counts.intended == 1000
                 assert (counts.duplicates, counts.corrupted, counts.stale) == (0, 0, 0)
@@ -269,7 +264,7 @@ def test_of_two_gateways_in_a_row_the_one_that_was_killed_is_named() -> None:
         os.kill(ready.tayga(ready.setup.engine.dut_netns[1]), signal.SIGKILL)
         result = valid(lambda: row.losses_during(lambda: ready.run(SLOW_FPS)), LOSS_IS_CERTAIN)
     assert [counts.received for counts in result.directions().values()] == [0, 0]
-    assert result.dut_losses == {way: {"PLAT: not_translated": 1000} for way in (Direction.FORWARD, Direction.REVERSE)}
+    assert result.dut_losses == {way: {"PLAT: not_forwarded": 1000} for way in (Direction.FORWARD, Direction.REVERSE)}
 
 
 def test_an_engine_that_dies_aborts_its_trial_only(router: Bench) -> None:

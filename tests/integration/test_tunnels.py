@@ -5,7 +5,6 @@ emulated cards (make cards). Root only."""
 
 from __future__ import annotations
 
-import re
 import shlex
 import subprocess
 from typing import Any
@@ -14,10 +13,12 @@ import pytest
 from scapy.all import GRE, IP, UDP, IPv6, Packet
 
 from dutperf import dut, lab
+from dutperf.dut import printed
+from dutperf.lab.encapsulation import NAMESPACES
 from dutperf.lab.guest.machine import MACS
 from dutperf.lab.guest.namespace import IP as IP_PROGRAM
 from dutperf.lab.tunnels import KINDS
-from dutperf.model import Direction
+from dutperf.model import Direction, TrialResult
 from labs.stations import Stations, stations_of
 from labs.test_labs import ROUTED, assert_carries, udp
 from undisturbed import LOSS_IS_CERTAIN, valid
@@ -47,18 +48,18 @@ SINGLE: dict[str, tuple[Packet, list[type[Packet]]]] = {
 }
 
 
-def in_guest(device: dict[str, Any], *argv: str) -> str:
+def in_guest(made: dict[str, Any], place: int, *argv: str) -> str:
     """Output of a command in the namespace of a guest's DUT."""
-    *ask, script = device["commands"]["losses"]
-    namespace = shlex.split(script)[3]
-    command = f"{IP_PROGRAM} netns exec {namespace} {shlex.join(argv)}"
+    device = made["dut"][0] if isinstance(made["dut"], list) else made["dut"]
+    *ask, _ = device["commands"]["reset"]
+    command = f"{IP_PROGRAM} netns exec {NAMESPACES[place]} {shlex.join(argv)}"
     return subprocess.run([*ask, command], check=True, capture_output=True, text=True).stdout
 
 
-def counted(device: dict[str, Any]) -> list[int]:
-    """Forward and reverse, each in and out."""
-    shown = in_guest(device, "nft", "list", "counters", "table", "netdev", "forwarded")
-    return [int(packets) for packets in re.findall(r"packets (\d+)", shown)]
+def passed(made: dict[str, Any]) -> dict[Direction, int]:
+    """Packets on the link between both ends so far."""
+    shown = subprocess.run(made["between"]["passed"], shell=True, check=True, capture_output=True, text=True)
+    return printed.passed(shown.stdout)
 
 
 def layers_of(packet: Packet) -> list[type[Packet]]:
@@ -67,23 +68,24 @@ def layers_of(packet: Packet) -> list[type[Packet]]:
     return found[: found.index(UDP) + 1]
 
 
-def assert_trials_agree(made: dict[str, Any], before: int, **chosen: Any) -> None:
-    """Short and full-size frames: nothing is lost, and each DUT counts what the tester sent."""
-    devices = made["dut"] if isinstance(made["dut"], list) else [made["dut"]]
+def assert_nothing_is_lost(made: dict[str, Any], **chosen: Any) -> int:
+    """In trials of short and full-size frames; returns how many there were."""
+    trials = 0
     with bench_on(made) as ready:
         row = dut.of_setup(ready.setup)
+
+        def run(conditions: dict[str, Any]) -> TrialResult:
+            nonlocal trials
+            trials += 1
+            return row.losses_during(lambda: ready.run(RATE_FPS, **conditions, **chosen))
+
         for conditions in ({}, {"frame_sizes": (1518,)}):
-            result = valid(lambda given=conditions: row.losses_during(lambda: ready.run(RATE_FPS, **given, **chosen)))
-            assert result.dut_losses == {Direction.FORWARD: {}, Direction.REVERSE: {}}
+            result = valid(lambda given=conditions: run(given))
+            assert not any((result.dut_losses or {}).values())
             for counts in result.directions().values():
                 assert counts.sent == counts.received == counts.intended == RATE_FPS // 2
                 assert (counts.duplicates, counts.corrupted, counts.stale) == (0, 0, 0)
-    for device in devices:
-        forward_in, forward_out, reverse_in, reverse_out = counted(device)
-        assert forward_in == forward_out
-        assert reverse_in == reverse_out == forward_in
-        assert (forward_in - before) % (RATE_FPS // 2) == 0, "whole trials"
-        assert forward_in - before >= RATE_FPS
+    return trials
 
 
 @pytest.mark.parametrize("name", STATELESS)
@@ -93,18 +95,21 @@ def test_two_ends_pass_both_versions_and_all_networks_and_count_to_the_frame(nam
         with stations_of(made, MACS) as both:
             for source, destination, side in packets:
                 received = both.exchange(side, [udp(source, destination)], expected=1, wait_s=30)
-                assert len(received) == 1, (source, destination, [counted(one) for one in made["dut"]])
+                assert len(received) == 1, (source, destination, passed(made))
                 assert_carries(received[0], source, destination)
-        for device in made["dut"]:
-            assert counted(device) == [len(packets) // 2] * 4
-        assert_trials_agree(made, len(packets) // 2, networks=256)
+        before = passed(made)
+        trials = assert_nothing_is_lost(made, networks=256)
+        after = passed(made)
+        for way in (Direction.FORWARD, Direction.REVERSE):
+            more = after[way] - before[way] - trials * RATE_FPS // 2
+            assert more in (range(5) if name == "wireguard" else (0,)), "to the frame, but for its own messages"
         if name == "ipip":
             assert_a_loss_is_its_dut_s(made)
 
 
 def assert_a_loss_is_its_dut_s(made: dict[str, Any]) -> None:
     rules = 'table inet lossy { chain lossy { type filter hook forward priority 0; oifname "dr" drop; }; }'
-    in_guest(made["dut"][1], "nft", rules)
+    in_guest(made, 1, "nft", rules)
     with bench_on(made) as ready:
         row = dut.of_setup(ready.setup)
         result = valid(lambda: row.losses_during(lambda: ready.run(RATE_FPS)), LOSS_IS_CERTAIN)
@@ -124,7 +129,7 @@ def test_the_left_end_alone_and_the_tester_understand_each_other(name: str) -> N
             assert_carries(received[1].payload if name != "gre" else received[GRE].payload, source, destination)
             [received] = both.exchange("right", [outer / udp(destination, source)], expected=1, wait_s=30)
             assert_carries(received, destination, source)
-        assert_trials_agree(made, 1)
+        assert_nothing_is_lost(made)
 
 
 def passes(both: Stations, side: str, packet: Packet) -> list[Packet]:
@@ -145,7 +150,7 @@ def test_the_aftr_translates_and_counts_connections() -> None:
             stray[UDP].dport = 9
             assert both.exchange("right", [stray], expected=1, wait_s=1) == []
         assert made["dut"][1]["conntrack_max"] == 4096
-        assert in_guest(made["dut"][1], "cat", "/proc/sys/net/netfilter/nf_conntrack_max").split() == ["4096"]
+        assert in_guest(made, 1, "cat", "/proc/sys/net/netfilter/nf_conntrack_max").split() == ["4096"]
         assert made["stateful"] == {"timeout_s": 90}
         with bench_on(made) as ready:
             row = dut.of_setup(ready.setup)
@@ -153,21 +158,19 @@ def test_the_aftr_translates_and_counts_connections() -> None:
             assert (row.count_connections() or 0) > 1
             row.clear_connections()
             assert row.count_connections() == 0
-        lost = [subprocess.run(one["commands"]["losses"], capture_output=True, text=True) for one in made["dut"]]
-        b4, aftr = (sorted(one.stdout.splitlines()) for one in lost)
-    assert b4 == ["forward not_forwarded 0", "reverse not_forwarded 0"]
-    assert aftr == ["forward not_forwarded 0", "reverse no_connection 1", "reverse not_forwarded 0"]
+        lost = subprocess.run(made["dut"][1]["commands"]["losses"], capture_output=True, text=True, check=True)
+    assert sorted(lost.stdout.splitlines()) == ["forward conntrack_drop 0", "reverse no_connection 1"]
 
 
 def test_a_reset_of_the_guest_stops_both_ends_for_its_time() -> None:
     packet = udp("198.18.0.2", "198.19.0.2")
     with lab.bring_up("ipip", {"reset_s": "3"}) as made, stations_of(made, MACS) as both:
         assert passes(both, "left", packet)
-        assert ["reset" in one["commands"] for one in made["dut"]] == [True, False]
+        assert ["commands" in one for one in made["dut"]] == [True, False]
         with subprocess.Popen(made["dut"][0]["commands"]["reset"]) as reset:
             while both.exchange("left", [packet], expected=1, wait_s=0.5):
                 assert reset.poll() is None, "nothing stopped"
         assert reset.returncode == 0
-        before = counted(made["dut"][1])
+        before = passed(made)
         assert passes(both, "left", packet)
-        assert counted(made["dut"][1])[:2] == [before[0] + 1, before[1] + 1]
+        assert passed(made) == {**before, Direction.FORWARD: before[Direction.FORWARD] + 1}

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from dutperf.frames import Stack
-from dutperf.lab import kernel_router, port_counters
+from dutperf.lab import kernel_router, link_counters
 from dutperf.lab.addresses import routed_sides
 from dutperf.lab.definition import Lab, LabOptions, ResetOptions
 from dutperf.lab.guest import machine, packages
@@ -19,9 +19,8 @@ from dutperf.lab.guest.machine import PORTS, GuestOptions, Software
 from dutperf.lab.guest.namespace import IP, GuestNamespace
 from dutperf.lab.guest.packages import Kernel
 from dutperf.lab.netns import DUT_PORTS, Namespace, prepare_router, start_router
-from dutperf.lab.port_counters import TEST_PACKETS
 from dutperf.lab.site import Site
-from dutperf.lab.tunnels import ENDS, KINDS, Encapsulation, End
+from dutperf.lab.tunnels import ENDS, KINDS, TUNNEL, Encapsulation, End
 
 NAMESPACES = ("left", "right")
 """Of a guest: one for each DUT."""
@@ -36,9 +35,9 @@ def build(kind: Encapsulation, site: Site, options: ResetOptions) -> dict[str, A
         end for end, name in zip(ENDS, NAMESPACES, strict=True) if getattr(options, "end", "both") in ("both", name)
     ]
     if isinstance(options, GuestOptions):
-        duts = in_guest(kind, site, options, ends)
+        duts, places = in_guest(kind, site, options, ends)
     else:
-        duts = in_namespaces(kind, site, options, ends)
+        duts, places = in_namespaces(kind, site, options, ends)
     left, right = routed_sides(kind.version) if len(ends) == 2 else beside_one(kind, ends[0])
     made = {
         "engine": {"dut_cores": sorted({core for dut in duts for core in dut["cores"]})},
@@ -48,7 +47,9 @@ def build(kind: Encapsulation, site: Site, options: ResetOptions) -> dict[str, A
     if len(ends) == 1:
         return {**made, "dut": duts[0]}
     more = {} if kind.tester is None else kind.tester(options)
-    return {**made, "dut": duts, "between": {"overhead": kind.overhead}, **more}
+    near, far = places
+    between = {"overhead": kind.overhead, "passed": link_counters.passed(near, far, f"{TUNNEL}*")}
+    return {**made, "dut": duts, "between": between, **more}
 
 
 def beside_one(kind: Encapsulation, near: End) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -72,8 +73,12 @@ def far_end(kind: Encapsulation, near: End, far: End) -> dict[str, Any]:
     return {**side, **outer6, **outer4, "ipv4": f"{far.own.tester4}/15", "answers_for": [far.address4]}
 
 
-def in_namespaces(kind: Encapsulation, site: Site, options: ResetOptions, ends: Sequence[End]) -> list[dict[str, Any]]:
-    """DUTs of this machine's kernel; returns what the configuration says of them."""
+Made = tuple[list[dict[str, Any]], Sequence[Namespace]]
+"""What the configuration says of the DUTs, and where they are."""
+
+
+def in_namespaces(kind: Encapsulation, site: Site, options: ResetOptions, ends: Sequence[End]) -> Made:
+    """DUTs of this machine's kernel."""
     if len(ends) == 1:
         site.add_router(options.mtu + kind.overhead)
         sites = [site]
@@ -84,11 +89,11 @@ def in_namespaces(kind: Encapsulation, site: Site, options: ResetOptions, ends: 
         for one, end in zip(sites, ends, strict=True)
     ]
     for one, dut in zip(sites, duts, strict=True):
-        dut["commands"]["reset"] = kernel_router.reset(one.dut, options.reset_s)
-    return duts
+        dut.setdefault("commands", {})["reset"] = kernel_router.reset(one.dut, options.reset_s)
+    return duts, [one.dut for one in sites]
 
 
-def in_guest(kind: Encapsulation, site: Site, options: GuestOptions, ends: Sequence[End]) -> list[dict[str, Any]]:
+def in_guest(kind: Encapsulation, site: Site, options: GuestOptions, ends: Sequence[End]) -> Made:
     """Likewise DUTs of one emulated machine. Its reset, which the first DUT has, is that of all."""
     kernel, script = packages.kernel(), list[str]()
     namespaces = [GuestNamespace(name, site, script) for name in NAMESPACES[: len(ends)]]
@@ -102,9 +107,9 @@ def in_guest(kind: Encapsulation, site: Site, options: GuestOptions, ends: Seque
         start_router(one)
         about = {"version": kernel.release, **machine.identity(options, kernel, site)}
         duts.append({**about, **set_up(kind, one, end, options)})
-    duts[0]["commands"]["reset"] = machine.ask(site, reset(namespaces, options.reset_s))
+    duts[0].setdefault("commands", {})["reset"] = machine.ask(site, reset(namespaces, options.reset_s))
     machine.start(site, outer, options, kernel, contents(kind, kernel, script))
-    return duts
+    return duts, namespaces
 
 
 def contents(kind: Encapsulation, kernel: Kernel, script: Sequence[str]) -> Software:
@@ -139,14 +144,14 @@ def set_up(kind: Encapsulation, dut: Namespace, end: End, options: ResetOptions)
     """Make a router an end of the tunnel; returns what the configuration says of that."""
     dut.ip(*end.own.ip4(end.inside), *end.own.ip6(end.inside))
     more = add_tunnel(kind, dut, end, options)
-    at_ports = (TEST_PACKETS, kind.outside) if end.inside == DUT_PORTS[0] else (kind.outside, TEST_PACKETS)
-    dut.nft(port_counters.ruleset(*at_ports))
-    commands = {"losses": port_counters.in_without_out(dut, "not_forwarded"), **more.pop("commands", {})}
-    return {"name": kind.names[end.number - 1], "program": kind.program, **more, "commands": commands}
+    return {"name": kind.names[end.number - 1], "program": kind.program, **more}
 
 
 def add_tunnel(kind: Encapsulation, dut: Namespace, end: End, options: LabOptions) -> dict[str, Any]:
-    """Make a router an end of one tunnel more; returns what the configuration says of that."""
+    """Make a router an end of one tunnel more; returns what the configuration says of that. ARP asks once: its frames
+    count on the link."""
+    neighbours = f"ipv4/neigh/{end.outside}"
+    dut.sysctl({f"{neighbours}/base_reachable_time_ms": 86_400_000, f"{neighbours}/delay_first_probe_time": 86_400})
     dut.ip(f"addr add {end.address}/64 dev {end.outside} nodad", f"addr add {end.address4}/30 dev {end.outside}")
     return kind.set_up(dut, end, options)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dutperf.lab import kernel_router, port_counters
+from dutperf.lab import kernel_router
 from dutperf.lab.addresses import LEFT, RIGHT
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.netns import DUT_PORTS
@@ -50,9 +50,6 @@ def build(site: Site, options: ResetOptions) -> dict[str, Any]:
     left, right = DUT_PORTS
     site.dut.ip(*LEFT.ip6(left), *RIGHT.ip6(right))
     site.dut.nft(translation(right))
-    translated = (f"ip6 saddr {OUTSIDE_NET}", f"ip6 daddr {OUTSIDE_NET}")
-    outside = tuple(f"{match} {test}" for match in translated for test in port_counters.TEST_PACKETS)
-    site.dut.nft(port_counters.ruleset(port_counters.TEST_PACKETS, outside))
     return {
         "engine": {"dut_cores": [site.dut_core]},
         "left": {"port": "tl", "version": 6, **LEFT.ipv6, "seen_as": OUTSIDE},
@@ -60,10 +57,7 @@ def build(site: Site, options: ResetOptions) -> dict[str, Any]:
         "dut": {
             "name": "Linux NPTv6",
             **kernel_router.of_this_kernel([site.dut_core]),
-            "commands": {
-                "reset": kernel_router.reset(site.dut, options.reset_s),
-                "losses": port_counters.in_without_out(site.dut, "not_forwarded"),
-            },
+            "commands": {"reset": kernel_router.reset(site.dut, options.reset_s)},
         },
     }
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dutperf.lab import link_counters
 from dutperf.lab.addresses import LEFT, LEFT_BEHIND_CLAT, NAT64_PREFIX, RIGHT, RIGHT_BEHIND_NAT64, routed_sides
 from dutperf.lab.definition import EndOptions, Lab, ResetOptions
 from dutperf.lab.netns import DUT_PORTS
-from dutperf.lab.port_counters import in_without_out
 from dutperf.lab.site import Site
 from dutperf.lab.tayga_siit import TUN, head, identity, reset, start_tayga
 from dutperf.model import IPV6_HEADER_EXCESS
@@ -28,26 +28,6 @@ CLAT_ADDRESS, PLAT_ADDRESS = "2001:2:0:4000::1", "2001:2:0:4000::2"
 OWN_IPV4, OWN_NET6 = "198.19.255.254", "2001:2:0:2000::/64"
 OWN_IPV6 = {"CLAT": "2001:2:0:2000::1", "PLAT": "2001:2:0:2000::2"}
 """The TAYGAs' own addresses, the sources of their ICMP errors; no test frame has them."""
-COUNTERS = f"""
-table inet translated {{
-  counter forward_in {{ }}
-  counter forward_out {{ }}
-  counter reverse_in {{ }}
-  counter reverse_out {{ }}
-  chain forwarded {{
-    type filter hook forward priority 0;
-    ip saddr {OWN_IPV4} return
-    ip6 saddr {OWN_NET6} return
-    ip frag-off & 0x1fff != 0 return
-    frag frag-off != 0 return
-    iifname "{DUT_PORTS[0]}" oifname "{TUN}" counter name forward_in
-    iifname "{TUN}" oifname "{DUT_PORTS[1]}" counter name forward_out
-    iifname "{DUT_PORTS[1]}" oifname "{TUN}" counter name reverse_in
-    iifname "{TUN}" oifname "{DUT_PORTS[0]}" counter name reverse_out
-  }}
-}}
-"""
-"""Packets that the kernel gives to TAYGA and gets back, of fragments the first ones, without TAYGA's own."""
 
 
 def build(site: Site, options: EndOptions) -> dict[str, Any]:
@@ -58,7 +38,7 @@ def build(site: Site, options: EndOptions) -> dict[str, Any]:
     return {
         **tester([clat, plat], *routed_sides(4)),
         "dut": [start_clat(clat, options), start_plat(plat, options)],
-        "between": {"overhead": IPV6_HEADER_EXCESS},
+        "between": {"overhead": IPV6_HEADER_EXCESS, "passed": link_counters.passed(clat.dut, plat.dut)},
     }
 
 
@@ -111,15 +91,11 @@ def translator(name: str, site: Site, options: ResetOptions, translated: tuple[s
     lines = [*head(site.directory, OWN_IPV4, own), f"prefix {NAT64_PREFIX}", f"map {LEFT.net4} {LEFT_BEHIND_CLAT}"]
     version = start_tayga(site, options.mtu + IPV6_HEADER_EXCESS, "\n".join([*lines, ""]))
     site.dut.ip(*(f"route add {net} dev {TUN}" for net in (*translated, f"{own}/128")))
-    site.dut.nft(COUNTERS)
     return {
         **identity(site, version),
         "name": name,
         "program": "TAYGA",
-        "commands": {
-            "reset": reset(site, options.reset_s),
-            "losses": in_without_out(site.dut, "not_translated"),
-        },
+        "commands": {"reset": reset(site, options.reset_s)},
     }
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinds of what two Linux kernels in a row do to packets between them (RFC 8219 section 4.2): a row of :data:`KINDS`
-has the tunnel's headers, the commands that make a router an end of it, how its packets are counted, and what a guest
-needs where the kernel of this machine may not have it.
+has the tunnel's headers, the commands that make a router an end of it, and what a guest needs where the kernel of this
+machine may not have it.
 
 Of the standards: DS-Lite (RFC 6333) has one B4, and the AFTR's NAT44 is the kernel's. lw4o6 (RFC 7596) and MAP-E (RFC
 7597) are without address sharing: a customer has a whole address (lw4o6) or network (MAP-E), so neither needs the
@@ -26,7 +26,6 @@ from dutperf.lab.guest import packages
 from dutperf.lab.guest.machine import GuestOptions, Software
 from dutperf.lab.guest.packages import Kernel
 from dutperf.lab.netns import DUT_PORTS, Namespace
-from dutperf.lab.port_counters import TEST_PACKETS
 from dutperf.model import IPV6_HEADER_EXCESS
 
 TUNNEL = "tunnel"
@@ -119,9 +118,6 @@ class Encapsulation:
     """A kind of tunnel."""
 
     program: str
-    outside: tuple[str, ...]
-    """Match expressions of nftables, each for a part of the test packets on the link with the tunnel: what it carries,
-    and native packets beside it."""
     set_up: Callable[[Namespace, End, Any], dict[str, Any]]
     """... an end of it, whose ports have their addresses, with these options; returns what the configuration says of
     this DUT besides."""
@@ -223,10 +219,7 @@ def ds_lite(dut: Namespace, end: End, options: DsLiteOptions) -> dict[str, Any]:
     nft_nat44.start_nat(dut, options)
     return {
         **nft_nat44.about(options, options.table),
-        "commands": {
-            name: dut.command(["sh", "-c", kernel_vm.CONNECTIONS[name]])
-            for name in ("count_connections", "clear_connections")
-        },
+        "commands": {name: dut.command(["sh", "-c", script]) for name, script in kernel_vm.CONNECTIONS.items()},
     }
 
 
@@ -339,30 +332,22 @@ def vxlan_headers(to: End) -> str:
     return f"ipv6(destination={to.address})/udp/vxlan(vni={VNI})/eth({macs})"
 
 
-IN_IPV6 = ("ip6 nexthdr 4 @th,72,8 { 6, 17 }", *TEST_PACKETS)
 FROM_RIGHT4 = f"ipv4(source={ENDS[1].address4},destination={ENDS[0].address4})"
 KINDS = {
     "srv6": Encapsulation(
         program="SRv6: H.Encaps, End.DX4, End.DX6",
-        outside=("ip6 nexthdr 43", *TEST_PACKETS),
         set_up=srv6,
         headers=srv6_headers(ENDS[0]),
         headers_to_right=srv6_headers(ENDS[1]),
     ),
     "vxlan": Encapsulation(
         program="VXLAN over IPv6",
-        outside=(
-            f"udp dport {VXLAN_PORT} @th,128,40 0x0200000040",
-            f"udp dport != {VXLAN_PORT}",
-            "meta l4proto tcp",
-        ),
         set_up=vxlan,
         headers=vxlan_headers(ENDS[0]),
         headers_to_right=vxlan_headers(ENDS[1]),
     ),
     "ds-lite": Encapsulation(
         program="DS-Lite (a B4, and an AFTR with NAT44)",
-        outside=IN_IPV6,
         set_up=ds_lite,
         headers=f"ipv6(destination={ENDS[0].address})",
         names=("B4", "AFTR"),
@@ -372,7 +357,6 @@ KINDS = {
     ),
     "lw4o6": Encapsulation(
         program="lw4o6 without address sharing",
-        outside=IN_IPV6,
         set_up=partial(customers, lw4o6_customer, "2001:2:0:2100::/64"),
         headers=f"ipv6(destination={lw4o6_customer(0)[1]})",
         names=("lwB4", "lwAFTR"),
@@ -381,7 +365,6 @@ KINDS = {
     ),
     "map-e": Encapsulation(
         program="MAP-E without address sharing",
-        outside=IN_IPV6,
         set_up=partial(customers, map_e_customer, "2001:2:0:2000::/56"),
         headers=f"ipv6(destination={map_e_customer(0)[1]})",
         names=("CE", "BR"),
@@ -390,7 +373,6 @@ KINDS = {
     ),
     "6rd": Encapsulation(
         program="6rd",
-        outside=("ip protocol 41 @th,192,8 != 0xff", *TEST_PACKETS),
         set_up=sixrd,
         headers=f"ipv4(source={ENDS[1].address4},destination={SIXRD_CE})",
         names=("CE", "BR"),
@@ -401,11 +383,6 @@ KINDS = {
     ),
     "gre": Encapsulation(
         program="GRE over IPv4",
-        outside=(
-            "ip protocol 47 @th,16,16 0x0800 @th,104,8 { 6, 17 }",
-            "ip protocol 47 @th,16,16 0x86dd @th,224,8 != 0xff",
-            *TEST_PACKETS,
-        ),
         set_up=gre,
         headers=f"{FROM_RIGHT4}/gre",
         options=GuestTunnelOptions,
@@ -413,7 +390,6 @@ KINDS = {
     ),
     "ipip": Encapsulation(
         program="IPv4 in IPv4",
-        outside=("ip protocol 4 @th,72,8 { 6, 17 }", *TEST_PACKETS),
         set_up=partial(point_to_point, "ipip local {end.address4} remote {end.far.address4} ttl 64"),
         headers=FROM_RIGHT4,
         options=GuestTunnelOptions,
@@ -421,7 +397,6 @@ KINDS = {
     ),
     "wireguard": Encapsulation(
         program="WireGuard over IPv6",
-        outside=(f"udp dport {WG_PORT} @th,64,8 4 udp length > {8 + WG_BYTES}",),
         set_up=wireguard,
         headers=Stack.parse("ipv6/udp").size_behind_ethernet + WG_BYTES,
         options=GuestOptions,
@@ -429,7 +404,6 @@ KINDS = {
     ),
     "jool-464xlat": Encapsulation(
         program="Jool (464XLAT)",
-        outside=TEST_PACKETS,
         set_up=jool,
         headers=IPV6_HEADER_EXCESS,
         names=("CLAT", "PLAT"),

@@ -333,6 +333,33 @@ def test_soft_interrupts_that_waited_for_others_lacked_their_core(
     assert missed.arrivals_show_pauses is not bool(own_ran_ms)
 
 
+@pytest.mark.parametrize(("others_ms", "waited_ms"), [(0, 0), (20, 20), (2000, 700)])
+def test_duts_that_share_a_core_waited_no_longer_than_others_ran(
+    tmp_path: Path, others_ms: int, waited_ms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wait for each other, 350 ms each here, and the core is idle at times all the same."""
+
+    def write(number: int, ran_ms: int, waited_ms: int) -> None:
+        task = tmp_path / "proc" / str(number) / "task" / str(number)
+        task.mkdir(parents=True, exist_ok=True)
+        name = "other" if number == 30 else "dut"
+        (task / "stat").write_text(f"{number} ({name}) R " + " ".join(["0"] * 35) + " 1 0 0\n")
+        count_up_both(task / "schedstat", ran_ms * 10**6, waited_ms * 10**6)
+
+    write_stat(tmp_path / "proc", 0, 0)
+    for number in (17, 18, 30):
+        write(number, 100, 0)
+    timed, ended = [Wait(0.05, 0.035, ended_s=1000 + 0.05 * part) for part in range(1, 21)], dut_core.WaitSampler.waits
+    monkeypatch.setattr(dut_core.WaitSampler, "waits", lambda one: timed if ended(one) is not None else [])
+    watch = DutWatch(DutCores((1,), pids=(17, 18), share_one=True), tmp_path / "proc")
+    watch.begin()
+    for number in (17, 18):
+        write(number, 100, 350)
+    write(30, 100 + others_ms, 0)
+    missed = watch.starvation(Sending(1000.0, 1000.0, 1.0))
+    assert missed.waited_s == pytest.approx(waited_ms / 1000)
+
+
 def test_a_short_episode_that_others_turn_explains_is_not_the_duts() -> None:
     """784 of 630,000 frames each way within 3.7 ms, after others had the core for 6.5 ms."""
     bins = tuple(784 * (part == 173) for part in range(LOSS_BINS))

@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from dutperf.watch import neighbours
 from dutperf.watch.dut_waits import (
     MAX_USUAL_SHARE,
     SAMPLE_S,
@@ -168,6 +169,7 @@ class DutWatch:
         self._began_s = 0.0
         self._had_processes = False
         self._sampler: WaitSampler | None = None
+        self._load: neighbours.Load | None = None
         self._softirqs = [proc / str(pid) for pid in softirq_threads(proc, cores.cores)]  # as long as the machine runs
 
     def begin(self, duration_s: float = math.inf) -> None:
@@ -176,6 +178,7 @@ class DutWatch:
         self._had_processes |= bool(self._before.own_ticks)
         self._began_s = time.monotonic()
         self._waits()  # of a trial that raised
+        self._load = neighbours.reading(self._cores.cores, self._proc) if self._cores.share_one else None
         if self._before.own_ticks or self._softirqs:
             self._sampler = WaitSampler(
                 [self._proc / str(pid) for pid in self._before.own_ticks],
@@ -208,10 +211,14 @@ class DutWatch:
         missed = now.starvation_since(self._before, elapsed_s, cores, idle_s + usual_s)
         known = disturbances(during)
         known_s = sum(one.waited_s for one in known)  # also of soft interrupts, and threads that have ended since
+        waited_s, at_most_s = max(missed.waited_s, known_s), max(missed.at_most_s, known_s)
+        if self._load is not None:  # DUTs that share a core wait mostly for each other
+            others = neighbours.reading(self._cores.cores, self._proc)
+            waited_s = min(waited_s, neighbours.taken_s(self._load, others, now.own_ticks.keys()))
         return replace(
             missed,
-            waited_s=max(missed.waited_s, known_s),
-            at_most_s=max(missed.at_most_s, known_s),
+            waited_s=waited_s,
+            at_most_s=at_most_s,
             unseen_s=UNSEEN_SHARE * min(time_s.duration_s, elapsed_s),
             arrivals_show_pauses=not self._had_processes and len(self._cores.cores) == 1,
             disturbances=()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,19 +68,35 @@ def shares(before: Load, after: Load, ours: Sequence[str] = ()) -> dict[int, dic
     core on which it ran last.
     """
     elapsed_s = max(after.at_s - before.at_s, 1e-9)
+    names = tuple(ours)
+    by_core = _times(before, after, lambda one: one.name.startswith(names))
+    shown: dict[int, dict[str, float]] = {}
+    for core, took in by_core.items():
+        greatest = sorted(took.items(), key=lambda one: -one[1])
+        shown[core] = {name: seconds / elapsed_s for name, seconds in greatest if seconds > 0}
+    return shown
+
+
+def taken_s(before: Load, after: Load, pids: Collection[int]) -> float:
+    """For how long others than the processes ``pids`` and soft interrupts had the cores, summed over these. A thread
+    counts in full for the core on which it ran last."""
+    by_core = _times(before, after, lambda one: one.pid in pids or one.name.startswith("ksoftirqd/"))
+    return sum(max(0.0, seconds) for took in by_core.values() for seconds in took.values())
+
+
+def _times(before: Load, after: Load, is_ours: Callable[[Thread], bool]) -> dict[int, dict[str, float]]:
+    """By core and name: how long others ran between two readings, in seconds."""
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
     by_core: dict[int, dict[str, float]] = {}
     for core, counters in after.cores.items():
         since = [now - then for now, then in zip(counters, before.cores.get(core, counters), strict=False)]
-        took = {"stolen by the hypervisor": since[_STEAL] * tick_s, "interrupts": since[_IRQ] * tick_s}
+        took = by_core[core] = {"stolen by the hypervisor": since[_STEAL] * tick_s, "interrupts": since[_IRQ] * tick_s}
         for number, thread in after.threads.items():
-            if thread.core != core or thread.name.startswith(tuple(ours)):
+            if thread.core != core or is_ours(thread):
                 continue
             name = "dutperf itself" if thread.pid == os.getpid() else thread.name
             began = before.threads.get(number)
             took[name] = took.get(name, 0.0) + (thread.run_ns - (0 if began is None else began.run_ns)) / 1e9
-        greatest = sorted(took.items(), key=lambda one: -one[1])
-        by_core[core] = {name: seconds / elapsed_s for name, seconds in greatest if seconds > 0}
     return by_core
 
 

@@ -401,10 +401,16 @@ def test_versions_labs_and_set_ups_are_looked_at(
     assert name in [mismatch.name for mismatch in one.mismatches["throughput"]]
 
 
-def test_a_lab_s_namespace_is_another_one_each_time(runs: dict[str, Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_lab_s_namespace_is_another_one_each_time(runs: dict[str, Path], tmp_path: Path, listed: bool) -> None:
     def config(name: str) -> Path:
+        link = {"overhead": 20, "passed": f"ip netns exec {name} true"}
         change = {
-            "config": {"engine": {"netns": name, "dut_netns": name}, "dut": {"control": name}},
+            "config": {
+                "engine": {"netns": name, "dut_netns": name},
+                "dut": {"control": name},
+                "between": [link] if listed else link,
+            },
             "dut": {"name": "lab", "control": name},
         }
         return edited(runs["base"], tmp_path / name, lambda events: events[0].update(change))

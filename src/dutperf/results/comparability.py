@@ -8,6 +8,7 @@ unknowingly compares results of different conditions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
@@ -50,8 +51,8 @@ MEANINGS = ("procedure", "definition", "subtract_calibration")
 """Conditions that change the meaning of a figure."""
 NOTED = ("seed", "throughput_from", "delays_to", "dut")
 """Conditions that are only noted, with all their members."""
-_GENERATED = ("engine.netns", "engine.dut_netns")
-"""Setup members that get another name each time a lab comes up."""
+_GENERATED = re.compile(r"engine\.(dut_)?netns|dut\..*|between\.(\d+\.)?passed")
+"""Setup members that have other names each time a lab comes up, as its commands do. What the DUT is, it says itself."""
 _NAMES = {
     "procedure": "procedure",
     "definition": "definition of latency",
@@ -96,11 +97,7 @@ def _stated(one: Measured) -> Iterator[tuple[str, Any]]:
     for point, limits in zip(summary.points, plan.cases, strict=True):
         yield from environments.flat(limits.get("subtracted", {}), f"subtracted at {point.case}")
     yield from environments.flat(plan.source, "set-up")
-    config = {
-        name: value
-        for name, value in environments.flat(plan.config)
-        if not name.startswith("dut.") and name not in _GENERATED
-    }
+    config = {name: value for name, value in environments.flat(plan.config) if not _GENERATED.fullmatch(name)}
     yield from ((f"set-up.{name}", value) for name, value in config.items())
     yield from ((f"dut.{name}", value) for name, value in environments.of_dut(summary.dut) if name != "control")
     yield "dutperf", plan.dutperf

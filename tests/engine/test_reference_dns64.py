@@ -147,7 +147,8 @@ class Ends:
 def received(station: Station) -> bytes | None:
     """The next frame of a station, if it is DNS from the DUT; what asks for its MAC address is answered."""
     data, address = station.socket.recvfrom(65535, socket.MSG_PEEK)
-    ports = struct.unpack_from("!HH", data, 54 if data[12:14] == b"\x86\xdd" else 34) if len(data) >= 60 else ()
+    behind_ip = {b"\x08\x00": 34, b"\x86\xdd": 54}.get(data[12:14])
+    ports = () if behind_ip is None or len(data) < 60 else struct.unpack_from("!HH", data, behind_ip)
     if address[2] == PACKET_OUTGOING or 53 not in ports:
         station.receive()
         return None

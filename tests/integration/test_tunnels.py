@@ -18,7 +18,7 @@ from dutperf.lab.encapsulation import NAMESPACES
 from dutperf.lab.guest.machine import MACS
 from dutperf.lab.guest.namespace import IP as IP_PROGRAM
 from dutperf.lab.tunnels import KINDS
-from dutperf.model import Direction, TrialResult
+from dutperf.model import LEFT_AND_RIGHT, Direction, TrialResult
 from labs.stations import Stations, stations_of
 from labs.test_labs import ROUTED, assert_carries, udp
 from undisturbed import LOSS_IS_CERTAIN, valid
@@ -100,7 +100,7 @@ def test_two_ends_pass_both_versions_and_all_networks_and_count_to_the_frame(nam
         before = passed(made)
         trials = assert_nothing_is_lost(made, networks=256)
         after = passed(made)
-        for way in (Direction.FORWARD, Direction.REVERSE):
+        for way in LEFT_AND_RIGHT:
             more = after[way] - before[way] - trials * RATE_FPS // 2
             assert more in (range(5) if name == "wireguard" else (0,)), "to the frame, but for its own messages"
         if name == "ipip":

@@ -19,8 +19,8 @@ from scapy.all import IP, UDP, VXLAN, Ether, IPv6, IPv6ExtHdrSegmentRouting, Pac
 
 from dutperf import lab
 from dutperf.dut import printed
-from dutperf.dut.counters import BOTH_WAYS
 from dutperf.lab import LabError, kernel_router, site, tayga_siit
+from dutperf.model import LEFT_AND_RIGHT
 from dutperf.setup.configuration import load, parse
 
 from .stations import ETH_P_ALL, Stations, in_namespace, stations_of
@@ -283,7 +283,7 @@ def test_between_two_ends_of_a_tunnel_each_packet_is_in_another(name: str) -> No
         count = subprocess.run(
             configuration["between"]["passed"], shell=True, capture_output=True, text=True, check=True
         ).stdout
-    assert printed.passed(count) == dict.fromkeys(BOTH_WAYS, len(TUNNELLED) // 2), "to the frame"
+    assert printed.passed(count) == dict.fromkeys(LEFT_AND_RIGHT, len(TUNNELLED) // 2), "to the frame"
 
 
 PREFIX_TRANSLATED = [

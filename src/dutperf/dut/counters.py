@@ -10,13 +10,12 @@ from typing import Generic, TypeVar
 from dutperf.dut import printed
 from dutperf.dut.commands import RunningCommand
 from dutperf.dut.printed import ByCause
-from dutperf.model import Direction, TrialResult
+from dutperf.model import LEFT_AND_RIGHT, Direction, TrialResult
 from dutperf.setup.configuration import ConfigError, DutCommands, LinkBetween
 
 NOT_FORWARDED = "not_forwarded"
 """Cause of a loss that is known by what was sent on the links before and behind a DUT."""
 Read = TypeVar("Read")
-BOTH_WAYS = (Direction.FORWARD, Direction.REVERSE)
 
 
 class CommandCounters(Generic[Read]):
@@ -65,7 +64,7 @@ def of_link(link: LinkBetween, key: str) -> LinkCounters | None:
     )
 
 
-def passed_between(before: Mapping[Direction, int] | None, after: Mapping[Direction, int] | None) -> Passed | str:
+def passed_between(before: Passed | None, after: Passed | None) -> Passed | str:
     """Frames that were sent on a link between two readings, or why that is not known."""
     if before is None or after is None:
         return "nothing told what was sent on it"
@@ -80,7 +79,7 @@ def lost_between(
     """What DUTs in a row, from left to right, lost in a trial, or why that is not known. ``passed``: frames sent on the
     link behind the DUT with this place, by direction. ``own``: what DUTs counted themselves; it is not told again."""
     lost: ByCause = {}
-    for way in BOTH_WAYS:
+    for way in LEFT_AND_RIGHT:
         counts = [one for direction, one in result.all_directions().items() if direction.path is way]
         links = {place + 1: ways[way] for place, ways in passed.items() if way in ways}
         if not counts or not links:
@@ -103,9 +102,9 @@ def lost_between(
 
 
 def located(count: int, links: Iterable[int]) -> set[int]:
-    """Places of the DUTs of ``count`` whose losses are known by the links behind DUTs with the places ``links``."""
+    """Places of the DUTs, two or more, whose losses are known by the links behind DUTs with the places ``links``."""
     edges = {-1, count - 1, *links}
-    return {place for place in range(count) if {place - 1, place} <= edges} if set(links) else set()
+    return {place for place in range(count) if {place - 1, place} <= edges}
 
 
 def listed(names: Sequence[str]) -> str:

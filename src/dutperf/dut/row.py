@@ -88,10 +88,9 @@ class DeviceRow:
         passed = {place: ways for place, ways in links.items() if not isinstance(ways, str)}
         unknown = [f"{name}: {reason}" for name, reason in lost.items() if isinstance(reason, str)]
         unknown += [f"the link behind {names[place]}: {why}" for place, why in links.items() if isinstance(why, str)]
-        on_links = "; ".join(unknown) or lost_between(names, passed, result, own)
-        if isinstance(on_links, str):
-            return result.model_copy(update={"dut_losses_unknown": on_links})
-        all_lost = on_links
+        all_lost = "; ".join(unknown) or lost_between(names, passed, result, own)
+        if isinstance(all_lost, str):
+            return result.model_copy(update={"dut_losses_unknown": all_lost})
         for name, by_cause in own.items():
             for way, causes in by_cause.items():
                 all_lost.setdefault(way, {}).update({f"{name}: {cause}": number for cause, number in causes.items()})

@@ -25,7 +25,7 @@ LEFT_BETWEEN = "2001:2:0:3000::2"
 """The tester's left side, 198.18.0.2, behind the CLAT."""
 CLAT_ADDRESS, PLAT_ADDRESS = "2001:2:0:4000::1", "2001:2:0:4000::2"
 """Of the link between both."""
-OWN_IPV4, OWN_NET6 = "198.19.255.254", "2001:2:0:2000::/64"
+OWN_IPV4 = "198.19.255.254"
 OWN_IPV6 = {"CLAT": "2001:2:0:2000::1", "PLAT": "2001:2:0:2000::2"}
 """The TAYGAs' own addresses, the sources of their ICMP errors; no test frame has them."""
 

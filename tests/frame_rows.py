@@ -86,6 +86,7 @@ PROTECTED = (
 OF_A_FIELD = {
     "eth": "{}/ipv4/udp",
     "vlan": "{}/ipv6/udp",
+    "arp": "{}",
     "mpls": "{}/mpls/ipv4/udp",
     "ipv4": "{}/udp",
     "ipv6": "{}/udp",
@@ -162,7 +163,9 @@ def written(header: str, field: str, number: int) -> str:
     if field in ("source", "destination") and header in ("ipv4", "ipv6"):
         kind = IPv4Address if header == "ipv4" else IPv6Address
         return str(ip_address(kind(number)))
-    if field in ("source", "destination") and header == "eth":
+    if header == "arp" and field.endswith("_ip"):
+        return str(IPv4Address(number))
+    if (field in ("source", "destination") and header == "eth") or field.endswith("_mac"):
         return ":".join(f"{byte:02x}" for byte in number.to_bytes(6, "big"))
     return str(number)
 

@@ -63,6 +63,8 @@ def value_of(field: Field) -> st.SearchStrategy[Value]:
         return st.just(56)
     if field.name == "segments":
         return st.lists(st.one_of(st.integers(0, (1 << 128) - 1), varying(128)), min_size=1, max_size=3).map(tuple)
+    if field.name == "data":
+        return st.binary(min_size=1, max_size=40)
     if not field.bits:
         return st.nothing()
     fixed: st.SearchStrategy[Value] = st.integers(0, (1 << field.bits) - 1)
@@ -81,7 +83,9 @@ def stacks(draw: st.DrawFn) -> Stack:
     headers = []
     for name in names:
         kind = KINDS[name]
-        chosen = draw(st.sets(st.sampled_from(kind.known), max_size=4)) - {"data"} | ({"segments"} & set(kind.known))
+        chosen = draw(st.sets(st.sampled_from(kind.known), max_size=4))
+        needed = {"data"} if name == "payload" else {"segments"} & set(kind.known)
+        chosen = chosen - {"data"} | needed
         headers.append(
             Header(name, tuple((one, draw(value_of(kind.field(one)))) for one in kind.known if one in chosen))
         )

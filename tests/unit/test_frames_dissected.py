@@ -25,17 +25,19 @@ from scapy.layers.inet6 import (
     in6_chksum,
 )
 from scapy.layers.ipsec import AH, ESP
-from scapy.layers.l2 import GRE, Dot1AD, Dot1Q, Ether
+from scapy.layers.l2 import ARP, GRE, Dot1AD, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Padding, Raw
 from scapy.utils import wrpcap
 
+import frame_bytes
 from dutperf.frames import Stack
 from frame_rows import ENDPOINTS, ROWS, Row
 
 LAYERS: Mapping[str, tuple[type[Packet], ...]] = {
     "eth": (Ether,),
     "vlan": (Dot1Q, Dot1AD),
+    "arp": (ARP,),
     "mpls": (MPLS,),
     "ipv4": (IP,),
     "ipv6": (IPv6,),
@@ -57,6 +59,11 @@ READERS: Mapping[str, Callable[[Any], int]] = {
     "vlan.pcp": lambda one: one.prio,
     "vlan.dei": lambda one: one.dei,
     "vlan.id": lambda one: one.vlan,
+    "arp.operation": lambda one: one.op,
+    "arp.sender_mac": lambda one: int(one.hwsrc.replace(":", ""), 16),
+    "arp.sender_ip": lambda one: int.from_bytes(bytes(map(int, one.psrc.split("."))), "big"),
+    "arp.target_mac": lambda one: int(one.hwdst.replace(":", ""), 16),
+    "arp.target_ip": lambda one: int.from_bytes(bytes(map(int, one.pdst.split("."))), "big"),
     "mpls.label": lambda one: one.label,
     "mpls.tc": lambda one: one.cos,
     "mpls.ttl": lambda one: one.ttl,
@@ -106,6 +113,11 @@ DEFAULTS: Mapping[str, int] = {
     "vlan.pcp": 0,
     "vlan.dei": 0,
     "vlan.id": 1,
+    "arp.operation": 1,
+    "arp.sender_mac": 0,
+    "arp.sender_ip": 0,
+    "arp.target_mac": 0,
+    "arp.target_ip": 0,
     "mpls.label": 16,
     "mpls.tc": 0,
     "mpls.ttl": 10,
@@ -260,6 +272,26 @@ def test_authentication_esp_and_mobility_headers_are_as_scapy_builds_them(text: 
         ip = IP(src=expected.src, dst=expected.dst) if version == 4 else IPv6(src=expected.src, dst=expected.dst)
         expected[UDP].chksum = type(ip)(bytes(ip / udp))[UDP].chksum
     assert bytes(expected / Raw(payload)) == data[14:]
+
+
+@pytest.mark.parametrize("carrier", ["ipv4/udp", "ipv6/udp", "ipv6/tcp", "ipv4/icmp"])
+def test_bytes_of_ones_own_stand_before_the_tag(carrier: str) -> None:
+    data = Row(f"{carrier}/payload(data=0x0102030405)", 125).data
+    packet = Ether(data)
+    last = layers_of(packet)[-1]
+    tag_at = len(data) - len(bytes(last.payload)) + 5
+    assert bytes(last.payload)[:5] == bytes((1, 2, 3, 4, 5))
+    assert data[tag_at : tag_at + 3] == frame_bytes.TAG[:3]
+    for layer in layers_of(packet):
+        for name in COMPUTED:
+            if can_compute(layer, name):
+                layer.delfieldval(name)
+    assert bytes(packet) == data
+
+
+def test_bytes_of_ones_own_may_be_all_there_is() -> None:
+    data = Row("eth(type=0x1234)/payload(data=0xabcdef)", 64).data
+    assert data[12:20] == bytes.fromhex("1234abcdef") + frame_bytes.TAG[:3]
 
 
 @pytest.fixture(scope="module")

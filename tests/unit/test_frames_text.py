@@ -101,7 +101,7 @@ WRONG = (
     ("ipv6/routing(data=0x00000000,tag=1)", 6, (2, "routing"), "tag is a field of segment routing"),
     ("eth/udp", 5, (2, "udp"), "cannot follow eth; it carries vlan, mpls, ipv4, ipv6"),
     ("udp", 1, (1, "udp"), "cannot follow eth; it carries vlan, mpls, ipv4, ipv6"),
-    ("ipv4/tcp/udp", 10, (3, "udp"), "cannot follow tcp, which carries none"),
+    ("ipv4/esp/udp", 10, (3, "udp"), "cannot follow esp, which carries none"),
     ("ipv6/dest_options/hop_by_hop", 19, (3, "hop_by_hop"), "cannot follow dest_options"),
     ("ipv4/hop_by_hop", 6, (2, "hop_by_hop"), "cannot follow ipv4"),
     ("ipv4/udp/vxlan", 10, (3, "vxlan"), "cannot be the last header; it carries eth"),

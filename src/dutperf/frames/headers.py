@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The headers of a stack: their fields in the order of the wire, their defaults, and what may follow.
 
-Ethernet, IEEE 802.1Q/802.1ad tags, MPLS (RFC 3032), IPv4 (RFC 791), IPv6 and its extension headers (RFC
+Ethernet, IEEE 802.1Q/802.1ad tags, ARP (RFC 826), MPLS (RFC 3032), IPv4 (RFC 791), IPv6 and its extension headers (RFC
 8200, RFC 8754), IPsec (RFC 4302, RFC 4303), Mobility (RFC 6275), UDP, TCP (RFC 9293), ICMP (RFC 792, RFC
 4443), GRE (RFC 2784, RFC 2890), VXLAN (RFC 7348), GTP-U (3GPP TS 29.281). The reasons for the defaults are
 in docs/frames.md.
@@ -30,7 +30,7 @@ EXPERIMENTAL_ETHERTYPE = 0x88B5
 """IEEE 802, local experimental use: for a payload of nothing but the tag."""
 EXPERIMENTAL_PROTOCOL = 253
 """RFC 3692: likewise."""
-ETHERTYPES = {"ipv4": 0x0800, "ipv6": 0x86DD, "mpls": 0x8847, "eth": 0x6558}
+ETHERTYPES = {"ipv4": 0x0800, "ipv6": 0x86DD, "mpls": 0x8847, "eth": 0x6558, "arp": 0x0806}
 """By the name of the next header; Transparent Ethernet Bridging is for GRE only."""
 PROTOCOLS = {
     "hop_by_hop": 0,
@@ -370,6 +370,13 @@ def _authentication_tail(given: Values) -> Iterator[Cell]:
     return _bytes_cell(data)
 
 
+def _payload_tail(given: Values) -> Iterator[Cell]:
+    data = given.get("data")
+    if not isinstance(data, bytes) or not data:
+        raise ValueError("needs data=0x…")
+    return _bytes_cell(data)
+
+
 def _authentication(place: Place, _: Values) -> dict[str, int]:
     return {"next_header": protocol(place), "length": place.size // 4 - 2}
 
@@ -399,8 +406,8 @@ def _gtpu(place: Place, given: Values) -> dict[str, int]:
     return {"length": place.rest - 8, "sequence": 0, "n_pdu": 0, **flags}
 
 
-_LINK = ("mpls", "ipv4", "ipv6")
-_IN_IP = ("udp", "tcp", "icmp", "gre", "ipv4", "ipv6", "mpls", "ah", "esp")
+_LINK = ("mpls", "ipv4", "ipv6", "arp", "payload")
+_IN_IP = ("udp", "tcp", "icmp", "gre", "ipv4", "ipv6", "mpls", "ah", "esp", "payload")
 _IN_IPV6 = (*_IN_IP, "eth", "routing", "dest_options", "fragment", "mobility")
 _OPTIONS_NOTE = "none"
 
@@ -445,6 +452,29 @@ KINDS: Mapping[str, HeaderKind] = {
             ("vlan", *_LINK),
         ),
         HeaderKind(
+            "arp",
+            "ARP (RFC 826), behind which the tag stands",
+            (
+                Field("hardware", 16, default=1, role=Role.SHAPE),
+                Field("protocol", 16, HEX, ETHERTYPES["ipv4"], Role.SHAPE),
+                Field("hardware_length", 8, default=6, role=Role.SHAPE),
+                Field("protocol_length", 8, default=4, role=Role.SHAPE),
+                Field("operation", 16, default=1),
+                Field("sender_mac", 48, MAC, 0),
+                Field("sender_ip", 32, IPV4, 0),
+                Field("target_mac", 48, MAC, 0),
+                Field("target_ip", 32, IPV4, 0),
+            ),
+            (),
+        ),
+        HeaderKind(
+            "payload",
+            "bytes of one's own, before the tag",
+            (_Bytes("data", 0, note="required"),),
+            (),
+            tail=_payload_tail,
+        ),
+        HeaderKind(
             "mpls",
             "MPLS label (RFC 3032)",
             (
@@ -453,7 +483,7 @@ KINDS: Mapping[str, HeaderKind] = {
                 _type("s", 1, "1 at the bottom of the stack, else 0"),
                 Field("ttl", 8, default=TTL),
             ),
-            ("mpls", "ipv4", "ipv6", "eth"),
+            ("mpls", "ipv4", "ipv6", "eth", "payload"),
             lambda place, _: {"s": int(place.next != "mpls")},
         ),
         HeaderKind(
@@ -578,7 +608,7 @@ KINDS: Mapping[str, HeaderKind] = {
                 _length("length", 16),
                 _checksum("computed; over IPv4 before `vxlan` and `gtpu` 0", "zero"),
             ),
-            ("vxlan", "gtpu", "mpls", "gre"),
+            ("vxlan", "gtpu", "mpls", "gre", "payload"),
             lambda place, _: {
                 "destination": TUNNEL_PORTS.get(place.next or "", DESTINATION_PORT),
                 "length": place.rest,
@@ -600,7 +630,7 @@ KINDS: Mapping[str, HeaderKind] = {
                 Field("urgent", 16, default=0),
                 Field("options", 0, kinds=TCP_OPTIONS, note=_OPTIONS_NOTE),
             ),
-            (),
+            ("payload",),
             lambda place, _: {"data_offset": place.size // 4},
             _tcp_tail,
         ),
@@ -614,7 +644,7 @@ KINDS: Mapping[str, HeaderKind] = {
                 Field("id", 16, default=0),
                 Field("sequence", 16, default=0),
             ),
-            (),
+            ("payload",),
             _icmp,
         ),
         HeaderKind(

@@ -507,11 +507,7 @@ std::string read_stream_name(Reader& stream, const OpenRequest& request) {
 
 // After the paths, which keep their numbers.
 void read_other_streams(Reader& params, OpenRequest& request) {
-    constexpr std::size_t kMostOtherStreams = 64;
-    std::vector<Reader> others = params.objects("other_streams");
-    if (others.size() > kMostOtherStreams)
-        params.fail("other_streams", "must be at most " + std::to_string(kMostOtherStreams) + " streams");
-    for (Reader& stream : others) {
+    for (Reader& stream : params.objects("other_streams")) {
         const std::string name = read_stream_name(stream, request);
         Path& made = request.paths.emplace_back(read_ends(stream, request, "of the stream " + name + " "));
         made.name = name;

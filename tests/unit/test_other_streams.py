@@ -421,6 +421,47 @@ def test_due_times_are_those_of_the_streams_own_generator() -> None:
     assert made.times(CALL).due_ns(50) != made.times(BACK).due_ns(50)
 
 
+def alone(names: tuple[str, ...] = ("call", "backup")) -> Trial:
+    """Nothing but streams with rates of their own."""
+    each = {Direction(f"forward:{name}"): stream(6, 84, 1000) for name in names}
+    return trial(forward=None, reverse=None, other_streams=each)
+
+
+def test_streams_alone_are_what_is_measured() -> None:
+    made = alone()
+    assert made.streams() == {}
+    each = dict.fromkeys(made.all_streams(), counts())
+    assert validity.judge(made, each) == (Verdict.VALID, ())
+    stalled = counts(received=950, tester_drops={"kernel_socket": 50})
+    verdict, [cause] = validity.judge(made, each | {Direction("forward:call"): stalled})
+    assert verdict is Verdict.INVALID
+    assert cause.direction == "forward:call"
+    assert "the tester itself dropped 50 frames" in cause.text
+
+
+def test_a_loss_of_streams_alone_is_judged_as_one_that_is_measured() -> None:
+    """Beside others a loss of theirs decides nothing; alone a late frame may be why they lost some."""
+    us = validity.LATENESS_LIMIT_WITH_LOSS_US + 1
+    each = {Direction("forward:call"): counts(received=900, lateness_us=late(us))}
+    assert [cause.code for cause in validity.judge(alone(("call",)), each)[1]] == ["sender_late"]
+
+
+def test_bursts_of_one_may_have_caused_a_loss_of_another() -> None:
+    burst = LateBursts(frames=60, bins=bins(LOSS_BINS // 2, 60))
+    each = {
+        Direction("forward:call"): counts(
+            received=950, losses=Losses(first_s=0.5, last_s=0.6, longest_run=50, bins=bins(LOSS_BINS // 2, 50))
+        ),
+        Direction("forward:backup"): counts(late_bursts=burst, lateness_us=late(5000)),
+    }
+    assert "sender_bursts" in {cause.code for cause in validity.judge(alone(), each)[1]}
+
+
+def test_a_trial_needs_something() -> None:
+    with pytest.raises(ValueError, match="needs a direction, a stream, or a capture"):
+        trial(forward=None, reverse=None)
+
+
 def test_a_cause_of_theirs_needs_no_probe() -> None:
     """A probe has few frames of what is measured, and none of theirs."""
     made = with_call()

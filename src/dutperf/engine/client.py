@@ -25,6 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dutperf.engine.process import EngineDied, EngineProcess, EngineTimeout
 from dutperf.judge.answered import with_answers
+from dutperf.judge.own_loss import measured
 from dutperf.judge.setup_faults import VLAN_TAGS
 from dutperf.judge.unanswered import Finding, Unrelated, asked_for, finding_of, lasting, probe_of
 from dutperf.judge.unasked import with_unasked
@@ -405,7 +406,8 @@ class EngineTester:
 
     def _running_with(self, others: list[dict[str, str]]) -> EngineProcess:
         """The engine, opened again if it does not know these streams: those of a script may change."""
-        if others and others != self._open_parameters.get("other_streams"):
+        known = self._open_parameters.get("other_streams", [])
+        if any(one not in known for one in others):
             self.close()
             self._open_parameters = self._open_parameters | {"other_streams": others}
         return self._running()
@@ -576,8 +578,8 @@ def _progress(event: dict[str, Any]) -> Progress:
         port_changes = _PORT_CHANGES.validate_python(event.get("port_changes", {}))
     except ValidationError as error:
         raise TesterError(f"the engine's progress event violates the protocol: {error}") from None
-    measured = [one for direction, one in directions.items() if not direction.stream]
-    sent, received = (sum(getattr(one, name) for one in measured) for name in ("sent", "received"))
+    own = measured(directions).values()
+    sent, received = (sum(getattr(one, name) for one in own) for name in ("sent", "received"))
     return Progress(event["elapsed_s"], sent, received, directions, down, port_changes)
 
 

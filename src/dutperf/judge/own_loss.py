@@ -23,9 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, sqrt
+from typing import TypeVar
 
 from dutperf.model import LOSS_BINS, PUNCTUAL_US, Direction, DirectionCounts, Trial
 from dutperf.watch.dut_waits import Disturbance
+
+_Counts = TypeVar("_Counts")
 
 QUEUES = 8
 """So many queues of a DUT, among which flows are spread at random, are allowed for."""
@@ -62,9 +65,9 @@ def loss_matters(trial: Trial, counts: DirectionCounts) -> bool:
     return counts.loss_ratio > trial.question.tolerated_loss
 
 
-def measured(counts: Mapping[Direction, DirectionCounts]) -> dict[Direction, DirectionCounts]:
-    """Without those of streams beside them."""
-    return {direction: one for direction, one in counts.items() if not direction.stream}
+def measured(counts: Mapping[Direction, _Counts]) -> dict[Direction, _Counts]:
+    """Without those of streams beside them; where nothing but streams with rates of their own is sent, these."""
+    return {direction: one for direction, one in counts.items() if not direction.stream} or dict(counts)
 
 
 def own_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> int:

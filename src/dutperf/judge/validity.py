@@ -121,11 +121,13 @@ def judge(
     """
     causes = tuple(_ports(trial, link_down, port_changes or {}))
     causes += tuple(_other_runs(trial, counts))
-    others = [one for direction, one in counts.items() if direction.stream]
-    causes += tuple(
-        cause for direction, one in measured(counts).items() for cause in _causes(trial, direction, one, others)
-    )
-    causes += tuple(_of_other_streams(trial, counts, {cause.text.partition(": ")[2] for cause in causes}))
+    own = measured(counts)
+    beside = {direction: one for direction, one in counts.items() if direction not in own}
+    for direction, one in own.items():
+        others = [each for name, each in counts.items() if name.stream and name is not direction]
+        causes += tuple(_causes(trial, direction, one, others))
+    known = {cause.text.partition(": ")[2] for cause in causes}
+    causes += tuple(_of_other_streams(trial, beside, known, lossy=_is_lossy(trial, counts)))
     causes += tuple(setup_faults.of_neighbours(trial, measured(counts), neighbours or {}))
     causes += tuple(own_server.of_server(trial, measured(counts), server))
     if causes and {cause.code for cause in causes} == {BURSTS} and _is_mostly_its_own(trial, counts):
@@ -366,15 +368,16 @@ def _causes(
             yield Cause(code=code, text=f"{counts.counted.path(direction)}: {text}", direction=direction, lasts=lasts)
 
 
-def _of_other_streams(trial: Trial, counts: Mapping[Direction, DirectionCounts], known: set[str]) -> Iterator[Cause]:
-    """The streams beside those that are measured were the load that was meant. What is lost of them says nothing, but
-    where others lost frames they may not have been late. ``known``: texts about ports that were told already."""
+def _of_other_streams(
+    trial: Trial, beside: Mapping[Direction, DirectionCounts], known: set[str], *, lossy: bool
+) -> Iterator[Cause]:
+    """The streams ``beside`` those that are measured were the load that was meant. What is lost of them says nothing,
+    but where what is measured is ``lossy`` they may not have been late. ``known``: texts about ports that were told
+    already."""
     load = trial.model_copy(update={"question": trial.question.model_copy(update={"tolerated_loss": 1.0})})
-    for direction, one in counts.items():
-        if not direction.stream:
-            continue
+    for direction, one in beside.items():
         for code, rule in RULES:
-            text = _late(one, matters=_is_lossy(trial, counts)) if code == LATE else rule(load, direction, one)
+            text = _late(one, matters=lossy) if code == LATE else rule(load, direction, one)
             if text is not None and text not in known:
                 yield Cause(code=code, text=f"{direction}: {text}", direction=direction)
 

@@ -140,14 +140,14 @@ class Phase(Value):
     paths: dict[Direction, Stream] | None = None
     """Of named ports: the stream of every path, in the order of the configuration; None: of left and
     right."""
-    other_streams: Annotated[dict[Direction, Stream], Field(max_length=64)] | None = None
+    other_streams: dict[Direction, Stream] | None = None
     """Streams with rates of their own on the same paths. They are load beside those that are measured: what is lost of
-    them decides nothing."""
+    them decides nothing. Without any that are measured, they are."""
 
     @model_validator(mode="after")
     def _some_direction(self) -> Self:
-        if self.forward is None and self.reverse is None and not self.paths and self.capture is None:
-            raise ValueError("a trial needs a direction, or a capture")
+        if not self.all_streams() and self.capture is None:
+            raise ValueError("a trial needs a direction, a stream, or a capture")
         if self.paths is not None and (self.forward is not None or self.reverse is not None):
             raise ValueError("a trial has either paths, or forward and reverse")
         return self

@@ -18,6 +18,7 @@ from test_dut_discovery import DUT, facts, process
 from dutperf.engine.client import EngineCommand
 from dutperf.engine.factory import cores_of_dut
 from dutperf.setup import configuration
+from dutperf.tester import TesterError
 from dutperf.watch import core_choice, namespace_probe, socket_peers
 from dutperf.watch.core_choice import CoreChoice, configured, detect
 from dutperf.watch.dut_core import DutCores
@@ -127,7 +128,32 @@ def test_a_core_that_both_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choice.stated(ON)["core_choice"]["why"].endswith(
         "the tester's loops have core 0, where the DUT works too: core 0"
     )
-    assert choice.watched(ON) is None  # the loops themselves would seem to disturb it
+    assert choice.watched(ON) == DutCores((0,), namespaces=(DUT,), by_tester=True)
+
+
+def test_a_process_whose_core_the_loops_have_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what it loses because of them would be its own loss."""
+    say(monkeypatch, facts(None, process(9, "tayga", DUT, "0")))
+    assert detect(ENGINE, VETHS).watched(ON) == DutCores((0,), namespaces=(DUT,), may_be_idle=True, by_tester=True)
+    assert at_veths(dut_cores=[0]).watched(ON) == DutCores((0,), namespaces=(DUT,), by_tester=True)
+
+
+def test_a_dut_that_works_elsewhere_than_the_configuration_says_is_watched_there_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    say(monkeypatch, facts(None, process(9, "tayga", DUT, "1")))
+    choice = at_veths(dut_cores=[0])
+    assert choice.dut_cores == (0, 1)
+    assert choice.why == "the configuration gives the DUT core 0; of it was found besides: tayga (9) on core 1"
+    assert choice.watched(ON) == DutCores((0, 1), namespaces=(DUT,), by_tester=True)
+
+
+def test_a_core_that_this_machine_does_not_have_is_refused(probed: list[list[str]]) -> None:
+    with pytest.raises(TesterError, match=r"core 4096 does not exist: this machine has cores? 0") as caught:
+        at_veths(dut_cores=[0, 4096])
+    assert (caught.value.code, caught.value.field) == ("cores", "engine.dut_cores")
+    assert not probed
+    assert at_veths(dut_cores=[4096], command=["ssh", "tester-host"]).dut_cores == (4096,)
 
 
 @pytest.mark.parametrize("here", [True, False])
@@ -147,7 +173,7 @@ def at_veths(**engine: Any) -> CoreChoice:
         for number, (side, port) in enumerate(zip(("left", "right"), VETHS, strict=True))
     }
     setup = configuration.parse({"engine": engine, **sides}, "test")
-    return cores_of_dut(setup, EngineCommand("dutperf-engine"))
+    return cores_of_dut(setup, EngineCommand("dutperf-engine", setup.engine.command))
 
 
 def test_the_time_of_the_dut_s_processes_on_configured_cores_is_not_that_of_others(

@@ -360,6 +360,35 @@ def test_duts_that_share_a_core_waited_no_longer_than_others_ran(
     assert missed.waited_s == pytest.approx(waited_ms / 1000)
 
 
+def test_duts_that_share_a_core_waited_for_others_that_have_ended_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No thread of theirs is left to be read; the ticks of the core are."""
+    proc = tmp_path / "proc"
+    write_stat(proc, 0, 0)
+    task = proc / "17" / "task" / "17"
+    task.mkdir(parents=True)
+    (task / "stat").write_text("17 (dut) R " + " ".join(["0"] * 35) + " 1 0 0\n")
+    count_up_both(task / "schedstat", 0, 0)
+    timed, ended = [Wait(0.05, 0.035, ended_s=1000 + 0.05 * part) for part in range(1, 21)], dut_core.WaitSampler.waits
+    monkeypatch.setattr(dut_core.WaitSampler, "waits", lambda one: timed if ended(one) is not None else [])
+    watch = DutWatch(DutCores((1,), pids=(17,), share_one=True), proc)
+    watch.begin()
+    watch._began_s -= 1.0
+    count_up_both(task / "schedstat", 0, 700 * 10**6)
+    write_stat(proc, TICKS // 2, 0)
+    assert watch.starvation(Sending(1000.0, 1000.0, 1.0)).waited_s == pytest.approx(0.5, rel=0.1)
+
+
+def test_the_testers_own_loops_on_the_duts_core_are_named() -> None:
+    lossy = {Direction.FORWARD: counts(received=400)}
+    _, [cause] = validity.judge(trial(), lossy, Starvation(share=0.9, by_tester=True))
+    assert cause.text == (
+        "the tester's own loops (engine.cores), which have a core of the DUT, and others took"
+        " 90% of the core of the DUT, which runs on this machine, while frames were lost"
+    )
+
+
 def test_a_short_episode_that_others_turn_explains_is_not_the_duts() -> None:
     """784 of 630,000 frames each way within 3.7 ms, after others had the core for 6.5 ms."""
     bins = tuple(784 * (part == 173) for part in range(LOSS_BINS))

@@ -16,15 +16,17 @@ from dutperf.watch import neighbours
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def write(proc: Path, steal: int, threads: dict[int, tuple[int, str, int, int]]) -> None:
-    """``threads``: number to process, name, core and run time in ms."""
+def write(proc: Path, steal: int, threads: dict[int, tuple[int, str, int, int]], of_another_run: int = 0) -> None:
+    """``threads``: number to process, name, core and run time in ms. All were started by this process but those of
+    ``of_another_run``."""
     proc.mkdir(exist_ok=True)
     (proc / "stat").write_text(f"cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 9 0 0\ncpu1 0 0 0 0 0 0 0 {steal} 0 0\n")
     for number, (pid, name, core, run_ms) in threads.items():
         task = proc / str(pid) / "task" / str(number)
         task.mkdir(parents=True, exist_ok=True)
         (task / "schedstat").write_text(f"{run_ms * 1_000_000} 7 3\n")
-        (task / "stat").write_text(f"{number} ({name}) R " + " ".join(["0"] * 35) + f" {core} 0 0\n")
+        parent = 1 if pid in (of_another_run, os.getpid()) else os.getpid()
+        (task / "stat").write_text(f"{number} ({name}) R {parent} " + " ".join(["0"] * 34) + f" {core} 0 0\n")
 
 
 def two_readings(proc: Path) -> tuple[neighbours.Load, neighbours.Load]:
@@ -52,6 +54,30 @@ def test_who_took_how_much_of_the_testers_core(tmp_path: Path) -> None:
         " 3 % stolen by the hypervisor, 2 % kdamond.0, 0.4 % dutperf itself, 0.2 % (a) b"
     )
     assert neighbours.sentence(before, neighbours.Load(before.at_s + 1, before.cores, before.threads)) == ""
+
+
+def test_the_engine_of_another_run_is_not_ours(tmp_path: Path) -> None:
+    write(tmp_path / "proc", 0, {6: (6, "dutperf-engine", 1, 0), 9: (9, "dutperf-engine", 1, 0)}, of_another_run=9)
+    before = neighbours.reading((1,), tmp_path / "proc")
+    write(tmp_path / "proc", 0, {6: (6, "dutperf-engine", 1, 900), 9: (9, "dutperf-engine", 1, 70)}, of_another_run=9)
+    after = neighbours.reading((1,), tmp_path / "proc")
+    told = neighbours.sentence(
+        before, neighbours.Load(before.at_s + 1, after.cores, after.threads), ("dutperf-engine",)
+    )
+    assert told == "load of others on the tester's cores during the trial: core 1: 7 % dutperf-engine"
+
+
+def test_who_took_how_much_of_the_duts_core(tmp_path: Path) -> None:
+    """Neither its own processes nor soft interrupts are others; the tester's loops are."""
+    threads = {4: (4, "tayga", 1, 0), 5: (5, "sh", 1, 0), 6: (6, "dutperf-engine", 1, 0), 8: (8, "ksoftirqd/1", 1, 0)}
+    write(tmp_path / "proc", 0, threads)
+    before = neighbours.reading((1,), tmp_path / "proc")
+    ran_ms = {4: 300, 5: 490, 6: 100, 8: 50}
+    write(tmp_path / "proc", 0, {number: (*one[:3], ran_ms[number]) for number, one in threads.items()})
+    after = neighbours.reading((1,), tmp_path / "proc")
+    load = neighbours.Load(before.at_s + 1, after.cores, after.threads)
+    told = neighbours.sentence(before, load, ("dutperf-engine",), of_dut=(1,), pids=(4,))
+    assert told == "load of others on the DUT's cores during the trial: core 1: 49 % sh, 10 % dutperf-engine"
 
 
 @pytest.mark.parametrize(

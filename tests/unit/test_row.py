@@ -334,8 +334,15 @@ def test_what_a_dut_counted_itself_is_not_told_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shown", "why"),
     [
-        ("forward 1001\n", "1,001 frames were counted behind CLAT, which was sent 1,000 (forward)"),
-        ("forward 899\n", "900 frames were counted behind PLAT, which was sent 899 (forward)"),
+        ("forward 1011\n", "1,011 frames were counted behind CLAT, which was sent 1,000 (forward)"),
+        (
+            "forward 889\n",
+            "only 889 frames were counted behind CLAT, but 900 arrived (forward): what does passed count?",
+        ),
+        (
+            "forward 0\n",
+            "900 frames arrived over the link behind CLAT, of which it counted none (forward): what does passed count?",
+        ),
         ("", "the link behind CLAT: nothing told what was sent on it"),
         ("reverse 5\n", "the link behind CLAT: its counters went back during the trial, or are missing after it"),
     ],
@@ -344,6 +351,54 @@ def test_a_link_that_cannot_be_right_tells_nothing(tmp_path: Path, shown: str, w
     row = linked(tmp_path, "forward 0\n")
     result = row.losses_during(sent_on(tmp_path, shown, forward=counts(received=900)))
     assert (result.dut_losses, result.dut_losses_unknown) == (None, why)
+
+
+@pytest.mark.parametrize(
+    ("shown", "lost"),
+    [
+        ("forward 1002\n", {"PLAT: not_forwarded": 100}),
+        ("forward 1010\n", {"PLAT: not_forwarded": 100}),
+        ("forward 952\n", {"CLAT: not_forwarded": 48, "PLAT: not_forwarded": 52}),
+        ("forward 899\n", {"CLAT: not_forwarded": 100}),
+    ],
+)
+def test_a_few_frames_of_the_duts_own_are_taken_off(tmp_path: Path, shown: str, lost: dict[str, int]) -> None:
+    """An ARP or Neighbour Discovery frame on the link makes nobody's loss unknown."""
+    result = linked(tmp_path, "forward 0\n").losses_during(sent_on(tmp_path, shown, forward=counts(received=900)))
+    assert (result.dut_losses, result.dut_losses_unknown) == ({Direction.FORWARD: lost}, None)
+
+
+def test_one_direction_that_does_not_fit_leaves_the_other(tmp_path: Path) -> None:
+    row = linked(tmp_path, "forward 0\nreverse 0\n")
+    both = {"forward": counts(received=900), "reverse": counts(received=990)}
+    result = row.losses_during(sent_on(tmp_path, "forward 5000\nreverse 995\n", **both))
+    assert result.dut_losses == {Direction.REVERSE: {"PLAT: not_forwarded": 5, "CLAT: not_forwarded": 5}}
+    assert result.dut_losses_unknown == "5,000 frames were counted behind CLAT, which was sent 1,000 (forward)"
+
+
+def test_a_counter_that_counts_something_else_shows_without_a_loss(tmp_path: Path) -> None:
+    row = linked(tmp_path, "forward 7\nreverse 9\n")
+    whole = sent_on(tmp_path, "forward 7\nreverse 9\n", forward=counts(), reverse=counts())
+    result = row.losses_during(whole)
+    assert result.dut_losses is None
+    assert "1,000 frames arrived over the link behind CLAT, of which it counted none (forward)" in str(
+        result.dut_losses_unknown
+    )
+
+
+def test_a_counter_that_never_counted_names_nobody(tmp_path: Path) -> None:
+    """Whether the DUT before it lost all, or the command counts elsewhere, nobody knows."""
+    row = linked(tmp_path, "forward 7\n")
+    nothing = sent_on(tmp_path, "forward 7\n", forward=counts(received=0))
+    result = row.losses_during(nothing)
+    assert result.dut_losses is None
+    assert result.dut_losses_unknown == (
+        "on the link behind CLAT no frame has been counted yet (forward): none was sent there, or passed counts"
+        " something else"
+    )
+    assert row.losses_during(sent_on(tmp_path, "forward 1007\n", forward=counts())).dut_losses_unknown is None
+    again = row.losses_during(sent_on(tmp_path, "forward 1007\n", forward=counts(received=0)))
+    assert again.dut_losses == {Direction.FORWARD: {"CLAT: not_forwarded": 1000}}
 
 
 @pytest.mark.parametrize(

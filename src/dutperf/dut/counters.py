@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Generic, TypeVar
 
@@ -15,6 +15,9 @@ from dutperf.setup.configuration import ConfigError, DutCommands, LinkBetween
 
 NOT_FORWARDED = "not_forwarded"
 """Cause of a loss that is known by what was sent on the links before and behind a DUT."""
+OWN_FRAMES, OWN_FRAMES_AT_LEAST = 20, 3
+"""So many frames of the DUTs' own (ARP, Neighbour Discovery) may be counted on a link in a trial, a hundredth of those
+sent at most, and these few in any."""
 Read = TypeVar("Read")
 
 
@@ -74,30 +77,75 @@ def passed_between(before: Passed | None, after: Passed | None) -> Passed | str:
 
 
 def lost_between(
-    names: Sequence[str], passed: Mapping[int, Passed], result: TrialResult, own: Mapping[str, ByCause]
-) -> ByCause | str:
-    """What DUTs in a row, from left to right, lost in a trial, or why that is not known. ``passed``: frames sent on the
-    link behind the DUT with this place, by direction. ``own``: what DUTs counted themselves; it is not told again."""
+    names: Sequence[str],
+    passed: Mapping[int, Passed],
+    result: TrialResult,
+    own: Mapping[str, ByCause],
+    counting: Collection[int],
+) -> tuple[ByCause, list[str]]:
+    """What DUTs in a row, from left to right, lost in a trial, and of which directions that is not known, and why.
+
+    ``passed``: frames sent on the link behind the DUT with this place, by direction. ``own``: what DUTs counted
+    themselves; it is not told again. ``counting``: places whose links have counted a frame in some trial: of the others
+    it is not known whether they count the frames at all.
+    """
     lost: ByCause = {}
+    unknown: list[str] = []
     for way in LEFT_AND_RIGHT:
         counts = [one for direction, one in result.all_directions().items() if direction.path is way]
-        links = {place + 1: ways[way] for place, ways in passed.items() if way in ways}
+        links = {place: ways[way] for place, ways in passed.items() if way in ways}
         if not counts or not links:
             continue
-        lost[way] = {}
-        ends = sum(one.sent for one in counts), sum(one.received for one in counts)
-        at_left, at_right = ends if way is Direction.FORWARD else ends[::-1]
-        at = {0: at_left, **links, len(names): at_right}
-        for left, right in pairwise(sorted(at)) if at_left != at_right else ():
-            before, behind = (left, right) if way is Direction.FORWARD else (right, left)
-            some = names[left:right]
-            if at[behind] > at[before]:
-                return (
-                    f"{at[behind]:,} frames were counted behind {listed(some)}, which was sent {at[before]:,} ({way})"
-                )
-            counted = sum(sum(own[name].get(way, {}).values()) for name in some if name in own)
-            if (number := at[before] - at[behind] - counted) > 0:
-                lost[way][f"{listed(some)}: {NOT_FORWARDED}"] = number
+        sent, received = sum(one.sent for one in counts), sum(one.received for one in counts)
+        towards = list(names) if way is Direction.FORWARD else list(names)[::-1]
+        behind = {place + 1 if way is Direction.FORWARD else len(names) - 1 - place: place for place in links}
+        told = {number: links[place] for number, place in behind.items()}
+        if silent := [number for number, place in behind.items() if place not in counting]:
+            unknown.append(_uncounted(towards, min(silent), received, way))
+        elif isinstance(fitting := _fitting(told, sent, received, towards, way), str):
+            unknown.append(fitting)
+        else:
+            lost[way] = _of_each(fitting, towards, {name: own[name].get(way, {}) for name in towards if name in own})
+    return lost, unknown
+
+
+def _uncounted(towards: Sequence[str], number: int, received: int, way: Direction) -> str:
+    link = f"the link behind {listed(towards[:number])}"
+    if received:
+        return f"{received:,} frames arrived over {link}, of which it counted none ({way}): what does passed count?"
+    return f"on {link} no frame has been counted yet ({way}): none was sent there, or passed counts something else"
+
+
+def _fitting(
+    told: Mapping[int, int], sent: int, received: int, towards: Sequence[str], way: Direction
+) -> dict[int, int] | str:
+    """The frames at the end, on each link by the number of DUTs before it, and at the other end; a few frames of the
+    DUTs' own are taken off. A text: they do not fit together."""
+    margin = max(OWN_FRAMES_AT_LEAST, min(OWN_FRAMES, sent // 100))
+    at, most = {0: sent}, sent
+    for number in sorted(told):
+        count = told[number]
+        before = listed(towards[:number])
+        if count < received - margin:
+            return (
+                f"only {count:,} frames were counted behind {before}, but {received:,} arrived ({way}): what does"
+                " passed count?"
+            )
+        if sent == received:  # what the DUTs send themselves does not matter
+            count = sent
+        if count > most + margin:
+            return f"{count:,} frames were counted behind {before}, which was sent {most:,} ({way})"
+        at[number] = most = max(received, min(count, most))
+    return at | {len(towards): received}
+
+
+def _of_each(at: Mapping[int, int], towards: Sequence[str], own: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    lost = {}
+    for before, behind in pairwise(sorted(at)):
+        some = towards[before:behind]
+        counted = sum(sum(own[name].values()) for name in some if name in own)
+        if (number := at[before] - at[behind] - counted) > 0:
+            lost[f"{listed(some)}: {NOT_FORWARDED}"] = number
     return lost
 
 

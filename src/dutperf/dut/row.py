@@ -22,6 +22,8 @@ class DeviceRow:
         self.devices = {str(one.described.name): one for one in devices}
         """By their names."""
         self._links = links or {}
+        self._counting: set[int] = set()
+        """Places whose links have counted a frame in some trial."""
 
     @property
     def has_connections(self) -> bool:
@@ -88,16 +90,18 @@ class DeviceRow:
         passed = {place: ways for place, ways in links.items() if not isinstance(ways, str)}
         unknown = [f"{name}: {reason}" for name, reason in lost.items() if isinstance(reason, str)]
         unknown += [f"the link behind {names[place]}: {why}" for place, why in links.items() if isinstance(why, str)]
-        all_lost = "; ".join(unknown) or lost_between(names, passed, result, own)
-        if isinstance(all_lost, str):
-            return result.model_copy(update={"dut_losses_unknown": all_lost})
+        self._counting |= {place for place, ways in passed.items() if any(ways.values())}
+        all_lost, doubtful = ({}, []) if unknown else lost_between(names, passed, result, own, self._counting)
+        unknown += doubtful
+        if unknown and not all_lost:
+            return result.model_copy(update={"dut_losses_unknown": "; ".join(unknown)})
         for name, by_cause in own.items():
             for way, causes in by_cause.items():
                 all_lost.setdefault(way, {}).update({f"{name}: {cause}": number for cause, number in causes.items()})
         known = located(len(names), self._links)
         others = [name for place, name in enumerate(names) if name not in counting and place not in known]
-        silent = f"{listed(others)} {'has' if len(others) == 1 else 'have'} no loss counters" if others else None
-        return result.model_copy(update={"dut_losses": all_lost, "dut_losses_unknown": silent})
+        unknown += [f"{listed(others)} {'has' if len(others) == 1 else 'have'} no loss counters"] if others else []
+        return result.model_copy(update={"dut_losses": all_lost, "dut_losses_unknown": "; ".join(unknown) or None})
 
     # --- their connections (RFC 9693) ---------------------------------------------------------------
 

@@ -343,11 +343,7 @@ class EngineTester:
         finally:  # also ends the watch of a trial that failed
             starvation = self._starvation(watch)
         result = _result(watch, event, starvation, self._unrelated)
-        others = (
-            ""
-            if around is None or result.verdict is Verdict.VALID
-            else neighbours.sentence(around, self._read_load(), LOOPS)
-        )
+        others = "" if around is None or result.verdict is Verdict.VALID else self._load_of_others(around)
         return _Judged(_with_others(result, others), _Facts(watch, event, starvation, others))
 
     def _give_frames(self, process: EngineProcess, trial: Trial) -> None:
@@ -381,10 +377,13 @@ class EngineTester:
         return self._choice is not None and self._choice.is_here
 
     def _load(self) -> neighbours.Load | None:
-        return self._read_load() if self._own_cores() else None
+        return neighbours.reading(self._busy_cores()) if self._own_cores() else None
 
-    def _read_load(self) -> neighbours.Load:
-        return neighbours.reading(self._own_cores())
+    def _load_of_others(self, around: neighbours.Load) -> str:
+        """Of those who had the cores of the tester and of the DUT since ``around``."""
+        dut = () if self._choice is None or self._dut_watch is None else self._choice.dut_cores
+        pids = () if self._dut_watch is None else self._dut_watch.pids
+        return neighbours.sentence(around, neighbours.reading(self._busy_cores()), LOOPS, dut, pids)
 
     def _starvation(self, watch: _Watch) -> Starvation:
         """CPU time that a DUT on this machine did not get during the trial."""

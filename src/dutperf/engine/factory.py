@@ -4,28 +4,37 @@ cores that it avoids."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from dutperf.engine.client import EngineCommand, EngineTester, check_namespace
+from dutperf.machine.cpu_sets import from_list
+from dutperf.model import Direction
 from dutperf.setup.configuration import Setup
-from dutperf.setup.ports import open_request
+from dutperf.setup.ports import open_request, other_streams
+from dutperf.tester import TesterError
 from dutperf.watch import core_choice
 from dutperf.watch.core_choice import CoreChoice
+from dutperf.watch.namespace_probe import CORES_ONLINE as ONLINE
 
 
-def engine_on(setup: Setup, max_frame_size: int) -> EngineTester:
+def engine_on(setup: Setup, max_frame_size: int, streams: Iterable[Direction] = ()) -> EngineTester:
     """The tester; ``max_frame_size`` in bytes incl. FCS. The DUT has to be up: its cores are detected
-    now.
+    now. ``streams``: with rates of their own, beside those of the setup.
 
     Raises:
-        TesterError: there is no engine, or no network namespace of the names of the tester's and the DUTs'.
+        TesterError: there is no engine, no network namespace of the names of the tester's and the DUTs', or no such
+            core.
     """
     if not setup.engine.command:  # else they are another machine's
         for netns in setup.engine.dut_netns or ():
             check_namespace(netns, "engine.dut_netns")
     command = EngineCommand.find(setup.engine.command, setup.engine.netns)
     choice = replace(cores_of_dut(setup, command), is_row=len(setup.duts()) > 1)
-    return EngineTester(command, open_request(setup, max_frame_size, choice.dut_cores), choice=choice)
+    request = open_request(setup, max_frame_size, choice.dut_cores)
+    if further := other_streams(streams):
+        request["other_streams"] = [*request.get("other_streams", []), *further]
+    return EngineTester(command, request, choice=choice)
 
 
 def cores_of_dut(setup: Setup, command: EngineCommand) -> CoreChoice:
@@ -35,5 +44,9 @@ def cores_of_dut(setup: Setup, command: EngineCommand) -> CoreChoice:
     if not engine.dut_cores:
         return core_choice.detect(command.argv(), ports)
     here = not engine.command
+    online = from_list(ONLINE.read_text()) if here else frozenset(engine.dut_cores)
+    if missing := sorted(set(engine.dut_cores) - online):
+        text = f"core {missing[0]} does not exist: this machine has {core_choice.named(online)}"
+        raise TesterError(text, code="cores", field="engine.dut_cores")
     found = core_choice.behind(command.argv(), ports) if here and not engine.dut_netns else None
     return core_choice.configured(engine.dut_cores, engine.dut_netns or (), here=here, found=found)

@@ -138,7 +138,7 @@ def judge(
             Cause(
                 code=DUT_DISTURBED,
                 text=(
-                    f"others took {taken:.0%} of the core of the DUT, which runs on this machine, while"
+                    f"{_who_took(missed)} {taken:.0%} of the core of the DUT, which runs on this machine, while"
                     f" {trial.counted.were_lost}"
                 ),
             ),
@@ -150,6 +150,12 @@ def judge(
         )
         causes += (Cause(code=DUT_DISTURBED, text=text),)
     return (Verdict.INVALID if causes else Verdict.VALID), causes
+
+
+def _who_took(missed: Starvation) -> str:
+    if not missed.by_tester:
+        return "others took"
+    return "the tester's own loops (engine.cores), which have a core of the DUT, and others took"
 
 
 def doubts(

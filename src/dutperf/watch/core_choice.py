@@ -55,6 +55,7 @@ class CoreChoice:
             switches = socket_peers.pids(port.get("port", "") for port in ports_of(environment).values())
             return replace(
                 self.configured,
+                by_tester=bool(set(self.configured.cores) & _loops(environment)),
                 namespaces=() if discovery is None else discovery.namespaces,
                 pids=(*self.configured.pids, *(() if discovery is None else discovery.pids), *switches),
                 share_one=self.is_row and len(self.configured.cores) == 1,
@@ -63,14 +64,16 @@ class CoreChoice:
             return None
         anywhere = Cores().union(*(work.cores for work in discovery.floating)) - _loops(environment)
         cores = tuple(sorted(discovery.cores - _loops(environment))) or (tuple(anywhere) if len(anywhere) == 1 else ())
-        if not cores:
+        shared = () if cores else tuple(sorted(discovery.cores))
+        if not cores and not shared:
             return None
         return DutCores(
-            cores,
+            cores or shared,
             namespaces=discovery.namespaces,
             pids=discovery.pids,
             may_be_idle=not discovery.steered,
-            share_one=self.is_row and len(cores) == 1,
+            share_one=self.is_row and len(cores or shared) == 1,
+            by_tester=bool(shared),
         )
 
     def stated(self, environment: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,6 +98,12 @@ def configured(
     """The choice where the configuration names the DUT's cores. ``here``: they are on this machine and can be
     watched; its processes are those in the namespaces ``netns``, or else the ``found`` ones (a text: why not)."""
     why = f"the configuration gives the DUT {named(dut_cores)}"
+    if isinstance(found, Discovery) and (further := found.cores - set(dut_cores)):
+        confined = [
+            f"{work.what} on {named(work.cores)}" for work in found.confined if not work.cores <= set(dut_cores)
+        ]
+        why += f"; of it was found besides: {', '.join(confined)}"
+        dut_cores = sorted({*dut_cores, *further})
     if isinstance(found, str):
         why += f"; its processes could not be detected ({found}), so nobody watches what others take of them: give"
         return CoreChoice(tuple(dut_cores), f"{why} engine.dut_netns", is_here=here)

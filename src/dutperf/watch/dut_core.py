@@ -66,6 +66,8 @@ class DutCores:
 
     share_one: bool = False
     """Whether several DUTs in a row share one core: then they wait for each other."""
+    by_tester: bool = False
+    """Whether the tester's own loops have one of the cores too."""
 
     def reading(self, proc: Path = PROC) -> Reading:
         """Read the counters now."""
@@ -105,6 +107,8 @@ class Starvation:
     of a process that sleeps and wakes is less."""
     disturbances: tuple[Disturbance, ...] = ()
     """When it was without its core, as far as known, in seconds since sending began."""
+    by_tester: bool = False
+    """Whether the tester's own loops are among those others."""
     arrivals_show_pauses: bool = False
     """Whether it is all kernel, on one core: then it pauses only where nothing arrives. Its soft interrupts are done
     with any interrupt as well while their thread waits (Linux 6.5)."""
@@ -170,6 +174,8 @@ class DutWatch:
         self._had_processes = False
         self._sampler: WaitSampler | None = None
         self._load: neighbours.Load | None = None
+        self.pids: frozenset[int] = frozenset()
+        """The DUT's processes in the last trial."""
         self._softirqs = [proc / str(pid) for pid in softirq_threads(proc, cores.cores)]  # as long as the machine runs
 
     def begin(self, duration_s: float = math.inf) -> None:
@@ -212,19 +218,32 @@ class DutWatch:
         known = disturbances(during)
         known_s = sum(one.waited_s for one in known)  # also of soft interrupts, and threads that have ended since
         waited_s, at_most_s = max(missed.waited_s, known_s), max(missed.at_most_s, known_s)
-        if self._load is not None:  # DUTs that share a core wait mostly for each other
-            others = neighbours.reading(self._cores.cores, self._proc)
-            waited_s = min(waited_s, neighbours.taken_s(self._load, others, now.own_ticks.keys()))
+        self.pids = frozenset(now.own_ticks)
+        waited_s = min(waited_s, self._taken_s(now, elapsed_s))
         return replace(
             missed,
             waited_s=waited_s,
             at_most_s=at_most_s,
             unseen_s=UNSEEN_SHARE * min(time_s.duration_s, elapsed_s),
+            by_tester=self._cores.by_tester,
             arrivals_show_pauses=not self._had_processes and len(self._cores.cores) == 1,
             disturbances=()
             if sending is None
             else tuple(one.since(time_s.earliest_s, time_s.latest_s) for one in known),
         )
+
+    def _taken_s(self, now: Reading, elapsed_s: float) -> float:
+        """For how long others had the core of DUTs that share one, which wait mostly for each other. Threads that have
+        ended are in the ticks of the core alone, which are coarse."""
+        if self._load is None or self._before is None:
+            return math.inf
+        share = now.taken_since(self._before, elapsed_s, len(self._cores.cores))
+        if share is None:
+            return math.inf
+        by_threads = neighbours.taken_s(
+            self._load, neighbours.reading(self._cores.cores, self._proc), now.own_ticks.keys()
+        )
+        return max(by_threads, share * elapsed_s * len(self._cores.cores) if share > COARSE_SHARE else 0.0)
 
     def _waits(self) -> list[Wait]:
         """The waits since :meth:`begin`; ends the sampling."""

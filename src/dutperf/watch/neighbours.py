@@ -39,6 +39,8 @@ class Thread:
     pid: int
     core: int
     run_ns: int
+    parent: int = 0
+    """The process that started its own."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ class Load:
     stopped_s: float = 0.0
     """For how long CPU quotas have stopped this process's control groups so far."""
 
+    def own(self) -> frozenset[int]:
+        """This process and those that it started: another run has programs of the same names."""
+        parents = {thread.pid: thread.parent for thread in self.threads.values()}
+        return frozenset(pid for pid in parents if os.getpid() in _line_of(pid, parents))
+
 
 def reading(cores: Sequence[int], proc: Path = PROC) -> Load:
     """The present reading."""
@@ -61,15 +68,30 @@ def reading(cores: Sequence[int], proc: Path = PROC) -> Load:
     return Load(time.monotonic(), counters, dict(_threads(proc)), cpu_quota.stopped_s(Machine(root=proc.parent)))
 
 
-def shares(before: Load, after: Load, ours: Sequence[str] = ()) -> dict[int, dict[str, float]]:
+def _line_of(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
+    """The process, what started it, and so on."""
+    while pid:
+        yield pid
+        pid = parents.get(pid, 0)
+
+
+def shares(
+    before: Load, after: Load, ours: Sequence[str] = (), pids: Collection[int] = ()
+) -> dict[int, dict[str, float]]:
     """By core: the shares (0-1) of the time between two readings that others took, the largest first.
 
-    ``ours``: prefixes of the names of programs that should have the cores. A thread counts for the
-    core on which it ran last.
+    ``ours``: prefixes of the names of this process's programs that should have the cores; ``pids``: processes that
+    should, as should soft interrupts with them. A thread counts for the core on which it ran last.
     """
     elapsed_s = max(after.at_s - before.at_s, 1e-9)
-    names = tuple(ours)
-    by_core = _times(before, after, lambda one: one.name.startswith(names))
+    names, own = tuple(ours), after.own()
+    by_core = _times(
+        before,
+        after,
+        lambda one: (
+            (one.pid in own and one.name.startswith(names)) or one.pid in pids or (bool(pids) and _is_softirq(one))
+        ),
+    )
     shown: dict[int, dict[str, float]] = {}
     for core, took in by_core.items():
         greatest = sorted(took.items(), key=lambda one: -one[1])
@@ -80,8 +102,12 @@ def shares(before: Load, after: Load, ours: Sequence[str] = ()) -> dict[int, dic
 def taken_s(before: Load, after: Load, pids: Collection[int]) -> float:
     """For how long others than the processes ``pids`` and soft interrupts had the cores, summed over these. A thread
     counts in full for the core on which it ran last."""
-    by_core = _times(before, after, lambda one: one.pid in pids or one.name.startswith("ksoftirqd/"))
+    by_core = _times(before, after, lambda one: one.pid in pids or _is_softirq(one))
     return sum(max(0.0, seconds) for took in by_core.values() for seconds in took.values())
+
+
+def _is_softirq(thread: Thread) -> bool:
+    return thread.name.startswith("ksoftirqd/")
 
 
 def _times(before: Load, after: Load, is_ours: Callable[[Thread], bool]) -> dict[int, dict[str, float]]:
@@ -100,21 +126,31 @@ def _times(before: Load, after: Load, is_ours: Callable[[Thread], bool]) -> dict
     return by_core
 
 
-def sentence(before: Load, after: Load, ours: Sequence[str] = ()) -> str:
+def sentence(
+    before: Load, after: Load, ours: Sequence[str] = (), of_dut: Collection[int] = (), pids: Collection[int] = ()
+) -> str:
     """``load of others on the tester's cores during the trial: core 1: 3.1 % stolen by the
-    hypervisor, 2 % kdamond``, and what a CPU quota did; empty where there was little."""
+    hypervisor, 2 % kdamond``, the same of the cores ``of_dut``, whose processes are ``pids``, and what a CPU quota did;
+    empty where there was little."""
     stopped_s = after.stopped_s - before.stopped_s
     by_quota = [f"the CPU quota of this control group stopped it for {stopped_s:.2g} s"] if stopped_s > 0 else []
+    tester = _in_words({core: took for core, took in shares(before, after, ours).items() if core not in of_dut})
+    dut = _in_words({core: took for core, took in shares(before, after, (), pids).items() if core in of_dut})
+    load = [f"load of others on the tester's cores during the trial: {tester}"] if tester else []
+    load += [f"load of others on the DUT's cores during the trial: {dut}"] if dut else []
+    return "; ".join((*by_quota, *load))
+
+
+def _in_words(by_core: Mapping[int, Mapping[str, float]]) -> str:
     texts = []
-    for core, took in shares(before, after, ours).items():
+    for core, took in by_core.items():
         named = [
             f"{two_digits(share * 100)} % {name}"
             for name, share in list(took.items())[:MOST_NAMED]
             if share >= LEAST_SHARE
         ]
         texts += [f"core {core}: {', '.join(named)}"] if named else []
-    load = [f"load of others on the tester's cores during the trial: {'; '.join(texts)}"] if texts else []
-    return "; ".join((*by_quota, *load))
+    return "; ".join(texts)
 
 
 def wait_until_quiet(cores: Sequence[int], limit_s: float, ours: Sequence[str] = ()) -> float:
@@ -141,7 +177,6 @@ def _threads(proc: Path) -> Iterator[tuple[int, Thread]]:
                 with suppress(OSError, ValueError, IndexError):
                     run_ns = int((task / "schedstat").read_text().split()[0])
                     head, _, tail = (task / "stat").read_text().rpartition(")")
-                    yield (
-                        int(task.name),
-                        Thread(head.partition("(")[2], int(process.name), int(tail.split()[36]), run_ns),
-                    )
+                    fields = tail.split()
+                    name = head.partition("(")[2]
+                    yield int(task.name), Thread(name, int(process.name), int(fields[36]), run_ns, int(fields[1]))

@@ -461,7 +461,7 @@ TEST(Requests, OtherStreamsAreCheckedByTheTable) {
     json without_end = other("x"), with_rate = other("x"), many = json::array();
     without_end.erase("to");
     with_rate["rate_fps"] = 1;
-    for (int i = 0; i < 65; ++i) many.push_back(other(std::string("f").append(std::to_string(i))));
+    for (int i = 0; i < 239; ++i) many.push_back(other(std::string("f").append(std::to_string(i))));
     const std::string name = "params.other_streams.0.name";
     const std::vector<std::pair<json, std::string>> rows{
         {json::array(), ""},
@@ -482,7 +482,7 @@ TEST(Requests, OtherStreamsAreCheckedByTheTable) {
         {"x", "params.other_streams"},
     };
     for (const auto& [others, field] : rows) EXPECT_EQ(rejected_open(left_and_right_with(others)), field) << others;
-    many.erase(64);
+    many.erase(238);
     EXPECT_EQ(rejected_open(left_and_right_with(many)), "");
     EXPECT_EQ(rejected_open(four_ports({{"other_streams", json::array({other("a->b", "a", "b")})}})), name);
     EXPECT_EQ(rejected_open(four_ports({{"other_streams", json::array({other("b->a", "b", "a")})}})), "");

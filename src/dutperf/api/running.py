@@ -4,7 +4,6 @@ with its own verdict: what the engine sends stays a function of the trial alone.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +13,10 @@ from typing import Any, Self
 from dutperf.model import Direction, SoFar, Trial, TrialResult, Verdict
 from dutperf.setup import arguments
 from dutperf.setup.conditions import Rate, SingleTrial
-from dutperf.tester import EndTrial, Progress, Tester
+from dutperf.tester import Progress, Tester
+from dutperf.tester.in_background import TrialInBackground
 
 LONGEST_WAIT_S = 86_400.0
-LONGEST_START_S = 60.0
-"""For the engine to send the first frame of a part: ARP and NDP, and the rest that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class RunningTraffic:
 
     def __init__(self, tester: Tester, plan: Callable[[TrafficPart], Trial], first: TrafficPart) -> None:
         self._tester, self._plan, self._wanted = tester, plan, first
-        self._part: _RunningPart | None = None
+        self._part: TrialInBackground | None = None
         self._results: list[TrialResult] = []
         self._pauses_s: list[float] = []
 
@@ -51,7 +49,7 @@ class RunningTraffic:
 
     def begin(self) -> None:
         """Start the next part. Called by :meth:`dutperf.Bench.start` and :meth:`change`."""
-        self._part = _RunningPart(self._tester, self._plan(self._wanted))
+        self._part = TrialInBackground(self._tester, self._plan(self._wanted))
         self._part.wait_until_sending()
 
     def change(
@@ -129,51 +127,6 @@ class RunningTraffic:
             return None
         self._results.append(part.end())
         return self._results[-1]
-
-
-class _RunningPart:
-    """A trial in a thread of its own."""
-
-    def __init__(self, tester: Tester, trial: Trial) -> None:
-        self._tester, self._trial = tester, trial
-        self._ending = threading.Event()
-        self._sending = threading.Event()
-        self._result: TrialResult | None = None
-        self._error: BaseException | None = None
-        self.progress: Progress | None = None
-        self._thread = threading.Thread(target=self._run, name="dutperf-traffic", daemon=True)
-        self._thread.start()
-
-    @property
-    def is_running(self) -> bool:
-        return self._thread.is_alive()
-
-    def wait_until_sending(self) -> None:
-        self._sending.wait(LONGEST_START_S)
-        if self._error is not None:
-            raise self._error
-
-    def end(self) -> TrialResult:
-        self._ending.set()
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        assert self._result is not None
-        return self._result
-
-    def _run(self) -> None:
-        try:
-            self._result = self._tester.run(self._trial, self._note)
-        except BaseException as error:
-            self._error = error
-        finally:
-            self._sending.set()
-
-    def _note(self, progress: Progress) -> None:
-        self.progress = progress
-        self._sending.set()
-        if self._ending.is_set():
-            raise EndTrial
 
 
 def _together(progress: Progress) -> SoFar:

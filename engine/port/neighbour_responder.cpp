@@ -50,13 +50,14 @@ rte_mbuf* make_frame(rte_mempool* pool, const FrameBytes& bytes) {
     return frame;
 }
 
-bool NeighbourResponder::resolve(std::chrono::milliseconds timeout) {
-    const bool all_answered = resolve_gateways(timeout);
+bool NeighbourResponder::resolve(std::chrono::milliseconds timeout, const std::vector<NeighbourResponder*>& all) {
+    const bool all_answered = resolve_gateways(timeout, all);
     if (all_answered && has_gateway()) ask_for_ranges();
     return all_answered;
 }
 
-bool NeighbourResponder::resolve_gateways(std::chrono::milliseconds timeout) {
+bool NeighbourResponder::resolve_gateways(std::chrono::milliseconds timeout,
+                                          const std::vector<NeighbourResponder*>& all) {
     if (has_gateway()) send_in_vlans(address_probes(host_));
     wait_for_all();
     heard_.clear();
@@ -73,7 +74,7 @@ bool NeighbourResponder::resolve_gateways(std::chrono::milliseconds timeout) {
             ask();
             next += kAskInterval;
         }
-        serve();
+        for (NeighbourResponder* one : all) one->serve();
         if (std::exchange(left, waiting()) != left) next = Clock::now();  // on to the next VLAN
     }
     return left == 0;

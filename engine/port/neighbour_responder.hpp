@@ -4,7 +4,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -68,8 +67,8 @@ public:
 
     // Resolves the gateways' MAC addresses; from the requests the DUT learns ours. Asks before whether anybody else has
     // the host's own addresses, and afterwards whether anybody has addresses of ranges that are new. Returns whether
-    // all gateways answered in time.
-    bool resolve(std::chrono::milliseconds timeout);
+    // all gateways answered in time. Those of `all` answer meanwhile: a gateway may be another of the tester's ports.
+    bool resolve(std::chrono::milliseconds timeout, const std::vector<NeighbourResponder*>& all);
     static constexpr std::size_t kMostAsked = 256;  // of new ranges
     [[nodiscard]] bool has_mac4() const { return found4_.waiting.empty(); }
 
@@ -100,7 +99,7 @@ public:
 
 private:
     void wait_for_all();
-    bool resolve_gateways(std::chrono::milliseconds timeout);
+    bool resolve_gateways(std::chrono::milliseconds timeout, const std::vector<NeighbourResponder*>& all);
     void ask_for_ranges();
     [[nodiscard]] std::vector<IpAddress> to_ask_for();
     [[nodiscard]] std::size_t waiting() const;

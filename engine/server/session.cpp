@@ -173,9 +173,13 @@ void Session::follow_clocks() {
 }
 
 void Session::find_dut() {
-    for (const auto& responder : responders_) responder->report_groups();
+    std::vector<NeighbourResponder*> all;
+    for (const auto& responder : responders_) {
+        responder->report_groups();
+        all.push_back(responder.get());
+    }
     for (std::size_t side = 0; side < ports_.size(); ++side) {
-        if (responders_[side]->resolve(request_.resolve_timeout)) continue;
+        if (responders_[side]->resolve(request_.resolve_timeout, all)) continue;
         const bool arp = !responders_[side]->has_mac4();
         const std::string what = arp ? "ARP for gateway4" : "Neighbour Discovery for gateway6";
         std::string message = "the DUT did not answer " + what + " on the " + ports_[side]->side() + " port within " +

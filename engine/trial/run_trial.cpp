@@ -118,7 +118,9 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
     }
     if (spec_.fill) require_fill_possible();
     answer_for_streams();
-    for (NeighbourResponder* responder : bed_.responders) answered_.push_back(responder->resolve(kAnswerTimeout));
+    for (NeighbourResponder* responder : bed_.responders) {
+        answered_.push_back(responder->resolve(kAnswerTimeout, bed_.responders));
+    }
     if (bed_.ports.size() > 2) announce_ports();
     for (NeighbourResponder* responder : bed_.responders) conflicts_.push_back(responder->take_conflicts());
     prepare_connections();
@@ -273,6 +275,8 @@ void RunningTrial::stop_sending() {
     for (const auto& senders : parts_.senders) {
         for (const auto& sender : senders) sender->stop();
     }
+    const bool only_receives = spec_.active().empty();  // else the last sender sets the end
+    if (only_receives && drains_) end_.set_at(now_ticks() + ticks_of(spec_.drain_ns, bed_.clock_hz));
 }
 
 void RunningTrial::look_after() {

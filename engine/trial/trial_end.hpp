@@ -18,6 +18,7 @@ public:
         at_.compare_exchange_strong(expected, at);
     }
     void set_now() { at_.store(0); }
+    void set_at(Ticks at) { at_.store(at); }
     // 0: the trial was stopped.
     [[nodiscard]] Ticks at() const { return at_.load(std::memory_order_relaxed); }
     [[nodiscard]] bool has_come(Ticks now) const { return now >= at(); }

@@ -43,12 +43,13 @@ NOT_RUN = {
     r"dutperf convert": "siitperf's file: test_convert.py",
     r"dutperf compare": "of two results: test_compare.py",
     r"dutperf serve": "serves until it is stopped: test_web.py, tests/browser/test_serve.py",
+    r"dutperf otg": "serves until it is stopped: test_otg.py, tests/integration/test_otg.py",
     r"dutperf fleet": "for schedulers: test_jobs.py, tests/integration/test_fleet.py",
     r"dutperf resume": "after a run that was cut off: test_cli_resume.py",
 }
 """Commands that are only parsed, with what they are given: how they begin, and why."""
 OF_THE_SHELL = (
-    r'apt install \./|podman run |cd |cat "\$\(dutperf lab up [a-z0-9-]+\)"|ln -s |\./|make |\.venv/bin/dutperf '
+    r'apt install \./|podman run |cd |cat "\$\(dutperf lab up [a-z0-9-]+\)"|ln -s |\./|make |(sudo )?\.venv/bin/dutperf |\.venv/bin/python '
 )
 """Other first words of a line."""
 ELSEWHERE = {"CONTRIBUTING.md": "a procedure: test_procedures.py"}

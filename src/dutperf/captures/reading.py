@@ -31,7 +31,7 @@ _MICRO, _NANO = 0xA1B2C3D4, 0xA1B23C4D
 _SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
 _PACKETS = (_ENHANCED, _SIMPLE, _OLD_PACKET)
 _BYTE_ORDER = 0x1A2B3C4D
-_RESOLUTION, _FCS_OF_INTERFACE, _OFFSET, _END = 9, 13, 14, 0
+_NAME, _RESOLUTION, _FCS_OF_INTERFACE, _OFFSET, _END = 2, 9, 13, 14, 0
 _FLAGS = 2
 """Option of an enhanced packet; its bits 5 to 8 are the length of the FCS in bytes."""
 NS_PER_S = 1_000_000_000
@@ -51,6 +51,8 @@ class CapturedFrame:
     """Since 1970; 0 where the file has no times."""
     wire_size: int
     """Bytes that the frame had, without that FCS; more than ``data`` has if the capture cut it."""
+    interface: str = ""
+    """Where it was captured, as far as a pcapng file says."""
 
     @property
     def is_whole(self) -> bool:
@@ -130,11 +132,11 @@ def _pcap(source: _Source, magic: bytes) -> Iterator[CapturedFrame]:
         yield _frame(data, seconds * NS_PER_S + fraction * fraction_ns, wire_size, has_fcs=has_fcs)
 
 
-def _frame(data: bytes, time_ns: int, wire_size: int, *, has_fcs: bool) -> CapturedFrame:
+def _frame(data: bytes, time_ns: int, wire_size: int, *, has_fcs: bool, interface: str = "") -> CapturedFrame:
     if has_fcs:
         wire_size = max(0, wire_size - _FCS_SIZE)
         data = data[:wire_size]
-    return CapturedFrame(data, time_ns, wire_size)
+    return CapturedFrame(data, time_ns, wire_size, interface)
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,7 @@ class _Interface:
     offset_s: int = 0
     snap: int = 0
     has_fcs: bool = False
+    name: str = ""
 
     def time_ns(self, high: int, low: int) -> int:
         return self.offset_s * NS_PER_S + (high << 32 | low) * NS_PER_S // self.ticks_per_s
@@ -197,7 +200,8 @@ def _interface(source: _Source, body: bytes, order: str) -> _Interface:
     ticks: int = 2 ** (value & 0x7F) if value & 0x80 else 10**value
     offset = options.get(_OFFSET, b"")
     offset_s = struct.unpack(order + "q", offset)[0] if len(offset) == 8 else 0
-    return _Interface(link, ticks, offset_s, snap, any(options.get(_FCS_OF_INTERFACE, b"")))
+    name = options.get(_NAME, b"").decode("utf-8", "replace")
+    return _Interface(link, ticks, offset_s, snap, any(options.get(_FCS_OF_INTERFACE, b"")), name)
 
 
 def _options(body: bytes, order: str) -> Iterator[tuple[int, bytes]]:
@@ -232,7 +236,8 @@ def _packet(
         raise source.wrong(f"frame {number} is longer than its block")
     options = dict(_options(body[begin + (size + 3) // 4 * 4 :], order)) if kind == _ENHANCED else {}
     flags = int.from_bytes(options.get(_FLAGS, b""), "little" if order == "<" else "big")
-    return _frame(body[begin : begin + size], time_ns, wire_size, has_fcs=interface.has_fcs or bool(flags >> 5 & 0xF))
+    has_fcs = interface.has_fcs or bool(flags >> 5 & 0xF)
+    return _frame(body[begin : begin + size], time_ns, wire_size, has_fcs=has_fcs, interface=interface.name)
 
 
 def _check_link(source: _Source, link: int) -> None:

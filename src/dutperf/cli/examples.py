@@ -9,6 +9,7 @@ EXAMPLES = {
     "capture": "--lab kernel-ipv4 --seconds 5 --to arrived.pcapng",
     "replay": "traffic.pcap --lab kernel-ipv4 --speed 2 --loop 10",
     "script": "examples/scripts/load_latency.py --lab kernel-ipv4",
+    "otg": "--lab kernel-ipv4",
     "set-rate": "results/by-hand 40k",
     "overload": "throughput frame-loss --lab kernel-ipv4 --flows 1000 --max-rate 20k",
     "run": "plan.yaml --out results/plan",

@@ -157,6 +157,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "Traffic by hand",
         "Run a Python file that sends traffic of its choice on a test setup.",
     ),
+    "otg": (
+        "dutperf.cli.commands.otg",
+        "Traffic by hand",
+        "Be a traffic generator for programs of the Open Traffic Generator API, as snappi.",
+    ),
     "show": (
         "dutperf.cli.commands.show",
         "Results",

@@ -14,7 +14,16 @@ from ipaddress import IPv4Address, IPv6Address
 
 from dutperf.frames import options
 from dutperf.frames.errors import FrameError
-from dutperf.frames.headers import PROTOCOLS, TUNNEL_PORTS, ZERO_CHECKSUM_TUNNELS, Cell, Place, Role, options_of
+from dutperf.frames.headers import (
+    PROTOCOLS,
+    TUNNEL_PORTS,
+    ZERO_CHECKSUM_TUNNELS,
+    Cell,
+    Place,
+    Role,
+    options_of,
+    trailer_of,
+)
 from dutperf.frames.stack import Header, Stack
 from dutperf.frames.template import Template
 from dutperf.frames.values import Number, Varying
@@ -190,6 +199,7 @@ def _placed(stack: Stack, end: int, endpoints: Endpoints, direction: Direction) 
         bits = _bits(stack, number, endpoints)
         yield _Placed(header, number, at, tuple(_spread(header, 8 * at, tags)), place, computed, bits)
         at += header.size
+        end -= trailer_of(header.given)
         if header.name == "eth" and tags:
             at -= 2
         elif header.name == "vlan" and not tags:

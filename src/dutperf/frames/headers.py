@@ -254,6 +254,11 @@ def options_of(given: Values) -> tuple[Option, ...]:
     return tuple(one for one in found if isinstance(one, Option)) if isinstance(found, tuple) else ()
 
 
+def trailer_of(given: Values) -> int:
+    """Bytes behind the packet in a header, which belong to its payload alone."""
+    return _fixed(given, "trailer") or 0
+
+
 def _fixed(given: Values, name: str) -> int | None:
     value = given.get(name)
     return value if isinstance(value, int) else None
@@ -374,7 +379,7 @@ def _payload_tail(given: Values) -> Iterator[Cell]:
     data = given.get("data")
     if not isinstance(data, bytes) or not data:
         raise ValueError("needs data=0x…")
-    return _bytes_cell(data)
+    return _bytes_cell(data + bytes(len(data) % 2))  # the tag begins at an even byte: checksums cover it
 
 
 def _authentication(place: Place, _: Values) -> dict[str, int]:
@@ -670,7 +675,13 @@ KINDS: Mapping[str, HeaderKind] = {
         HeaderKind(
             "vxlan",
             "VXLAN (RFC 7348)",
-            (Field("flags", 8, HEX, 8), _reserved(24), Field("vni", 24, default=1), _reserved(8)),
+            (
+                Field("flags", 8, HEX, 8),
+                _reserved(24),
+                Field("vni", 24, default=1),
+                _reserved(8),
+                _Size("trailer", 0, note="0 bytes behind the inner packet, such as an FCS of the inner frame"),
+            ),
             ("eth",),
             is_last_possible=False,
         ),

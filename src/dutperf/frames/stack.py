@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 from dutperf.frames import text
 from dutperf.frames.errors import FrameError
-from dutperf.frames.headers import KINDS, MOST_TAGS, Cell, HeaderKind, Role, Value, Values
+from dutperf.frames.headers import KINDS, MOST_TAGS, Cell, HeaderKind, Role, Value, Values, trailer_of
 from dutperf.frames.text import Node
 from dutperf.frames.values import Varying
 from dutperf.model.described_frame import FCS_SIZE, TAG_SIZE
@@ -115,7 +115,8 @@ class Stack:
     @property
     def min_size(self) -> int:
         """The smallest frame in bytes including the FCS."""
-        return max(MIN_FRAME_SIZE, self.header_size + TAG_SIZE + FCS_SIZE)
+        trailers = sum(trailer_of(header.given) for header in self.headers)
+        return max(MIN_FRAME_SIZE, self.header_size + TAG_SIZE + trailers + FCS_SIZE)
 
     @property
     def ip_version(self) -> Literal[4, 6] | None:
@@ -190,7 +191,7 @@ def _check_values(headers: Sequence[Header], index: int) -> None:
         cells = header.cells()
     except ValueError as error:
         raise FrameError(str(error)) from None
-    is_last = all(one.name == "vlan" for one in headers[index + 1 :])
+    is_last = all(one.name in ("vlan", "payload") for one in headers[index + 1 :])
     for cell in cells:
         if isinstance(cell.value, Varying):
             _check_varying(cell, is_last)

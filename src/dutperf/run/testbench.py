@@ -383,6 +383,22 @@ def opened(tester: Tester, patience_s: float, say: Say | None = None) -> dict[st
 
 
 @contextmanager
+def in_place(source: Source, max_frame_size: int = USUAL_FRAME_SIZE) -> Iterator[Setup]:
+    """The setup of ``source``, with its lab and its DUT brought up, for others than measurements.
+
+    Raises:
+        ConfigError, LabError: it cannot be brought up; nothing is left behind.
+    """
+    with (
+        source.placing_errors(),
+        source.setup(max_frame_size) as setup,
+        dut.of_setup(setup).in_place(),
+        yielding_to_the_dut(),
+    ):
+        yield setup
+
+
+@contextmanager
 def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | None = None) -> Iterator[Bench]:
     """A bench on which each of ``conditions`` can be measured, and any with frames of up to
     ``longest`` bytes incl. FCS. Cases with frames that are too long for the tester's own ports are left
@@ -393,12 +409,7 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
     """
     asked = max(0, longest, *map(sizes.longest_frame, conditions))
     needed = max(longest, min(map(sizes.shortest_case, conditions), default=0))
-    with (
-        source.placing_errors(),
-        source.setup(max(USUAL_FRAME_SIZE, asked)) as setup,
-        dut.of_setup(setup).in_place(),
-        yielding_to_the_dut(),
-    ):
+    with in_place(source, max(USUAL_FRAME_SIZE, asked)) as setup:
         for one in conditions:
             traffic.of(setup, traffic.of(setup, one).sized()).check()
         of_streams, longer = setup.longest_of_streams, setup.tunnel_overhead

@@ -63,7 +63,7 @@ class Access:
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
-        if self._rules.is_local and _name(headers.get("host", "")) not in (*_LOCAL_NAMES, self._rules.address):
+        if self._rules.is_local and host_name(headers.get("host", "")) not in (*_LOCAL_NAMES, self._rules.address):
             return PlainTextResponse("this server answers to localhost only", 421)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["method"] == "GET" and given:
@@ -71,7 +71,7 @@ class Access:
         has_token = self.has_token(headers)
         scope.setdefault("state", {})["may_control"] = has_token
         changes = scope["method"] not in ("GET", "HEAD")
-        if changes and _is_foreign(headers):
+        if changes and is_foreign(headers):
             return JSONResponse({"error": "a page of another origin has no say here"}, 403)
         if not has_token and (changes or not self._rules.is_local):
             return JSONResponse(
@@ -108,14 +108,16 @@ class Access:
         return answer
 
 
-def _name(host: str) -> str:
+def host_name(host: str) -> str:
+    """The name in a Host header; empty: there is none."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return ""
 
 
-def _is_foreign(headers: Headers) -> bool:
+def is_foreign(headers: Headers) -> bool:
+    """Whether a page of another origin asks."""
     origin = headers.get("origin")
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -16,11 +15,10 @@ from dutperf import store as stores
 from dutperf.cli import completion
 from dutperf.cli.commands.store import StoreFile
 from dutperf.cli.errors import reported, say
+from dutperf.cli.listening import LOOPBACK, check_token, listen, shown
 from dutperf.cli.output import terminal
 from dutperf.errors import require
 from dutperf.setup.configuration import ConfigError
-
-LOOPBACK = "127.0.0.1"
 
 Directories = Annotated[
     list[Path] | None,
@@ -72,36 +70,20 @@ def serve(
         from dutperf.web.runs import Runs
         from dutperf.web.stored import Stored
 
-        if token is not None and len(token) < 16:
-            raise ConfigError("has fewer than 16 characters", "--token")
+        check_token(token)
         roots = tuple(one.resolve() for one in directories or [Path("results")])
         if missing := next((one for one in roots if directories and not one.is_dir()), None):
             raise ConfigError(f"there is no directory {missing}", "")
         rules = Rules(token or secrets.token_urlsafe(24), address)
         made = app.Server(Runs(roots), Places(setups, roots), Stored(store or stores.usual_file()), rules)
-        listening = _listen(address, port)
+        listening = listen(address, port)
         server = uvicorn.Server(uvicorn.Config(app.make(made), log_level="warning", lifespan="off"))
         made.is_ending = lambda: bool(server.should_exit)
-        shown = f"[{address}]" if ":" in address else address
-        terminal.line(f"http://{shown}:{listening.getsockname()[1]}/?token={rules.token}")
+        terminal.line(f"http://{shown(address)}:{listening.getsockname()[1]}/?token={rules.token}")
         say("Ctrl-C ends the server; runs go on")
         _give_way()
         with listening:
             server.run(sockets=[listening])
-
-
-def _listen(address: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((address, port))
-        listening.listen(128)
-    except (OSError, UnicodeError) as error:
-        listening.close()
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(f"cannot listen on {address}, port {port}: {reason}", "--port") from None
-    return listening
 
 
 def _give_way() -> None:

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf otg``: a server of the Open Traffic Generator API."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dutperf.cli import options
+from dutperf.cli.errors import reported, say
+from dutperf.cli.listening import LOOPBACK, check_token, listen, shown
+from dutperf.cli.output import terminal
+from dutperf.errors import require
+from dutperf.run.testbench import Source, in_place
+from dutperf.setup.configuration import NO_PORT, ConfigError, EngineSettings
+
+Ports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ports",
+        metavar="NAME=PORT",
+        help="A port, such as eth1=af_packet:eth1, and the location by which clients name it; several times.",
+    ),
+]
+Netns = Annotated[str | None, typer.Option("--netns", metavar="NAME", help="Network namespace of these ports.")]
+Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0: a free one.")]
+Address = Annotated[
+    str,
+    typer.Option("--address", metavar="ADDRESS", help="Listen there. Elsewhere than on loopback, all needs the token."),
+]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        metavar="TEXT",
+        envvar="DUTPERF_TOKEN",
+        help="Who has it is served elsewhere than on loopback; at least 16 characters. Default: a new one.",
+    ),
+]
+Plain = Annotated[bool, typer.Option("--plain", help="HTTP without TLS.")]
+Certificate = Annotated[
+    Path | None, typer.Option("--certificate", metavar="FILE", help="Of TLS (PEM). Default: a new one.")
+]
+Key = Annotated[Path | None, typer.Option("--key", metavar="FILE", help="The certificate's key (PEM).")]
+Drain = Annotated[
+    float,
+    typer.Option("--drain", metavar="S", min=0, max=60, help="How long frames may be on their way when flows end."),
+]
+
+
+def otg(
+    ports: Ports = None,
+    netns: Netns = None,
+    lab: options.LabName = None,
+    lab_option: options.LabOptions = None,
+    config_file: options.ConfigFile = None,
+    port: Port = 8443,
+    address: Address = LOOPBACK,
+    plain: Plain = False,
+    certificate: Certificate = None,
+    key: Key = None,
+    token: Token = None,
+    drain: Drain = 0.5,
+) -> None:
+    """Be a traffic generator for programs of the Open Traffic Generator API, as snappi."""
+    with reported():
+        for library in ("snappi", "starlette", "uvicorn", "cryptography"):
+            require(library, "otg", "dutperf otg")
+        check_token(token)
+        if plain and (certificate or key):
+            raise ConfigError("does not go with --plain", "--certificate")
+        if (certificate is None) != (key is None):
+            raise ConfigError("certificate and key need each other", "--key" if certificate else "--certificate")
+        given = _located(ports or [])
+        if given and (lab or config_file):
+            raise ConfigError("does not go with a lab or a configuration, which has ports", "--ports")
+        if netns and not given:
+            raise ConfigError("is the namespace of --ports: give some", "--netns")
+        files = None if certificate is None or key is None else (certificate, key)
+        source = None if given else Source.of(lab, options.lab_options(lab_option), config_file)
+        with _ports(given, netns, source) as (located, engine):
+            _serve(located, engine, (address, port), token, files, plain=plain, drain_s=drain)
+
+
+def _located(given: Sequence[str]) -> dict[str, str]:
+    """Ports by locations."""
+    located: dict[str, str] = {}
+    for one in given:
+        name, equals, spec = one.rpartition("=") if "," not in one else one.partition("=")
+        if not equals or not name or not spec:
+            raise ConfigError(f"'{one}' is not NAME=PORT, such as eth1=af_packet:eth1", "--ports")
+        if name in located:
+            raise ConfigError(f"{name} is given twice", "--ports")
+        located[name] = spec
+    return located
+
+
+@contextmanager
+def _ports(
+    given: Mapping[str, str], netns: str | None, source: Source | None
+) -> Iterator[tuple[Mapping[str, str], EngineSettings]]:
+    if source is None:
+        yield given, EngineSettings(netns=netns)
+        return
+    with in_place(source) as setup:
+        yield {name: side.port for name, side in setup.sides().items() if side is not NO_PORT}, setup.engine
+
+
+def _serve(
+    located: Mapping[str, str],
+    engine: EngineSettings,
+    where: tuple[str, int],
+    token: str | None,
+    files: tuple[Path, Path] | None,
+    *,
+    plain: bool,
+    drain_s: float,
+) -> None:
+    import uvicorn
+
+    from dutperf.engine.factory import engine_on
+    from dutperf.otg import app, certificate
+    from dutperf.otg.generator import Generator
+    from dutperf.web.access import Rules
+
+    rules = Rules(token or secrets.token_urlsafe(24), where[0])
+    listening = listen(*where)
+    generator = Generator(located, engine, engine_on, drain_s)
+    with tempfile.TemporaryDirectory(prefix="dutperf-otg-") as directory, listening:
+        try:
+            of_tls = {}
+            if not plain:
+                made = files or certificate.generate(Path(directory), where[0])
+                of_tls = {"ssl_certfile": made[0], "ssl_keyfile": made[1]}
+            made_app = app.make(app.Server(generator), rules)
+            configured = uvicorn.Config(made_app, log_level="warning", lifespan="off", **of_tls)  # type: ignore[arg-type]
+            scheme = "http" if plain else "https"
+            base = f"{scheme}://{shown(where[0])}:{listening.getsockname()[1]}"
+            terminal.line(base if rules.is_local else f"{base}/{rules.token}")
+            say(f"ports by their locations: {', '.join(located)}; Ctrl-C ends the server and its traffic")
+            uvicorn.Server(configured).run(sockets=[listening])
+        finally:
+            generator.close()

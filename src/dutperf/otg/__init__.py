@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tester as a traffic generator for programs that speak the Open Traffic Generator API (otg.dev): snappi.
+
+``model`` has the published messages, ``coverage`` says which are covered; ``headers``, ``flows`` and ``links`` make
+frames, streams and ports of a configuration; ``generator`` runs them; ``app`` has the addresses of HTTP.
+"""

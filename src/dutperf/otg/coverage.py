@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of the model is covered. Whatever else a message has is refused by its name; nothing is ignored in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from dutperf.otg.headers import HEADERS
+from dutperf.otg.model import Message, Refused, members_of, messages
+
+_COVERED = {
+    "Config": "ports layer1 captures devices flows",
+    "Port": "location name",
+    "Layer1": "port_names speed promiscuous mtu name",
+    "Capture": "port_names overwrite packet_size format name",
+    "Device": "ethernets name",
+    "DeviceEthernet": "connection ipv4_addresses ipv6_addresses mac mtu vlans name",
+    "EthernetConnection": "choice port_name",
+    "DeviceVlan": "tpid priority id name",
+    "DeviceIpv4": "gateway gateway_mac address prefix name",
+    "DeviceIpv4GatewayMAC": "choice auto value",
+    "DeviceIpv6": "gateway gateway_mac address prefix name",
+    "DeviceIpv6GatewayMAC": "choice auto value",
+    "Flow": "tx_rx packet size rate duration metrics name",
+    "FlowTxRx": "choice port device",
+    "FlowPort": "tx_name rx_name rx_names",
+    "FlowRouter": "mode tx_names rx_names bidirectional",
+    "FlowSize": "choice fixed increment random weight_pairs",
+    "FlowSizeIncrement": "start end step",
+    "FlowSizeRandom": "min max",
+    "FlowSizeWeightPairs": "choice predefined custom",
+    "FlowSizeWeightPairsCustom": "size weight",
+    "FlowRate": "choice pps bps kbps mbps gbps percentage",
+    "FlowDuration": "choice fixed_packets fixed_seconds burst continuous",
+    "FlowFixedPackets": "packets gap delay",
+    "FlowFixedSeconds": "seconds gap delay",
+    "FlowContinuous": "gap delay",
+    "FlowBurst": "bursts packets gap inter_burst_gap",
+    "FlowDurationInterBurstGap": "choice bytes nanoseconds microseconds",
+    "FlowDelay": "choice bytes nanoseconds microseconds",
+    "FlowMetrics": "enable loss timestamps latency",
+    "FlowLatencyMetrics": "enable mode",
+    "FlowHeader": f"choice {' '.join(HEADERS)}",
+    "FlowIpv4Priority": "choice raw dscp",
+    "FlowIpv4Dscp": "phb ecn",
+    "FlowIcmp": "choice echo",
+    "FlowIcmpv6": "choice echo",
+    "ControlState": "choice port protocol traffic",
+    "StateTraffic": "choice flow_transmit",
+    "StateTrafficFlowTransmit": "flow_names state",
+    "StatePort": "choice capture",
+    "StatePortCapture": "port_names state",
+    "StateProtocol": "choice all",
+    "StateProtocolAll": "state",
+    "MetricsRequest": "choice port flow",
+    "PortMetricsRequest": "port_names column_names",
+    "FlowMetricsRequest": "flow_names metric_names",
+    "StatesRequest": "choice ipv4_neighbors ipv6_neighbors",
+    "Neighborsv4StatesRequest": "ethernet_names",
+    "Neighborsv6StatesRequest": "ethernet_names",
+    "CaptureRequest": "port_name",
+    "ConfigAppend": "config_append_list",
+    "ConfigAppendResources": "flows",
+    "ConfigDelete": "config_delete_list",
+    "ConfigDeleteResources": "flows",
+    "ConfigUpdate": "choice flows",
+    "FlowsUpdate": "property_names flows",
+}
+"""Fields of each message but those of headers, which :data:`dutperf.otg.headers.HEADERS` has."""
+_ONLY: Mapping[tuple[str, str], tuple[Any, ...]] = {
+    ("FlowRouter", "bidirectional"): (False,),
+    ("Capture", "overwrite"): (True,),
+    ("Layer1", "promiscuous"): (True,),
+}
+"""Values that these fields may have: the others are not covered."""
+_PATTERNS = ("choice", "value", "values", "increment", "decrement", "random", "auto", "generated", "custom")
+_COUNTERS = ("start", "step", "count", "min", "max", "seed")
+WITHOUT_EFFECT = {
+    ("Layer1", "media"): "the interface's own medium applies",
+    ("Layer1", "ieee_media_defaults"): "the interface's own settings apply",
+    ("Layer1", "auto_negotiate"): "the interface's own settings apply",
+    ("Layer1", "auto_negotiation"): "the interface's own settings apply",
+}
+"""Fields that a warning answers, and why."""
+
+
+def _of_headers() -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, kind in HEADERS.items():
+        header = messages.FlowHeader.DESCRIPTOR.fields_by_name[name].message_type
+        if kind.within:
+            header = header.fields_by_name[kind.within].message_type
+        yield header.name, (*kind.fields, *kind.also)
+
+
+COVERED = {name: tuple(fields.split()) for name, fields in _COVERED.items()} | dict(_of_headers())
+"""The fields that are covered, by the messages that have them."""
+
+
+def covered_of(message: str) -> tuple[str, ...]:
+    """The fields of a message that are covered; none of one that is not."""
+    if message.startswith("PatternFlow"):
+        return _COUNTERS if message.endswith(("Counter", "Random")) else _PATTERNS
+    return COVERED.get(message, ())
+
+
+def check(message: Message) -> list[str]:
+    """The warnings about what a message has without effect.
+
+    Raises:
+        Refused: it has something that is not covered; each is named with its place.
+    """
+    warnings: list[str] = []
+    refused = list(_uncovered(message, "", warnings))
+    if refused:
+        raise Refused(*(f"{place} is not covered" for place in refused), code=501)
+    return warnings
+
+
+def _uncovered(message: Message, where: str, warnings: list[str]) -> Iterator[str]:
+    name = message.DESCRIPTOR.name
+    covered = covered_of(name)
+    for field, value in message.ListFields():
+        place = f"{where}{field.name}"
+        reason = WITHOUT_EFFECT.get((name, field.name))
+        if reason is not None:
+            warnings.append(f"{place} has no effect: {reason}")
+        elif field.name not in covered:
+            yield place
+        elif value not in _ONLY.get((name, field.name), (value,)):
+            yield f"{place} with {value!s}".replace("True", "true").replace("False", "false")
+    for field_name, place, one in members_of(message):
+        if field_name in covered:
+            yield from _uncovered(one, f"{where}{place}.", warnings)
+
+
+def table() -> str:
+    """What docs/otg.md shows: of each message its covered fields, those without effect, and the others."""
+    lines = ["| message | covered | a warning says that it has no effect | refused |", "| --- | --- | --- | --- |"]
+    for name, covered in COVERED.items():
+        known = [
+            field.name for field in messages.DESCRIPTOR.message_types_by_name[name].fields if field.name != "choice"
+        ]
+        ignored = [one for one in known if (name, one) in WITHOUT_EFFECT]
+        refused = [one for one in known if one not in covered and one not in ignored]
+        cells = (_listed(one for one in known if one in covered), _listed(ignored), _listed(refused))
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    only = [f"{message}.{one} other than {str(value).lower()}" for (message, one), (value,) in _ONLY.items()]
+    return "\n".join([*lines, "", f"Refused are also: {', '.join(only)}."]) + "\n"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "–"

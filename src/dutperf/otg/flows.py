@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The streams of a configuration's flows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil
+
+from dutperf.frames import FrameError, Stack, build
+from dutperf.model import MAX_FRAME_SIZE, PREAMBLE_AND_GAP, Bursts, DescribedFrame, Direction, Stream
+from dutperf.model.value import HIGHEST_FPS
+from dutperf.otg.headers import OpenFields, stack_text
+from dutperf.otg.links import Links
+from dutperf.otg.model import Message, Refused, chosen, name_of
+from dutperf.setup.size_mix import MOST_SIZES, SizeMix
+
+NS_PER_S = 10**9
+LONGEST_NS = 86_400 * NS_PER_S
+"""Of a trial: a flow without an end is sent so long."""
+_GAP = 12
+"""Ethernet's own, in bytes: the least that a flow may ask for."""
+PREDEFINED = {
+    "imix": "64=7,570=4,1518=1",
+    "ipsec_imix": "90=58.67,92=2,594=23.66,1418=15.67",
+    "ipv6_imix": "60=58.67,496=2,594=23.66,1518=15.67",
+    "standard_imix": "58=58.67,62=2,594=23.66,1518=15.67",
+    "tcp_imix": "90=58.67,92=2,594=23.66,1518=15.67",
+}
+"""Sizes and weights of the model's mixes."""
+_WEIGHTS = 1000
+"""The sum of weights, about, to which those that are no whole numbers are rounded."""
+_PER_S = {"bps": 1, "kbps": 10**3, "mbps": 10**6, "gbps": 10**9}
+_MOST_OFF = Fraction(1, 1000)
+"""By which the interval of bursts may differ from the one that was asked for."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow, ready to be sent."""
+
+    name: str
+    direction: Direction
+    """Its path and stream."""
+    tx: str
+    rx: str
+    """Ports by their names in the configuration; ``rx`` empty: it has no receiver."""
+    stream: Stream
+    sizes: tuple[int, ...]
+    frames: int | None = None
+    """How many it sends; None: as long as ``sends_ns``..."""
+    sends_ns: int | None = None
+    """... or, None too, until it is stopped."""
+    is_reported: bool = False
+    with_loss: bool = False
+    with_times: bool = False
+    with_latency: bool = False
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    def part(self, sent: int, sent_ns: int, *, goes_on: bool) -> Stream | None:
+        """What is left to be sent after ``sent`` frames in ``sent_ns``; None: nothing. A flow that ``goes_on`` does
+        not wait for its beginning."""
+        stream = self.stream.model_copy(update={"begin_ns": None}) if goes_on else self.stream
+        if self.frames is not None:
+            left = self.frames - sent
+            if left <= 0:
+                return None
+            times = stream.model_copy(update={"sends_ns": LONGEST_NS}).times(LONGEST_NS, lambda: 0)  # type: ignore[arg-type]
+            lasts_ns = times.due_ns(left - 1) - (stream.begin_ns or 0) + 1
+            while times.frames_before(lasts_ns + (stream.begin_ns or 0)) < left:
+                lasts_ns += 1
+            return stream.model_copy(update={"sends_ns": lasts_ns})
+        if self.sends_ns is None:
+            return stream
+        left_ns = self.sends_ns - sent_ns
+        return stream.model_copy(update={"sends_ns": left_ns}) if left_ns > 0 else None
+
+
+def planned(configuration: Message, links: Links) -> tuple[Flow, ...]:
+    """The flows of a configuration.
+
+    Raises:
+        Refused: they are not possible; all errors at once.
+    """
+    flows: list[Flow] = []
+    errors: list[str] = []
+    names = links.stream_names([one.name for one in configuration.flows])
+    for number, one in enumerate(configuration.flows):
+        try:
+            flows.append(_flow(one, f"flows[{number}]", links, names[number]))
+        except Refused as error:
+            errors += error.errors
+    if errors:
+        raise Refused(*errors)
+    return tuple(flows)
+
+
+def _flow(flow: Message, where: str, links: Links, name: str) -> Flow:
+    if not flow.name:
+        raise Refused(f"{where}.name is missing")
+    tx, rx, ends, warnings = _ends(flow, where, links)
+    text = stack_text(flow.packet, where, ends)
+    sizes = _sizes(flow.size, f"{where}.size")
+    frames = _frames(text, sizes, where, flow.name)
+    media_mbps = links.media_mbps(tx)
+    rate_fps = _rate(flow.rate, sizes, media_mbps, where, flow.name)
+    several = len(frames) > 1
+    stream = Stream(
+        rate_fps=rate_fps,
+        frames=frames,
+        order=sizes.kinds() if several and not sizes.random else (),
+        shares=sizes.shares() if several and sizes.random else (),
+    )
+    metrics = flow.metrics
+    made = Flow(
+        name=flow.name,
+        direction=links.direction(tx, rx).with_stream(name),
+        tx=tx,
+        rx=rx,
+        stream=stream,
+        sizes=tuple(frame.size for frame in frames),
+        is_reported=metrics.enable,
+        with_loss=metrics.loss,
+        with_times=metrics.timestamps,
+        with_latency=metrics.latency.enable,
+        warnings=warnings,
+    )
+    return _lasting(made, flow.duration, f"{where}.duration", media_mbps)
+
+
+def _ends(flow: Message, where: str, links: Links) -> tuple[str, str, OpenFields, tuple[str, ...]]:
+    """Its ports, what follows from its devices, and warnings."""
+    kind = chosen(flow.tx_rx, "port")
+    if kind == "port":
+        given, place = flow.tx_rx.port, f"{where}.tx_rx.port"
+        receivers = [*given.rx_names, *([given.rx_name] if given.rx_name else [])]
+        if len(set(receivers)) > 1:
+            raise Refused(
+                f"{place}.rx_names: several receiving ports of one flow are not covered: make a flow for each"
+            )
+        tx = links.port(given.tx_name, f"{place}.tx_name")
+        rx = links.port(receivers[0], f"{place}.rx_names") if receivers else links.other(tx)
+        warnings = () if rx else (f"{flow.name}: it has no receiving port, so nothing of it counts as received",)
+        _differ(tx, rx, place)
+        return tx, rx, OpenFields(), warnings
+    given, place = flow.tx_rx.device, f"{where}.tx_rx.device"
+    if len(given.tx_names) != 1 or len(given.rx_names) != 1:
+        raise Refused(f"{place}: only flows from one device to one are covered: make a flow for each pair")
+    sender = links.end(given.tx_names[0], f"{place}.tx_names")
+    receiver = links.end(given.rx_names[0], f"{place}.rx_names")
+    _differ(sender.port, receiver.port, place)
+    addresses: dict[str, Mapping[str, str]] = {"ethernet": {"src": "", "dst": ""}}
+    for version in ("ipv4", "ipv6"):
+        own, other = sender.addresses.get(version), receiver.addresses.get(version)
+        addresses[version] = {name: text for name, text in (("src", own), ("dst", other)) if text}
+    return sender.port, receiver.port, OpenFields(addresses), ()
+
+
+def _differ(tx: str, rx: str, where: str) -> None:
+    if tx == rx:
+        raise Refused(f"{where}: {tx} would send to itself")
+
+
+def _sizes(size: Message, where: str) -> SizeMix:
+    """Raises Refused: sizes that are not possible."""
+    kind = chosen(size, "fixed")
+    try:
+        if kind == "fixed":
+            return SizeMix.single(size.fixed if size.HasField("fixed") else 64)
+        if kind == "weight_pairs":
+            return _mix(size.weight_pairs)
+        if kind == "random":
+            first, last, step = size.random.min or 64, size.random.max or 1518, 1
+        else:
+            first, last, step = size.increment.start or 64, size.increment.end or 1518, size.increment.step or 1
+        each = range(first, last + 1, step)
+        if not 1 <= len(each) <= MOST_SIZES:
+            raise ValueError(f"{len(each):,} sizes are not possible: 1 to {MOST_SIZES} are")
+        mix = ",".join(f"{one}=1" for one in each)
+        return (
+            SizeMix.parse(f"imix{'-random' if kind == 'random' else ''}:{mix}")
+            if len(each) > 1
+            else SizeMix.single(first)
+        )
+    except ValueError as error:
+        raise Refused(f"{where}.{kind}: {error}") from None
+
+
+def _mix(pairs: Message) -> SizeMix:
+    if chosen(pairs, "predefined") == "predefined":
+        text = PREDEFINED[name_of(pairs, "predefined") if pairs.HasField("predefined") else "imix"]
+        each = [(int(size), Fraction(weight)) for size, weight in (pair.split("=") for pair in text.split(","))]
+    else:
+        each = [(one.size or 64, Fraction(one.weight if one.HasField("weight") else 1.0)) for one in pairs.custom]
+    if not each or any(weight <= 0 for _, weight in each):
+        raise ValueError("each weight has to be above 0, and one pair at least is needed")
+    whole = all(weight.denominator == 1 for _, weight in each)
+    scale = 1 if whole else Fraction(_WEIGHTS) / sum(weight for _, weight in each)
+    weights = [(size, max(1, round(weight * scale))) for size, weight in each]
+    return SizeMix.parse("imix-random:" + ",".join(f"{size}={weight}" for size, weight in weights))
+
+
+def _frames(text: str, sizes: SizeMix, where: str, name: str) -> tuple[DescribedFrame, ...]:
+    try:
+        stack = Stack.parse(text)
+        if sizes.sizes[0] < stack.min_size:
+            raise Refused(
+                f"{where}.size: {sizes.sizes[0]} bytes are too few for {name}: its headers and the tester's tag of 18"
+                f" bytes need {stack.min_size}"
+            )
+        if sizes.sizes[-1] > MAX_FRAME_SIZE:
+            raise Refused(f"{where}.size: {sizes.sizes[-1]:,} bytes are too many; {MAX_FRAME_SIZE:,} are possible")
+        return tuple(build(stack, size).model_copy(update={"name": f"{size} bytes"}) for size in sizes.sizes)
+    except FrameError as error:
+        raise Refused(f"{where}.packet: {error.message}") from None
+
+
+def _rate(rate: Message, sizes: SizeMix, media_mbps: int | None, where: str, name: str) -> int:
+    """In frames/s, rounded to whole ones. Bits per second are those of the media, with preamble and gap."""
+    kind = chosen(rate, "pps")
+    wire_bits = 8 * (Fraction(sum(sizes.order), len(sizes.order)) + PREAMBLE_AND_GAP)
+    if kind == "pps":
+        fps = Fraction(rate.pps if rate.HasField("pps") else 1000)
+    elif kind == "percentage":
+        if media_mbps is None:
+            raise Refused(f"{where}.rate.percentage: the speed of its port is unknown: give layer1 with a speed")
+        share = Fraction(rate.percentage if rate.HasField("percentage") else 100.0) / 100
+        fps = share * media_mbps * 10**6 / wire_bits
+    else:
+        default = {"bps": 10**9, "kbps": 10**6, "mbps": 1000, "gbps": 1}[kind]
+        fps = (getattr(rate, kind) if rate.HasField(kind) else default) * _PER_S[kind] / wire_bits
+    whole = round(fps)
+    if not 1 <= whole <= HIGHEST_FPS:
+        raise Refused(f"{where}.rate: {name} would send {float(fps):g} frames/s; 1 to {HIGHEST_FPS:,} are possible")
+    return whole
+
+
+def _lasting(flow: Flow, duration: Message, where: str, media_mbps: int | None) -> Flow:
+    kind = chosen(duration, "continuous")
+    given = getattr(duration, kind)
+    if (given.gap if given.HasField("gap") else _GAP) > _GAP:
+        raise Refused(f"{where}.{kind}.gap: a least gap of more than {_GAP} bytes is not covered: give a lower rate")
+    if kind == "burst":
+        return _bursts(flow, given, f"{where}.burst", media_mbps)
+    begin_ns = _delay_ns(given.delay, f"{where}.{kind}.delay", media_mbps)
+    frames = sends_ns = None
+    if kind == "fixed_packets":
+        frames = given.packets if given.HasField("packets") else 1
+        if frames == 0:
+            raise Refused(f"{where}.fixed_packets.packets: none would be sent")
+    elif kind == "fixed_seconds":
+        sends_ns = round((given.seconds if given.HasField("seconds") else 1.0) * NS_PER_S)
+        if not 1 <= sends_ns <= LONGEST_NS - begin_ns:
+            raise Refused(f"{where}.fixed_seconds: {given.seconds:g} s are not possible")
+    stream = flow.stream.model_copy(update={"begin_ns": begin_ns or None})
+    return replace(flow, stream=stream, frames=frames, sends_ns=sends_ns)
+
+
+def _delay_ns(delay: Message, where: str, media_mbps: int | None) -> int:
+    kind = chosen(delay, "bytes")
+    amount = Fraction(getattr(delay, kind))
+    if not amount:
+        return 0
+    if kind == "bytes":
+        if media_mbps is None:
+            raise Refused(f"{where}.bytes: the speed of its port is unknown: give layer1 with a speed, or nanoseconds")
+        return ceil(amount * 8000 / media_mbps)
+    return ceil(amount * (1000 if kind == "microseconds" else 1))
+
+
+def _bursts(flow: Flow, burst: Message, where: str, media_mbps: int | None) -> Flow:
+    """Bursts at the flow's rate, with gaps between them."""
+    packets, rate_fps = burst.packets if burst.HasField("packets") else 1, flow.stream.rate_fps
+    gap_ns = _delay_ns(burst.inter_burst_gap, f"{where}.inter_burst_gap", media_mbps)
+    mean = Fraction(packets) / (Fraction(packets, rate_fps) + Fraction(gap_ns, NS_PER_S))
+    whole = round(mean)
+    if whole < 1 or abs(whole - mean) > _MOST_OFF * mean:
+        raise Refused(
+            f"{where}: bursts of {packets:,} frames at {rate_fps:,} frames/s and gaps of {gap_ns:,} ns make"
+            f" {float(mean):g} frames/s; only whole frames/s are covered"
+        )
+    pattern = Bursts(frames=packets, within_fps=rate_fps) if packets > 1 else None
+    stream = flow.stream.model_copy(update={"rate_fps": whole, "pattern": pattern})
+    frames = packets * burst.bursts if burst.bursts else None
+    return replace(flow, stream=stream, frames=frames)

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ports of a configuration, and the devices behind them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_interface
+from typing import Any
+
+from pydantic import ValidationError
+
+from dutperf.errors import first
+from dutperf.model import Direction
+from dutperf.model.value import PORT_NAME, STREAM_NAME
+from dutperf.otg.model import Message, Refused, chosen, name_of
+from dutperf.setup.configuration import NO_PORT, Side
+
+NOWHERE = "nowhere"
+"""The receiving port of flows that have none: a device of DPDK on which nothing arrives."""
+_ETHERNET = 18
+"""Bytes of an Ethernet frame beside its packet."""
+MOST_PORTS = 15
+_SPEEDS = {
+    "speed_10_fd_mbps": 10,
+    "speed_10_hd_mbps": 10,
+    "speed_100_fd_mbps": 100,
+    "speed_100_hd_mbps": 100,
+    "speed_1_gbps": 1_000,
+    "speed_10_gbps": 10_000,
+    "speed_25_gbps": 25_000,
+    "speed_40_gbps": 40_000,
+    "speed_50_gbps": 50_000,
+    "speed_100_gbps": 100_000,
+    "speed_200_gbps": 200_000,
+    "speed_400_gbps": 400_000,
+    "speed_800_gbps": 800_000,
+}
+
+
+@dataclass(frozen=True)
+class End:
+    """Where a flow between devices begins or ends."""
+
+    port: str
+    addresses: Mapping[str, str]
+    """``ipv4`` and ``ipv6``."""
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A gateway of a device."""
+
+    ethernet: str
+    port: str
+    """Its name of ours."""
+    version: int
+    address: str
+    given_mac: str = ""
+
+
+@dataclass
+class Links:
+    """The ports, by their names in the configuration."""
+
+    sides: dict[str, Side] = field(default_factory=dict)
+    """The ports as the engine opens them, by names of ours."""
+    locations: dict[str, str] = field(default_factory=dict)
+    ours: dict[str, str] = field(default_factory=dict)
+    speeds: dict[str, int] = field(default_factory=dict)
+    """In Mbit/s, of those that have one."""
+    longest: dict[str, int] = field(default_factory=dict)
+    """Bytes of a frame, of those that have an MTU."""
+    ends: dict[str, End] = field(default_factory=dict)
+    """By the names of devices, their interfaces and addresses."""
+    neighbours: list[Neighbour] = field(default_factory=list)
+
+    def port(self, name: str, where: str) -> str:
+        """``name``, if it is that of a port. Raises Refused where it is not."""
+        if name not in self.locations:
+            raise Refused(f"{where}: there is no port {name!r}")
+        return name
+
+    def end(self, name: str, where: str) -> End:
+        """The end with this name. Raises Refused where there is none."""
+        if name not in self.ends:
+            raise Refused(f"{where}: there is no device, interface or address {name!r}")
+        return self.ends[name]
+
+    def other(self, name: str) -> str:
+        """The only other port; empty: there is none, or there are several."""
+        others = [one for one in self.locations if one != name]
+        return others[0] if len(others) == 1 else ""
+
+    def direction(self, tx: str, rx: str) -> Direction:
+        """The path from one port to another."""
+        return Direction(f"{self.ours[tx]}->{self.ours[rx] if rx else NOWHERE}")
+
+    def media_mbps(self, name: str) -> int | None:
+        """The speed of a port in Mbit/s; None: unknown."""
+        return self.speeds.get(name)
+
+    @staticmethod
+    def stream_names(given: Sequence[str]) -> list[str]:
+        """Names of ours for flows."""
+        return _names(given, STREAM_NAME, "flow-")
+
+
+def _names(given: Sequence[str], form: str, prefix: str) -> list[str]:
+    """``given``, where all are possible names of ours; else numbers behind ``prefix``."""
+    if all(re.fullmatch(form, one) and one != NOWHERE for one in given):
+        return list(given)
+    return [f"{prefix}{number + 1}" for number in range(len(given))]
+
+
+def planned(configuration: Message, located: Mapping[str, str]) -> Links:
+    """``located``: the port (as ``left.port`` of a setup) of each location.
+
+    Raises:
+        Refused: they are not possible.
+    """
+    errors = list(_twice(configuration))
+    if not 1 <= len(configuration.ports) <= MOST_PORTS:
+        errors.append(f"ports: {len(configuration.ports)} ports are not possible: 1 to {MOST_PORTS} are")
+    if errors:
+        raise Refused(*errors)
+    links = Links()
+    given = [one.name for one in configuration.ports]
+    links.ours = dict(zip(given, _names(given, PORT_NAME, "port"), strict=True))
+    for number, port in enumerate(configuration.ports):
+        links.locations[port.name] = port.location
+        if port.location not in located:
+            raise Refused(
+                f"ports[{number}].location: there is no port {port.location!r} here; there are {', '.join(located)}"
+            )
+    members = {name: {"port": located[location], "version": 4} for name, location in links.locations.items()}
+    _layers(configuration, links)
+    _devices(configuration, links, members)
+    for name, one in members.items():
+        links.sides[links.ours[name]] = _side(one, name)
+    return links
+
+
+def _twice(configuration: Message) -> Iterator[str]:
+    """Names are unique over the whole configuration."""
+    seen: set[str] = set()
+    objects = [
+        *((f"ports[{number}]", one) for number, one in enumerate(configuration.ports)),
+        *((f"flows[{number}]", one) for number, one in enumerate(configuration.flows)),
+        *((f"devices[{number}]", one) for number, one in enumerate(configuration.devices)),
+    ]
+    for where, one in objects:
+        if not one.name:
+            yield f"{where}.name is missing"
+        elif one.name in seen:
+            yield f"{where}.name: {one.name!r} is there twice"
+        seen.add(one.name)
+    locations = [one.location for one in configuration.ports]
+    yield from (
+        f"ports[{number}].location: {one!r} is that of another port too"
+        for number, one in enumerate(locations)
+        if one in locations[:number]
+    )
+
+
+def _layers(configuration: Message, links: Links) -> None:
+    for number, layer in enumerate(configuration.layer1):
+        for name in layer.port_names:
+            links.port(name, f"layer1[{number}].port_names")
+            if layer.HasField("speed"):
+                links.speeds[name] = _SPEEDS[name_of(layer, "speed")]
+            if layer.HasField("mtu"):
+                links.longest[name] = layer.mtu + _ETHERNET
+
+
+def _devices(configuration: Message, links: Links, members: dict[str, dict[str, Any]]) -> None:
+    for number, device in enumerate(configuration.devices):
+        for index, ethernet in enumerate(device.ethernets):
+            where = f"devices[{number}].ethernets[{index}]"
+            port = links.port(ethernet.connection.port_name, f"{where}.connection.port_name")
+            if "mac" in members[port]:
+                raise Refused(f"{where}: a second interface at port {port} is not covered")
+            end = _interface(ethernet, where, port, links, members[port])
+            for name in (device.name, ethernet.name):
+                links.ends.setdefault(name, end)
+
+
+def _interface(ethernet: Message, where: str, port: str, links: Links, members: dict[str, Any]) -> End:
+    members["mac"] = ethernet.mac or None
+    members["vlans"] = _vlans(ethernet.vlans, f"{where}.vlans")
+    addresses: dict[str, str] = {}
+    macs: set[str] = set()
+    for version, given in ((4, ethernet.ipv4_addresses), (6, ethernet.ipv6_addresses)):
+        if len(given) > 1:
+            raise Refused(f"{where}.ipv{version}_addresses: more than one address is not covered")
+        for one in given:
+            place = f"{where}.ipv{version}_addresses[0]"
+            members |= _addressed(one, version, place)
+            addresses[f"ipv{version}"] = str(ip_address(one.address))
+            mac = one.gateway_mac.value if chosen(one.gateway_mac, "auto") == "value" else ""
+            macs |= {mac}
+            gateway = members[f"gateway{version}"]
+            links.neighbours.append(Neighbour(ethernet.name, links.ours[port], version, gateway, mac))
+            links.ends.setdefault(one.name, End(port, {f"ipv{version}": addresses[f"ipv{version}"]}))
+    if len(macs) > 1:
+        raise Refused(f"{where}: gateways of different MAC addresses, or one with and one without, are not covered")
+    members["gateway_mac"] = next(iter(macs), "") or None
+    members["version"] = 4 if "ipv4" in addresses else 6
+    return End(port, addresses)
+
+
+def _vlans(given: Sequence[Message], where: str) -> list[int] | None:
+    if len(given) > 1:
+        raise Refused(f"{where}: several tags are not covered")
+    if any(one.priority or (one.HasField("tpid") and name_of(one, "tpid") != "x8100") for one in given):
+        raise Refused(f"{where}[0]: a priority, or another tpid than x8100, is not covered")
+    return [one.id or 1 for one in given] or None
+
+
+def _addressed(given: Message, version: int, where: str) -> dict[str, str]:
+    """Address and gateway of a port."""
+    address = _address(given.address, version, f"{where}.address")
+    prefix = given.prefix or {4: 24, 6: 64}[version]
+    try:
+        own = str(ip_interface(f"{address}/{prefix}"))
+    except ValueError as error:
+        raise Refused(f"{where}.prefix: {error}") from None
+    return {f"ipv{version}": own, f"gateway{version}": _address(given.gateway, version, f"{where}.gateway")}
+
+
+def _address(text: str, version: int, where: str) -> str:
+    try:
+        found = ip_address(text)
+        if found.version != version:
+            raise ValueError
+    except ValueError:
+        raise Refused(f"{where}: {text!r} is no IPv{version} address") from None
+    return str(found)
+
+
+def _side(members: Mapping[str, Any], name: str) -> Side:
+    """The port; without a device it has no addresses."""
+    try:
+        given = {key: value for key, value in members.items() if value is not None}
+        return Side.model_validate(given)
+    except ValidationError as error:
+        wrong = first(error)
+        raise Refused(f"port {name}: {'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from None
+
+
+def nowhere() -> Side:
+    """The port of :data:`NOWHERE`."""
+    return NO_PORT

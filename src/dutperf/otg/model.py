@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The messages of the Open Traffic Generator API, as they are published with snappi, and their JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
+
+from google.protobuf import json_format
+from snappi import otg_pb2
+
+from dutperf.errors import DutperfError
+
+messages: Any = otg_pb2
+Message = Any
+"""One of ``messages``: snappi's have no types."""
+SPECIFICATION = version("snappi")
+"""Version of the model that is installed here: snappi has the same."""
+_MOST_ERRORS = 20
+
+
+class Refused(DutperfError):
+    """A request that cannot be answered: the model's ``Error``."""
+
+    def __init__(self, *errors: str, code: int = 400, kind: str = "validation") -> None:
+        super().__init__("; ".join(errors))
+        self.errors, self.code, self.kind = errors, code, kind
+
+    def message(self) -> Message:
+        """The model's message; of many errors the first ones."""
+        shown = self.errors[:_MOST_ERRORS]
+        more = len(self.errors) - len(shown)
+        return messages.Error(
+            code=self.code,
+            kind=messages.Error.Kind.Enum.Value(self.kind),
+            errors=[*shown, *([f"and {more} more"] if more else [])],
+        )
+
+
+def read(body: bytes, kind: Any) -> Message:
+    """A message of JSON; ``kind`` is its class.
+
+    Raises:
+        Refused: it is no such message; the text names the place.
+    """
+    try:
+        members = json.loads(body or b"{}")
+        return of_members(members, kind)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"the body is no JSON: {error}") from None
+
+
+def of_members(members: Any, kind: Any) -> Message:
+    """A message of the members of a JSON object. Raises Refused: see :func:`read`."""
+    if not isinstance(members, dict):
+        raise Refused(f"the body is no JSON object of the model's {kind.DESCRIPTOR.name}")
+    try:
+        return json_format.ParseDict(members, kind())
+    except (json_format.ParseError, RecursionError, ValueError, OverflowError, TypeError, AttributeError) as error:
+        raise Refused(_place(str(error))) from None
+
+
+def _place(text: str) -> str:
+    """What the library says, without the names of all other fields."""
+    told = text.partition(" Available Fields")[0].replace('Message type "otg.', '"')
+    return told.rpartition("Failed to parse ")[2] if told.count("Failed to parse ") > 1 else told
+
+
+def as_members(message: Message) -> dict[str, Any]:
+    """The JSON object of a message, as clients expect it: names in snake case, numbers of 64 bits as texts."""
+    found: dict[str, Any] = json_format.MessageToDict(message, preserving_proto_field_name=True)
+    return found
+
+
+def chosen(message: Message, default: str = "") -> str:
+    """The name of a message's choice; without one, of the only member that it has, else ``default``."""
+    if message.HasField("choice"):
+        return name_of(message, "choice")
+    given = [field.name for field, _ in message.ListFields()]
+    return given[0] if len(given) == 1 else default
+
+
+def name_of(message: Message, field: str) -> str:
+    """The name of an enumeration's value."""
+    enum = message.DESCRIPTOR.fields_by_name[field].enum_type
+    name: str = enum.values_by_number[getattr(message, field)].name
+    return name
+
+
+def members_of(message: Message) -> Iterator[tuple[str, str, Message]]:
+    """Each message within another one: the name of its field, its place, and itself."""
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        if field.is_repeated:
+            yield from ((field.name, f"{field.name}[{number}]", one) for number, one in enumerate(value))
+        else:
+            yield field.name, field.name, value

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Capture files as clients expect them: of one port, each frame with its FCS."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dutperf.captures import CapturedFrame, CaptureError, frames_of
+from dutperf.otg.model import Refused
+
+_ETHERNET, _FCS_SIZE, _FCS_IS_THERE = 1, 4, 0x2400_0000
+"""Of pcap's link type: an FCS of two 16-bit words (draft-ietf-opsawg-pcap)."""
+_NANO = 0xA1B23C4D
+_LONGEST = 65_535
+_NS_PER_S = 1_000_000_000
+
+
+def file_of(files: Sequence[Path], port: str, *, snap: int | None, is_new: bool) -> bytes:
+    """The frames that arrived at ``port`` in the engine's ``files``, as pcap, or pcapng where ``is_new``; of each at
+    most ``snap`` bytes. The tester counts no frame with a wrong FCS, and its ports take it off: it is computed.
+
+    Raises:
+        Refused: a file cannot be read.
+    """
+    try:
+        frames = [one for file in files for one in frames_of(file) if one.interface == port]
+    except CaptureError as error:
+        raise Refused(str(error), code=500, kind="internal") from None
+    most = snap or _LONGEST
+    made = (_with_fcs(one) for one in frames)
+    return b"".join(_pcapng(made, frames, most) if is_new else _pcap(made, frames, most))
+
+
+def _with_fcs(frame: CapturedFrame) -> bytes:
+    return frame.data + zlib.crc32(frame.data).to_bytes(_FCS_SIZE, "little")
+
+
+def _pcap(data: Iterator[bytes], frames: Sequence[CapturedFrame], most: int) -> Iterator[bytes]:
+    yield struct.pack("<IHHiIII", _NANO, 2, 4, 0, 0, most, _ETHERNET | _FCS_IS_THERE)
+    for frame, one in zip(frames, data, strict=True):
+        seconds, fraction = divmod(frame.time_ns, _NS_PER_S)
+        kept = one[:most]
+        yield struct.pack("<IIII", seconds & 0xFFFF_FFFF, fraction, len(kept), len(one)) + kept
+
+
+def _pcapng(data: Iterator[bytes], frames: Sequence[CapturedFrame], most: int) -> Iterator[bytes]:
+    yield _block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+    options = struct.pack("<HHB3xHHB3xHH", 9, 1, 9, 13, 1, _FCS_SIZE, 0, 0)
+    yield _block(1, struct.pack("<HHI", _ETHERNET, 0, most) + options)
+    for frame, one in zip(frames, data, strict=True):
+        kept = one[:most]
+        header = struct.pack("<IIIII", 0, frame.time_ns >> 32, frame.time_ns & 0xFFFF_FFFF, len(kept), len(one))
+        yield _block(6, header + kept + bytes(-len(kept) % 4))
+
+
+def _block(kind: int, body: bytes) -> bytes:
+    size = len(body) + 12
+    return struct.pack("<II", kind, size) + body + struct.pack("<I", size)

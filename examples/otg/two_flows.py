@@ -36,8 +36,10 @@ def main(server: str, *locations: str) -> int:
     api.set_control_state(state)
     request = api.metrics_request()
     request.flow.flow_names = []
-    while any(one.transmit != "stopped" for one in (metrics := api.get_metrics(request).flow_metrics)):
+    metrics = api.get_metrics(request).flow_metrics
+    while any(one.transmit != "stopped" for one in metrics):
         time.sleep(0.1)
+        metrics = api.get_metrics(request).flow_metrics
     for one in metrics:
         print(f"{one.name}: {one.frames_tx} sent, {one.frames_rx} received, loss {one.loss:g} %")
 

@@ -49,7 +49,8 @@ NOT_RUN = {
 }
 """Commands that are only parsed, with what they are given: how they begin, and why."""
 OF_THE_SHELL = (
-    r'apt install \./|podman run |cd |cat "\$\(dutperf lab up [a-z0-9-]+\)"|ln -s |\./|make |(sudo )?\.venv/bin/dutperf |\.venv/bin/python '
+    r'apt install \./|podman run |cd |cat "\$\(dutperf lab up [a-z0-9-]+\)"|ln -s |\./|make '
+    r"|(sudo )?\.venv/bin/dutperf |\.venv/bin/python "
 )
 """Other first words of a line."""
 ELSEWHERE = {"CONTRIBUTING.md": "a procedure: test_procedures.py"}

@@ -10,6 +10,7 @@ from math import ceil
 
 from dutperf.frames import FrameError, Stack, build
 from dutperf.model import MAX_FRAME_SIZE, PREAMBLE_AND_GAP, Bursts, DescribedFrame, Direction, Stream
+from dutperf.model.pattern import random_bits
 from dutperf.model.value import HIGHEST_FPS
 from dutperf.otg.headers import OpenFields, stack_text
 from dutperf.otg.links import Links
@@ -66,15 +67,21 @@ class Flow:
             left = self.frames - sent
             if left <= 0:
                 return None
-            times = stream.model_copy(update={"sends_ns": LONGEST_NS}).times(LONGEST_NS, lambda: 0)  # type: ignore[arg-type]
-            lasts_ns = times.due_ns(left - 1) - (stream.begin_ns or 0) + 1
-            while times.frames_before(lasts_ns + (stream.begin_ns or 0)) < left:
-                lasts_ns += 1
-            return stream.model_copy(update={"sends_ns": lasts_ns})
+            return stream.model_copy(update={"sends_ns": _lasts_ns(stream, left)})
         if self.sends_ns is None:
             return stream
         left_ns = self.sends_ns - sent_ns
         return stream.model_copy(update={"sends_ns": left_ns}) if left_ns > 0 else None
+
+
+def _lasts_ns(stream: Stream, frames: int) -> int:
+    """The shortest sending time with so many frames."""
+    from_its_beginning = stream.model_copy(update={"begin_ns": None, "sends_ns": None})
+    times = from_its_beginning.times(
+        LONGEST_NS, random_bits(0, 0)
+    )  # at a constant rate or in bursts: nothing is random
+    due_ns = times.due_ns(frames - 1)  # rounded down
+    return next(after for after in range(due_ns + 1, due_ns + 3) if times.frames_before(after) >= frames)
 
 
 def planned(configuration: Message, links: Links) -> tuple[Flow, ...]:
@@ -231,7 +238,7 @@ def _rate(rate: Message, sizes: SizeMix, media_mbps: int | None, where: str, nam
         default = {"bps": 10**9, "kbps": 10**6, "mbps": 1000, "gbps": 1}[kind]
         fps = (getattr(rate, kind) if rate.HasField(kind) else default) * _PER_S[kind] / wire_bits
     whole = round(fps)
-    if not 1 <= whole <= HIGHEST_FPS:
+    if fps < 1 or whole > HIGHEST_FPS:
         raise Refused(f"{where}.rate: {name} would send {float(fps):g} frames/s; 1 to {HIGHEST_FPS:,} are possible")
     return whole
 
@@ -254,7 +261,14 @@ def _lasting(flow: Flow, duration: Message, where: str, media_mbps: int | None) 
         if not 1 <= sends_ns <= LONGEST_NS - begin_ns:
             raise Refused(f"{where}.fixed_seconds: {given.seconds:g} s are not possible")
     stream = flow.stream.model_copy(update={"begin_ns": begin_ns or None})
+    _check_lasts(stream, frames, begin_ns, f"{where}.{kind}", flow.name)
     return replace(flow, stream=stream, frames=frames, sends_ns=sends_ns)
+
+
+def _check_lasts(stream: Stream, frames: int | None, begin_ns: int, where: str, name: str) -> None:
+    """A flow is sent within a day, the longest trial."""
+    if frames is not None and frames > stream.rate_fps * ((LONGEST_NS - begin_ns) // NS_PER_S):
+        raise Refused(f"{where}: {name} would send for more than a day")
 
 
 def _delay_ns(delay: Message, where: str, media_mbps: int | None) -> int:
@@ -283,4 +297,5 @@ def _bursts(flow: Flow, burst: Message, where: str, media_mbps: int | None) -> F
     pattern = Bursts(frames=packets, within_fps=rate_fps) if packets > 1 else None
     stream = flow.stream.model_copy(update={"rate_fps": whole, "pattern": pattern})
     frames = packets * burst.bursts if burst.bursts else None
+    _check_lasts(stream, frames, 0, where, flow.name)
     return replace(flow, stream=stream, frames=frames)

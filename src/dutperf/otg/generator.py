@@ -414,6 +414,10 @@ class Generator:
         """
         if self._tester is not None:
             return
+        if not self._links.sides:
+            if must:
+                raise Refused("no configuration is set")
+            return
         if self._unanswered and not must and time.monotonic() - self._unanswered[0] < _PATIENCE_S:
             return
         setup, names = self._setup()

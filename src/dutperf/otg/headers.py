@@ -318,6 +318,8 @@ def stack_text(packet: Message, where: str, ends: OpenFields) -> str:
         Refused: a header or a value that is not covered.
     """
     names = [chosen(header, "custom") for header in packet]
+    if names[:1] != ["ethernet"]:
+        raise Refused(f"{where}.packet: frames begin with ethernet" + (f", not {names[0]}" if names else ""))
     seen: set[str] = set()
     parts = []
     for number, (name, message) in enumerate(zip(names, packet, strict=True)):

@@ -54,6 +54,10 @@ Drain = Annotated[
 ]
 
 
+_GOODBYE_S = 1
+"""For clients to end their connections, which they keep."""
+
+
 def otg(
     ports: Ports = None,
     netns: Netns = None,
@@ -139,7 +143,13 @@ def _serve(
                 made = files or certificate.generate(Path(directory), where[0])
                 of_tls = {"ssl_certfile": made[0], "ssl_keyfile": made[1]}
             made_app = app.make(app.Server(generator), rules)
-            configured = uvicorn.Config(made_app, log_level="warning", lifespan="off", **of_tls)  # type: ignore[arg-type]
+            configured = uvicorn.Config(
+                made_app,
+                log_level="warning",
+                lifespan="off",
+                timeout_graceful_shutdown=_GOODBYE_S,
+                **of_tls,  # type: ignore[arg-type]
+            )
             scheme = "http" if plain else "https"
             base = f"{scheme}://{shown(where[0])}:{listening.getsockname()[1]}"
             terminal.line(base if rules.is_local else f"{base}/{rules.token}")

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``dutperf otg`` as its users have it: the command, and snappi over its own HTTP and TLS, through a cable, a bridge
+and a router that a person made (by_hand.sh). Root only."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import snappi
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import Ether
+from scapy.utils import PcapReader
+
+from .test_by_hand import DUT_CORE, by_hand, made
+
+pytestmark = pytest.mark.root
+READY_S = 30
+PATIENCE_S = 20
+EXAMPLE = Path(__file__).parents[2] / "examples/otg/two_flows.py"
+
+
+@contextmanager
+def serving(netns: str, *options: str) -> Iterator[str]:
+    """The server on the ports eth1 and eth2 of a namespace; its address."""
+    ports = [part for name in ("eth1", "eth2") for part in ("--ports", f"{name}=af_packet:{name}")]
+    command = [sys.executable, "-m", "dutperf", "otg", *ports, "--netns", netns, "--port", "0", *options]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+    finally:
+        server.send_signal(signal.SIGINT)
+        _, said = server.communicate(timeout=READY_S)
+        assert "Traceback" not in said
+
+
+@pytest.fixture
+def cable() -> Iterator[str]:
+    """A namespace whose ports are the ends of a cable."""
+    name = f"cable-{secrets.token_hex(3)}"
+    try:
+        for line in (
+            f"netns add {name}",
+            f"-n {name} link add eth1 mtu 1600 type veth peer name eth2 mtu 1600",
+            f"-n {name} link set eth1 up",
+            f"-n {name} link set eth2 up",
+        ):
+            subprocess.run(["ip", *line.split()], check=True)
+        yield name
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=True)
+
+
+def configuration_of(api: Any) -> Any:
+    configuration = api.config()
+    for name in ("eth1", "eth2"):
+        configuration.ports.add(name=f"port {name}", location=name)
+    return configuration
+
+
+def added(configuration: Any, name: str, sender: int, packets: int, pps: int = 1000) -> Any:
+    """A flow of TCP frames."""
+    one = configuration.flows.add(name=name)
+    ports = [port.name for port in configuration.ports]
+    one.tx_rx.port.tx_name, one.tx_rx.port.rx_names = ports[sender], [ports[1 - sender]]
+    ethernet, ip, tcp = one.packet.ethernet().ipv4().tcp()
+    ethernet.src.value, ethernet.dst.value = "02:00:00:00:01:01", "02:00:00:00:01:02"
+    ip.src.value, ip.dst.value = "198.18.0.2", "198.19.0.2"
+    tcp.src_port.values = [5000, 5010, 5020]
+    one.size.fixed, one.rate.pps = 128, pps
+    one.duration.fixed_packets.packets = packets
+    one.metrics.enable = one.metrics.loss = True
+    return one
+
+
+def set_state(api: Any, kind: str, state: str) -> Sequence[str]:
+    wanted = api.control_state()
+    if kind == "capture":
+        wanted.port.capture.state = state
+    else:
+        wanted.traffic.flow_transmit.state = state
+    return list(api.set_control_state(wanted).warnings)
+
+
+def metrics(api: Any) -> dict[str, Any]:
+    request = api.metrics_request()
+    request.flow.flow_names = []
+    return {one.name: one for one in api.get_metrics(request).flow_metrics}
+
+
+def sent(api: Any) -> dict[str, Any]:
+    """The metrics of all flows, once these have been sent."""
+    assert set_state(api, "flows", "start") == []
+    end_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end_s:
+        found = metrics(api)
+        if all(one.transmit == "stopped" for one in found.values()):
+            return found
+        time.sleep(0.1)
+    raise AssertionError("the flows do not stop")
+
+
+def test_flows_over_a_cable_are_counted_and_captured(cable: str) -> None:
+    """As the public conformance suite asks: values in order, lengths, the FCS, the counts to the frame."""
+    with serving(cable) as address:
+        api = snappi.api(location=address)
+        configuration = configuration_of(api)
+        configuration.captures.add(name="all", port_names=[port.name for port in configuration.ports])
+        added(configuration, "out", 0, 90)
+        added(configuration, "back", 1, 60, pps=500)
+        assert list(api.set_config(configuration).warnings) == []
+        set_state(api, "capture", "start")
+        found = sent(api)
+        assert {name: (one.frames_tx, one.frames_rx, one.loss) for name, one in found.items()} == {
+            "out": (90, 90, 0),
+            "back": (60, 60, 0),
+        }
+        assert found["out"].bytes_rx == 90 * 128
+        set_state(api, "capture", "stop")
+        request = api.capture_request()
+        request.port_name = "port eth2"
+        with PcapReader(BytesIO(api.get_capture(request).read())) as reader:
+            frames = [Ether(bytes(one)[:-4]) for one in reader if len(one) == 128]
+        assert [one[TCP].sport for one in frames] == [5000, 5010, 5020] * 30
+        assert {one[IP].len for one in frames} == {128 - 18}
+
+
+@pytest.mark.parametrize("options", [(), ("--plain",)])
+def test_the_example_of_the_page_measures_a_bridge(options: tuple[str, ...]) -> None:
+    with made("bridge", DUT_CORE) as name, serving(name, *options) as address:
+        assert address.startswith("http://" if options else "https://")
+        if options:
+            return
+        done = subprocess.run(
+            [sys.executable, str(EXAMPLE), address, "eth1", "eth2"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert re.search(r"^a to b: 10000 sent, \d+ received, loss ", done.stdout, re.MULTILINE), done.stderr
+        assert done.returncode in (0, 3)
+
+
+def test_devices_resolve_their_gateways_and_a_limit_of_the_router_is_its_loss() -> None:
+    """IPv4 through a kernel router that forwards 500 frames/s of one direction."""
+    with made("router", DUT_CORE) as name, serving(name) as address:
+        by_hand("limit", name, 500, 10, "west")
+        api = snappi.api(location=address)
+        configuration = configuration_of(api)
+        for number, port in enumerate(configuration.ports):
+            ethernet = configuration.devices.add(name=f"device {number}").ethernets.add(name=f"ethernet {number}")
+            ethernet.connection.port_name, ethernet.mac = port.name, f"02:00:00:00:02:0{number}"
+            net = f"198.1{8 + number}.0"
+            ethernet.ipv4_addresses.add(name=f"ip {number}", address=f"{net}.2", gateway=f"{net}.1", prefix=24)
+        for way, (tx, rx) in {"limited": (0, 1), "free": (1, 0)}.items():
+            one = added(configuration, way, tx, 2000)
+            one.tx_rx.device.tx_names, one.tx_rx.device.rx_names = [f"ip {tx}"], [f"device {rx}"]
+            one.packet.clear()
+            _, ip, _ = one.packet.ethernet().ipv4().udp()
+            ip.src.value, ip.dst.value = f"198.1{8 + tx}.0.2", f"198.1{8 + rx}.0.2"
+        assert list(api.set_config(configuration).warnings) == []
+        request = api.states_request()
+        request.ipv4_neighbors.ethernet_names = []
+        neighbours = api.get_states(request).ipv4_neighbors
+        assert {one.ipv4_address for one in neighbours if one.link_layer_address} == {"198.18.0.1", "198.19.0.1"}
+        found = sent(api)
+        assert (found["free"].frames_tx, found["free"].frames_rx) == (2000, 2000)
+        assert found["limited"].frames_tx == 2000
+        assert found["limited"].frames_rx == pytest.approx(500 * 2 + 10, rel=0.02)
+
+
+def test_an_engine_that_stops_for_a_while_makes_the_trial_invalid(cable: str) -> None:
+    with serving(cable, "--plain") as address:
+        api = snappi.api(location=address)
+        configuration = configuration_of(api)
+        added(configuration, "endless", 0, 1).duration.continuous.gap = 12
+        api.set_config(configuration)
+        set_state(api, "flows", "start")
+        time.sleep(0.3)
+        [engine] = engines(cable)
+        os.kill(engine, signal.SIGSTOP)
+        time.sleep(0.3)
+        os.kill(engine, signal.SIGCONT)
+        time.sleep(0.3)
+        assert any(
+            text.startswith("not valid: endless: ") and " late" in text for text in set_state(api, "flows", "stop")
+        )
+        with urllib.request.urlopen(f"{address}/dutperf/verdicts") as answer:
+            assert [one["verdict"] for one in json.load(answer)["trials"]] == ["invalid"]
+
+
+def engines(netns: str) -> list[int]:
+    """The engine's processes in a namespace."""
+    inside = subprocess.run(["ip", "netns", "pids", netns], capture_output=True, text=True, check=True).stdout.split()
+    return [int(pid) for pid in inside if Path(f"/proc/{pid}/comm").read_text().strip() == "dutperf-engine"]
+
+
+def test_a_second_server_is_told_who_has_the_ports_and_the_first_gives_them_back(cable: str) -> None:
+    with serving(cable, "--plain") as first:
+        api = snappi.api(location=first)
+        api.set_config(configuration_of(api))
+        with serving(cable, "--plain") as second:
+            other = snappi.api(location=second)
+            [warning] = other.set_config(configuration_of(other)).warnings
+            assert "is in use by another run of dutperf" in warning
+    with serving(cable, "--plain") as third:
+        again = snappi.api(location=third)
+        assert list(again.set_config(configuration_of(again)).warnings) == []

@@ -1,0 +1,696 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Open Traffic Generator API: which frames and streams its messages mean, what is refused, and what the addresses
+answer; nothing is sent."""
+
+from __future__ import annotations
+
+import binascii
+import ssl
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import snappi
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scapy.contrib.mpls import MPLS
+from scapy.layers.inet import IP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
+from scapy.layers.vxlan import VXLAN
+from scapy.packet import Packet
+from scapy.utils import PcapReader
+from starlette.testclient import TestClient
+
+import frame_bytes
+from dutperf.captures import CapturedFrame
+from dutperf.frames import KINDS
+from dutperf.model import Bursts, Direction, SoFar, Trial, TrialResult, Verdict
+from dutperf.otg import app, certificate, coverage, flows, headers, links, recorded
+from dutperf.otg.generator import Generator
+from dutperf.otg.model import Refused, messages, of_members
+from dutperf.setup.configuration import EngineSettings, Setup
+from dutperf.setup.ports import open_request
+from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError
+from dutperf.tester.simulated import SimulatedDut, SimulatedTester
+from dutperf.web.access import Rules
+from plans import counts
+
+TOKEN = "a-token-of-these-tests"
+LOCATED = {"left": "af_packet:eth1", "right": "af_packet:eth2"}
+PORTS = [{"name": "p1", "location": "left"}, {"name": "p2", "location": "right"}]
+DISSECTED: tuple[type[Packet], ...] = (MPLS, IP, IPv6, VXLAN)
+"""Layers that scapy knows once they are imported."""
+UDP = [{"ethernet": {"dst": {"value": "02:00:00:00:00:02"}}}, {"ipv4": {"dst": {"value": "198.19.0.2"}}}, {"udp": {}}]
+
+
+def flow(**members: Any) -> dict[str, Any]:
+    usual = {
+        "name": "f1",
+        "tx_rx": {"port": {"tx_name": "p1", "rx_names": ["p2"]}},
+        "packet": UDP,
+        "duration": {"fixed_packets": {"packets": 100}},
+        "metrics": {"enable": True, "loss": True},
+    }
+    return usual | members
+
+
+def configured(*each: dict[str, Any], **members: Any) -> dict[str, Any]:
+    return {"ports": PORTS, "flows": list(each)} | members
+
+
+def planned(*each: dict[str, Any], **members: Any) -> tuple[flows.Flow, ...]:
+    configuration = of_members(configured(*each, **members), messages.Config)
+    coverage.check(configuration)
+    return flows.planned(configuration, links.planned(configuration, LOCATED))
+
+
+def frames(packet: list[dict[str, Any]], count: int = 1, size: int = 128) -> list[bytes]:
+    """The first frames of a flow, without FCS."""
+    [made] = planned(flow(packet=packet, size={"fixed": size}))
+    [frame] = made.stream.frames
+    return [frame_bytes.written(frame, number) for number in range(count)]
+
+
+# --- headers --------------------------------------------------------------------------------------
+
+
+def test_every_field_is_one_of_the_model_and_one_of_ours() -> None:
+    for name, kind in headers.HEADERS.items():
+        for one in kind.fields.values():
+            assert {part.name for part in one.parts} <= set(KINDS[kind.ours].known), name
+    for message, fields in coverage.COVERED.items():
+        known = {field.name for field in messages.DESCRIPTOR.message_types_by_name[message].fields}
+        assert set(fields) <= known, message
+
+
+def test_a_field_that_is_left_out_has_the_models_default() -> None:
+    """As snappi says what it is, where it is no length, type or checksum."""
+    api = snappi.api(location="http://localhost")
+    for name, kind in headers.HEADERS.items():
+        header = getattr(api.config().flows.add(name="f").packet, name)()[-1]
+        header = getattr(header, kind.within) if kind.within else header
+        for key, one in kind.fields.items():
+            pattern = getattr(header, key)
+            if one.default is not None:
+                told = pattern.auto if pattern.choice == "auto" and hasattr(pattern, "auto") else pattern.value
+                assert one.form(told) == one.form(one.default), f"{name}.{key}"
+
+
+@pytest.mark.parametrize(
+    ("packet", "layers"),
+    [
+        (UDP, ["Ether", "IP", "UDP"]),
+        ([{"ethernet": {}}, {"vlan": {"id": {"value": 7}}}, {"ipv6": {}}, {"tcp": {}}], ["Dot1Q", "IPv6", "TCP"]),
+        ([{"ethernet": {}}, {"mpls": {"label": {"value": 99}}}, {"ipv4": {}}, {"icmp": {"echo": {}}}], ["IP", "ICMP"]),
+        ([{"ethernet": {}}, {"ipv6": {}}, {"icmpv6": {"echo": {}}}], ["IPv6", "ICMPv6EchoRequest"]),
+        ([{"ethernet": {}}, {"arp": {"target_protocol_addr": {"value": "198.18.0.1"}}}], ["Ether", "ARP"]),
+        (
+            [{"ethernet": {}}, {"ipv4": {}}, {"gre": {"checksum_present": {"value": 1}}}, {"ipv4": {}}, {"udp": {}}],
+            ["IP", "GRE", "IP", "UDP"],
+        ),
+        (
+            [*UDP[:2], {"udp": {"dst_port": {"value": 4789}}}, {"vxlan": {}}, {"ethernet": {}}, {"ipv4": {}}],
+            ["UDP", "VXLAN", "Ether", "IP"],
+        ),
+        ([*UDP, {"custom": {"bytes": "0x47:45 54"}}], ["UDP", "Raw"]),
+    ],
+)
+def test_headers_are_those_of_the_model(packet: list[dict[str, Any]], layers: list[str]) -> None:
+    [data] = frames(packet)
+    assert len(data) == 124
+    found = [layer.__name__ for layer in Ether(data).layers()]
+    assert any(found[first : first + len(layers)] == layers for first in range(len(found)))
+
+
+def test_values_follow_each_other_in_order() -> None:
+    udp = {
+        "src_port": {"choice": "values", "values": [5000, 5010, 5020]},
+        "dst_port": {"increment": {"start": 6000, "step": 5, "count": 2}},
+    }
+    ip = {
+        "src": {"decrement": {"start": "198.18.0.9", "step": "0.0.0.2", "count": 2}},
+        "priority": {"raw": {"values": [0x2E << 2 | 1, 0]}},
+    }
+    each = [Ether(one) for one in frames([{"ethernet": {}}, {"ipv4": ip}, {"udp": udp}], 4)]
+    assert [one["UDP"].sport for one in each] == [5000, 5010, 5020, 5000]
+    assert [one["UDP"].dport for one in each] == [6000, 6005, 6000, 6005]
+    assert [one["IP"].src for one in each] == ["198.18.0.9", "198.18.0.7"] * 2
+    assert [one["IP"].tos for one in each] == [0x2E << 2 | 1, 0] * 2
+    assert all(one["IP"].ttl == 64 for one in each)
+
+
+def test_random_values_are_those_of_their_seed() -> None:
+    def ports(seed: int) -> list[int]:
+        udp = {"src_port": {"random": {"min": 1000, "max": 2000, "seed": seed, "count": 3}}}
+        return [Ether(one)["UDP"].sport for one in frames([*UDP[:2], {"udp": udp}], 6)]
+
+    assert ports(1) == ports(1) != ports(2)
+    assert ports(1)[:3] == ports(1)[3:]
+    assert all(1000 <= one <= 2000 for one in ports(7))
+
+
+def test_flags_of_tcp() -> None:
+    [data] = frames([*UDP[:2], {"tcp": {"ctl_syn": {"value": 1}, "ecn_echo": {"value": 1}, "window": {"value": 9}}}])
+    assert (str(Ether(data)["TCP"].flags), Ether(data)["TCP"].window) == ("SE", 9)
+
+
+def test_an_inner_frame_leaves_room_for_an_fcs() -> None:
+    [data] = frames([*UDP[:2], {"udp": {}}, {"vxlan": {}}, {"ethernet": {}}, {"ipv4": {}}, {"tcp": {}}], size=256)
+    outer_ip, inner_ip = 256 - 18, 256 - 18 - 20 - 8 - 8 - 14 - 4
+    assert int.from_bytes(data[16:18], "big") == outer_ip
+    assert int.from_bytes(data[50 + 14 + 2 : 50 + 14 + 4], "big") == inner_ip
+
+
+# --- flows ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rate", "fps"),
+    [
+        ({}, 1000),
+        ({"pps": "50"}, 50),
+        ({"bps": "672000"}, 1000),
+        ({"kbps": "672"}, 1000),
+        ({"mbps": 672}, 1_000_000),
+        ({"gbps": 1}, 1_488_095),
+        ({"percentage": 50.0}, 744_048),
+    ],
+)
+def test_rates(rate: dict[str, Any], fps: int) -> None:
+    """Bits are those of the media: 64 bytes are 672 bits."""
+    layer = {"name": "l", "port_names": ["p1"], "speed": "speed_1_gbps"}
+    [made] = planned(flow(rate=rate, size={"fixed": 64}), layer1=[layer])
+    assert made.stream.rate_fps == fps
+
+
+@given(frames_left=st.integers(1, 10**6), fps=st.integers(24, 10**7), sent=st.integers(0, 10**6))
+def test_so_many_frames_are_sent_and_no_more(frames_left: int, fps: int, sent: int) -> None:
+    [made] = planned(flow(duration={"fixed_packets": {"packets": frames_left + sent}}, rate={"pps": str(fps)}))
+    part = made.part(sent, 0, goes_on=sent > 0)
+    assert part is not None
+    assert part.sends_ns is not None
+    trial = Trial(trial=1, duration_ns=part.sends_ns, drain_ns=0, other_streams={made.direction: part})
+    assert trial.intended(made.direction) == frames_left
+    assert made.part(frames_left + sent, 0, goes_on=True) is None
+
+
+def test_a_flow_begins_later_by_its_delay() -> None:
+    [made] = planned(flow(duration={"fixed_seconds": {"seconds": 0.5, "delay": {"microseconds": 250}}}))
+    part = made.part(0, 0, goes_on=False)
+    assert part is not None
+    assert (part.begin_ns, part.sends_ns) == (250_000, 500_000_000)
+    rest = made.part(200, 200_000_000, goes_on=True)
+    assert rest is not None
+    assert (rest.begin_ns, rest.sends_ns) == (None, 300_000_000)
+    assert made.part(500, 500_000_000, goes_on=True) is None
+
+
+def test_bursts() -> None:
+    burst = {"bursts": 3, "packets": 50, "inter_burst_gap": {"nanoseconds": 50_000_000}}
+    [made] = planned(flow(rate={"pps": "1000"}, duration={"burst": burst}))
+    assert made.stream.pattern == Bursts(frames=50, within_fps=1000)
+    assert (made.stream.rate_fps, made.frames) == (500, 150)
+    uneven = burst | {"inter_burst_gap": {"nanoseconds": 997_000_000}}
+    with pytest.raises(Refused, match="only whole frames/s are covered"):
+        planned(flow(rate={"pps": "1000"}, duration={"burst": uneven | {"packets": 1}}))
+
+
+@pytest.mark.parametrize(
+    ("size", "sizes"),
+    [
+        ({}, (64,)),
+        ({"increment": {"start": 64, "end": 70, "step": 2}}, (64, 66, 68, 70)),
+        ({"random": {"min": 64, "max": 66}}, (64, 65, 66)),
+        ({"weight_pairs": {"predefined": "imix"}}, (64, 570, 1518)),
+        ({"weight_pairs": {"custom": [{"size": 100, "weight": 2.5}, {"size": 200}]}}, (100, 200)),
+    ],
+)
+def test_sizes(size: dict[str, Any], sizes: tuple[int, ...]) -> None:
+    [made] = planned(flow(size=size))
+    assert made.sizes == sizes
+    assert bool(made.stream.shares) == ("random" in size or "weight_pairs" in size)
+
+
+DEVICES = [
+    {
+        "name": f"d{number}",
+        "ethernets": [
+            {
+                "name": f"e{number}",
+                "connection": {"port_name": f"p{number}"},
+                "mac": f"02:00:00:00:00:0{number}",
+                "ipv4_addresses": [
+                    {"name": f"ip{number}", "address": f"198.1{7 + number}.0.2", "gateway": f"198.1{7 + number}.0.1"}
+                ],
+            }
+        ],
+    }
+    for number in (1, 2)
+]
+
+
+def test_a_flow_between_devices_has_their_addresses() -> None:
+    tx_rx = {"device": {"tx_names": ["d1"], "rx_names": ["ip2"]}}
+    [made] = planned(flow(tx_rx=tx_rx, packet=[{"ethernet": {}}, {"ipv4": {}}, {"udp": {}}]), devices=DEVICES)
+    [frame] = made.stream.frames
+    assert (frame.source_mac, frame.destination_mac) == ("port", "next_hop4")
+    packet = Ether(frame_bytes.written(frame, 0))
+    assert (packet["IP"].src, packet["IP"].dst) == ("198.18.0.2", "198.19.0.2")
+    configuration = of_members(configured(devices=DEVICES), messages.Config)
+    port = links.planned(configuration, LOCATED).sides["p1"]
+    assert (port.mac, str(port.ipv4), str(port.gateway4)) == ("02:00:00:00:00:01", "198.18.0.2/24", "198.18.0.1")
+
+
+NEST = {"ports": PORTS, "lags": [{"name": "l"}], "devices": [{"name": "d", "bgp": {"router_id": "1.1.1.1"}}]}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (NEST, ["lags is not covered", "devices[0].bgp is not covered"]),
+        (configured(flow(payload={})), ["flows[0].payload is not covered"]),
+        (
+            configured(
+                flow(packet=[{"ethernet": {"src": {"value": "02:00:00:00:00:01", "metric_tags": [{"name": "m"}]}}}])
+            ),
+            ["flows[0].packet[0].ethernet.src.metric_tags is not covered"],
+        ),
+        (configured(flow(packet=[{"rsvp": {}}])), ["flows[0].packet[0].rsvp is not covered"]),
+        ({"ports": []}, ["ports: 0 ports are not possible: 1 to 15 are"]),
+        ({"ports": [{"name": "p", "location": "eth0"}]}, ["there is no port 'eth0' here; there are left, right"]),
+        (
+            {"ports": [PORTS[0], {"name": "q", "location": "left"}]},
+            ["ports[1].location: 'left' is that of another port"],
+        ),
+        (configured(flow(), flow()), ["flows[1].name: 'f1' is there twice"]),
+        (configured(flow(name="")), ["flows[0].name is missing"]),
+        (configured(flow(tx_rx={"port": {"tx_name": "nope"}})), ["tx_rx.port.tx_name: there is no port 'nope'"]),
+        (configured(flow(tx_rx={"port": {"tx_name": "p1", "rx_names": ["p1"]}})), ["p1 would send to itself"]),
+        (configured(flow(tx_rx={"port": {"tx_name": "p1", "rx_names": ["p1", "p2"]}})), ["several receiving ports"]),
+        (configured(flow(size={"fixed": 60})), ["flows[0].size: 60 bytes are too few for f1", "need 64"]),
+        (configured(flow(size={"fixed": 9300})), ["9,300 bytes are too many; 9,216 are possible"]),
+        (configured(flow(size={"random": {"min": 64, "max": 1518}})), ["1,455 sizes are not possible: 1 to 32 are"]),
+        (configured(flow(rate={"percentage": 10.0})), ["the speed of its port is unknown: give layer1 with a speed"]),
+        (configured(flow(rate={"bps": "600"})), ["f1 would send 0.89"]),
+        (
+            configured(flow(duration={"fixed_packets": {"packets": 10**6}}, rate={"pps": "1"})),
+            ["flows[0].duration.fixed_packets: f1 would send for more than a day"],
+        ),
+        (configured(flow(duration={"fixed_packets": {"packets": 0}})), ["none would be sent"]),
+        (configured(flow(duration={"continuous": {"gap": 100}})), ["a least gap of more than 12 bytes is not covered"]),
+        (configured(flow(packet=[{"ipv4": {}}])), ["flows[0].packet: frames begin with ethernet, not ipv4"]),
+        (configured(flow(packet=[*UDP, {"tcp": {}}])), ["flows[0].packet: cannot follow udp"]),
+        (
+            configured(flow(packet=[*UDP[:2], {"udp": {"src_port": {"value": 70000}}}])),
+            ["flows[0].packet: source: 70000 does not fit in 16 bits"],
+        ),
+        (
+            configured(flow(packet=[*UDP[:2], {"udp": {"checksum": {"generated": "bad"}}}])),
+            ["udp.checksum: a bad checksum is not covered"],
+        ),
+        (configured(flow(packet=[{"ethernet": {"src": {"value": "zz"}}}])), ["packet[0].ethernet.src.value: "]),
+        (configured(flow(packet=[*UDP, {"custom": {"bytes": "4"}}])), ["custom.bytes: '4' are no bytes"]),
+        (
+            configured(flow(tx_rx={"device": {"tx_names": ["d1"], "rx_names": ["d2", "d1"]}})),
+            ["make a flow for each pair"],
+        ),
+        (
+            configured(flow(tx_rx={"device": {"tx_names": ["x"], "rx_names": ["y"]}})),
+            ["there is no device, interface or"],
+        ),
+        (configured(captures=[{"name": "c", "port_names": ["p9"]}]), ["captures[0].port_names: there is no port 'p9'"]),
+        (configured(layer1=[{"name": "l", "port_names": ["p9"]}]), ["layer1[0].port_names: there is no port 'p9'"]),
+        (
+            configured(devices=[*DEVICES, DEVICES[0] | {"name": "d3"}]),
+            ["devices[2].ethernets[0]: a second interface at port p1 is not covered"],
+        ),
+    ],
+)
+def test_what_is_not_possible_is_told_with_its_place(wanted: dict[str, Any], said: list[str]) -> None:
+    generator = Generator(LOCATED, EngineSettings(), opening(SimulatedTester))
+    try:
+        with pytest.raises(Refused) as caught:
+            generator.set_configuration(of_members(wanted, messages.Config))
+        for text in said:
+            assert text in str(caught.value)
+    finally:
+        generator.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("{", "the body is no JSON"),
+        ("[1]", "is no JSON object of the model's Config"),
+        ('{"ports": 5}', "ports"),
+        ('{"ports": [{"nmae": "p"}]}', 'has no field named "nmae" at "Config.ports[0]"'),
+        ('{"flows": [{"rate": {"pps": "-1"}}]}', "pps"),
+        ('{"flows": [{"rate": {"choice": "warp"}}]}', "warp"),
+        ('{"flows": [{"size": {"fixed": 1.5}}]}', "fixed"),
+        ("[" * 100_000, "no JSON"),
+        ('{"ports": [{"name": "\\ud800"}]}', "surrogate"),
+    ],
+)
+def test_a_body_that_is_no_message_is_an_error_of_the_model(body: str, said: str, client: TestClient) -> None:
+    answer = client.post("/config", content=body.encode("utf-8", "surrogatepass"))
+    assert answer.status_code == 400
+    assert set(answer.json()) == {"code", "kind", "errors"}
+    assert said in answer.json()["errors"][0]
+    assert len(answer.json()["errors"][0]) < 500
+    assert client.get("/config").json() == {}
+
+
+def test_what_has_no_effect_is_answered_by_a_warning(client: TestClient) -> None:
+    layer = {"name": "l", "port_names": ["p1"], "media": "fiber", "auto_negotiate": True}
+    warnings = client.post("/config", json=configured(flow(), layer1=[layer])).json()["warnings"]
+    assert warnings == [
+        "layer1[0].media has no effect: the interface's own medium applies",
+        "layer1[0].auto_negotiate has no effect: the interface's own settings apply",
+    ]
+
+
+# --- what is sent ---------------------------------------------------------------------------------
+
+
+class Opened(SimulatedTester):
+    """One whose ports are open."""
+
+    setup: Setup | None = None
+    streams: Sequence[Direction] = ()
+
+    def environment(self) -> dict[str, Any]:
+        port = {"link_up": True, "link_mbps": 0, "dut_mac4": "02:00:00:00:00:aa"}
+        return {"ports": dict.fromkeys(("p1", "p2"), port)}
+
+
+class Lasting(Opened):
+    """One whose trials last until they are ended; half of the frames come."""
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        assert on_progress is not None
+        began_s = time.monotonic()
+        with_flows = trial.other_streams or {}
+        while True:
+            elapsed_s = time.monotonic() - began_s
+            now = {
+                direction: {"sent": int(elapsed_s * one.rate_fps), "received": int(elapsed_s * one.rate_fps) // 2}
+                for direction, one in with_flows.items()
+            }
+            try:
+                on_progress(Progress(elapsed_s, 0, 0, {direction: SoFar(**one) for direction, one in now.items()}))
+            except EndTrial:
+                return result_of(trial, now)
+            time.sleep(0.01)
+
+
+def result_of(trial: Trial, now: Mapping[Direction, Mapping[str, int]]) -> TrialResult:
+    return TrialResult(
+        trial=trial.trial,
+        verdict=Verdict.VALID,
+        other_streams={direction: counts(one["sent"], one["received"]) for direction, one in now.items()},
+    )
+
+
+def opening(kind: type[SimulatedTester], **members: Any) -> Any:
+    """Opens such testers, which note what they were opened with."""
+
+    def opened(setup: Setup, size: int, streams: Sequence[Direction]) -> Any:
+        open_request(setup, size)
+        assert all(one.stream for one in streams)
+        return kind(**members)
+
+    return opened
+
+
+def serving(kind: type[SimulatedTester], **members: Any) -> Iterator[TestClient]:
+    generator = Generator(LOCATED, EngineSettings(), opening(kind, **members), drain_s=0.0)
+    made = app.make(app.Server(generator), Rules(TOKEN, "127.0.0.1"))
+    try:
+        with TestClient(made, "http://127.0.0.1:8443") as one:
+            yield one
+    finally:
+        generator.close()
+
+
+@pytest.fixture
+def client() -> Iterator[TestClient]:
+    yield from serving(Opened)
+
+
+@pytest.fixture
+def lossy() -> Iterator[TestClient]:
+    yield from serving(Opened, dut=SimulatedDut(capacity_fps=500.0, queue_frames=0))
+
+
+@pytest.fixture
+def lasting() -> Iterator[TestClient]:
+    yield from serving(Lasting)
+
+
+def transmit(client: TestClient, state: str, *names: str) -> Any:
+    answer = client.post("/control/state", json={"traffic": {"flow_transmit": {"state": state, "flow_names": names}}})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["warnings"]
+
+
+def metrics(client: TestClient, *names: str) -> dict[str, dict[str, Any]]:
+    answer = client.post("/monitor/metrics", json={"choice": "flow", "flow": {"flow_names": names}}).json()
+    return {one["name"]: one for one in answer["flow_metrics"]}
+
+
+def stopped(client: TestClient, within_s: float = 10.0) -> dict[str, dict[str, Any]]:
+    """The metrics when all flows have stopped."""
+    end_s = time.monotonic() + within_s
+    while time.monotonic() < end_s:
+        found = metrics(client)
+        if all(one["transmit"] == "stopped" for one in found.values()):
+            return found
+        time.sleep(0.02)
+    raise AssertionError("they have not stopped")
+
+
+def test_a_configuration_is_given_back_as_it_was_set(client: TestClient) -> None:
+    wanted = configured(flow())
+    assert client.post("/config", json=wanted).json() == {"warnings": []}
+    assert client.get("/config").json()["flows"][0]["name"] == "f1"
+    refused = client.post("/config", json=configured(flow(size={"fixed": 60})))
+    assert refused.status_code == 400
+    assert client.get("/config").json()["flows"][0].get("size") is None, "nothing changed"
+
+
+def test_flows_are_sent_and_counted(lossy: TestClient) -> None:
+    lossy.post("/config", json=configured(flow(), flow(name="quiet", metrics={})))
+    assert transmit(lossy, "start") == []
+    found = stopped(lossy)
+    assert set(found) == {"f1"}, "of those that report any"
+    one = found["f1"]
+    assert (one["frames_tx"], one["port_tx"], one["port_rx"]) == ("100", "p1", "p2")
+    assert int(one["frames_rx"]) < 100
+    assert one["loss"] == pytest.approx(100 - int(one["frames_rx"]))
+    assert one["bytes_tx"] == str(100 * 64)
+    [trial] = lossy.get("/dutperf/verdicts").json()["trials"]
+    assert (trial["flows"], trial["verdict"]) == (["f1", "quiet"], "valid")
+    ports = lossy.post("/monitor/metrics", json={"port": {}}).json()["port_metrics"]
+    assert [(port["name"], port["frames_tx"], port["link"]) for port in ports] == [
+        ("p1", "200", "up"),
+        ("p2", "0", "up"),
+    ]
+
+
+def test_a_start_clears_the_counts(client: TestClient) -> None:
+    client.post("/config", json=configured(flow()))
+    for _ in range(2):
+        transmit(client, "start")
+        assert stopped(client)["f1"]["frames_tx"] == "100"
+
+
+def test_one_flow_stops_beside_another(lasting: TestClient) -> None:
+    endless = {"duration": {"continuous": {}}, "rate": {"pps": "1000"}}
+    lasting.post("/config", json=configured(flow(**endless), flow(name="f2", **endless)))
+    transmit(lasting, "start")
+    time.sleep(0.3)
+    [warning] = transmit(lasting, "stop", "f2")
+    assert warning.startswith("f1: paused for 0.")
+    before = metrics(lasting)
+    time.sleep(0.3)
+    after = metrics(lasting)
+    assert after["f2"]["frames_tx"] == before["f2"]["frames_tx"] != "0"
+    assert int(after["f1"]["frames_tx"]) > int(before["f1"]["frames_tx"])
+    assert [after[name]["transmit"] for name in ("f1", "f2")] == ["started", "stopped"]
+    transmit(lasting, "pause")
+    paused = metrics(lasting)
+    assert [paused[name]["transmit"] for name in ("f1", "f2")] == ["paused", "stopped"]
+    transmit(lasting, "resume", "f1")
+    time.sleep(0.2)
+    assert int(metrics(lasting)["f1"]["frames_tx"]) > int(paused["f1"]["frames_tx"])
+    transmit(lasting, "stop")
+    assert all(one["transmit"] == "stopped" for one in metrics(lasting).values())
+
+
+def test_rates_are_those_of_the_last_half_second(lasting: TestClient) -> None:
+    lasting.post("/config", json=configured(flow(duration={"continuous": {}}, rate={"pps": "1000"})))
+    transmit(lasting, "start")
+    time.sleep(1.2)
+    now = metrics(lasting)["f1"]
+    assert now["frames_tx_rate"] == pytest.approx(1000, rel=0.2)
+    assert now["frames_rx_rate"] == pytest.approx(500, rel=0.2)
+    transmit(lasting, "stop")
+    assert metrics(lasting)["f1"]["frames_tx_rate"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("/control/state", {"traffic": {"flow_transmit": {"state": "start"}}}, "no flow is configured"),
+        ("/control/state", {"port": {"capture": {"state": "start"}}}, "no capture is configured"),
+        ("/control/state", {"port": {"link": {"state": "down"}}}, "port.link is not covered"),
+        ("/control/state", {}, "says nothing of flows"),
+        ("/control/action", {"protocol": {"ipv4": {}}}, "protocol is not covered"),
+        ("/monitor/metrics", {"flow": {"flow_names": ["f9"]}}, "there is no flow 'f9'"),
+        ("/monitor/metrics", {"port": {"port_names": ["p9"]}}, "there is no port 'p9'"),
+        ("/monitor/metrics", {"bgpv4": {}}, "bgpv4 is not covered"),
+        ("/monitor/states", {"lldp_neighbors": {}}, "lldp_neighbors is not covered"),
+        ("/monitor/capture", {"port_name": "p1"}, "there is no port 'p1'"),
+    ],
+)
+def test_before_a_configuration_there_is_nothing(
+    path: str, body: dict[str, Any], said: str, client: TestClient
+) -> None:
+    answer = client.post(path, json=body)
+    assert answer.status_code in (400, 501)
+    assert said in answer.json()["errors"][0]
+
+
+def test_flows_are_added_changed_and_deleted(client: TestClient) -> None:
+    client.post("/config", json=configured(flow()))
+    assert client.patch("/config/append", json=[{"flows": [flow(name="f2")]}]).status_code == 200
+    update = {"flows": {"property_names": ["rate"], "flows": [{"name": "f2", "rate": {"pps": "7"}}]}}
+    assert client.patch("/config", json=update).status_code == 200
+    assert client.patch("/config/delete", json=[{"flows": ["f1"]}]).status_code == 200
+    [left] = client.get("/config").json()["flows"]
+    assert (left["name"], left["rate"]) == ("f2", {"pps": "7"})
+    assert "there is no 'f1'" in client.patch("/config/delete", json=[{"flows": ["f1"]}]).text
+
+
+def test_neighbours_are_the_gateways_of_devices(client: TestClient) -> None:
+    client.post("/config", json=configured(devices=DEVICES))
+    found = client.post("/monitor/states", json={"ipv4_neighbors": {}}).json()["ipv4_neighbors"]
+    assert found[0] == {"ethernet_name": "e1", "ipv4_address": "198.18.0.1", "link_layer_address": "02:00:00:00:00:aa"}
+    assert (
+        client.post("/monitor/states", json={"ipv4_neighbors": {"ethernet_names": ["e2"]}}).json()["ipv4_neighbors"][0][
+            "ethernet_name"
+        ]
+        == "e2"
+    )
+
+
+def test_a_gateway_that_does_not_answer_is_a_warning_and_starts_nothing() -> None:
+    class Silent(Opened):
+        def environment(self) -> dict[str, Any]:
+            raise TesterError("the DUT did not answer ARP", code="no_answer", field="p1.gateway4")
+
+    [one] = list(islice(serving(Silent), 1))
+    tx_rx = {"device": {"tx_names": ["d1"], "rx_names": ["d2"]}}
+    wanted = configured(flow(tx_rx=tx_rx, packet=[{"ethernet": {}}, {"ipv4": {}}, {"udp": {}}]), devices=DEVICES)
+    assert one.post("/config", json=wanted).json()["warnings"] == ["p1.gateway4: the DUT did not answer ARP"]
+    answer = one.post("/control/state", json={"traffic": {"flow_transmit": {"state": "start"}}})
+    assert (answer.status_code, answer.json()["kind"]) == (500, "internal")
+    assert "did not answer ARP" in answer.text
+    assert "link_layer_address" not in one.post("/monitor/states", json={"ipv4_neighbors": {}}).text
+
+
+# --- captures -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+@given(data=st.lists(st.binary(min_size=60, max_size=200), max_size=5), snap=st.one_of(st.none(), st.integers(64, 100)))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+def test_a_capture_has_the_frames_of_its_port_with_their_fcs(
+    is_new: bool, data: list[bytes], snap: int | None, tmp_path: Path
+) -> None:
+    """Read by scapy; the FCS is that of scapy's own computation."""
+    each = [CapturedFrame(one, 10**9 * number + 7, len(one), "p1") for number, one in enumerate(data)]
+    others = [CapturedFrame(bytes(60), 5, 60, "p2")]
+    recorded_frames = recorded.frames_of
+    try:
+        recorded.frames_of = lambda _path: iter([*each, *others])  # type: ignore[assignment]
+        made = recorded.file_of([tmp_path], "p1", snap=snap, is_new=is_new)
+    finally:
+        recorded.frames_of = recorded_frames
+    if not data and is_new:
+        return
+    with PcapReader(BytesIO(made)) as reader:
+        found = list(reader)
+    assert len(found) == len(data)
+    for one, sent in zip(found, data, strict=True):
+        whole = sent + binascii.crc32(sent).to_bytes(4, "little")
+        assert bytes(one)[: len(whole[:snap])] == whole[:snap] or bytes(one.original) == whole[:snap]
+        assert one.wirelen == len(whole)
+
+
+# --- who may use it -------------------------------------------------------------------------------
+
+
+def test_elsewhere_only_who_has_the_token_is_served() -> None:
+    generator = Generator(LOCATED, EngineSettings(), opening(Opened))
+    made = app.make(app.Server(generator), Rules(TOKEN, "192.0.2.1"))
+    try:
+        with TestClient(made, "https://192.0.2.1:8443") as one:
+            assert one.get("/config").status_code == 401
+            assert one.get("/wrong/config").status_code == 401
+            assert one.get(f"/{TOKEN}/config").status_code == 200
+            assert one.get("/config", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+            assert one.post(f"/{TOKEN}/config", json=configured(flow())).status_code == 200
+    finally:
+        generator.close()
+
+
+def test_no_page_of_another_origin_and_no_other_name(client: TestClient) -> None:
+    assert client.get("/config", headers={"Origin": "http://evil.example"}).status_code == 403
+    assert client.get("/config", headers={"Host": "evil.example"}).status_code == 421
+    assert client.get("/nothing").json()["errors"] == ["there is no such address here (Not Found)"]
+    assert client.delete("/config").status_code == 405
+
+
+def test_a_body_that_is_too_long_is_refused(client: TestClient) -> None:
+    answer = client.post("/config", content=b" " * (app.MOST_BODY + 1))
+    assert (answer.status_code, answer.json()["code"]) == (413, 413)
+
+
+def test_any_client_may_use_this_version(client: TestClient) -> None:
+    told = client.get("/capabilities/version").json()
+    assert told["api_spec_version"] == ">=1.0.0"
+
+
+def test_the_certificate_is_one_that_tls_takes(tmp_path: Path) -> None:
+    made = certificate.generate(tmp_path, "192.0.2.1")
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*made)
+    assert made[1].stat().st_mode & 0o077 == 0
+
+
+NAMES = (
+    *("ports", "flows", "name", "location", "packet", "tx_rx", "port", "tx_name", "size", "fixed", "rate", "pps"),
+    *("ethernet", "ipv4", "src", "value", "devices", "captures", "traffic", "flow_transmit", "state", "flow"),
+)
+BODIES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda one: st.lists(one, max_size=3) | st.dictionaries(st.sampled_from(NAMES), one, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(body=BODIES)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+def test_no_body_makes_the_server_fail(client: TestClient, body: Any) -> None:
+    for path in ("/config", "/control/state", "/monitor/metrics", "/monitor/states", "/monitor/capture"):
+        answer = client.post(path, json=body)
+        assert answer.status_code in (200, 400, 500, 501)
+        if answer.status_code != 200:
+            assert answer.json()["code"] == answer.status_code
+            assert answer.status_code != 500 or "Traceback" not in answer.text
+    assert client.get("/capabilities/version").status_code == 200

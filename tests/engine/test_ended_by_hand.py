@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 import dutperf
-from dutperf.model import TrialResult
+from dutperf.model import Capture, Direction, Trial, TrialResult, Verdict
+from dutperf.tester.in_background import TrialInBackground
+from plans import stream
 from undisturbed import valid
+
+from .conftest import OpenEngine
 
 RING = """\
 engine: {memory: no_huge_pages}
@@ -49,3 +53,30 @@ def test_streams_with_rates_of_their_own_may_change_too(bench: dutperf.Bench) ->
     assert list(second.other_streams or ()) == ["reverse:web"]
     for result in (first, second):
         assert all(one.sent > 0 for one in result.all_directions().values())
+
+
+def test_a_trial_that_only_receives_ends_when_it_is_told(open_engine: OpenEngine, tmp_path: Path) -> None:
+    """No sender notices; it receives for the drain, and its file is written."""
+    listens = Capture(path=str(tmp_path / "arrived.pcapng"), first=10)
+    trial = Trial(trial=1, duration_ns=3600 * 10**9, drain_ns=10**8, progress_ms=50, capture=listens)
+    background = TrialInBackground(open_engine("ring", "ring"), trial)
+    background.wait_until_sending()
+    result = background.end()
+    assert result.verdict is Verdict.VALID
+    assert result.capture is not None
+    assert result.capture.error is None
+    assert Path(listens.path).exists()
+
+
+def test_any_of_the_streams_that_were_opened_may_send(open_engine: OpenEngine) -> None:
+    """The engine is not opened again for some of those that it knows: its ports are those of a server's clients."""
+    names = [Direction(f"{way}:{name}") for way in ("forward", "reverse") for name in ("a", "b")]
+    others = [{"name": name, "from": name.ports[0], "to": name.ports[1]} for name in names]
+    engine = open_engine({"port": "ring"}, {"port": "ring"}, other_streams=others)
+    process = engine._running()
+    for chosen in ([names[0]], [names[1], names[3]], names):
+        sends = {name: stream(4, 64, 1000) for name in chosen}
+        trial = Trial(trial=1, duration_ns=10**8, drain_ns=10**7, other_streams=sends)
+        result = valid(lambda trial=trial: engine.run(trial))  # type: ignore[misc]
+        assert {name: one.received for name, one in result.all_directions().items()} == dict.fromkeys(chosen, 100)
+        assert engine._running() is process

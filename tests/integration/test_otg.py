@@ -184,6 +184,25 @@ def test_devices_resolve_their_gateways_and_a_limit_of_the_router_is_its_loss() 
         assert found["limited"].frames_rx == pytest.approx(500 * 2 + 10, rel=0.02)
 
 
+def test_devices_at_both_ends_of_a_cable_are_each_others_gateways(cable: str) -> None:
+    """The tester's ports answer one another while they resolve their gateways, over IPv4 and IPv6."""
+    with serving(cable, "--plain") as address:
+        api = snappi.api(location=address)
+        configuration = configuration_of(api)
+        for number, port in enumerate(configuration.ports):
+            ethernet = configuration.devices.add(name=f"device {number}").ethernets.add(name=f"ethernet {number}")
+            ethernet.connection.port_name, ethernet.mac = port.name, f"02:00:00:00:02:0{number}"
+            own, other = number + 1, 2 - number
+            ethernet.ipv4_addresses.add(name=f"ip {number}", address=f"198.18.0.{own}", gateway=f"198.18.0.{other}")
+            ethernet.ipv6_addresses.add(name=f"ip6 {number}", address=f"2001:2::{own}", gateway=f"2001:2::{other}")
+        assert list(api.set_config(configuration).warnings) == []
+        request = api.states_request()
+        for version in (4, 6):
+            getattr(request, f"ipv{version}_neighbors").ethernet_names = []
+            found = getattr(api.get_states(request), f"ipv{version}_neighbors")
+            assert [one.link_layer_address for one in found] == ["02:00:00:00:02:01", "02:00:00:00:02:00"]
+
+
 def test_an_engine_that_stops_for_a_while_makes_the_trial_invalid(cable: str) -> None:
     with serving(cable, "--plain") as address:
         api = snappi.api(location=address)

@@ -43,7 +43,6 @@ NOT_RUN = {
     r"dutperf convert": "siitperf's file: test_convert.py",
     r"dutperf compare": "of two results: test_compare.py",
     r"dutperf serve": "serves until it is stopped: test_web.py, tests/browser/test_serve.py",
-    r"dutperf otg": "serves until it is stopped: test_otg.py, tests/integration/test_otg.py",
     r"dutperf fleet": "for schedulers: test_jobs.py, tests/integration/test_fleet.py",
     r"dutperf resume": "after a run that was cut off: test_cli_resume.py",
 }

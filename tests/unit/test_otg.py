@@ -32,7 +32,7 @@ from dutperf.frames import KINDS
 from dutperf.model import Bursts, Direction, SoFar, Trial, TrialResult, Verdict
 from dutperf.otg import app, certificate, coverage, flows, headers, links, recorded
 from dutperf.otg.generator import Generator
-from dutperf.otg.model import Refused, messages, of_members
+from dutperf.otg.model import Rejected, messages, of_members
 from dutperf.setup.configuration import EngineSettings, Setup
 from dutperf.setup.ports import open_request
 from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError
@@ -216,7 +216,7 @@ def test_bursts() -> None:
     assert made.stream.pattern == Bursts(frames=50, within_fps=1000)
     assert (made.stream.rate_fps, made.frames) == (500, 150)
     uneven = burst | {"inter_burst_gap": {"nanoseconds": 997_000_000}}
-    with pytest.raises(Refused, match="only whole frames/s are covered"):
+    with pytest.raises(Rejected, match="only whole frames/s are covered"):
         planned(flow(rate={"pps": "1000"}, duration={"burst": uneven | {"packets": 1}}))
 
 
@@ -334,7 +334,7 @@ NEST = {"ports": PORTS, "lags": [{"name": "l"}], "devices": [{"name": "d", "bgp"
 def test_what_is_not_possible_is_told_with_its_place(wanted: dict[str, Any], said: list[str]) -> None:
     generator = Generator(LOCATED, EngineSettings(), opening(SimulatedTester))
     try:
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(Rejected) as caught:
             generator.set_configuration(of_members(wanted, messages.Config))
         for text in said:
             assert text in str(caught.value)
@@ -429,7 +429,7 @@ def opening(kind: type[SimulatedTester], **members: Any) -> Any:
 
 def serving(kind: type[SimulatedTester], **members: Any) -> Iterator[TestClient]:
     generator = Generator(LOCATED, EngineSettings(), opening(kind, **members), drain_s=0.0)
-    made = app.make(app.Server(generator), Rules(TOKEN, "127.0.0.1"))
+    made = app.make(app.OtgServer(generator), Rules(TOKEN, "127.0.0.1"))
     try:
         with TestClient(made, "http://127.0.0.1:8443") as one:
             yield one
@@ -638,7 +638,7 @@ def test_a_capture_has_the_frames_of_its_port_with_their_fcs(
 
 def test_elsewhere_only_who_has_the_token_is_served() -> None:
     generator = Generator(LOCATED, EngineSettings(), opening(Opened))
-    made = app.make(app.Server(generator), Rules(TOKEN, "192.0.2.1"))
+    made = app.make(app.OtgServer(generator), Rules(TOKEN, "192.0.2.1"))
     try:
         with TestClient(made, "https://192.0.2.1:8443") as one:
             assert one.get("/config").status_code == 401

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dutperf.errors import DutperfError
 from dutperf.otg import coverage
 from dutperf.otg.generator import Generator
-from dutperf.otg.model import SPECIFICATION, Message, Refused, as_members, chosen, messages, name_of, of_members, read
+from dutperf.otg.model import SPECIFICATION, Message, Rejected, as_members, chosen, messages, name_of, of_members, read
 from dutperf.version import __version__
 from dutperf.web.access import Rules, host_name, is_foreign
 
@@ -34,7 +34,7 @@ _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
-class Server:
+class OtgServer:
     """What the addresses answer."""
 
     generator: Generator
@@ -59,7 +59,7 @@ class Server:
 
     def control_action(self, body: bytes) -> Response:
         coverage.check(read(body, messages.ControlAction))
-        raise Refused("actions are not covered", code=501)
+        raise Rejected("actions are not covered", code=501)
 
     def metrics(self, body: bytes) -> Response:
         return _answer(measured(self.generator, read(body, messages.MetricsRequest)))
@@ -82,18 +82,18 @@ class Server:
 
 
 ADDRESSES = (
-    ("POST", "/config", Server.set_config),
-    ("GET", "/config", Server.get_config),
-    ("PATCH", "/config", Server.update_config),
-    ("PATCH", "/config/append", Server.append_config),
-    ("PATCH", "/config/delete", Server.delete_config),
-    ("POST", "/control/state", Server.control_state),
-    ("POST", "/control/action", Server.control_action),
-    ("POST", "/monitor/metrics", Server.metrics),
-    ("POST", "/monitor/states", Server.states),
-    ("POST", "/monitor/capture", Server.capture),
-    ("GET", "/capabilities/version", Server.version),
-    ("GET", "/dutperf/verdicts", Server.verdicts),
+    ("POST", "/config", OtgServer.set_config),
+    ("GET", "/config", OtgServer.get_config),
+    ("PATCH", "/config", OtgServer.update_config),
+    ("PATCH", "/config/append", OtgServer.append_config),
+    ("PATCH", "/config/delete", OtgServer.delete_config),
+    ("POST", "/control/state", OtgServer.control_state),
+    ("POST", "/control/action", OtgServer.control_action),
+    ("POST", "/monitor/metrics", OtgServer.metrics),
+    ("POST", "/monitor/states", OtgServer.states),
+    ("POST", "/monitor/capture", OtgServer.capture),
+    ("GET", "/capabilities/version", OtgServer.version),
+    ("GET", "/dutperf/verdicts", OtgServer.verdicts),
 )
 """All but the last are the model's."""
 
@@ -102,27 +102,27 @@ def controlled(generator: Generator, wanted: Message) -> list[str]:
     """Change the state of flows or captures. Returns warnings.
 
     Raises:
-        Refused: it is not possible.
+        Rejected: it is not possible.
     """
     coverage.check(wanted)
     kind = chosen(wanted)
     if kind == "traffic" and wanted.traffic.HasField("flow_transmit"):
         transmit = wanted.traffic.flow_transmit
         if not transmit.HasField("state"):
-            raise Refused("traffic.flow_transmit.state is missing")
+            raise Rejected("traffic.flow_transmit.state is missing")
         return generator.transmit(name_of(transmit, "state"), list(transmit.flow_names))
     if kind == "port" and wanted.port.HasField("capture"):
         capture = wanted.port.capture
         if not capture.HasField("state"):
-            raise Refused("port.capture.state is missing")
+            raise Rejected("port.capture.state is missing")
         return generator.capture(name_of(capture, "state"), list(capture.port_names))
     if kind == "protocol":
         return ["protocol.all: devices answer ARP and Neighbour Discovery from the configuration on"]
-    raise Refused("the state says nothing of flows, captures or protocols")
+    raise Rejected("the state says nothing of flows, captures or protocols")
 
 
 def measured(generator: Generator, wanted: Message) -> Message:
-    """The metrics of flows or ports. Raises Refused: it is not possible."""
+    """The metrics of flows or ports. Raises Rejected: it is not possible."""
     coverage.check(wanted)
     kind = chosen(wanted, "port")
     found = messages.MetricsResponse(choice=messages.MetricsResponse.Choice.Enum.Value(f"{kind}_metrics"))
@@ -134,7 +134,7 @@ def measured(generator: Generator, wanted: Message) -> Message:
 
 
 def stated(generator: Generator, wanted: Message) -> Message:
-    """The neighbours of devices. Raises Refused: it is not possible."""
+    """The neighbours of devices. Raises Rejected: it is not possible."""
     coverage.check(wanted)
     kind = chosen(wanted, "ipv4_neighbors")
     found = messages.StatesResponse(choice=messages.StatesResponse.Choice.Enum.Value(kind))
@@ -147,7 +147,7 @@ def stated(generator: Generator, wanted: Message) -> Message:
     return found
 
 
-def make(server: Server, rules: Rules) -> Starlette:
+def make(server: OtgServer, rules: Rules) -> Starlette:
     """The application (ASGI)."""
     return Starlette(
         routes=[Route(path, _endpoint(server, answer), methods=[method]) for method, path, answer in ADDRESSES],
@@ -156,19 +156,19 @@ def make(server: Server, rules: Rules) -> Starlette:
     )
 
 
-def _endpoint(server: Server, answer: Callable[[Server, bytes], Response]) -> Any:
+def _endpoint(server: OtgServer, answer: Callable[[OtgServer, bytes], Response]) -> Any:
     async def endpoint(request: Request) -> Response:
         body = bytearray()
         async for piece in request.stream():
             body += piece
             if len(body) > MOST_BODY:
-                return _refusal(Refused(f"more than {MOST_BODY:,} bytes", code=413))
+                return _refusal(Rejected(f"more than {MOST_BODY:,} bytes", code=413))
         try:
             return await run_in_threadpool(answer, server, bytes(body))
-        except Refused as error:
+        except Rejected as error:
             return _refusal(error)
         except DutperfError as error:
-            return _refusal(Refused(error.sentence, code=500, kind="internal"))
+            return _refusal(Rejected(error.sentence, code=500, kind="internal"))
 
     return endpoint
 
@@ -181,13 +181,13 @@ def _warned(warnings: list[str]) -> Response:
     return JSONResponse({"warnings": warnings})
 
 
-def _refusal(error: Refused) -> JSONResponse:
+def _refusal(error: Rejected) -> JSONResponse:
     return JSONResponse(as_members(error.message()), error.code)
 
 
 async def _not_there(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _refusal(Refused(f"there is no such address here ({error.detail})", code=error.status_code))
+    return _refusal(Rejected(f"there is no such address here ({error.detail})", code=error.status_code))
 
 
 def _listed(body: bytes, kind: Any, name: str) -> Message:
@@ -195,7 +195,7 @@ def _listed(body: bytes, kind: Any, name: str) -> Message:
     try:
         members = json.loads(body or b"[]")
     except (ValueError, RecursionError) as error:
-        raise Refused(f"the body is no JSON: {error}") from None
+        raise Rejected(f"the body is no JSON: {error}") from None
     return of_members({name: members} if isinstance(members, list) else members, kind)
 
 
@@ -220,11 +220,11 @@ class _Guard:
         refusal = self._refusal(headers, has_token=has_token)
         await (self._app if refusal is None else _refusal(refusal))(scope, receive, send)
 
-    def _refusal(self, headers: Headers, *, has_token: bool) -> Refused | None:
+    def _refusal(self, headers: Headers, *, has_token: bool) -> Rejected | None:
         if self._rules.is_local and host_name(headers.get("host", "")) not in (*_LOCAL_NAMES, self._rules.address):
-            return Refused("this server answers to localhost only", code=421)
+            return Rejected("this server answers to localhost only", code=421)
         if is_foreign(headers):
-            return Refused("a page of another origin has no say here", code=403)
+            return Rejected("a page of another origin has no say here", code=403)
         if not has_token and not self._rules.is_local:
-            return Refused("the token is missing or wrong: use the address that dutperf otg printed", code=401)
+            return Rejected("the token is missing or wrong: use the address that dutperf otg printed", code=401)
         return None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dutperf.otg.headers import HEADERS
-from dutperf.otg.model import Message, Refused, members_of, messages
+from dutperf.otg.model import Message, Rejected, members_of, messages
 
 _COVERED = {
     "Config": "ports layer1 captures devices flows",
@@ -108,12 +108,12 @@ def check(message: Message) -> list[str]:
     """The warnings about what a message has without effect.
 
     Raises:
-        Refused: it has something that is not covered; each is named with its place.
+        Rejected: it has something that is not covered; each is named with its place.
     """
     warnings: list[str] = []
     refused = list(_uncovered(message, "", warnings))
     if refused:
-        raise Refused(*(f"{place} is not covered" for place in refused), code=501)
+        raise Rejected(*(f"{place} is not covered" for place in refused), code=501)
     return warnings
 
 
@@ -146,7 +146,7 @@ def table() -> str:
         cells = (_listed(one for one in known if one in covered), _listed(ignored), _listed(refused))
         lines.append(f"| {name} | {' | '.join(cells)} |")
     only = [f"{message}.{one} other than {str(value).lower()}" for (message, one), (value,) in _ONLY.items()]
-    return "\n".join([*lines, "", f"Refused are also: {', '.join(only)}."]) + "\n"
+    return "\n".join([*lines, "", f"Rejected are also: {', '.join(only)}."]) + "\n"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from dutperf.model.pattern import random_bits
 from dutperf.model.value import HIGHEST_FPS
 from dutperf.otg.headers import OpenFields, stack_text
 from dutperf.otg.links import Links
-from dutperf.otg.model import Message, Refused, chosen, name_of
+from dutperf.otg.model import Message, Rejected, chosen, name_of
 from dutperf.setup.size_mix import MOST_SIZES, SizeMix
 
 NS_PER_S = 10**9
@@ -88,7 +88,7 @@ def planned(configuration: Message, links: Links) -> tuple[Flow, ...]:
     """The flows of a configuration.
 
     Raises:
-        Refused: they are not possible; all errors at once.
+        Rejected: they are not possible; all errors at once.
     """
     flows: list[Flow] = []
     errors: list[str] = []
@@ -96,16 +96,16 @@ def planned(configuration: Message, links: Links) -> tuple[Flow, ...]:
     for number, one in enumerate(configuration.flows):
         try:
             flows.append(_flow(one, f"flows[{number}]", links, names[number]))
-        except Refused as error:
+        except Rejected as error:
             errors += error.errors
     if errors:
-        raise Refused(*errors)
+        raise Rejected(*errors)
     return tuple(flows)
 
 
 def _flow(flow: Message, where: str, links: Links, name: str) -> Flow:
     if not flow.name:
-        raise Refused(f"{where}.name is missing")
+        raise Rejected(f"{where}.name is missing")
     tx, rx, ends, warnings = _ends(flow, where, links)
     text = stack_text(flow.packet, where, ends)
     sizes = _sizes(flow.size, f"{where}.size")
@@ -143,7 +143,7 @@ def _ends(flow: Message, where: str, links: Links) -> tuple[str, str, OpenFields
         given, place = flow.tx_rx.port, f"{where}.tx_rx.port"
         receivers = [*given.rx_names, *([given.rx_name] if given.rx_name else [])]
         if len(set(receivers)) > 1:
-            raise Refused(
+            raise Rejected(
                 f"{place}.rx_names: several receiving ports of one flow are not covered: make a flow for each"
             )
         tx = links.port(given.tx_name, f"{place}.tx_name")
@@ -153,7 +153,7 @@ def _ends(flow: Message, where: str, links: Links) -> tuple[str, str, OpenFields
         return tx, rx, OpenFields(), warnings
     given, place = flow.tx_rx.device, f"{where}.tx_rx.device"
     if len(given.tx_names) != 1 or len(given.rx_names) != 1:
-        raise Refused(f"{place}: only flows from one device to one are covered: make a flow for each pair")
+        raise Rejected(f"{place}: only flows from one device to one are covered: make a flow for each pair")
     sender = links.end(given.tx_names[0], f"{place}.tx_names")
     receiver = links.end(given.rx_names[0], f"{place}.rx_names")
     _differ(sender.port, receiver.port, place)
@@ -166,11 +166,11 @@ def _ends(flow: Message, where: str, links: Links) -> tuple[str, str, OpenFields
 
 def _differ(tx: str, rx: str, where: str) -> None:
     if tx == rx:
-        raise Refused(f"{where}: {tx} would send to itself")
+        raise Rejected(f"{where}: {tx} would send to itself")
 
 
 def _sizes(size: Message, where: str) -> SizeMix:
-    """Raises Refused: sizes that are not possible."""
+    """Raises Rejected: sizes that are not possible."""
     kind = chosen(size, "fixed")
     try:
         if kind == "fixed":
@@ -191,7 +191,7 @@ def _sizes(size: Message, where: str) -> SizeMix:
             else SizeMix.single(first)
         )
     except ValueError as error:
-        raise Refused(f"{where}.{kind}: {error}") from None
+        raise Rejected(f"{where}.{kind}: {error}") from None
 
 
 def _mix(pairs: Message) -> SizeMix:
@@ -212,15 +212,15 @@ def _frames(text: str, sizes: SizeMix, where: str, name: str) -> tuple[Described
     try:
         stack = Stack.parse(text)
         if sizes.sizes[0] < stack.min_size:
-            raise Refused(
+            raise Rejected(
                 f"{where}.size: {sizes.sizes[0]} bytes are too few for {name}: its headers and the tester's tag of 18"
                 f" bytes need {stack.min_size}"
             )
         if sizes.sizes[-1] > MAX_FRAME_SIZE:
-            raise Refused(f"{where}.size: {sizes.sizes[-1]:,} bytes are too many; {MAX_FRAME_SIZE:,} are possible")
+            raise Rejected(f"{where}.size: {sizes.sizes[-1]:,} bytes are too many; {MAX_FRAME_SIZE:,} are possible")
         return tuple(build(stack, size).model_copy(update={"name": f"{size} bytes"}) for size in sizes.sizes)
     except FrameError as error:
-        raise Refused(f"{where}.packet: {error.message}") from None
+        raise Rejected(f"{where}.packet: {error.message}") from None
 
 
 def _rate(rate: Message, sizes: SizeMix, media_mbps: int | None, where: str, name: str) -> int:
@@ -231,7 +231,7 @@ def _rate(rate: Message, sizes: SizeMix, media_mbps: int | None, where: str, nam
         fps = Fraction(rate.pps if rate.HasField("pps") else 1000)
     elif kind == "percentage":
         if media_mbps is None:
-            raise Refused(f"{where}.rate.percentage: the speed of its port is unknown: give layer1 with a speed")
+            raise Rejected(f"{where}.rate.percentage: the speed of its port is unknown: give layer1 with a speed")
         share = Fraction(rate.percentage if rate.HasField("percentage") else 100.0) / 100
         fps = share * media_mbps * 10**6 / wire_bits
     else:
@@ -239,7 +239,7 @@ def _rate(rate: Message, sizes: SizeMix, media_mbps: int | None, where: str, nam
         fps = (getattr(rate, kind) if rate.HasField(kind) else default) * _PER_S[kind] / wire_bits
     whole = round(fps)
     if fps < 1 or whole > HIGHEST_FPS:
-        raise Refused(f"{where}.rate: {name} would send {float(fps):g} frames/s; 1 to {HIGHEST_FPS:,} are possible")
+        raise Rejected(f"{where}.rate: {name} would send {float(fps):g} frames/s; 1 to {HIGHEST_FPS:,} are possible")
     return whole
 
 
@@ -247,7 +247,7 @@ def _lasting(flow: Flow, duration: Message, where: str, media_mbps: int | None) 
     kind = chosen(duration, "continuous")
     given = getattr(duration, kind)
     if (given.gap if given.HasField("gap") else _GAP) > _GAP:
-        raise Refused(f"{where}.{kind}.gap: a least gap of more than {_GAP} bytes is not covered: give a lower rate")
+        raise Rejected(f"{where}.{kind}.gap: a least gap of more than {_GAP} bytes is not covered: give a lower rate")
     if kind == "burst":
         return _bursts(flow, given, f"{where}.burst", media_mbps)
     begin_ns = _delay_ns(given.delay, f"{where}.{kind}.delay", media_mbps)
@@ -255,11 +255,11 @@ def _lasting(flow: Flow, duration: Message, where: str, media_mbps: int | None) 
     if kind == "fixed_packets":
         frames = given.packets if given.HasField("packets") else 1
         if frames == 0:
-            raise Refused(f"{where}.fixed_packets.packets: none would be sent")
+            raise Rejected(f"{where}.fixed_packets.packets: none would be sent")
     elif kind == "fixed_seconds":
         sends_ns = round((given.seconds if given.HasField("seconds") else 1.0) * NS_PER_S)
         if not 1 <= sends_ns <= LONGEST_NS - begin_ns:
-            raise Refused(f"{where}.fixed_seconds: {given.seconds:g} s are not possible")
+            raise Rejected(f"{where}.fixed_seconds: {given.seconds:g} s are not possible")
     stream = flow.stream.model_copy(update={"begin_ns": begin_ns or None})
     _check_lasts(stream, frames, begin_ns, f"{where}.{kind}", flow.name)
     return replace(flow, stream=stream, frames=frames, sends_ns=sends_ns)
@@ -268,7 +268,7 @@ def _lasting(flow: Flow, duration: Message, where: str, media_mbps: int | None) 
 def _check_lasts(stream: Stream, frames: int | None, begin_ns: int, where: str, name: str) -> None:
     """A flow is sent within a day, the longest trial."""
     if frames is not None and frames > stream.rate_fps * ((LONGEST_NS - begin_ns) // NS_PER_S):
-        raise Refused(f"{where}: {name} would send for more than a day")
+        raise Rejected(f"{where}: {name} would send for more than a day")
 
 
 def _delay_ns(delay: Message, where: str, media_mbps: int | None) -> int:
@@ -278,7 +278,7 @@ def _delay_ns(delay: Message, where: str, media_mbps: int | None) -> int:
         return 0
     if kind == "bytes":
         if media_mbps is None:
-            raise Refused(f"{where}.bytes: the speed of its port is unknown: give layer1 with a speed, or nanoseconds")
+            raise Rejected(f"{where}.bytes: the speed of its port is unknown: give layer1 with a speed, or nanoseconds")
         return ceil(amount * 8000 / media_mbps)
     return ceil(amount * (1000 if kind == "microseconds" else 1))
 
@@ -290,7 +290,7 @@ def _bursts(flow: Flow, burst: Message, where: str, media_mbps: int | None) -> F
     mean = Fraction(packets) / (Fraction(packets, rate_fps) + Fraction(gap_ns, NS_PER_S))
     whole = round(mean)
     if whole < 1 or abs(whole - mean) > _MOST_OFF * mean:
-        raise Refused(
+        raise Rejected(
             f"{where}: bursts of {packets:,} frames at {rate_fps:,} frames/s and gaps of {gap_ns:,} ns make"
             f" {float(mean):g} frames/s; only whole frames/s are covered"
         )

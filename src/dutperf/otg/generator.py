@@ -24,7 +24,7 @@ from dutperf.model.trial import TRIAL_NUMBERS, Stamping
 from dutperf.otg import coverage, flows, links, recorded
 from dutperf.otg.flows import LONGEST_NS, NS_PER_S, Flow
 from dutperf.otg.links import Links
-from dutperf.otg.model import Message, Refused, messages, name_of
+from dutperf.otg.model import Message, Rejected, messages, name_of
 from dutperf.setup.configuration import EngineSettings, Setup
 from dutperf.tester import TesterError
 from dutperf.tester.in_background import TrialInBackground
@@ -86,7 +86,7 @@ class Totals:
 
 
 @dataclass
-class Running:
+class RunningFlow:
     """A flow and its state."""
 
     flow: Flow
@@ -124,7 +124,7 @@ class Generator:
         self._lock = threading.RLock()
         self._configuration: Message = messages.Config()
         self._links = Links()
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, RunningFlow] = {}
         self._tester: EngineTester | None = None
         self._unanswered: tuple[float, str] | None = None
         """When and why the ports could not be opened."""
@@ -159,7 +159,7 @@ class Generator:
         """Set it, and open its ports; traffic that runs is stopped. Returns warnings.
 
         Raises:
-            Refused: it is not possible; the former one remains, and its traffic goes on.
+            Rejected: it is not possible; the former one remains, and its traffic goes on.
         """
         with self._lock:
             warnings = coverage.check(wanted)
@@ -168,7 +168,7 @@ class Generator:
             _check_captures(wanted, planned_links)
             self._end_part()
             self._close_tester()
-            self._links, self._running = planned_links, {one.name: Running(one) for one in planned_flows}
+            self._links, self._running = planned_links, {one.name: RunningFlow(one) for one in planned_flows}
             self._configuration = messages.Config()
             self._configuration.CopyFrom(wanted)
             self._capturing, self._captured, self._verdicts = set(), [], []
@@ -181,7 +181,7 @@ class Generator:
             return warnings
 
     def append(self, wanted: Message) -> list[str]:
-        """Add flows to the configuration. Raises Refused: see :meth:`set_configuration`."""
+        """Add flows to the configuration. Raises Rejected: see :meth:`set_configuration`."""
         coverage.check(wanted)
         made = messages.Config()
         made.CopyFrom(self._configuration)
@@ -190,20 +190,20 @@ class Generator:
         return self.set_configuration(made)
 
     def delete(self, wanted: Message) -> list[str]:
-        """Delete flows by their names. Raises Refused: see :meth:`set_configuration`."""
+        """Delete flows by their names. Raises Rejected: see :meth:`set_configuration`."""
         coverage.check(wanted)
         made = messages.Config()
         made.CopyFrom(self._configuration)
         for resources in wanted.config_delete_list:
             if unknown := set(resources.flows) - {one.name for one in made.flows}:
-                raise Refused(f"flows: there is no {sorted(unknown)[0]!r}")
+                raise Rejected(f"flows: there is no {sorted(unknown)[0]!r}")
             for number in reversed(range(len(made.flows))):
                 if made.flows[number].name in resources.flows:
                     del made.flows[number]
         return self.set_configuration(made)
 
     def update(self, wanted: Message) -> list[str]:
-        """Change rate or size of flows. Raises Refused: see :meth:`set_configuration`."""
+        """Change rate or size of flows. Raises Rejected: see :meth:`set_configuration`."""
         coverage.check(wanted)
         made = messages.Config()
         made.CopyFrom(self._configuration)
@@ -211,7 +211,7 @@ class Generator:
         properties = [_property(wanted.flows, number) for number in wanted.flows.property_names]
         for one in wanted.flows.flows:
             if one.name not in by_name:
-                raise Refused(f"flows: there is no {one.name!r}")
+                raise Rejected(f"flows: there is no {one.name!r}")
             for name in properties:
                 getattr(by_name[one.name], name).CopyFrom(getattr(one, name))
         return self.set_configuration(made)
@@ -222,14 +222,14 @@ class Generator:
         """``start``, ``stop``, ``pause`` or ``resume`` flows; no names: all. Returns warnings.
 
         Raises:
-            Refused: an unknown flow, or the ports cannot be opened.
+            Rejected: an unknown flow, or the ports cannot be opened.
         """
         with self._lock:
             self._settle()
             if unknown := [one for one in names if one not in self._running]:
-                raise Refused(f"traffic.flow_transmit.flow_names: there is no flow {unknown[0]!r}")
+                raise Rejected(f"traffic.flow_transmit.flow_names: there is no flow {unknown[0]!r}")
             if not self._running:
-                raise Refused("traffic.flow_transmit: no flow is configured")
+                raise Rejected("traffic.flow_transmit: no flow is configured")
             chosen_names = list(names) or list(self._running)
             others = [name for name, one in self._running.items() if one.state == _STARTED and name not in chosen_names]
             if state in ("start", "resume"):
@@ -247,7 +247,7 @@ class Generator:
                 warnings.append(f"{', '.join(others)}: paused for {paused_s:.2f} s while other flows were changed")
             return warnings
 
-    def _change(self, one: Running, state: str) -> None:
+    def _change(self, one: RunningFlow, state: str) -> None:
         if state == "start" or (state == "resume" and one.state == _STOPPED):
             one.totals, one.state = Totals(), _STARTED
         elif state == "resume":
@@ -294,7 +294,7 @@ class Generator:
             self._part.began_ns = time.time_ns() - round((progress.elapsed_s if progress else 0.0) * NS_PER_S)
         except DutperfError as error:
             self._end_part(error)
-            raise Refused(error.sentence, code=500, kind="internal") from None
+            raise Rejected(error.sentence, code=500, kind="internal") from None
 
     def _end_part(self, error: DutperfError | None = None) -> None:
         """End the trial that runs, if one does, and count what it counted."""
@@ -327,7 +327,7 @@ class Generator:
             if one.flow.part(one.totals.sent, one.totals.sent_ns, goes_on=True) is None:
                 one.state = _STOPPED
 
-    def _of(self, direction: Direction) -> Running:
+    def _of(self, direction: Direction) -> RunningFlow:
         return next(one for one in self._running.values() if one.flow.direction is direction)
 
     def _note(self, part: Part, result: TrialResult | None, error: str) -> None:
@@ -410,13 +410,13 @@ class Generator:
         """Open the ports. Where a gateway does not answer, or a link is down, this is tried again later.
 
         Raises:
-            Refused: they cannot be opened, and ``must`` be, or never can.
+            Rejected: they cannot be opened, and ``must`` be, or never can.
         """
         if self._tester is not None:
             return
         if not self._links.sides:
             if must:
-                raise Refused("no configuration is set")
+                raise Rejected("no configuration is set")
             return
         if self._unanswered and not must and time.monotonic() - self._unanswered[0] < _PATIENCE_S:
             return
@@ -429,7 +429,7 @@ class Generator:
             tester.close()
             self._unanswered = (time.monotonic(), self._in_their_words(error))
             if must or not error.is_temporary:
-                raise Refused(self._unanswered[1], code=500, kind="internal") from None
+                raise Rejected(self._unanswered[1], code=500, kind="internal") from None
             return
         self._tester, self._unanswered = tester, None
 
@@ -462,13 +462,13 @@ class Generator:
         with self._lock:
             self._settle()
             if unknown := [one for one in names if one not in self._running]:
-                raise Refused(f"flow.flow_names: there is no flow {unknown[0]!r}")
+                raise Rejected(f"flow.flow_names: there is no flow {unknown[0]!r}")
             wanted = [
                 one for name, one in self._running.items() if one.flow.is_reported and (not names or name in names)
             ]
             yield from [self._flow_metric(one) for one in wanted]
 
-    def _flow_metric(self, one: Running) -> Message:
+    def _flow_metric(self, one: RunningFlow) -> Message:
         sent, received, sent_bytes, received_bytes = self._so_far(one)
         sent_fps, received_fps = self._rates(one)
         mean = sum(one.flow.sizes) / len(one.flow.sizes)
@@ -500,7 +500,7 @@ class Generator:
             metric.latency.average_ns = total / number
         return metric
 
-    def _so_far(self, one: Running) -> tuple[int, int, float, float]:
+    def _so_far(self, one: RunningFlow) -> tuple[int, int, float, float]:
         """Frames and bytes, sent and received, with those of the trial that runs."""
         totals, mean = one.totals, one.flow.stream.mean_size
         sent = received = 0
@@ -515,7 +515,7 @@ class Generator:
             totals.received_bytes + received * mean,
         )
 
-    def _rates(self, one: Running) -> tuple[float, float]:
+    def _rates(self, one: RunningFlow) -> tuple[float, float]:
         if self._part is None or one.state != _STARTED:
             return 0.0, 0.0
         return self._part.rates.get(one.flow.direction, (0.0, 0.0))
@@ -577,10 +577,10 @@ class Generator:
             for one in names:
                 self._links.port(one, "port.capture.port_names")
             if unconfigured := [one for one in names if one not in configured]:
-                raise Refused(f"port.capture.port_names: no capture is configured for {unconfigured[0]}")
+                raise Rejected(f"port.capture.port_names: no capture is configured for {unconfigured[0]}")
             wanted = set(names) or configured
             if not wanted:
-                raise Refused("port.capture: no capture is configured")
+                raise Rejected("port.capture: no capture is configured")
             sending = [name for name, one in self._running.items() if one.state == _STARTED]
             if state == "start":
                 return self._begin_capture(wanted, sending)
@@ -603,7 +603,7 @@ class Generator:
         """A capture file of what arrived at a port since its capture was started.
 
         Raises:
-            Refused: nothing was captured there, or frames are still being captured.
+            Rejected: nothing was captured there, or frames are still being captured.
         """
         with self._lock:
             self._settle()
@@ -611,9 +611,11 @@ class Generator:
             settings = next((one for one in self._configuration.captures if name in one.port_names), None)
             files = [file for file, ports in self._captured if name in ports]
             if settings is None or not files:
-                raise Refused(f"port_name: nothing was captured at {name}")
+                raise Rejected(f"port_name: nothing was captured at {name}")
             if self._part is not None and self._part.capture in files:
-                raise Refused(f"port_name: the frames of {name} are written when the flows and the capture are stopped")
+                raise Rejected(
+                    f"port_name: the frames of {name} are written when the flows and the capture are stopped"
+                )
             snap = settings.packet_size or None
             is_new = settings.HasField("format") and name_of(settings, "format") == "pcapng"
             return recorded.file_of(files, self._links.ours[name], snap=snap, is_new=is_new)
@@ -623,7 +625,7 @@ def _property(update: Message, number: int) -> str:
     enum = update.DESCRIPTOR.fields_by_name["property_names"].enum_type
     name: str = enum.values_by_number[number].name
     if name not in ("rate", "size"):
-        raise Refused(f"flows.property_names: {name} is not covered")
+        raise Rejected(f"flows.property_names: {name} is not covered")
     return name
 
 
@@ -633,5 +635,5 @@ def _check_captures(configuration: Message, planned: Links) -> None:
         for name in one.port_names:
             planned.port(name, f"captures[{number}].port_names")
             if name in seen:
-                raise Refused(f"captures[{number}].port_names: {name} has another capture already")
+                raise Rejected(f"captures[{number}].port_names: {name} has another capture already")
             seen.add(name)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
 from random import Random
 
-from dutperf.otg.model import Message, Refused, chosen, name_of
+from dutperf.otg.model import Message, Rejected, chosen, name_of
 
 MOST_VALUES = 65_536
 """Of a field, which repeat."""
@@ -30,7 +30,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Field:
+class ModelField:
     """A field of the model."""
 
     parts: tuple[Part, ...]
@@ -45,11 +45,11 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Header:
+class ModelHeader:
     """A header of the model."""
 
     ours: str
-    fields: Mapping[str, Field]
+    fields: Mapping[str, ModelField]
     within: str = ""
     """The member that has the fields; empty: the header itself."""
     more: Callable[[Message, str], Mapping[str, str]] = field(default=lambda _header, _where: {})
@@ -74,23 +74,23 @@ def _ipv6(text: object) -> int:
     return int(IPv6Address(str(text)))
 
 
-def _number(name: str, default: str | None = None) -> Field:
-    return Field((Part(name),), default)
+def _number(name: str, default: str | None = None) -> ModelField:
+    return ModelField((Part(name),), default)
 
 
-def _of_mac(name: str, default: str | None) -> Field:
-    return Field((Part(name),), default, _mac, _shown_mac)
+def _of_mac(name: str, default: str | None) -> ModelField:
+    return ModelField((Part(name),), default, _mac, _shown_mac)
 
 
-def _of_ipv4(name: str, default: str | None) -> Field:
-    return Field((Part(name),), default, _ipv4, lambda number: str(IPv4Address(number)))
+def _of_ipv4(name: str, default: str | None) -> ModelField:
+    return ModelField((Part(name),), default, _ipv4, lambda number: str(IPv4Address(number)))
 
 
-def _of_ipv6(name: str, default: str | None) -> Field:
-    return Field((Part(name),), default, _ipv6, lambda number: str(IPv6Address(number)))
+def _of_ipv6(name: str, default: str | None) -> ModelField:
+    return ModelField((Part(name),), default, _ipv6, lambda number: str(IPv6Address(number)))
 
 
-_CLASS = Field((Part("dscp", 2, 6), Part("ecn", 0, 2)))
+_CLASS = ModelField((Part("dscp", 2, 6), Part("ecn", 0, 2)))
 """The byte of DSCP and ECN (RFC 2474, RFC 3168)."""
 
 
@@ -129,7 +129,7 @@ def _flags(header: Message, where: str) -> Mapping[str, str]:
         if header.HasField(name):
             [text] = _values(getattr(header, name), _number(name), f"{where}.{name}").values()
             if text not in ("0", "1"):
-                raise Refused(f"{where}.{name}: a flag that varies is not covered")
+                raise Rejected(f"{where}.{name}: a flag that varies is not covered")
             flags |= int(text) << bit
     return {"flags": str(flags)}
 
@@ -146,16 +146,16 @@ def _custom(header: Message, where: str) -> Mapping[str, str]:
     try:
         data = bytes.fromhex(text)
     except ValueError:
-        raise Refused(f"{where}.bytes: {header.bytes[:40]!r} are no bytes in hexadecimal digits") from None
+        raise Rejected(f"{where}.bytes: {header.bytes[:40]!r} are no bytes in hexadecimal digits") from None
     if not data:
-        raise Refused(f"{where}.bytes: there are none")
+        raise Rejected(f"{where}.bytes: there are none")
     return {"data": f"0x{data.hex()}"}
 
 
 _INNER_FCS = {"trailer": "4"}
 """Other generators leave room for an FCS of the inner frame."""
-HEADERS: Mapping[str, Header] = {
-    "ethernet": Header(
+HEADERS: Mapping[str, ModelHeader] = {
+    "ethernet": ModelHeader(
         "eth",
         {
             "dst": _of_mac("destination", "00:00:00:00:00:00"),
@@ -163,7 +163,7 @@ HEADERS: Mapping[str, Header] = {
             "ether_type": _number("type"),
         },
     ),
-    "vlan": Header(
+    "vlan": ModelHeader(
         "vlan",
         {
             "priority": _number("pcp", "0"),
@@ -172,7 +172,7 @@ HEADERS: Mapping[str, Header] = {
             "tpid": _number("type"),
         },
     ),
-    "mpls": Header(
+    "mpls": ModelHeader(
         "mpls",
         {
             "label": _number("label", "16"),
@@ -181,7 +181,7 @@ HEADERS: Mapping[str, Header] = {
             "time_to_live": _number("ttl", "64"),
         },
     ),
-    "ipv4": Header(
+    "ipv4": ModelHeader(
         "ipv4",
         {
             "version": _number("version"),
@@ -201,7 +201,7 @@ HEADERS: Mapping[str, Header] = {
         more=_priority,
         also=("priority",),
     ),
-    "ipv6": Header(
+    "ipv6": ModelHeader(
         "ipv6",
         {
             "version": _number("version"),
@@ -214,7 +214,7 @@ HEADERS: Mapping[str, Header] = {
             "dst": _of_ipv6("destination", "::"),
         },
     ),
-    "udp": Header(
+    "udp": ModelHeader(
         "udp",
         {
             "src_port": _number("source", "0"),
@@ -223,7 +223,7 @@ HEADERS: Mapping[str, Header] = {
             "checksum": _number("checksum"),
         },
     ),
-    "tcp": Header(
+    "tcp": ModelHeader(
         "tcp",
         {
             "src_port": _number("source", "0"),
@@ -237,7 +237,7 @@ HEADERS: Mapping[str, Header] = {
         more=_flags,
         also=tuple(_FLAGS),
     ),
-    "icmp": Header(
+    "icmp": ModelHeader(
         "icmp",
         {
             "type": _number("type", "8"),
@@ -248,7 +248,7 @@ HEADERS: Mapping[str, Header] = {
         },
         within="echo",
     ),
-    "icmpv6": Header(
+    "icmpv6": ModelHeader(
         "icmp",
         {
             "type": _number("type", "128"),
@@ -259,16 +259,16 @@ HEADERS: Mapping[str, Header] = {
         },
         within="echo",
     ),
-    "vxlan": Header(
+    "vxlan": ModelHeader(
         "vxlan", {"flags": _number("flags", "8"), "vni": _number("vni", "0")}, more=lambda _header, _where: _INNER_FCS
     ),
-    "gre": Header(
+    "gre": ModelHeader(
         "gre",
         {"version": _number("version"), "protocol": _number("type")},
         more=_gre_checksum,
         also=("checksum_present",),
     ),
-    "gtpv1": Header(
+    "gtpv1": ModelHeader(
         "gtpu",
         {
             "version": _number("version"),
@@ -278,7 +278,7 @@ HEADERS: Mapping[str, Header] = {
             "teid": _number("teid", "0"),
         },
     ),
-    "arp": Header(
+    "arp": ModelHeader(
         "arp",
         {
             "hardware_type": _number("hardware"),
@@ -292,7 +292,7 @@ HEADERS: Mapping[str, Header] = {
             "target_protocol_addr": _of_ipv4("target_ip", "0.0.0.0"),
         },
     ),
-    "custom": Header("payload", {}, more=_custom, also=("bytes",)),
+    "custom": ModelHeader("payload", {}, more=_custom, also=("bytes",)),
 }
 """Headers that are covered, by their names in the model."""
 LAST = {"ethernet": ("ether_type", "0xffff"), "ipv4": ("protocol", "61"), "ipv6": ("next_header", "59")}
@@ -315,18 +315,18 @@ def stack_text(packet: Message, where: str, ends: OpenFields) -> str:
     """The headers of ``packet``, the model's, as text.
 
     Raises:
-        Refused: a header or a value that is not covered.
+        Rejected: a header or a value that is not covered.
     """
     names = [chosen(header, "custom") for header in packet]
     if names[:1] != ["ethernet"]:
-        raise Refused(f"{where}.packet: frames begin with ethernet" + (f", not {names[0]}" if names else ""))
+        raise Rejected(f"{where}.packet: frames begin with ethernet" + (f", not {names[0]}" if names else ""))
     seen: set[str] = set()
     parts = []
     for number, (name, message) in enumerate(zip(names, packet, strict=True)):
         place = f"{where}.packet[{number}].{name}"
         kind = HEADERS.get(name)
         if kind is None:
-            raise Refused(f"{place}: this header is not covered")
+            raise Rejected(f"{place}: this header is not covered")
         given = getattr(message, name)
         given = getattr(given, kind.within) if kind.within else given
         of_ends = ends if name not in seen else OpenFields()
@@ -340,7 +340,7 @@ def stack_text(packet: Message, where: str, ends: OpenFields) -> str:
     return "/".join(parts)
 
 
-def _fields(given: Message, name: str, kind: Header, where: str, ends: OpenFields) -> Iterator[tuple[str, str]]:
+def _fields(given: Message, name: str, kind: ModelHeader, where: str, ends: OpenFields) -> Iterator[tuple[str, str]]:
     for key, of_model in kind.fields.items():
         found = _values(getattr(given, key), of_model, f"{where}.{key}") if given.HasField(key) else {}
         default = ends.default(name, key, of_model.default)
@@ -351,27 +351,27 @@ def _fields(given: Message, name: str, kind: Header, where: str, ends: OpenField
     yield from kind.more(given, where).items()
 
 
-def _values(pattern: Message, of_model: Field, where: str) -> Mapping[str, str]:
+def _values(pattern: Message, of_model: ModelField, where: str) -> Mapping[str, str]:
     """The text of each of our fields that has bits of this one; none where the model says that they are computed.
 
     Raises:
-        Refused: a pattern that is not covered, or has too many values.
+        Rejected: a pattern that is not covered, or has too many values.
     """
     choice = chosen(pattern, _PATTERN_DEFAULT)
     if choice in ("auto", "generated"):
         if choice == "generated" and pattern.HasField("generated") and name_of(pattern, "generated") == "bad":
-            raise Refused(f"{where}: a bad checksum is not covered; give it as custom")
+            raise Rejected(f"{where}: a bad checksum is not covered; give it as custom")
         return {}
     try:
         if choice in ("increment", "decrement") and not of_model.parts[0].bits:
             return {of_model.parts[0].name: _counter(getattr(pattern, choice), choice, of_model)}
         numbers = _numbers(pattern, choice, of_model)
     except (ValueError, ArithmeticError) as error:
-        raise Refused(f"{where}.{choice}: {error}") from None
+        raise Rejected(f"{where}.{choice}: {error}") from None
     if not numbers:
-        raise Refused(f"{where}.{choice}: there are no values")
+        raise Rejected(f"{where}.{choice}: there are no values")
     if len(numbers) > MOST_VALUES:
-        raise Refused(f"{where}.{choice}: {len(numbers):,} values are too many; at most {MOST_VALUES:,} are possible")
+        raise Rejected(f"{where}.{choice}: {len(numbers):,} values are too many; at most {MOST_VALUES:,} are possible")
     return {part.name: _listed([of_model.text(one, part) for one in numbers]) for part in of_model.parts}
 
 
@@ -379,20 +379,20 @@ def _listed(texts: list[str]) -> str:
     return texts[0] if len(set(texts)) == 1 else f"list({','.join(texts)})"
 
 
-def _counter(counter: Message, choice: str, of_model: Field) -> str:
+def _counter(counter: Message, choice: str, of_model: ModelField) -> str:
     start, step, count = _counted(counter, of_model)
     if count == 1 or step == 0:
         return of_model.show(start)
     return f"{choice}({of_model.show(start)},step={step},count={count})"
 
 
-def _counted(counter: Message, of_model: Field) -> tuple[int, int, int]:
+def _counted(counter: Message, of_model: ModelField) -> tuple[int, int, int]:
     start = of_model.form(counter.start) if counter.HasField("start") else 0
     step = of_model.form(counter.step) if counter.HasField("step") else 1
     return start, step, counter.count if counter.HasField("count") else 1
 
 
-def _numbers(pattern: Message, choice: str, of_model: Field) -> list[int]:
+def _numbers(pattern: Message, choice: str, of_model: ModelField) -> list[int]:
     """The values of a pattern, in their order."""
     if choice == "values":
         return [of_model.form(one) for one in pattern.values]
@@ -407,7 +407,7 @@ def _numbers(pattern: Message, choice: str, of_model: Field) -> list[int]:
     return [of_model.form(pattern.value)] if pattern.HasField("value") else [0]
 
 
-def _random(pattern: Message, of_model: Field) -> list[int]:
+def _random(pattern: Message, of_model: ModelField) -> list[int]:
     """``count`` values of the range, which repeat; the same for the same seed."""
     first = of_model.form(pattern.min) if pattern.HasField("min") else 0
     if not pattern.HasField("max"):

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from dutperf.errors import first
 from dutperf.model import Direction
 from dutperf.model.value import PORT_NAME, STREAM_NAME
-from dutperf.otg.model import Message, Refused, chosen, name_of
+from dutperf.otg.model import Message, Rejected, chosen, name_of
 from dutperf.setup.configuration import NO_PORT, Side
 
 NOWHERE = "nowhere"
@@ -40,7 +40,7 @@ _SPEEDS = {
 
 
 @dataclass(frozen=True)
-class End:
+class DeviceEnd:
     """Where a flow between devices begins or ends."""
 
     port: str
@@ -72,20 +72,20 @@ class Links:
     """In Mbit/s, of those that have one."""
     longest: dict[str, int] = field(default_factory=dict)
     """Bytes of a frame, of those that have an MTU."""
-    ends: dict[str, End] = field(default_factory=dict)
+    ends: dict[str, DeviceEnd] = field(default_factory=dict)
     """By the names of devices, their interfaces and addresses."""
     neighbours: list[Neighbour] = field(default_factory=list)
 
     def port(self, name: str, where: str) -> str:
-        """``name``, if it is that of a port. Raises Refused where it is not."""
+        """``name``, if it is that of a port. Raises Rejected where it is not."""
         if name not in self.locations:
-            raise Refused(f"{where}: there is no port {name!r}")
+            raise Rejected(f"{where}: there is no port {name!r}")
         return name
 
-    def end(self, name: str, where: str) -> End:
-        """The end with this name. Raises Refused where there is none."""
+    def end(self, name: str, where: str) -> DeviceEnd:
+        """The end with this name. Raises Rejected where there is none."""
         if name not in self.ends:
-            raise Refused(f"{where}: there is no device, interface or address {name!r}")
+            raise Rejected(f"{where}: there is no device, interface or address {name!r}")
         return self.ends[name]
 
     def other(self, name: str) -> str:
@@ -118,20 +118,20 @@ def planned(configuration: Message, located: Mapping[str, str]) -> Links:
     """``located``: the port (as ``left.port`` of a setup) of each location.
 
     Raises:
-        Refused: they are not possible.
+        Rejected: they are not possible.
     """
     errors = list(_twice(configuration))
     if not 1 <= len(configuration.ports) <= MOST_PORTS:
         errors.append(f"ports: {len(configuration.ports)} ports are not possible: 1 to {MOST_PORTS} are")
     if errors:
-        raise Refused(*errors)
+        raise Rejected(*errors)
     links = Links()
     given = [one.name for one in configuration.ports]
     links.ours = dict(zip(given, _names(given, PORT_NAME, "port"), strict=True))
     for number, port in enumerate(configuration.ports):
         links.locations[port.name] = port.location
         if port.location not in located:
-            raise Refused(
+            raise Rejected(
                 f"ports[{number}].location: there is no port {port.location!r} here; there are {', '.join(located)}"
             )
     members = {name: {"port": located[location], "version": 4} for name, location in links.locations.items()}
@@ -180,20 +180,20 @@ def _devices(configuration: Message, links: Links, members: dict[str, dict[str, 
             where = f"devices[{number}].ethernets[{index}]"
             port = links.port(ethernet.connection.port_name, f"{where}.connection.port_name")
             if "mac" in members[port]:
-                raise Refused(f"{where}: a second interface at port {port} is not covered")
+                raise Rejected(f"{where}: a second interface at port {port} is not covered")
             end = _interface(ethernet, where, port, links, members[port])
             for name in (device.name, ethernet.name):
                 links.ends.setdefault(name, end)
 
 
-def _interface(ethernet: Message, where: str, port: str, links: Links, members: dict[str, Any]) -> End:
+def _interface(ethernet: Message, where: str, port: str, links: Links, members: dict[str, Any]) -> DeviceEnd:
     members["mac"] = ethernet.mac or None
     members["vlans"] = _vlans(ethernet.vlans, f"{where}.vlans")
     addresses: dict[str, str] = {}
     macs: set[str] = set()
     for version, given in ((4, ethernet.ipv4_addresses), (6, ethernet.ipv6_addresses)):
         if len(given) > 1:
-            raise Refused(f"{where}.ipv{version}_addresses: more than one address is not covered")
+            raise Rejected(f"{where}.ipv{version}_addresses: more than one address is not covered")
         for one in given:
             place = f"{where}.ipv{version}_addresses[0]"
             members |= _addressed(one, version, place)
@@ -202,19 +202,19 @@ def _interface(ethernet: Message, where: str, port: str, links: Links, members: 
             macs |= {mac}
             gateway = members[f"gateway{version}"]
             links.neighbours.append(Neighbour(ethernet.name, links.ours[port], version, gateway, mac))
-            links.ends.setdefault(one.name, End(port, {f"ipv{version}": addresses[f"ipv{version}"]}))
+            links.ends.setdefault(one.name, DeviceEnd(port, {f"ipv{version}": addresses[f"ipv{version}"]}))
     if len(macs) > 1:
-        raise Refused(f"{where}: gateways of different MAC addresses, or one with and one without, are not covered")
+        raise Rejected(f"{where}: gateways of different MAC addresses, or one with and one without, are not covered")
     members["gateway_mac"] = next(iter(macs), "") or None
     members["version"] = 4 if "ipv4" in addresses else 6
-    return End(port, addresses)
+    return DeviceEnd(port, addresses)
 
 
 def _vlans(given: Sequence[Message], where: str) -> list[int] | None:
     if len(given) > 1:
-        raise Refused(f"{where}: several tags are not covered")
+        raise Rejected(f"{where}: several tags are not covered")
     if any(one.priority or (one.HasField("tpid") and name_of(one, "tpid") != "x8100") for one in given):
-        raise Refused(f"{where}[0]: a priority, or another tpid than x8100, is not covered")
+        raise Rejected(f"{where}[0]: a priority, or another tpid than x8100, is not covered")
     return [one.id or 1 for one in given] or None
 
 
@@ -225,7 +225,7 @@ def _addressed(given: Message, version: int, where: str) -> dict[str, str]:
     try:
         own = str(ip_interface(f"{address}/{prefix}"))
     except ValueError as error:
-        raise Refused(f"{where}.prefix: {error}") from None
+        raise Rejected(f"{where}.prefix: {error}") from None
     return {f"ipv{version}": own, f"gateway{version}": _address(given.gateway, version, f"{where}.gateway")}
 
 
@@ -235,7 +235,7 @@ def _address(text: str, version: int, where: str) -> str:
         if found.version != version:
             raise ValueError
     except ValueError:
-        raise Refused(f"{where}: {text!r} is no IPv{version} address") from None
+        raise Rejected(f"{where}: {text!r} is no IPv{version} address") from None
     return str(found)
 
 
@@ -246,7 +246,7 @@ def _side(members: Mapping[str, Any], name: str) -> Side:
         return Side.model_validate(given)
     except ValidationError as error:
         wrong = first(error)
-        raise Refused(f"port {name}: {'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from None
+        raise Rejected(f"port {name}: {'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from None
 
 
 def nowhere() -> Side:

@@ -21,7 +21,7 @@ SPECIFICATION = version("snappi")
 _MOST_ERRORS = 20
 
 
-class Refused(DutperfError):
+class Rejected(DutperfError):
     """A request that cannot be answered: the model's ``Error``."""
 
     def __init__(self, *errors: str, code: int = 400, kind: str = "validation") -> None:
@@ -43,23 +43,23 @@ def read(body: bytes, kind: Any) -> Message:
     """A message of JSON; ``kind`` is its class.
 
     Raises:
-        Refused: it is no such message; the text names the place.
+        Rejected: it is no such message; the text names the place.
     """
     try:
         members = json.loads(body or b"{}")
         return of_members(members, kind)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"the body is no JSON: {error}") from None
+        raise Rejected(f"the body is no JSON: {error}") from None
 
 
 def of_members(members: Any, kind: Any) -> Message:
-    """A message of the members of a JSON object. Raises Refused: see :func:`read`."""
+    """A message of the members of a JSON object. Raises Rejected: see :func:`read`."""
     if not isinstance(members, dict):
-        raise Refused(f"the body is no JSON object of the model's {kind.DESCRIPTOR.name}")
+        raise Rejected(f"the body is no JSON object of the model's {kind.DESCRIPTOR.name}")
     try:
         return json_format.ParseDict(members, kind())
     except (json_format.ParseError, RecursionError, ValueError, OverflowError, TypeError, AttributeError) as error:
-        raise Refused(_place(str(error))) from None
+        raise Rejected(_place(str(error))) from None
 
 
 def _place(text: str) -> str:

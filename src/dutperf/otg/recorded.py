@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dutperf.captures import CapturedFrame, CaptureError, frames_of
-from dutperf.otg.model import Refused
+from dutperf.otg.model import Rejected
 
 _ETHERNET, _FCS_SIZE, _FCS_IS_THERE = 1, 4, 0x2400_0000
 """Of pcap's link type: an FCS of two 16-bit words (draft-ietf-opsawg-pcap)."""
@@ -23,12 +23,12 @@ def file_of(files: Sequence[Path], port: str, *, snap: int | None, is_new: bool)
     most ``snap`` bytes. The tester counts no frame with a wrong FCS, and its ports take it off: it is computed.
 
     Raises:
-        Refused: a file cannot be read.
+        Rejected: a file cannot be read.
     """
     try:
         frames = [one for file in files for one in frames_of(file) if one.interface == port]
     except CaptureError as error:
-        raise Refused(str(error), code=500, kind="internal") from None
+        raise Rejected(str(error), code=500, kind="internal") from None
     most = snap or _LONGEST
     made = (_with_fcs(one) for one in frames)
     return b"".join(_pcapng(made, frames, most) if is_new else _pcap(made, frames, most))

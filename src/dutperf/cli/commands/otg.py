@@ -142,7 +142,7 @@ def _serve(
             if not plain:
                 made = files or certificate.generate(Path(directory), where[0])
                 of_tls = {"ssl_certfile": made[0], "ssl_keyfile": made[1]}
-            made_app = app.make(app.Server(generator), rules)
+            made_app = app.make(app.OtgServer(generator), rules)
             configured = uvicorn.Config(
                 made_app,
                 log_level="warning",

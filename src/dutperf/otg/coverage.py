@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dutperf.otg.headers import HEADERS
-from dutperf.otg.model import Message, Rejected, members_of, messages
+from dutperf.otg.model import SPECIFICATION, Message, Rejected, members_of, messages
 
 _COVERED = {
     "Config": "ports layer1 captures devices flows",
@@ -146,7 +146,8 @@ def table() -> str:
         cells = (_listed(one for one in known if one in covered), _listed(ignored), _listed(refused))
         lines.append(f"| {name} | {' | '.join(cells)} |")
     only = [f"{message}.{one} other than {str(value).lower()}" for (message, one), (value,) in _ONLY.items()]
-    return "\n".join([*lines, "", f"Rejected are also: {', '.join(only)}."]) + "\n"
+    told = f"The model is that of snappi {SPECIFICATION}. Refused are also: {', '.join(only)}."
+    return "\n".join([*lines, "", told]) + "\n"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -20,9 +20,9 @@ from command_syntax import parse
 from dutperf import procedures
 from dutperf.cli import app, examples, panels, reference
 from dutperf.journal import JOURNAL
+from dutperf.otg.model import SPECIFICATION
 from dutperf.run.suite import SUITE
 from dutperf.setup.conditions import FRAME_SIZE_SERIES, EveryTrial
-from dutperf.otg.model import SPECIFICATION
 from dutperf.setup.option import OUTPUT, TRIAL, all_offered
 
 PAGES = {" ".join(page.words): page for page in reference.pages()}

@@ -269,6 +269,23 @@ def test_silence_of_duts_in_a_row_may_be_the_mtu_between_them() -> None:
     assert "between the DUTs" not in evidence.no_forwarding(result, setup)
 
 
+@pytest.mark.parametrize(("cause", "asks"), [("AFTR: not_forwarded", False), ("B4: not_forwarded", True)])
+def test_who_forwards_nothing_is_said_where_the_link_tells_it(cause: str, asks: bool) -> None:
+    """What went over the link between them was not too long for it."""
+    result = TrialResult(
+        trial=0,
+        verdict=Verdict.VALID,
+        forward=counts(50, 0),
+        link_up=LinkState(left=True, right=True),
+        dut_losses={Direction.FORWARD: {cause: 50}},
+    )
+    setup = plan().traffic.setup
+    row = setup.model_copy(update={"dut": (Dut(name="B4"), Dut(name="AFTR")), "between": (LinkBetween(overhead=40),)})
+    text = evidence.no_forwarding(result, row)
+    assert f"forward, the DUTs' own counters: 50 {cause}" in text
+    assert ("is the MTU there large enough" in text) == asks
+
+
 def test_the_evidence_of_silence() -> None:
     result = TrialResult(
         trial=0,

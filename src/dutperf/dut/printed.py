@@ -63,7 +63,7 @@ def whole(text: str, line: str) -> int:
         ValueError: it is none.
     """
     if not _WHOLE.fullmatch(text):
-        raise ValueError(f"'{line}': {text} is not a whole number; print it in digits alone, as in 2048")
+        raise ValueError(f"'{line}': {text} is not a whole number, 0 or more; print it in digits alone, as in 2048")
     return int(text)
 
 

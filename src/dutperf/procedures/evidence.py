@@ -4,6 +4,8 @@ in which direction and what arrived instead."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dutperf.judge.setup_faults import OF_NEIGHBOURS, OF_SETUP
 from dutperf.model import Direction, DirectionCounts, TrialResult, Verdict
 from dutperf.model.digits import two_digits
@@ -78,13 +80,25 @@ def no_forwarding(result: TrialResult, setup: Setup) -> str:
     """Evidence of a DUT that forwards nothing: ``the DUT forwards nothing in the forward direction:
     …``, and what of the test setup may be the reason."""
     directions = dead_directions(result)
-    seen = _received(result, directions) + instead(result) + _tunnels(setup, directions) + _longer_between(setup)
+    counted = {way: causes for way in directions if (causes := (result.dut_losses or {}).get(way))}
+    who = [f"{way}, the DUTs' own counters: {_by_cause(causes)}" for way, causes in counted.items()]
+    went_over = counted.keys() == set(directions) and not any(
+        cause.startswith(f"{setup.duts()[0 if way is Direction.FORWARD else -1].name}: ")
+        for way, causes in counted.items()
+        for cause in causes
+    )
+    guess = [] if went_over else _longer_between(setup)
+    seen = [*_received(result, directions), *instead(result), *who, *_tunnels(setup, directions), *guess]
     where = (
         f"in the {' and the '.join(directions)} direction"
         if result.paths is None
         else f"on {'the path' if len(directions) == 1 else 'the paths'} {', '.join(directions)}"
     )
     return f"the DUT forwards nothing {where}: " + "; ".join(seen)
+
+
+def _by_cause(causes: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {cause}" for cause, number in causes.items())
 
 
 def _tunnels(setup: Setup, directions: tuple[Direction, ...]) -> list[str]:

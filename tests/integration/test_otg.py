@@ -28,14 +28,14 @@ from scapy.utils import PcapReader
 from .test_by_hand import DUT_CORE, by_hand, made
 
 pytestmark = pytest.mark.root
-READY_S = 30
+ENDED_S = 10
 PATIENCE_S = 20
 EXAMPLE = Path(__file__).parents[2] / "examples/otg/two_flows.py"
 
 
 @contextmanager
-def serving(netns: str, *options: str) -> Iterator[str]:
-    """The server on the ports eth1 and eth2 of a namespace; its address."""
+def serving(netns: str, *options: str, ends_with: signal.Signals = signal.SIGINT) -> Iterator[str]:
+    """The server on the ports eth1 and eth2 of a namespace, until a signal; its address."""
     ports = [part for name in ("eth1", "eth2") for part in ("--ports", f"{name}=af_packet:{name}")]
     command = [sys.executable, "-m", "dutperf", "otg", *ports, "--netns", netns, "--port", "0", *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -43,8 +43,8 @@ def serving(netns: str, *options: str) -> Iterator[str]:
         assert server.stdout is not None
         yield server.stdout.readline().strip()
     finally:
-        server.send_signal(signal.SIGINT)
-        _, said = server.communicate(timeout=READY_S)
+        server.send_signal(ends_with)
+        _, said = server.communicate(timeout=ENDED_S)
         assert "Traceback" not in said
 
 
@@ -227,6 +227,18 @@ def engines(netns: str) -> list[int]:
     """The engine's processes in a namespace."""
     inside = subprocess.run(["ip", "netns", "pids", netns], capture_output=True, text=True, check=True).stdout.split()
     return [int(pid) for pid in inside if Path(f"/proc/{pid}/comm").read_text().strip() == "dutperf-engine"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_and_its_traffic_though_a_client_stays(cable: str, number: signal.Signals) -> None:
+    with serving(cable, ends_with=number) as address:
+        api = snappi.api(location=address)  # keeps its connection
+        configuration = configuration_of(api)
+        added(configuration, "endless", 0, 1).duration.continuous.gap = 12
+        api.set_config(configuration)
+        set_state(api, "flows", "start")
+        assert metrics(api)["endless"].transmit == "started"
+    assert engines(cable) == []
 
 
 def test_a_second_server_is_told_who_has_the_ports_and_the_first_gives_them_back(cable: str) -> None:

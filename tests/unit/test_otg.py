@@ -199,6 +199,36 @@ def test_so_many_frames_are_sent_and_no_more(frames_left: int, fps: int, sent: i
     assert made.part(frames_left + sent, 0, goes_on=True) is None
 
 
+@given(bursts=st.integers(1, 50), packets=st.integers(2, 200))
+def test_so_many_bursts_are_sent_whole(bursts: int, packets: int) -> None:
+    burst = {"bursts": bursts, "packets": packets, "inter_burst_gap": {"nanoseconds": packets * 500_000}}
+    [made] = planned(flow(rate={"pps": "2000"}, duration={"burst": burst}))
+    part = made.part(0, 0, goes_on=False)
+    assert part is not None
+    assert part.sends_ns is not None
+    trial = Trial(trial=1, duration_ns=part.sends_ns, drain_ns=0, other_streams={made.direction: part})
+    assert trial.intended(made.direction) == bursts * packets
+
+
+@pytest.mark.parametrize(("seconds", "fps", "frames"), [(0.3, 1000, 300), (0.4, 3000, 1200), (1.1, 1000, 1100)])
+def test_seconds_are_those_that_were_written(seconds: float, fps: int, frames: int) -> None:
+    """In 32 bits 0.3 is 0.30000001, and would have one frame more."""
+    [made] = planned(flow(rate={"pps": str(fps)}, duration={"fixed_seconds": {"seconds": seconds}}))
+    part = made.part(0, 0, goes_on=False)
+    assert part is not None
+    trial = Trial(trial=1, duration_ns=10**10, drain_ns=0, other_streams={made.direction: part})
+    assert trial.intended(made.direction) == frames
+
+
+def test_each_header_of_the_link_has_the_type_of_what_follows() -> None:
+    """The model's tpid stands behind the tag."""
+    tags = [{"vlan": {"id": {"value": 10}, "tpid": {"value": 0x8100}}}, {"vlan": {"id": {"value": 20}}}]
+    [data] = frames([{"ethernet": {"ether_type": {"value": 0x88A8}}}, *tags, {"ipv4": {}}, {"udp": {}}])
+    assert data[12:22].hex() == "88a8000a810000140800"
+    [data] = frames([{"ethernet": {}}, {"vlan": {"id": {"value": 10}, "tpid": {"value": 0x1234}}}])
+    assert data[12:18].hex() == "8100000a1234"
+
+
 def test_a_flow_begins_later_by_its_delay() -> None:
     [made] = planned(flow(duration={"fixed_seconds": {"seconds": 0.5, "delay": {"microseconds": 250}}}))
     part = made.part(0, 0, goes_on=False)
@@ -295,6 +325,19 @@ NEST = {"ports": PORTS, "lags": [{"name": "l"}], "devices": [{"name": "d", "bgp"
         (configured(flow(size={"fixed": 60})), ["flows[0].size: 60 bytes are too few for f1", "need 64"]),
         (configured(flow(size={"fixed": 9300})), ["9,300 bytes are too many; 9,216 are possible"]),
         (configured(flow(size={"random": {"min": 64, "max": 1518}})), ["1,455 sizes are not possible: 1 to 32 are"]),
+        (configured(*(flow(name=f"f{n}") for n in range(201))), ["201 flows are not possible: at most 200 are"]),
+        (
+            configured(flow(size={"fixed": 500}), layer1=[{"name": "l", "port_names": ["p1"], "mtu": 200}]),
+            ["flows[0].size: 500 bytes are too many for the mtu of p1 (layer1)"],
+        ),
+        (configured({"name": "f"}), ["flows[0].tx_rx is missing"]),
+        (configured(flow(packet=[])), ["flows[0].packet: frames begin with ethernet"]),
+        (
+            configured(
+                flow(rate={"percentage": 150.0}), layer1=[{"name": "l", "port_names": ["p1"], "speed": "speed_1_gbps"}]
+            ),
+            ["more than 100 %"],
+        ),
         (configured(flow(rate={"percentage": 10.0})), ["the speed of its port is unknown: give layer1 with a speed"]),
         (configured(flow(rate={"bps": "600"})), ["f1 would send 0.89"]),
         (
@@ -313,7 +356,10 @@ NEST = {"ports": PORTS, "lags": [{"name": "l"}], "devices": [{"name": "d", "bgp"
             configured(flow(packet=[*UDP[:2], {"udp": {"checksum": {"generated": "bad"}}}])),
             ["udp.checksum: a bad checksum is not covered"],
         ),
-        (configured(flow(packet=[{"ethernet": {"src": {"value": "zz"}}}])), ["packet[0].ethernet.src.value: "]),
+        (
+            configured(flow(packet=[{"ethernet": {"src": {"value": "zz"}}}])),
+            ["packet[0].ethernet.src.value: 'zz' is no MAC address"],
+        ),
         (configured(flow(packet=[*UDP, {"custom": {"bytes": "4"}}])), ["custom.bytes: '4' are no bytes"]),
         (
             configured(flow(tx_rx={"device": {"tx_names": ["d1"], "rx_names": ["d2", "d1"]}})),
@@ -554,6 +600,7 @@ def test_rates_are_those_of_the_last_half_second(lasting: TestClient) -> None:
         ("/monitor/metrics", {"flow": {"flow_names": ["f9"]}}, "there is no flow 'f9'"),
         ("/monitor/metrics", {"port": {"port_names": ["p9"]}}, "there is no port 'p9'"),
         ("/monitor/metrics", {"bgpv4": {}}, "bgpv4 is not covered"),
+        ("/monitor/metrics", {"choice": "bgpv4"}, "bgpv4 is not covered"),
         ("/monitor/states", {"lldp_neighbors": {}}, "lldp_neighbors is not covered"),
         ("/monitor/capture", {"port_name": "p1"}, "there is no port 'p1'"),
     ],
@@ -564,6 +611,44 @@ def test_before_a_configuration_there_is_nothing(
     answer = client.post(path, json=body)
     assert answer.status_code in (400, 501)
     assert said in answer.json()["errors"][0]
+
+
+def test_flows_are_changed_while_they_are_sent(lasting: TestClient) -> None:
+    """Neither their state nor their counts are lost."""
+    endless = {"duration": {"continuous": {}}, "rate": {"pps": "1000"}}
+    lasting.post("/config", json=configured(flow(**endless), flow(name="f2", **endless)))
+    transmit(lasting, "start")
+    time.sleep(0.3)
+    update = {"flows": {"property_names": ["rate"], "flows": [{"name": "f2", "rate": {"pps": "5000"}}]}}
+    [warning] = lasting.patch("/config", json=update).json()["warnings"]
+    assert warning.startswith("f1, f2: paused for 0.")
+    before = metrics(lasting)
+    assert all(one["transmit"] == "started" and int(one["frames_tx"]) >= 200 for one in before.values())
+    time.sleep(0.3)
+    now = metrics(lasting)
+    sent = {name: int(now[name]["frames_tx"]) - int(before[name]["frames_tx"]) for name in now}
+    assert sent["f2"] > 2 * sent["f1"] > 0
+    transmit(lasting, "stop")
+
+
+def test_lists_of_changes_are_taken_as_snappi_sends_them(client: TestClient) -> None:
+    client.post("/config", json=configured(flow()))
+    added = {"config_append_list": [{"choice": "flows", "flows": [flow(name="f2")]}]}
+    assert client.patch("/config/append", json=added).status_code == 200
+    deleted = {"config_delete_list": [{"choice": "flows", "flows": ["f1"]}]}
+    assert client.patch("/config/delete", json=deleted).status_code == 200
+    assert [one["name"] for one in client.get("/config").json()["flows"]] == ["f2"]
+
+
+def test_only_the_columns_that_were_asked_for_are_told(client: TestClient) -> None:
+    client.post("/config", json=configured(flow()))
+    asked = {"flow": {"metric_names": ["frames_tx"]}}
+    [one] = client.post("/monitor/metrics", json=asked).json()["flow_metrics"]
+    assert set(one) == {"name", "port_tx", "port_rx", "frames_tx"}
+    asked = {"port": {"column_names": ["link"]}}
+    assert [set(one) for one in client.post("/monitor/metrics", json=asked).json()["port_metrics"]] == [
+        {"name", "link"}
+    ] * 2
 
 
 def test_flows_are_added_changed_and_deleted(client: TestClient) -> None:

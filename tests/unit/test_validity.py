@@ -681,3 +681,14 @@ def test_an_error_says_what_the_dut_refused() -> None:
     assert error("icmp", 3, 4, 1, mtu=576).words() == "1 ICMP fragmentation needed (MTU 576)"
     assert error("icmp", 3, 77, 2).words() == "2 ICMP destination unreachable (code 77)"
     assert error("icmpv6", 99, 1, 2).words() == "2 ICMPv6 type 99 (code 1)"
+
+
+def test_streams_of_one_port_leave_in_turn() -> None:
+    """Frames of 150 streams that are due at once take 0.6 ms, and none of them is late by the limits for that."""
+    names = [Direction(f"forward:f{number}") for number in range(150)]
+    streams = {name: stream(4, 64, 1000) for name in names}
+    many = trial(forward=None, reverse=None, other_streams=streams)
+    late = dict.fromkeys(names, counts(send_time_s=1.0011))
+    assert validity.judge(many, late) == (Verdict.VALID, ())
+    few = trial(forward=None, reverse=None, other_streams={names[0]: streams[names[0]]})
+    assert [cause.code for cause in validity.judge(few, {names[0]: late[names[0]]})[1]] == ["sending_time"]

@@ -545,7 +545,8 @@ def _without_gateway(error: TesterError, opened: Mapping[str, Any]) -> TesterErr
     """The error, with the gateway that did not answer and what to check, if it is about one; ``opened``: what the
     engine was asked to open."""
     side, _, key = (error.field or "").partition(".")
-    address = opened.get(side, {}).get(key)
+    members = opened.get(side)
+    address = members.get(key) if isinstance(members, Mapping) else None
     if error.code != "no_answer" or address is None:
         return error
     text = (

@@ -127,10 +127,22 @@ def measured(generator: Generator, wanted: Message) -> Message:
     kind = chosen(wanted, "port")
     found = messages.MetricsResponse(choice=messages.MetricsResponse.Choice.Enum.Value(f"{kind}_metrics"))
     if kind == "flow":
-        found.flow_metrics.extend(generator.flow_metrics(list(wanted.flow.flow_names)))
+        each = generator.flow_metrics(list(wanted.flow.flow_names))
+        found.flow_metrics.extend(_only(one, wanted.flow, "metric_names") for one in each)
     else:
-        found.port_metrics.extend(generator.port_metrics(list(wanted.port.port_names)))
+        each = generator.port_metrics(list(wanted.port.port_names))
+        found.port_metrics.extend(_only(one, wanted.port, "column_names") for one in each)
     return found
+
+
+def _only(metric: Message, wanted: Message, names: str) -> Message:
+    """The columns that were asked for, and by what a metric is known; none: all."""
+    enum = wanted.DESCRIPTOR.fields_by_name[names].enum_type
+    asked = {enum.values_by_number[number].name for number in getattr(wanted, names)}
+    for field, _ in metric.ListFields() if asked else ():
+        if field.name not in asked and field.name not in ("name", "port_tx", "port_rx"):
+            metric.ClearField(field.name)
+    return metric
 
 
 def stated(generator: Generator, wanted: Message) -> Message:

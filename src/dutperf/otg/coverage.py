@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dutperf.otg.headers import HEADERS
-from dutperf.otg.model import SPECIFICATION, Message, Rejected, members_of, messages
+from dutperf.otg.model import SPECIFICATION, Message, Rejected, members_of, messages, name_of
 
 _COVERED = {
     "Config": "ports layer1 captures devices flows",
@@ -123,7 +123,9 @@ def _uncovered(message: Message, where: str, warnings: list[str]) -> Iterator[st
     for field, value in message.ListFields():
         place = f"{where}{field.name}"
         reason = WITHOUT_EFFECT.get((name, field.name))
-        if reason is not None:
+        if field.name == "choice":
+            yield from _chosen(message, covered, where)
+        elif reason is not None:
             warnings.append(f"{place} has no effect: {reason}")
         elif field.name not in covered:
             yield place
@@ -132,6 +134,13 @@ def _uncovered(message: Message, where: str, warnings: list[str]) -> Iterator[st
     for field_name, place, one in members_of(message):
         if field_name in covered:
             yield from _uncovered(one, f"{where}{place}.", warnings)
+
+
+def _chosen(message: Message, covered: Sequence[str], where: str) -> Iterator[str]:
+    """A choice without its member, which then has its defaults."""
+    wanted = name_of(message, "choice")
+    if wanted in message.DESCRIPTOR.fields_by_name and wanted not in covered:
+        yield f"{where}{wanted}"
 
 
 def table() -> str:

@@ -10,7 +10,7 @@ from math import ceil
 
 from dutperf.frames import FrameError, Stack, build
 from dutperf.model import MAX_FRAME_SIZE, PREAMBLE_AND_GAP, Bursts, DescribedFrame, Direction, Stream
-from dutperf.model.pattern import random_bits
+from dutperf.model.pattern import SteadyTimes
 from dutperf.model.value import HIGHEST_FPS
 from dutperf.otg.headers import OpenFields, stack_text
 from dutperf.otg.links import Links
@@ -20,6 +20,8 @@ from dutperf.setup.size_mix import MOST_SIZES, SizeMix
 NS_PER_S = 10**9
 LONGEST_NS = 86_400 * NS_PER_S
 """Of a trial: a flow without an end is sent so long."""
+MOST_FLOWS = 200
+"""Beside the paths between their ports: a frame names 240 of both."""
 _GAP = 12
 """Ethernet's own, in bytes: the least that a flow may ask for."""
 PREDEFINED = {
@@ -74,12 +76,14 @@ class Flow:
         return stream.model_copy(update={"sends_ns": left_ns}) if left_ns > 0 else None
 
 
+def _of_float(number: float) -> Fraction:
+    """A number of the model, whose fields of 32 bits have seven digits: 0.3 is not 0.30000001."""
+    return Fraction(f"{number:.7g}")
+
+
 def _lasts_ns(stream: Stream, frames: int) -> int:
     """The shortest sending time with so many frames."""
-    from_its_beginning = stream.model_copy(update={"begin_ns": None, "sends_ns": None})
-    times = from_its_beginning.times(
-        LONGEST_NS, random_bits(0, 0)
-    )  # at a constant rate or in bursts: nothing is random
+    times = SteadyTimes(stream.rate_fps)  # bursts have as many frames as their mean rate has in that time
     due_ns = times.due_ns(frames - 1)  # rounded down
     return next(after for after in range(due_ns + 1, due_ns + 3) if times.frames_before(after) >= frames)
 
@@ -93,6 +97,8 @@ def planned(configuration: Message, links: Links) -> tuple[Flow, ...]:
     flows: list[Flow] = []
     errors: list[str] = []
     names = links.stream_names([one.name for one in configuration.flows])
+    if len(names) > MOST_FLOWS:
+        raise Rejected(f"flows: {len(names):,} flows are not possible: at most {MOST_FLOWS} are")
     for number, one in enumerate(configuration.flows):
         try:
             flows.append(_flow(one, f"flows[{number}]", links, names[number]))
@@ -110,6 +116,10 @@ def _flow(flow: Message, where: str, links: Links, name: str) -> Flow:
     text = stack_text(flow.packet, where, ends)
     sizes = _sizes(flow.size, f"{where}.size")
     frames = _frames(text, sizes, where, flow.name)
+    longest, most = max(sizes.sizes), links.longest.get(tx)
+    tags = sum(chosen(one) == "vlan" for one in flow.packet)
+    if most is not None and longest > most + 4 * tags:
+        raise Rejected(f"{where}.size: {longest:,} bytes are too many for the mtu of {tx} (layer1)")
     media_mbps = links.media_mbps(tx)
     rate_fps = _rate(flow.rate, sizes, media_mbps, where, flow.name)
     several = len(frames) > 1
@@ -138,6 +148,8 @@ def _flow(flow: Message, where: str, links: Links, name: str) -> Flow:
 
 def _ends(flow: Message, where: str, links: Links) -> tuple[str, str, OpenFields, tuple[str, ...]]:
     """Its ports, what follows from its devices, and warnings."""
+    if not flow.HasField("tx_rx"):
+        raise Rejected(f"{where}.tx_rx is missing")
     kind = chosen(flow.tx_rx, "port")
     if kind == "port":
         given, place = flow.tx_rx.port, f"{where}.tx_rx.port"
@@ -199,7 +211,7 @@ def _mix(pairs: Message) -> SizeMix:
         text = PREDEFINED[name_of(pairs, "predefined") if pairs.HasField("predefined") else "imix"]
         each = [(int(size), Fraction(weight)) for size, weight in (pair.split("=") for pair in text.split(","))]
     else:
-        each = [(one.size or 64, Fraction(one.weight if one.HasField("weight") else 1.0)) for one in pairs.custom]
+        each = [(one.size or 64, _of_float(one.weight if one.HasField("weight") else 1.0)) for one in pairs.custom]
     if not each or any(weight <= 0 for _, weight in each):
         raise ValueError("each weight has to be above 0, and one pair at least is needed")
     whole = all(weight.denominator == 1 for _, weight in each)
@@ -232,7 +244,9 @@ def _rate(rate: Message, sizes: SizeMix, media_mbps: int | None, where: str, nam
     elif kind == "percentage":
         if media_mbps is None:
             raise Rejected(f"{where}.rate.percentage: the speed of its port is unknown: give layer1 with a speed")
-        share = Fraction(rate.percentage if rate.HasField("percentage") else 100.0) / 100
+        share = _of_float(rate.percentage if rate.HasField("percentage") else 100.0) / 100
+        if share > 1:
+            raise Rejected(f"{where}.rate.percentage: more than 100 %")
         fps = share * media_mbps * 10**6 / wire_bits
     else:
         default = {"bps": 10**9, "kbps": 10**6, "mbps": 1000, "gbps": 1}[kind]
@@ -257,7 +271,7 @@ def _lasting(flow: Flow, duration: Message, where: str, media_mbps: int | None) 
         if frames == 0:
             raise Rejected(f"{where}.fixed_packets.packets: none would be sent")
     elif kind == "fixed_seconds":
-        sends_ns = round((given.seconds if given.HasField("seconds") else 1.0) * NS_PER_S)
+        sends_ns = round(_of_float(given.seconds if given.HasField("seconds") else 1.0) * NS_PER_S)
         if not 1 <= sends_ns <= LONGEST_NS - begin_ns:
             raise Rejected(f"{where}.fixed_seconds: {given.seconds:g} s are not possible")
     stream = flow.stream.model_copy(update={"begin_ns": begin_ns or None})
@@ -273,7 +287,7 @@ def _check_lasts(stream: Stream, frames: int | None, begin_ns: int, where: str, 
 
 def _delay_ns(delay: Message, where: str, media_mbps: int | None) -> int:
     kind = chosen(delay, "bytes")
-    amount = Fraction(getattr(delay, kind))
+    amount = _of_float(getattr(delay, kind))
     if not amount:
         return 0
     if kind == "bytes":

@@ -172,13 +172,45 @@ class Generator:
             self._configuration = messages.Config()
             self._configuration.CopyFrom(wanted)
             self._capturing, self._captured, self._verdicts = set(), [], []
-            if wanted.ports:
-                self._open(must=False)
-            warnings += [text for one in planned_flows for text in one.warnings]
-            warnings += [self._unanswered[1]] if self._unanswered else []
-            if any(one.with_latency for one in planned_flows):
-                warnings.append("latency: from the sender's handover to the receiver's poll, whatever the mode")
-            return warnings
+            self._open(must=False)
+            return warnings + self._of_flows(planned_flows)
+
+    def _of_flows(self, planned: Sequence[Flow]) -> list[str]:
+        """Warnings about these flows, and ports that could not be opened."""
+        warnings = [text for one in planned for text in one.warnings]
+        warnings += [self._unanswered[1]] if self._unanswered else []
+        if any(one.with_latency for one in planned):
+            warnings.append("latency: from the sender's handover to the receiver's poll, whatever the mode")
+        return warnings
+
+    def _change_flows(self, made: Message) -> list[str]:
+        """Set a configuration that differs in its flows alone. Those that are there before and after keep their state
+        and counts; those that are sent pause meanwhile. Returns warnings.
+
+        Raises:
+            Rejected: it is not possible; nothing has changed.
+        """
+        coverage.check(made)
+        planned_flows = flows.planned(made, self._links)
+        with self._lock:
+            self._settle()
+            sending = [one.name for one in planned_flows if self._state_of(one.name) == _STARTED]
+            began_s = time.monotonic()
+            self._end_part()
+            before, self._running = self._running, {}
+            for one in planned_flows:
+                self._running[one.name] = before.get(one.name) or RunningFlow(one)
+                self._running[one.name].flow = one
+            self._configuration = made
+            self._close_tester()
+            self._open(must=bool(sending))
+            if sending or self._capturing:
+                self._begin_part([name for name in sending if self._running[name].state == _STARTED])
+            paused = f"{', '.join(sending)}: paused for {time.monotonic() - began_s:.2f} s while flows were changed"
+            return self._of_flows(planned_flows) + ([paused] if sending else [])
+
+    def _state_of(self, name: str) -> str:
+        return self._running[name].state if name in self._running else _STOPPED
 
     def append(self, wanted: Message) -> list[str]:
         """Add flows to the configuration. Raises Rejected: see :meth:`set_configuration`."""
@@ -187,7 +219,7 @@ class Generator:
         made.CopyFrom(self._configuration)
         for resources in wanted.config_append_list:
             made.flows.extend(resources.flows)
-        return self.set_configuration(made)
+        return self._change_flows(made)
 
     def delete(self, wanted: Message) -> list[str]:
         """Delete flows by their names. Raises Rejected: see :meth:`set_configuration`."""
@@ -200,7 +232,7 @@ class Generator:
             for number in reversed(range(len(made.flows))):
                 if made.flows[number].name in resources.flows:
                     del made.flows[number]
-        return self.set_configuration(made)
+        return self._change_flows(made)
 
     def update(self, wanted: Message) -> list[str]:
         """Change rate or size of flows. Raises Rejected: see :meth:`set_configuration`."""
@@ -214,7 +246,7 @@ class Generator:
                 raise Rejected(f"flows: there is no {one.name!r}")
             for name in properties:
                 getattr(by_name[one.name], name).CopyFrom(getattr(one, name))
-        return self.set_configuration(made)
+        return self._change_flows(made)
 
     # --- traffic --------------------------------------------------------------------------------------
 
@@ -294,6 +326,7 @@ class Generator:
             self._part.began_ns = time.time_ns() - round((progress.elapsed_s if progress else 0.0) * NS_PER_S)
         except DutperfError as error:
             self._end_part(error)
+            self._close_tester()  # a port that was made anew is opened the next time
             raise Rejected(error.sentence, code=500, kind="internal") from None
 
     def _end_part(self, error: DutperfError | None = None) -> None:
@@ -585,19 +618,21 @@ class Generator:
             if state == "start":
                 return self._begin_capture(wanted, sending)
             self._capturing -= wanted
-            if not self._capturing and not sending:
-                self._end_part()
-            return []
+            return self._again(sending, "at the end of the capture")
+
+    def _again(self, sending: Sequence[str], when: str) -> list[str]:
+        """End the trial that runs, and go on with these flows in the next one. Returns a warning of their pause."""
+        began_s = time.monotonic()
+        self._end_part()
+        if sending or self._capturing:
+            self._begin_part(sending)
+        return [f"{', '.join(sending)}: paused for {time.monotonic() - began_s:.2f} s {when}"] if sending else []
 
     def _begin_capture(self, wanted: set[str], sending: Sequence[str]) -> list[str]:
         self._open(must=True)
-        began_s = time.monotonic()
-        self._end_part()
         self._captured = [(file, ports - wanted) for file, ports in self._captured if ports - wanted]
         self._capturing |= wanted
-        self._begin_part(sending)
-        paused_s = time.monotonic() - began_s
-        return [f"{', '.join(sending)}: paused for {paused_s:.2f} s before the capture"] if sending else []
+        return self._again(sending, "before the capture")
 
     def captured(self, name: str) -> bytes:
         """A capture file of what arrived at a port since its capture was started.

@@ -7,6 +7,7 @@ send. Lengths, types and checksums that are not given are computed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
@@ -59,6 +60,8 @@ class ModelHeader:
 
 
 def _mac(text: object) -> int:
+    if not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", str(text)):
+        raise ValueError(f"{text!r} is no MAC address")
     return int(str(text).replace(":", ""), 16)
 
 
@@ -295,7 +298,12 @@ HEADERS: Mapping[str, ModelHeader] = {
     "custom": ModelHeader("payload", {}, more=_custom, also=("bytes",)),
 }
 """Headers that are covered, by their names in the model."""
-LAST = {"ethernet": ("ether_type", "0xffff"), "ipv4": ("protocol", "61"), "ipv6": ("next_header", "59")}
+LAST = {
+    "ethernet": ("ether_type", "0xffff"),
+    "vlan": ("tpid", "0xffff"),
+    "ipv4": ("protocol", "61"),
+    "ipv6": ("next_header", "59"),
+}
 """What the model says of the next header where none follows."""
 
 
@@ -321,7 +329,7 @@ def stack_text(packet: Message, where: str, ends: OpenFields) -> str:
     if names[:1] != ["ethernet"]:
         raise Rejected(f"{where}.packet: frames begin with ethernet" + (f", not {names[0]}" if names else ""))
     seen: set[str] = set()
-    parts = []
+    made: list[tuple[str, dict[str, str]]] = []
     for number, (name, message) in enumerate(zip(names, packet, strict=True)):
         place = f"{where}.packet[{number}].{name}"
         kind = HEADERS.get(name)
@@ -336,8 +344,29 @@ def stack_text(packet: Message, where: str, ends: OpenFields) -> str:
         follows = names[number + 1] if number + 1 < len(names) else ""
         if last and follows in ("", "custom") and not given.HasField(last):
             fields.setdefault(kind.fields[last].parts[0].name, text)
-        parts.append(kind.ours + (f"({','.join(f'{one}={value}' for one, value in fields.items())})" if fields else ""))
-    return "/".join(parts)
+        made.append((kind.ours, fields))
+    _announce_tags(made)
+    return "/".join(
+        ours + (f"({','.join(f'{one}={value}' for one, value in fields.items())})" if fields else "")
+        for ours, fields in made
+    )
+
+
+def _announce_tags(made: list[tuple[str, dict[str, str]]]) -> None:
+    """In the model each header of the link has the type of what follows it; in ours a tag has its own, and Ethernet
+    that of what follows all tags."""
+    for first, (ours, fields) in enumerate(made):
+        if ours != "eth":
+            continue
+        tags = [fields]
+        for name, of_tag in made[first + 1 :]:
+            if name != "vlan":
+                break
+            tags.append(of_tag)
+        types = [one.pop("type", None) for one in tags]
+        for one, announced in zip([*tags[1:], fields], types, strict=True):
+            if announced is not None:
+                one["type"] = announced
 
 
 def _fields(given: Message, name: str, kind: ModelHeader, where: str, ends: OpenFields) -> Iterator[tuple[str, str]]:

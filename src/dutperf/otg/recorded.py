@@ -11,8 +11,8 @@ from pathlib import Path
 from dutperf.captures import CapturedFrame, CaptureError, frames_of
 from dutperf.otg.model import Rejected
 
-_ETHERNET, _FCS_SIZE, _FCS_IS_THERE = 1, 4, 0x2400_0000
-"""Of pcap's link type: an FCS of two 16-bit words (draft-ietf-opsawg-pcap)."""
+_ETHERNET, _FCS_SIZE = 1, 4
+"""The link type has no bits for the FCS, which not every reader of pcap knows."""
 _NANO = 0xA1B23C4D
 _LONGEST = 65_535
 _NS_PER_S = 1_000_000_000
@@ -39,7 +39,7 @@ def _with_fcs(frame: CapturedFrame) -> bytes:
 
 
 def _pcap(data: Iterator[bytes], frames: Sequence[CapturedFrame], most: int) -> Iterator[bytes]:
-    yield struct.pack("<IHHiIII", _NANO, 2, 4, 0, 0, most, _ETHERNET | _FCS_IS_THERE)
+    yield struct.pack("<IHHiIII", _NANO, 2, 4, 0, 0, most, _ETHERNET)
     for frame, one in zip(frames, data, strict=True):
         seconds, fraction = divmod(frame.time_ns, _NS_PER_S)
         kept = one[:most]

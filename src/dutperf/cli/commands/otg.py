@@ -77,19 +77,37 @@ def otg(
         for library in ("snappi", "starlette", "uvicorn", "cryptography"):
             require(library, "otg", "dutperf otg")
         check_token(token)
-        if plain and (certificate or key):
-            raise ConfigError("does not go with --plain", "--certificate")
-        if (certificate is None) != (key is None):
-            raise ConfigError("certificate and key need each other", "--key" if certificate else "--certificate")
         given = _located(ports or [])
-        if given and (lab or config_file):
-            raise ConfigError("does not go with a lab or a configuration, which has ports", "--ports")
-        if netns and not given:
-            raise ConfigError("is the namespace of --ports: give some", "--netns")
+        _check(given, netns, plain=plain, has_source=bool(lab or config_file), files=(certificate, key))
         files = None if certificate is None or key is None else (certificate, key)
         source = None if given else Source.of(lab, options.lab_options(lab_option), config_file)
         with _ports(given, netns, source) as (located, engine):
             _serve(located, engine, (address, port), token, files, plain=plain, drain_s=drain)
+
+
+def _check(
+    given: Mapping[str, str],
+    netns: str | None,
+    *,
+    plain: bool,
+    has_source: bool,
+    files: tuple[Path | None, Path | None],
+) -> None:
+    """Raises ConfigError where options do not go together, or a file is not there."""
+    certificate, key = files
+    if plain and (certificate or key):
+        raise ConfigError("does not go with --plain", "--certificate")
+    if (certificate is None) != (key is None):
+        raise ConfigError("certificate and key need each other", "--key" if certificate else "--certificate")
+    for option, file in (("--certificate", certificate), ("--key", key)):
+        if file is not None and not file.is_file():
+            raise ConfigError(f"there is no file {file}", option)
+    if given and has_source:
+        raise ConfigError("does not go with a lab or a configuration, which has ports", "--ports")
+    if not given and not has_source:
+        raise ConfigError("there are no ports: give some, a lab (--lab) or a configuration (--config)", "--ports")
+    if netns and not given:
+        raise ConfigError("is the namespace of --ports: give some", "--netns")
 
 
 def _located(given: Sequence[str]) -> dict[str, str]:

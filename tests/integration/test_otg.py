@@ -25,6 +25,8 @@ from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 from scapy.utils import PcapReader
 
+from undisturbed import until
+
 from .test_by_hand import DUT_CORE, by_hand, made
 
 pytestmark = pytest.mark.root
@@ -34,10 +36,11 @@ EXAMPLE = Path(__file__).parents[2] / "examples/otg/two_flows.py"
 
 
 @contextmanager
-def serving(netns: str, *options: str, ends_with: signal.Signals = signal.SIGINT) -> Iterator[str]:
-    """The server on the ports eth1 and eth2 of a namespace, until a signal; its address."""
+def serving(netns: str | None, *options: str, ends_with: signal.Signals = signal.SIGINT) -> Iterator[str]:
+    """The server on the ports eth1 and eth2 of a namespace, or on those of ``options``, until a signal; its address."""
     ports = [part for name in ("eth1", "eth2") for part in ("--ports", f"{name}=af_packet:{name}")]
-    command = [sys.executable, "-m", "dutperf", "otg", *ports, "--netns", netns, "--port", "0", *options]
+    where = [] if netns is None else [*ports, "--netns", netns]
+    command = [sys.executable, "-m", "dutperf", "otg", *where, "--port", "0", *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
@@ -201,6 +204,22 @@ def test_devices_at_both_ends_of_a_cable_are_each_others_gateways(cable: str) ->
             getattr(request, f"ipv{version}_neighbors").ethernet_names = []
             found = getattr(api.get_states(request), f"ipv{version}_neighbors")
             assert [one.link_layer_address for one in found] == ["02:00:00:00:02:01", "02:00:00:00:02:00"]
+
+
+def test_a_search_by_a_script_reads_the_capacity_of_the_reference_dut() -> None:
+    """2,000 frames/s and a queue of 10: within 0.5 % of what a trial of a second shows of it."""
+    options = ["--lab", "refdut-ipv4", "--lab-option", "capacity_fps=2000", "--lab-option", "queue=10"]
+    script = EXAMPLE.with_name("throughput.py")
+    with serving(None, *options, "--plain") as address:
+
+        def search() -> str:
+            command = [sys.executable, str(script), address, "left", "right", "1000", "4000"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+            assert done.returncode in (0, 3), done.stderr
+            return done.stdout.splitlines()[-1]
+
+        said = until(search, lambda last: last.startswith("throughput: "), fewest=1)
+        assert int(said.split()[1]) == pytest.approx(2000 + 11, rel=0.005)
 
 
 def test_an_engine_that_stops_for_a_while_makes_the_trial_invalid(cable: str) -> None:

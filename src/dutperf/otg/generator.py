@@ -37,6 +37,8 @@ MOST_TRIALS = 1000
 """Of which the verdicts are kept."""
 DRAIN_S = 0.5
 _USUAL_FRAME = 1518
+_MIDDLE = 15 / 16
+"""Of a bucket of delays, which is an eighth of them wide, as a share of the largest."""
 _PATIENCE_S = 0.5
 """Between two attempts to open ports whose gateway did not answer."""
 _STARTED, _STOPPED, _PAUSED = "started", "stopped", "paused"
@@ -78,7 +80,7 @@ class Totals:
             buckets = delays.buckets or ((delays.p50, counts.stamped_received),)
             number = sum(count for _, count in buckets)
             least, most, total, before = self.latency_ns or (delays.min * 1e3, delays.max * 1e3, 0.0, 0)
-            total += sum(most_us * count for most_us, count in buckets) * 1e3
+            total += sum(most_us * _MIDDLE * count for most_us, count in buckets) * 1e3
             self.latency_ns = min(least, delays.min * 1e3), max(most, delays.max * 1e3), total, before + number
         if counts.arrivals is not None and received:
             self.first_ns = self.first_ns or began_ns + round(counts.arrivals.first_s * NS_PER_S)
@@ -190,63 +192,69 @@ class Generator:
         Raises:
             Rejected: it is not possible; nothing has changed.
         """
-        coverage.check(made)
-        planned_flows = flows.planned(made, self._links)
-        with self._lock:
-            self._settle()
-            sending = [one.name for one in planned_flows if self._state_of(one.name) == _STARTED]
-            began_s = time.monotonic()
-            self._end_part()
-            before, self._running = self._running, {}
-            for one in planned_flows:
-                self._running[one.name] = before.get(one.name) or RunningFlow(one)
-                self._running[one.name].flow = one
-            self._configuration = made
-            self._close_tester()
-            self._open(must=bool(sending))
-            if sending or self._capturing:
-                self._begin_part([name for name in sending if self._running[name].state == _STARTED])
-            paused = f"{', '.join(sending)}: paused for {time.monotonic() - began_s:.2f} s while flows were changed"
-            return self._of_flows(planned_flows) + ([paused] if sending else [])
+        warnings = coverage.check(made)
+        planned_links = links.planned(made, self._located)
+        planned_flows = flows.planned(made, planned_links)
+        self._settle()
+        began_s = time.monotonic()
+        self._end_part()
+        before, self._running = self._running, {}
+        for one in planned_flows:
+            self._running[one.name] = before.get(one.name) or RunningFlow(one)
+            self._running[one.name].flow = one
+        self._configuration, self._links = made, planned_links
+        self._close_tester()
+        sending = [name for name, one in self._running.items() if one.state == _STARTED]
+        if sending or self._capturing:
+            self._begin_part(sending)
+            if sending:
+                paused_s = time.monotonic() - began_s
+                warnings.append(f"{', '.join(sending)}: paused for {paused_s:.2f} s while flows were changed")
+        else:
+            self._open(must=False)
+        return warnings + self._of_flows(planned_flows)
 
-    def _state_of(self, name: str) -> str:
-        return self._running[name].state if name in self._running else _STOPPED
+    def _own_configuration(self) -> Message:
+        """A copy, to be changed."""
+        made = messages.Config()
+        made.CopyFrom(self._configuration)
+        return made
 
     def append(self, wanted: Message) -> list[str]:
         """Add flows to the configuration. Raises Rejected: see :meth:`set_configuration`."""
         coverage.check(wanted)
-        made = messages.Config()
-        made.CopyFrom(self._configuration)
-        for resources in wanted.config_append_list:
-            made.flows.extend(resources.flows)
-        return self._change_flows(made)
+        with self._lock:
+            made = self._own_configuration()
+            for resources in wanted.config_append_list:
+                made.flows.extend(resources.flows)
+            return self._change_flows(made)
 
     def delete(self, wanted: Message) -> list[str]:
         """Delete flows by their names. Raises Rejected: see :meth:`set_configuration`."""
         coverage.check(wanted)
-        made = messages.Config()
-        made.CopyFrom(self._configuration)
-        for resources in wanted.config_delete_list:
-            if unknown := set(resources.flows) - {one.name for one in made.flows}:
+        unwanted = {name for resources in wanted.config_delete_list for name in resources.flows}
+        with self._lock:
+            made = self._own_configuration()
+            if unknown := unwanted - {one.name for one in made.flows}:
                 raise Rejected(f"flows: there is no {sorted(unknown)[0]!r}")
             for number in reversed(range(len(made.flows))):
-                if made.flows[number].name in resources.flows:
+                if made.flows[number].name in unwanted:
                     del made.flows[number]
-        return self._change_flows(made)
+            return self._change_flows(made)
 
     def update(self, wanted: Message) -> list[str]:
         """Change rate or size of flows. Raises Rejected: see :meth:`set_configuration`."""
         coverage.check(wanted)
-        made = messages.Config()
-        made.CopyFrom(self._configuration)
-        by_name = {one.name: one for one in made.flows}
         properties = [_property(wanted.flows, number) for number in wanted.flows.property_names]
-        for one in wanted.flows.flows:
-            if one.name not in by_name:
-                raise Rejected(f"flows: there is no {one.name!r}")
-            for name in properties:
-                getattr(by_name[one.name], name).CopyFrom(getattr(one, name))
-        return self._change_flows(made)
+        with self._lock:
+            made = self._own_configuration()
+            by_name = {one.name: one for one in made.flows}
+            for one in wanted.flows.flows:
+                if one.name not in by_name:
+                    raise Rejected(f"flows: there is no {one.name!r}")
+                for name in properties:
+                    getattr(by_name[one.name], name).CopyFrom(getattr(one, name))
+            return self._change_flows(made)
 
     # --- traffic --------------------------------------------------------------------------------------
 
@@ -288,8 +296,18 @@ class Generator:
             one.state = _STOPPED if state == "stop" else _PAUSED
 
     def _begin_part(self, names: Sequence[str]) -> None:
-        """Send what is left of these flows; without any, listen."""
-        assert self._tester is not None
+        """Send what is left of these flows; without any, listen.
+
+        Raises:
+            Rejected: the ports cannot be opened; none of the flows is sent then.
+        """
+        try:
+            self._open(must=True)
+        except Rejected:
+            for name in names:
+                self._running[name].state = _STOPPED
+            raise
+        assert self._tester is not None, "it is open"
         parts: dict[Direction, Any] = {}
         for name in names:
             one = self._running[name]
@@ -366,8 +384,8 @@ class Generator:
     def _note(self, part: Part, result: TrialResult | None, error: str) -> None:
         names = {str(one.flow.direction): name for name, one in self._running.items()}
         causes = [error] if result is None else [one.text for one in result.causes]
-        for internal, name in names.items():
-            causes = [text.replace(internal, name) for text in causes]
+        for internal in sorted(names, key=len, reverse=True):  # flow-10 before flow-1
+            causes = [text.replace(internal, names[internal]) for text in causes]
         counts = {} if result is None else result.other_streams or {}
         self._verdicts.append(
             {
@@ -530,7 +548,7 @@ class Generator:
         if one.flow.with_latency and totals.latency_ns is not None:
             least, most, total, number = totals.latency_ns
             metric.latency.minimum_ns, metric.latency.maximum_ns = least, most
-            metric.latency.average_ns = total / number
+            metric.latency.average_ns = min(most, max(least, total / number))
         return metric
 
     def _so_far(self, one: RunningFlow) -> tuple[int, int, float, float]:

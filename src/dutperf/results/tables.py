@@ -144,10 +144,9 @@ def _of_point(point: Mapping[str, Any], series: str | None) -> Iterator[Record]:
 
 def _messages(point: Point) -> Iterator[tuple[str, bool]]:
     warning = "limited by the tester, not the DUT: " if point.limited_by_tester else ""
-    if warning and point.message.startswith("limited by the tester"):
-        warning = ""
     if point.without_connections:
         warning = "limited by connections that the DUT did not open: "
-    yield f"{point.case}: {warning}{point.message}", bool(warning) or point.limited_by_tester
+    message = point.message.removeprefix("limited by the tester ") if point.limited_by_tester else point.message
+    yield f"{point.case}: {warning}{message}", bool(warning)
     for remark in point.remarks():
         yield f"{point.case}{remark}", False

@@ -67,6 +67,11 @@ def test_the_engine_of_another_run_is_not_ours(tmp_path: Path) -> None:
     assert told == "load of others on the tester's cores during the trial: core 1: 7 % dutperf-engine"
 
 
+def test_numbers_that_were_given_anew_make_no_endless_line() -> None:
+    threads = {pid: neighbours.Thread("sh", pid, 1, 0, parent) for pid, parent in ((5, 6), (6, 5), (7, os.getpid()))}
+    assert neighbours.Load(0.0, {}, threads).own() == {7}
+
+
 def test_who_took_how_much_of_the_duts_core(tmp_path: Path) -> None:
     """Neither its own processes nor soft interrupts are others; the tester's loops are."""
     threads = {4: (4, "tayga", 1, 0), 5: (5, "sh", 1, 0), 6: (6, "dutperf-engine", 1, 0), 8: (8, "ksoftirqd/1", 1, 0)}

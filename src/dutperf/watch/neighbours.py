@@ -69,8 +69,10 @@ def reading(cores: Sequence[int], proc: Path = PROC) -> Load:
 
 
 def _line_of(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
-    """The process, what started it, and so on."""
-    while pid:
+    """The process, what started it, and so on. A number that was given anew meanwhile may close a circle."""
+    seen: set[int] = set()
+    while pid and pid not in seen:
+        seen.add(pid)
         yield pid
         pid = parents.get(pid, 0)
 

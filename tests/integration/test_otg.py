@@ -133,8 +133,11 @@ def test_flows_over_a_cable_are_counted_and_captured(cable: str) -> None:
             "back": (60, 60, 0),
         }
         assert found["out"].bytes_rx == 90 * 128
-        set_state(api, "capture", "stop")
         request = api.capture_request()
+        request.port_name = "port eth1"
+        with PcapReader(BytesIO(api.get_capture(request).read())) as reader:  # while the capture goes on
+            assert len([one for one in reader if len(one) == 128]) == 60
+        set_state(api, "capture", "stop")
         request.port_name = "port eth2"
         with PcapReader(BytesIO(api.get_capture(request).read())) as reader:
             frames = [Ether(bytes(one)[:-4]) for one in reader if len(one) == 128]

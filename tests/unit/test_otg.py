@@ -284,6 +284,11 @@ DEVICES = [
 ]
 
 
+def test_a_flow_without_a_size_has_the_smallest_frames_of_its_headers() -> None:
+    [short, long] = planned(flow(), flow(name="f2", packet=[*UDP, {"custom": {"bytes": "00" * 100}}]))
+    assert (short.sizes, long.sizes) == ((64,), (164,))
+
+
 def test_a_flow_between_devices_has_their_addresses() -> None:
     tx_rx = {"device": {"tx_names": ["d1"], "rx_names": ["ip2"]}}
     [made] = planned(flow(tx_rx=tx_rx, packet=[{"ethernet": {}}, {"ipv4": {}}, {"udp": {}}]), devices=DEVICES)

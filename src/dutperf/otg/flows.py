@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
@@ -113,9 +114,11 @@ def _flow(flow: Message, where: str, links: Links, name: str) -> Flow:
     if not flow.name:
         raise Rejected(f"{where}.name is missing")
     tx, rx, ends, warnings = _ends(flow, where, links)
-    text = stack_text(flow.packet, where, ends)
-    sizes = _sizes(flow.size, f"{where}.size")
-    frames = _frames(text, sizes, where, flow.name)
+    with _refusing(f"{where}.packet"):
+        stack = Stack.parse(stack_text(flow.packet, where, ends))
+    # a flow that says nothing of its size has the smallest frames with its headers
+    sizes = _sizes(flow.size, f"{where}.size") if flow.HasField("size") else SizeMix.single(stack.min_size)
+    frames = _frames(stack, sizes, where, flow.name)
     longest, most = max(sizes.sizes), links.longest.get(tx)
     tags = sum(chosen(one) == "vlan" for one in flow.packet)
     if most is not None and longest > most + 4 * tags:
@@ -220,19 +223,24 @@ def _mix(pairs: Message) -> SizeMix:
     return SizeMix.parse("imix-random:" + ",".join(f"{size}={weight}" for size, weight in weights))
 
 
-def _frames(text: str, sizes: SizeMix, where: str, name: str) -> tuple[DescribedFrame, ...]:
+@contextmanager
+def _refusing(where: str) -> Iterator[None]:
     try:
-        stack = Stack.parse(text)
-        if sizes.sizes[0] < stack.min_size:
-            raise Rejected(
-                f"{where}.size: {sizes.sizes[0]} bytes are too few for {name}: its headers and the tester's tag of 18"
-                f" bytes need {stack.min_size}"
-            )
-        if sizes.sizes[-1] > MAX_FRAME_SIZE:
-            raise Rejected(f"{where}.size: {sizes.sizes[-1]:,} bytes are too many; {MAX_FRAME_SIZE:,} are possible")
-        return tuple(build(stack, size).model_copy(update={"name": f"{size} bytes"}) for size in sizes.sizes)
+        yield
     except FrameError as error:
-        raise Rejected(f"{where}.packet: {error.message}") from None
+        raise Rejected(f"{where}: {error.message}") from None
+
+
+def _frames(stack: Stack, sizes: SizeMix, where: str, name: str) -> tuple[DescribedFrame, ...]:
+    if sizes.sizes[0] < stack.min_size:
+        raise Rejected(
+            f"{where}.size: {sizes.sizes[0]} bytes are too few for {name}: its headers and the tester's tag of 18"
+            f" bytes need {stack.min_size}"
+        )
+    if sizes.sizes[-1] > MAX_FRAME_SIZE:
+        raise Rejected(f"{where}.size: {sizes.sizes[-1]:,} bytes are too many; {MAX_FRAME_SIZE:,} are possible")
+    with _refusing(f"{where}.packet"):
+        return tuple(build(stack, size).model_copy(update={"name": f"{size} bytes"}) for size in sizes.sizes)
 
 
 def _rate(rate: Message, sizes: SizeMix, media_mbps: int | None, where: str, name: str) -> int:

@@ -431,13 +431,19 @@ class Generator:
 
     def _note_ends(self, part: Part) -> None:
         """Flows that have ended, and whose last frames have arrived or never will, beside others that go on."""
-        progress = part.background.progress
-        elapsed_ns = 0.0 if progress is None else progress.elapsed_s * NS_PER_S - self._drain_ns
         for name in part.names:
-            one = self._running[name]
-            stream = (part.trial.other_streams or {})[one.flow.direction]
-            if stream.sends_ns is not None and elapsed_ns >= stream.ends_ns(part.trial.duration_ns):
-                one.state = _STOPPED
+            if self._has_been_sent(part, name, after_ns=self._drain_ns):
+                self._running[name].state = _STOPPED
+
+    def _is_sending(self, part: Part) -> bool:
+        return not all(self._has_been_sent(part, name) for name in part.names)
+
+    def _has_been_sent(self, part: Part, name: str, after_ns: int = 0) -> bool:
+        """Whether a flow ended ``after_ns`` ago or longer."""
+        progress = part.background.progress
+        stream = (part.trial.other_streams or {})[self._running[name].flow.direction]
+        ends_ns = stream.ends_ns(part.trial.duration_ns) + after_ns
+        return stream.sends_ns is not None and progress is not None and progress.elapsed_s * NS_PER_S >= ends_ns
 
     def _rate(self, part: Part) -> None:
         """Rates from two reports, half a second apart or more."""
@@ -666,9 +672,10 @@ class Generator:
             if settings is None or not files:
                 raise Rejected(f"port_name: nothing was captured at {name}")
             if self._part is not None and self._part.capture in files:
-                raise Rejected(
-                    f"port_name: the frames of {name} are written when the flows and the capture are stopped"
-                )
+                if self._is_sending(self._part):
+                    raise Rejected(f"port_name: the frames of {name} are written when the flows or its capture stop")
+                self._again([], "")  # nothing is sent that would pause
+            files = [file for file in files if file.exists()]
             snap = settings.packet_size or None
             is_new = settings.HasField("format") and name_of(settings, "format") == "pcapng"
             return recorded.file_of(files, self._links.ours[name], snap=snap, is_new=is_new)

@@ -67,7 +67,7 @@ def main(server, left, right, lowest, highest):
             (one for _ in range(REPEATS) if (one := trial(api, server, configuration, middle)) is not None), None
         )
         if passed is None:
-            print(f"no valid trial at {middle} frames/s")
+            print(f"throughput: at least {below} and less than {above} frames/s; no valid trial at {middle}")
             return 3
         below, above = (middle, above) if passed else (below, middle)
     print(f"throughput: {below} frames/s")

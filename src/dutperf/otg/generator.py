@@ -430,8 +430,9 @@ class Generator:
                 self._begin_part([name for name, one in self._running.items() if one.state == _STARTED])
 
     def _note_ends(self, part: Part) -> None:
-        """Flows that have ended, and whose last frames have arrived or never will, beside others that go on."""
-        for name in part.names:
+        """Flows that have ended, and whose last frames have arrived or never will, beside others that go on. The last
+        ones have when the trial ends, which has their final counts."""
+        for name in part.names if self._is_sending(part) else ():
             if self._has_been_sent(part, name, after_ns=self._drain_ns):
                 self._running[name].state = _STOPPED
 

@@ -4,12 +4,20 @@
 from __future__ import annotations
 
 import socket
+from typing import Annotated
+
+import typer
 
 from dutperf.setup.configuration import ConfigError
 
 LOOPBACK = "127.0.0.1"
 LEAST_TOKEN = 16
 """Characters."""
+TcpPort = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0: a free one.")]
+ListenAddress = Annotated[
+    str,
+    typer.Option("--address", metavar="ADDRESS", help="Listen there. Elsewhere than on loopback, all needs the token."),
+]
 
 
 def listen(address: str, port: int) -> socket.socket:

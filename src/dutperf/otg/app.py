@@ -24,13 +24,12 @@ from dutperf.otg import coverage
 from dutperf.otg.generator import Generator
 from dutperf.otg.model import SPECIFICATION, Message, Rejected, as_members, chosen, messages, name_of, of_members, read
 from dutperf.version import __version__
-from dutperf.web.access import Rules, host_name, is_foreign
+from dutperf.web.access import Rules, is_foreign
 
 MOST_BODY = 16 * 1024 * 1024
 """Bytes of a request."""
 _ANY_VERSION = ">=1.0.0"
 """Clients take the server's version as a condition on their own."""
-_LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
@@ -233,7 +232,7 @@ class _Guard:
         await (self._app if refusal is None else _refusal(refusal))(scope, receive, send)
 
     def _refusal(self, headers: Headers, *, has_token: bool) -> Rejected | None:
-        if self._rules.is_local and host_name(headers.get("host", "")) not in (*_LOCAL_NAMES, self._rules.address):
+        if not self._rules.answers_to(headers):
             return Rejected("this server answers to localhost only", code=421)
         if is_foreign(headers):
             return Rejected("a page of another origin has no say here", code=403)

@@ -11,14 +11,13 @@ from math import ceil
 
 from dutperf.frames import FrameError, Stack, build
 from dutperf.model import MAX_FRAME_SIZE, PREAMBLE_AND_GAP, Bursts, DescribedFrame, Direction, Stream
-from dutperf.model.pattern import SteadyTimes
+from dutperf.model.pattern import NS_PER_S, SteadyTimes
 from dutperf.model.value import HIGHEST_FPS
 from dutperf.otg.headers import OpenFields, stack_text
 from dutperf.otg.links import Links
 from dutperf.otg.model import Message, Rejected, chosen, name_of
 from dutperf.setup.size_mix import MOST_SIZES, SizeMix
 
-NS_PER_S = 10**9
 LONGEST_NS = 86_400 * NS_PER_S
 """Of a trial: a flow without an end is sent so long."""
 MOST_FLOWS = 200
@@ -123,7 +122,7 @@ def _flow(flow: Message, where: str, links: Links, name: str) -> Flow:
     tags = sum(chosen(one) == "vlan" for one in flow.packet)
     if most is not None and longest > most + 4 * tags:
         raise Rejected(f"{where}.size: {longest:,} bytes are too many for the mtu of {tx} (layer1)")
-    media_mbps = links.media_mbps(tx)
+    media_mbps = links.speeds.get(tx)
     rate_fps = _rate(flow.rate, sizes, media_mbps, where, flow.name)
     several = len(frames) > 1
     stream = Stream(

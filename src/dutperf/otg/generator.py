@@ -20,12 +20,13 @@ from typing import Any
 from dutperf.engine.client import EngineTester
 from dutperf.errors import DutperfError
 from dutperf.model import MOST_CAPTURED, Capture, Direction, DirectionCounts, Trial, TrialResult, Verdict, ports_of
+from dutperf.model.pattern import NS_PER_S
 from dutperf.model.trial import TRIAL_NUMBERS, Stamping
 from dutperf.otg import coverage, flows, links, recorded
-from dutperf.otg.flows import LONGEST_NS, NS_PER_S, Flow
+from dutperf.otg.flows import LONGEST_NS, Flow
 from dutperf.otg.links import Links
 from dutperf.otg.model import Message, Rejected, messages, name_of
-from dutperf.setup.configuration import EngineSettings, Setup
+from dutperf.setup.configuration import NO_PORT, EngineSettings, Setup
 from dutperf.tester import TesterError
 from dutperf.tester.in_background import TrialInBackground
 
@@ -503,7 +504,7 @@ class Generator:
         sides = dict(self._links.sides)
         paths = {str(name.path) for name in names}
         if len(sides) == 1 or any(name.receiving_port == links.NOWHERE for name in names):
-            sides[links.NOWHERE] = links.nowhere()
+            sides[links.NOWHERE] = NO_PORT
         ports = list(sides)
         paths = paths or {f"{ports[0]}->{ports[1]}"}
         return Setup.model_construct(engine=self._engine, ports=sides, paths=tuple(sorted(paths))), names
@@ -611,7 +612,7 @@ class Generator:
             bytes_tx_rate=left_fps * sent_bytes / sent if sent else 0.0,
             bytes_rx_rate=arrived_fps * received_bytes / received if received else 0.0,
         )
-        if speed := known.get("link_mbps") or self._links.media_mbps(name):
+        if speed := known.get("link_mbps") or self._links.speeds.get(name):
             metric.speed = speed
         return metric
 

@@ -15,7 +15,7 @@ from dutperf.errors import first
 from dutperf.model import Direction
 from dutperf.model.value import PORT_NAME, STREAM_NAME
 from dutperf.otg.model import Message, Rejected, chosen, name_of
-from dutperf.setup.configuration import NO_PORT, Side
+from dutperf.setup.configuration import Side
 
 NOWHERE = "nowhere"
 """The receiving port of flows that have none: a device of DPDK on which nothing arrives."""
@@ -57,7 +57,6 @@ class Neighbour:
     """Its name of ours."""
     version: int
     address: str
-    given_mac: str = ""
 
 
 @dataclass
@@ -96,10 +95,6 @@ class Links:
     def direction(self, tx: str, rx: str) -> Direction:
         """The path from one port to another."""
         return Direction(f"{self.ours[tx]}->{self.ours[rx] if rx else NOWHERE}")
-
-    def media_mbps(self, name: str) -> int | None:
-        """The speed of a port in Mbit/s; None: unknown."""
-        return self.speeds.get(name)
 
     @staticmethod
     def stream_names(given: Sequence[str]) -> list[str]:
@@ -200,8 +195,7 @@ def _interface(ethernet: Message, where: str, port: str, links: Links, members: 
             addresses[f"ipv{version}"] = str(ip_address(one.address))
             mac = one.gateway_mac.value if chosen(one.gateway_mac, "auto") == "value" else ""
             macs |= {mac}
-            gateway = members[f"gateway{version}"]
-            links.neighbours.append(Neighbour(ethernet.name, links.ours[port], version, gateway, mac))
+            links.neighbours.append(Neighbour(ethernet.name, links.ours[port], version, members[f"gateway{version}"]))
             links.ends.setdefault(one.name, DeviceEnd(port, {f"ipv{version}": addresses[f"ipv{version}"]}))
     if len(macs) > 1:
         raise Rejected(f"{where}: gateways of different MAC addresses, or one with and one without, are not covered")
@@ -247,8 +241,3 @@ def _side(members: Mapping[str, Any], name: str) -> Side:
     except ValidationError as error:
         wrong = first(error)
         raise Rejected(f"port {name}: {'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from None
-
-
-def nowhere() -> Side:
-    """The port of :data:`NOWHERE`."""
-    return NO_PORT

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dutperf.captures import CapturedFrame, CaptureError, frames_of
+from dutperf.captures.reading import ETHERNET, NS_PER_S
+from dutperf.model.described_frame import FCS_SIZE
 from dutperf.otg.model import Rejected
 
-_ETHERNET, _FCS_SIZE = 1, 4
-"""The link type has no bits for the FCS, which not every reader of pcap knows."""
 _NANO = 0xA1B23C4D
 _LONGEST = 65_535
-_NS_PER_S = 1_000_000_000
 
 
 def file_of(files: Sequence[Path], port: str, *, snap: int | None, is_new: bool) -> bytes:
@@ -35,21 +34,21 @@ def file_of(files: Sequence[Path], port: str, *, snap: int | None, is_new: bool)
 
 
 def _with_fcs(frame: CapturedFrame) -> bytes:
-    return frame.data + zlib.crc32(frame.data).to_bytes(_FCS_SIZE, "little")
+    return frame.data + zlib.crc32(frame.data).to_bytes(FCS_SIZE, "little")
 
 
 def _pcap(data: Iterator[bytes], frames: Sequence[CapturedFrame], most: int) -> Iterator[bytes]:
-    yield struct.pack("<IHHiIII", _NANO, 2, 4, 0, 0, most, _ETHERNET)
+    yield struct.pack("<IHHiIII", _NANO, 2, 4, 0, 0, most, ETHERNET)  # not every reader knows the bits of an FCS
     for frame, one in zip(frames, data, strict=True):
-        seconds, fraction = divmod(frame.time_ns, _NS_PER_S)
+        seconds, fraction = divmod(frame.time_ns, NS_PER_S)
         kept = one[:most]
         yield struct.pack("<IIII", seconds & 0xFFFF_FFFF, fraction, len(kept), len(one)) + kept
 
 
 def _pcapng(data: Iterator[bytes], frames: Sequence[CapturedFrame], most: int) -> Iterator[bytes]:
     yield _block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
-    options = struct.pack("<HHB3xHHB3xHH", 9, 1, 9, 13, 1, _FCS_SIZE, 0, 0)
-    yield _block(1, struct.pack("<HHI", _ETHERNET, 0, most) + options)
+    options = struct.pack("<HHB3xHHB3xHH", 9, 1, 9, 13, 1, FCS_SIZE, 0, 0)
+    yield _block(1, struct.pack("<HHI", ETHERNET, 0, most) + options)
     for frame, one in zip(frames, data, strict=True):
         kept = one[:most]
         header = struct.pack("<IIIII", 0, frame.time_ns >> 32, frame.time_ns & 0xFFFF_FFFF, len(kept), len(one))

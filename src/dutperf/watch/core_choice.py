@@ -64,16 +64,16 @@ class CoreChoice:
             return None
         anywhere = Cores().union(*(work.cores for work in discovery.floating)) - _loops(environment)
         cores = tuple(sorted(discovery.cores - _loops(environment))) or (tuple(anywhere) if len(anywhere) == 1 else ())
-        shared = () if cores else tuple(sorted(discovery.cores))
-        if not cores and not shared:
+        cores = cores or tuple(sorted(discovery.cores))  # all of which the loops have too
+        if not cores:
             return None
         return DutCores(
-            cores or shared,
+            cores,
             namespaces=discovery.namespaces,
             pids=discovery.pids,
             may_be_idle=not discovery.steered,
-            share_one=self.is_row and len(cores or shared) == 1,
-            by_tester=bool(shared),
+            share_one=self.is_row and len(cores) == 1,
+            by_tester=bool(set(cores) & _loops(environment)),
         )
 
     def stated(self, environment: Mapping[str, Any]) -> dict[str, Any]:

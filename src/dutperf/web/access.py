@@ -44,6 +44,10 @@ class Rules:
         except ValueError:
             return self.address == "localhost"
 
+    def answers_to(self, headers: Headers) -> bool:
+        """Whether it is asked by a name of its own: on loopback no other page reaches it under one of theirs."""
+        return not self.is_local or _name(headers.get("host", "")) in (*_LOCAL_NAMES, self.address)
+
 
 class Access:
     """Middleware (ASGI) that keeps the rules, and limits the size of requests."""
@@ -63,7 +67,7 @@ class Access:
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
-        if self._rules.is_local and host_name(headers.get("host", "")) not in (*_LOCAL_NAMES, self._rules.address):
+        if not self._rules.answers_to(headers):
             return PlainTextResponse("this server answers to localhost only", 421)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["method"] == "GET" and given:
@@ -108,8 +112,7 @@ class Access:
         return answer
 
 
-def host_name(host: str) -> str:
-    """The name in a Host header; empty: there is none."""
+def _name(host: str) -> str:
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:

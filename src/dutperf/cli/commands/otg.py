@@ -14,7 +14,7 @@ import typer
 
 from dutperf.cli import options
 from dutperf.cli.errors import reported, say
-from dutperf.cli.listening import LOOPBACK, check_token, listen, shown
+from dutperf.cli.listening import LOOPBACK, ListenAddress, TcpPort, check_token, listen, shown
 from dutperf.cli.output import terminal
 from dutperf.errors import require
 from dutperf.run.testbench import Source, in_place
@@ -29,11 +29,6 @@ Ports = Annotated[
     ),
 ]
 Netns = Annotated[str | None, typer.Option("--netns", metavar="NAME", help="Network namespace of these ports.")]
-Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0: a free one.")]
-Address = Annotated[
-    str,
-    typer.Option("--address", metavar="ADDRESS", help="Listen there. Elsewhere than on loopback, all needs the token."),
-]
 Token = Annotated[
     str | None,
     typer.Option(
@@ -64,8 +59,8 @@ def otg(
     lab: options.LabName = None,
     lab_option: options.LabOptions = None,
     config_file: options.ConfigFile = None,
-    port: Port = 8443,
-    address: Address = LOOPBACK,
+    port: TcpPort = 8443,
+    address: ListenAddress = LOOPBACK,
     plain: Plain = False,
     certificate: Certificate = None,
     key: Key = None,

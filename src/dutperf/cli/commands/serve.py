@@ -15,7 +15,7 @@ from dutperf import store as stores
 from dutperf.cli import completion
 from dutperf.cli.commands.store import StoreFile
 from dutperf.cli.errors import reported, say
-from dutperf.cli.listening import LOOPBACK, check_token, listen, shown
+from dutperf.cli.listening import LOOPBACK, ListenAddress, TcpPort, check_token, listen, shown
 from dutperf.cli.output import terminal
 from dutperf.errors import require
 from dutperf.setup.configuration import ConfigError
@@ -28,11 +28,6 @@ Directories = Annotated[
         help="Directories with results, or folders of them; the first takes the runs that are started in the page."
         " Default: results.",
     ),
-]
-Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0: a free one.")]
-Address = Annotated[
-    str,
-    typer.Option("--address", metavar="ADDRESS", help="Listen there. Elsewhere than on loopback, all needs the token."),
 ]
 Setups = Annotated[
     Path,
@@ -52,8 +47,8 @@ Token = Annotated[
 
 def serve(
     directories: Directories = None,
-    port: Port = 8219,
-    address: Address = LOOPBACK,
+    port: TcpPort = 8219,
+    address: ListenAddress = LOOPBACK,
     setups: Setups = Path(),
     store: StoreFile = None,
     token: Token = None,

@@ -1,0 +1,494 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is sent by the flows of a configuration, and captured, now.
+
+The engine runs one trial at a time. Where flows are started or stopped while others are sent, the trial ends and the
+next one has what is left of them: the counts of each flow are the sums over its trials, and a warning says how long the
+others paused.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dutperf.engine.client import EngineTester
+from dutperf.errors import DutperfError
+from dutperf.model import MOST_CAPTURED, Capture, Direction, DirectionCounts, Trial, TrialResult, Verdict, ports_of
+from dutperf.model.pattern import NS_PER_S
+from dutperf.model.trial import TRIAL_NUMBERS, Stamping
+from dutperf.otg import links
+from dutperf.otg.flows import LONGEST_NS, Flow
+from dutperf.otg.links import Links
+from dutperf.otg.model import Rejected
+from dutperf.setup.configuration import NO_PORT, EngineSettings, Setup
+from dutperf.tester import TesterError
+from dutperf.tester.in_background import TrialInBackground
+
+Open = Callable[[Setup, int, Sequence[Direction]], EngineTester]
+"""The tester on a setup: longest frame in bytes, and streams."""
+PROGRESS_MS = 100
+MOST_TRIALS = 1000
+"""Of which the verdicts are kept."""
+_USUAL_FRAME = 1518
+_MIDDLE = 15 / 16
+"""Of a bucket of delays, which is an eighth of them wide, as a share of the largest."""
+_PATIENCE_S = 0.5
+"""Between two attempts to open ports whose gateway did not answer."""
+STARTED, STOPPED, PAUSED = "started", "stopped", "paused"
+
+
+@dataclass
+class Totals:
+    """The counts of a flow."""
+
+    sent: int = 0
+    received: int = 0
+    sent_bytes: float = 0.0
+    received_bytes: float = 0.0
+    sent_ns: int = 0
+    """For how long it has been sent."""
+    latency_ns: tuple[float, float, float, int] | None = None
+    """The smallest, the largest, the sum and the number of all."""
+    first_ns: int | None = None
+    """When the first frame arrived, since 1970..."""
+    last_ns: int | None = None
+    """... and the latest."""
+
+    def add(self, counts: DirectionCounts, sizes: Sequence[int], began_ns: int, sent_ns: int) -> None:
+        """Count what a trial counted of it, which began at ``began_ns`` since 1970 and sent it for ``sent_ns``."""
+        received = counts.received + counts.duplicates
+        kinds = counts.kinds or ()
+        self.sent += counts.sent
+        self.received += received
+        if len(kinds) == len(sizes):
+            self.sent_bytes += sum(one.sent * size for one, size in zip(kinds, sizes, strict=True))
+            self.received_bytes += sum(one.received * size for one, size in zip(kinds, sizes, strict=True))
+            self.received_bytes += counts.duplicates * sum(sizes) / len(sizes)
+        else:
+            self.sent_bytes += counts.sent * sum(sizes) / len(sizes)
+            self.received_bytes += received * sum(sizes) / len(sizes)
+        self.sent_ns += sent_ns
+        delays = counts.delay_us
+        if delays is not None and counts.stamped_received:
+            buckets = delays.buckets or ((delays.p50, counts.stamped_received),)
+            number = sum(count for _, count in buckets)
+            least, most, total, before = self.latency_ns or (delays.min * 1e3, delays.max * 1e3, 0.0, 0)
+            total += sum(most_us * _MIDDLE * count for most_us, count in buckets) * 1e3
+            self.latency_ns = min(least, delays.min * 1e3), max(most, delays.max * 1e3), total, before + number
+        if counts.arrivals is not None and received:
+            self.first_ns = self.first_ns or began_ns + round(counts.arrivals.first_s * NS_PER_S)
+            self.last_ns = began_ns + round(counts.arrivals.last_s * NS_PER_S)
+
+
+@dataclass
+class RunningFlow:
+    """A flow and its state."""
+
+    flow: Flow
+    state: str = STOPPED
+    totals: Totals = field(default_factory=Totals)
+
+
+@dataclass
+class Part:
+    """A trial that runs now."""
+
+    trial: Trial
+    names: tuple[str, ...]
+    """Of the flows that it sends."""
+    background: TrialInBackground
+    capture: Path | None = None
+    began_ns: int = 0
+    """When sending began, since 1970, to some milliseconds."""
+    before: tuple[float, Mapping[Direction, tuple[int, int]]] | None = None
+    """An earlier progress, for rates."""
+    rates: dict[Direction, tuple[float, float]] = field(default_factory=dict)
+
+
+class Transmission:
+    """The flows, and the trial that sends them. One thread at a time may call its methods."""
+
+    def __init__(self, engine: EngineSettings, open_tester: Open, drain_s: float) -> None:
+        self._engine, self._open_tester = engine, open_tester
+        self._drain_ns = round(drain_s * NS_PER_S)
+        self.links = Links()
+        self.flows: dict[str, RunningFlow] = {}
+        """By their names."""
+        self.capturing: frozenset[str] = frozenset()
+        """Ports at which frames are captured, by the configuration's names."""
+        self.verdicts: list[dict[str, Any]] = []
+        """Of each trial since the configuration was set, oldest first: flows, verdict, causes and all counts."""
+        self._captured: list[tuple[Path, frozenset[str]]] = []
+        self._tester: EngineTester | None = None
+        self._unanswered: tuple[float, str] | None = None
+        """When and why the ports could not be opened."""
+        self._part: Part | None = None
+        self._number = 0
+        self._directory = tempfile.TemporaryDirectory(prefix="dutperf-otg-")
+
+    def close(self) -> None:
+        """Stop the traffic, and give the ports back."""
+        with suppress(DutperfError):
+            self._end_part()
+        self._close_tester()
+        self._directory.cleanup()
+
+    # --- flows ----------------------------------------------------------------------------------------
+
+    def set(self, planned: Links, flows: Sequence[Flow]) -> None:
+        """Have these ports and flows instead of all that was there, and open the ports.
+
+        Raises:
+            Rejected: the ports cannot be opened, and never can.
+        """
+        self._end_part()
+        self._close_tester()
+        self.links, self.flows = planned, {one.name: RunningFlow(one) for one in flows}
+        self.capturing, self._captured, self.verdicts = frozenset(), [], []
+        self._open(must=False)
+
+    def change(self, planned: Links, flows: Sequence[Flow]) -> list[str]:
+        """Have these flows at the same ports. Those that are there before and after keep their state and counts; those
+        that are sent pause meanwhile. Returns warnings.
+
+        Raises:
+            Rejected: see :meth:`set`.
+        """
+        self.settle()
+        with self._between_trials("while flows were changed") as warnings:
+            before, self.flows = self.flows, {}
+            for one in flows:
+                self.flows[one.name] = before.get(one.name) or RunningFlow(one)
+                self.flows[one.name].flow = one
+            self.links = planned
+            self._close_tester()
+        self._open(must=False)
+        return warnings
+
+    def transmit(self, state: str, names: Sequence[str]) -> list[str]:
+        """``start``, ``stop``, ``pause`` or ``resume`` these flows. Returns warnings.
+
+        Raises:
+            Rejected: the ports cannot be opened.
+        """
+        self.settle()
+        begins = state in ("start", "resume")
+        if begins:
+            self._open(must=True)
+        with self._between_trials("while other flows were changed", names) as warnings:
+            for name in names:
+                self._change(self.flows[name], state)
+            warnings += [] if begins else self._doubts()
+        return warnings
+
+    @contextmanager
+    def _between_trials(self, when: str, chosen: Sequence[str] = ()) -> Iterator[list[str]]:
+        """End the trial that runs, and after the block begin the next one with what is sent and captured then. The
+        list gets a warning of the pause of flows other than ``chosen`` that are sent before and after."""
+        warnings: list[str] = []
+        before, began_s = self.sending(), time.monotonic()
+        self._end_part()
+        yield warnings
+        sending = self.sending()
+        if sending or self.capturing:
+            self._begin_part(sending)
+        if paused := [name for name in sending if name in before and name not in chosen]:
+            warnings.append(f"{', '.join(paused)}: paused for {time.monotonic() - began_s:.2f} s {when}")
+
+    def sending(self) -> list[str]:
+        """The flows that are sent."""
+        return [name for name, one in self.flows.items() if one.state == STARTED]
+
+    def _change(self, one: RunningFlow, state: str) -> None:
+        if state == "start" or (state == "resume" and one.state == STOPPED):
+            one.totals, one.state = Totals(), STARTED
+        elif state == "resume":
+            one.state = STARTED
+        elif state == "stop" or one.state == STARTED:
+            one.state = STOPPED if state == "stop" else PAUSED
+
+    def _begin_part(self, names: Sequence[str]) -> None:
+        """Send what is left of these flows; without any, listen.
+
+        Raises:
+            Rejected: the ports cannot be opened; none of the flows is sent then.
+        """
+        try:
+            self._open(must=True)
+        except Rejected:
+            for name in names:
+                self.flows[name].state = STOPPED
+            raise
+        assert self._tester is not None, "it is open"
+        parts: dict[Direction, Any] = {}
+        for name in names:
+            one = self.flows[name]
+            left = one.flow.part(one.totals.sent, one.totals.sent_ns, goes_on=bool(one.totals.sent))
+            if left is None:
+                one.state = STOPPED
+            else:
+                parts[one.flow.direction] = left
+        if not parts and not self.capturing:
+            return
+        self._number = (self._number + 1) % TRIAL_NUMBERS
+        sending = tuple(name for name in names if self.flows[name].flow.direction in parts)
+        lasts = [
+            LONGEST_NS if one.sends_ns is None else (one.begin_ns or 0) + one.sends_ns for one in parts.values()
+        ] or [LONGEST_NS]
+        file = Path(self._directory.name) / f"{self._number}.pcapng" if self.capturing else None
+        stamped = any(flow.with_latency or flow.with_times for flow in (self.flows[name].flow for name in sending))
+        trial = Trial(
+            trial=self._number,
+            duration_ns=min(LONGEST_NS, max(lasts)),
+            drain_ns=self._drain_ns if parts else 0,
+            stamping=Stamping.EVERY if stamped else Stamping.NONE,
+            progress_ms=PROGRESS_MS,
+            other_streams=parts or None,
+            capture=None if file is None else Capture(path=str(file), first=MOST_CAPTURED),
+        )
+        background = TrialInBackground(self._tester, trial)
+        self._part = Part(trial, sending, background, file)
+        if file is not None:
+            self._captured.append((file, self.capturing))
+        try:
+            background.wait_until_sending()
+            progress = background.progress
+            self._part.began_ns = time.time_ns() - round((progress.elapsed_s if progress else 0.0) * NS_PER_S)
+        except DutperfError as error:
+            self._end_part(error)
+            self._close_tester()  # a port that was made anew is opened the next time
+            raise Rejected(error.sentence, code=500, kind="internal") from None
+
+    def _end_part(self, error: DutperfError | None = None) -> None:
+        """End the trial that runs, if one does, and count what it counted."""
+        part, self._part = self._part, None
+        if part is None:
+            return
+        by_itself, progress = not part.background.is_running, part.background.progress
+        elapsed_s = 0.0 if progress is None else progress.elapsed_s
+        result = None
+        if error is None:
+            try:
+                result = part.background.end()
+            except DutperfError as failure:
+                error = failure
+        if result is not None:
+            self._count(part, result, part.trial.duration_ns if by_itself else round(elapsed_s * NS_PER_S))
+        if by_itself or result is None or result.verdict is Verdict.ABORTED:
+            for name in part.names:
+                self.flows[name].state = STOPPED
+        if part.names:
+            self._note(part, result, "" if error is None else error.sentence)
+
+    def _count(self, part: Part, result: TrialResult, lasted_ns: int) -> None:
+        """Add what a trial counted of each flow; ``lasted_ns``: for how long it was sent."""
+        for direction, counts in (result.other_streams or {}).items():
+            one = self._of(direction)
+            stream = (part.trial.other_streams or {})[direction]
+            sent_ns = max(0, min(stream.ends_ns(part.trial.duration_ns), lasted_ns) - (stream.begin_ns or 0))
+            one.totals.add(counts, one.flow.sizes, part.began_ns, sent_ns)
+            if one.flow.part(one.totals.sent, one.totals.sent_ns, goes_on=True) is None:
+                one.state = STOPPED
+
+    def _of(self, direction: Direction) -> RunningFlow:
+        return next(one for one in self.flows.values() if one.flow.direction is direction)
+
+    def _note(self, part: Part, result: TrialResult | None, error: str) -> None:
+        names = {str(one.flow.direction): name for name, one in self.flows.items()}
+        causes = [error] if result is None else [one.text for one in result.causes]
+        for internal in sorted(names, key=len, reverse=True):  # flow-10 before flow-1
+            causes = [text.replace(internal, names[internal]) for text in causes]
+        counts = {} if result is None else result.other_streams or {}
+        self.verdicts.append(
+            {
+                "flows": list(part.names),
+                "verdict": str(Verdict.ABORTED) if result is None else str(result.verdict),
+                "causes": causes,
+                "counts": {
+                    self._of(direction).flow.name: one.model_dump(mode="json", exclude_none=True)
+                    for direction, one in counts.items()
+                },
+            }
+        )
+        del self.verdicts[:-MOST_TRIALS]
+
+    def _doubts(self) -> list[str]:
+        """Why the last trial says nothing about the DUT."""
+        last = self.verdicts[-1:] if self.verdicts else []
+        return [f"not valid: {text}" for one in last if one["verdict"] != "valid" for text in one["causes"]]
+
+    def settle(self) -> None:
+        """Count what has ended, and go on listening where frames are captured."""
+        part = self._part
+        if part is None:
+            return
+        self._rate(part)
+        self._note_ends(part)
+        if not part.background.is_running:
+            self._end_part()
+            if self.capturing:
+                self._begin_part(self.sending())
+
+    def _note_ends(self, part: Part) -> None:
+        """Flows that have ended, and whose last frames have arrived or never will, beside others that go on. The last
+        ones have when the trial ends, which has their final counts."""
+        for name in part.names if self._is_sending(part) else ():
+            if self._has_been_sent(part, name, after_ns=self._drain_ns):
+                self.flows[name].state = STOPPED
+
+    def _is_sending(self, part: Part) -> bool:
+        return not all(self._has_been_sent(part, name) for name in part.names)
+
+    def _has_been_sent(self, part: Part, name: str, after_ns: int = 0) -> bool:
+        """Whether a flow ended ``after_ns`` ago or longer."""
+        progress = part.background.progress
+        stream = (part.trial.other_streams or {})[self.flows[name].flow.direction]
+        ends_ns = stream.ends_ns(part.trial.duration_ns) + after_ns
+        return stream.sends_ns is not None and progress is not None and progress.elapsed_s * NS_PER_S >= ends_ns
+
+    def _rate(self, part: Part) -> None:
+        """Rates from two reports, half a second apart or more."""
+        progress = part.background.progress
+        if progress is None:
+            return
+        now = {direction: (one.sent, one.received) for direction, one in progress.directions.items()}
+        if part.before is None:
+            part.before = (progress.elapsed_s, now)
+            return
+        elapsed_s = progress.elapsed_s - part.before[0]
+        if elapsed_s >= 5 * PROGRESS_MS / 1000:
+            for direction, (sent, received) in now.items():
+                was = part.before[1].get(direction, (0, 0))
+                part.rates[direction] = ((sent - was[0]) / elapsed_s, (received - was[1]) / elapsed_s)
+            part.before = (progress.elapsed_s, now)
+
+    # --- ports ----------------------------------------------------------------------------------------
+
+    def _open(self, *, must: bool) -> None:
+        """Open the ports. Where a gateway does not answer, or a link is down, this is tried again later.
+
+        Raises:
+            Rejected: they cannot be opened, and ``must`` be, or never can.
+        """
+        if self._tester is not None:
+            return
+        if not self.links.sides:
+            if must:
+                raise Rejected("no configuration is set")
+            return
+        if self._unanswered and not must and time.monotonic() - self._unanswered[0] < _PATIENCE_S:
+            return
+        setup, names = self._setup()
+        longest = max((size for one in self.flows.values() for size in one.flow.sizes), default=_USUAL_FRAME)
+        tester = self._open_tester(setup, max(_USUAL_FRAME, longest), names)
+        try:
+            tester.environment()
+        except TesterError as error:
+            tester.close()
+            self._unanswered = (time.monotonic(), self._in_their_words(error))
+            if must or not error.is_temporary:
+                raise Rejected(self._unanswered[1], code=500, kind="internal") from None
+            return
+        self._tester, self._unanswered = tester, None
+
+    def _in_their_words(self, error: TesterError) -> str:
+        text = error.sentence
+        for theirs, ours in self.links.ours.items():
+            text = text.replace(f"{ours}.", f"{theirs}.") if ours != theirs else text
+        return text
+
+    def _setup(self) -> tuple[Setup, list[Direction]]:
+        """Ports and paths; a port alone, and flows without a receiver, have one on which nothing arrives."""
+        names = [one.flow.direction for one in self.flows.values()]
+        sides = dict(self.links.sides)
+        paths = {str(name.path) for name in names}
+        if len(sides) == 1 or any(name.receiving_port == links.NOWHERE for name in names):
+            sides[links.NOWHERE] = NO_PORT
+        ports = list(sides)
+        paths = paths or {f"{ports[0]}->{ports[1]}"}
+        return Setup.model_construct(engine=self._engine, ports=sides, paths=tuple(sorted(paths))), names
+
+    def _close_tester(self) -> None:
+        tester, self._tester, self._unanswered = self._tester, None, None
+        if tester is not None:
+            tester.close()
+
+    def retry(self) -> None:
+        """Open the ports, if a gateway did not answer before, or a link was down."""
+        self._open(must=False)
+
+    def opened(self) -> Mapping[str, Mapping[str, Any]]:
+        """What the engine tells of each port, by names of ours; nothing where they are not open."""
+        return {} if self._tester is None else ports_of(self._tester.environment())
+
+    @property
+    def unanswered(self) -> str:
+        """Why the ports could not be opened; empty: they are open, or nobody tried."""
+        return self._unanswered[1] if self._unanswered else ""
+
+    # --- captures -------------------------------------------------------------------------------------
+
+    def begin_capture(self, ports: frozenset[str]) -> list[str]:
+        """Capture what arrives at these ports, too; what was captured there is forgotten. Returns warnings.
+
+        Raises:
+            Rejected: the ports cannot be opened.
+        """
+        self.settle()
+        self._open(must=True)
+        with self._between_trials("before the capture") as warnings:
+            self._captured = [(file, before - ports) for file, before in self._captured if before - ports]
+            self.capturing |= ports
+        return warnings
+
+    def end_capture(self, ports: frozenset[str]) -> list[str]:
+        """Capture no longer there. Returns warnings."""
+        self.settle()
+        with self._between_trials("at the end of the capture") as warnings:
+            self.capturing -= ports
+        return warnings
+
+    def captured(self, port: str) -> list[Path]:
+        """The files with what arrived at a port since its capture began; of other ports too.
+
+        Raises:
+            Rejected: nothing was captured there, or frames are still being captured.
+        """
+        self.settle()
+        files = [file for file, ports in self._captured if port in ports]
+        if not files:
+            raise Rejected(f"port_name: nothing was captured at {port}")
+        if self._part is not None and self._part.capture in files:
+            if self._is_sending(self._part):
+                raise Rejected(f"port_name: the frames of {port} are written when the flows or its capture stop")
+            with self._between_trials("while its capture was read"):
+                pass
+        return [file for file in files if file.exists()]
+
+    # --- counts ---------------------------------------------------------------------------------------
+
+    def so_far(self, one: RunningFlow) -> tuple[int, int, float, float]:
+        """Frames and bytes of a flow, sent and received, with those of the trial that runs."""
+        totals, mean = one.totals, one.flow.stream.mean_size
+        sent = received = 0
+        progress = None if self._part is None else self._part.background.progress
+        if progress is not None and one.flow.direction in progress.directions:
+            now = progress.directions[one.flow.direction]
+            sent, received = now.sent, now.received
+        return (
+            totals.sent + sent,
+            totals.received + received,
+            totals.sent_bytes + sent * mean,
+            totals.received_bytes + received * mean,
+        )
+
+    def rates(self, one: RunningFlow) -> tuple[float, float]:
+        """Frames/s of a flow, sent and received."""
+        if self._part is None or one.state != STARTED:
+            return 0.0, 0.0
+        return self._part.rates.get(one.flow.direction, (0.0, 0.0))

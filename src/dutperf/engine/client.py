@@ -63,6 +63,7 @@ from dutperf.model.wording import Wording
 from dutperf.setup.configuration import LINK_TIMEOUT_S, EngineSettings
 from dutperf.setup.ports import other_streams
 from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError
+from dutperf.tester.ended import until_its_end
 from dutperf.watch import neighbours
 from dutperf.watch.core_choice import CoreChoice
 from dutperf.watch.dut_core import UNSEEN_SHARE, DutWatch, Sending, Starvation, keeping_off
@@ -619,7 +620,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated:
         }
         completed = {"completed": True, "stopped": False}[event["outcome"]]
         if watch.wanted_s is not None and not completed:
-            trial, counts, completed = _until_its_end(trial, counts)
+            (trial, counts), completed = until_its_end(trial, counts), True
         seen = {
             port: NeighbourEvidence.model_validate(one) for port, one in event.get("neighbours", {}).items()
         } or None
@@ -667,30 +668,6 @@ def _with_names(counts: DirectionCounts, stream: Stream) -> DirectionCounts:
         for kind, frame in zip(counts.kinds, stream.frames, strict=True)
     )
     return counts.model_copy(update={"kinds": kinds})
-
-
-class _EndedTrial(Trial):
-    """One that sent for a shorter time: as many frames as were sent. How many were due by then, of each direction,
-    depends on when each of its senders got to know."""
-
-    counts: dict[Direction, DirectionCounts]
-
-    def intended(self, direction: Direction) -> int:
-        return self.counts[direction].sent
-
-    def additional(self, direction: Direction) -> tuple[int, ...]:
-        return tuple(one.sent for one in self.counts[direction].additional or ())
-
-
-def _until_its_end(
-    trial: Trial, counts: dict[Direction, DirectionCounts]
-) -> tuple[Trial, dict[Direction, DirectionCounts], bool]:
-    """A trial that the user ended, as one of the time in which it sent. Frames that were not due by then
-    are not missing; those that were late are seen as such."""
-    sent = {direction: one.model_copy(update={"intended": one.sent}) for direction, one in counts.items()}
-    lasted_s = max((one.send_time_s for one in counts.values()), default=0.0)
-    lasted = {"duration_ns": max(1, round(lasted_s * 1e9)), "counts": sent}
-    return _EndedTrial.model_construct(**dict(trial) | lasted), sent, True
 
 
 def _ended_early(ended_by: tuple[Cause, ...], found: tuple[Cause, ...]) -> tuple[Verdict, tuple[Cause, ...]]:

@@ -78,5 +78,5 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Labs:
     made = Labs()
     monkeypatch.setattr(campaign, "rest", lambda _: None)
     monkeypatch.setattr(lab, "bring_up", made.bring_up)
-    monkeypatch.setattr(testbench, "engine_on", lambda *_: nullcontext(SimulatedTester(DUT, seed=5)))
+    monkeypatch.setattr(testbench, "tester_on", lambda *_: nullcontext(SimulatedTester(DUT, seed=5)))
     return made

@@ -370,7 +370,8 @@ def _with_streams(setup: Setup, streams: Sequence[Mapping[str, Any]]) -> Setup:
     Raises:
         ConfigError: a stream is not possible.
     """
-    return configuration.parse({**configuration.as_json(setup), "streams": list(streams)}, origin="the streams")
+    made = configuration.parse({**configuration.as_json(setup), "streams": list(streams)}, origin="the streams")
+    return made.model_copy(update={"engine": setup.engine})  # whose JSON has no token
 
 
 def _planned(conditions: Conditions, throughput_from: Results | StrPath | None) -> tuple[Definition, Conditions]:

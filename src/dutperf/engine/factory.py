@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from dutperf.engine.client import EngineCommand, EngineTester, check_namespace
+from dutperf.errors import require
 from dutperf.machine.cpu_sets import from_list
 from dutperf.model import Direction
 from dutperf.setup.configuration import Setup
@@ -17,15 +19,38 @@ from dutperf.watch import core_choice
 from dutperf.watch.core_choice import CoreChoice
 from dutperf.watch.namespace_probe import CORES_ONLINE as ONLINE
 
+if TYPE_CHECKING:
+    from dutperf.otg_client.tester import OtgTester
+
+
+def tester_on(setup: Setup, max_frame_size: int) -> EngineTester | OtgTester:
+    """The tester of a setup: the engine, or the OTG server that the setup names, which may refuse frames itself.
+
+    Raises:
+        TesterError: see :func:`engine_on`; or options of the engine beside a server.
+        MissingLibrary: for a server.
+    """
+    if setup.engine.otg is None:
+        return engine_on(setup, max_frame_size)
+    if setup.engine.queues > 1 or setup.engine.offloads:
+        text = "queues and offloads are the engine's: leave them out, or engine.otg"
+        raise TesterError(text, code="otg", field="engine.otg")
+    require("requests", "otg", "engine.otg")
+    from dutperf.otg_client.tester import OtgTester  # imported late: of an extra
+
+    return OtgTester(setup)
+
 
 def engine_on(setup: Setup, max_frame_size: int, streams: Iterable[Direction] = ()) -> EngineTester:
     """The tester; ``max_frame_size`` in bytes incl. FCS. The DUT has to be up: its cores are detected
     now. ``streams``: with rates of their own, beside those of the setup.
 
     Raises:
-        TesterError: there is no engine, no network namespace of the names of the tester's and the DUTs', or no such
-            core.
+        TesterError: the setup has an OTG server instead; there is no engine, no network namespace of the names of the
+            tester's and the DUTs', or no such core.
     """
+    if setup.engine.otg is not None:
+        raise TesterError("this needs dutperf's own engine: leave engine.otg out", code="otg", field="engine.otg")
     if not setup.engine.command:  # else they are another machine's
         for netns in setup.engine.dut_netns or ():
             check_namespace(netns, "engine.dut_netns")

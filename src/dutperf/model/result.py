@@ -351,6 +351,18 @@ class LineCounts(Value):
         return 8000 / self.mbps
 
 
+class MetricsOnly(Value):
+    """The metrics of an OTG server, where nothing else is known of a direction: the largest lateness, the sending time
+    and the counts are as far as they show, and there may have been duplicates, reordered or corrupted frames."""
+
+    blind_s: Annotated[float, Field(ge=0)]
+    """A frame may have left so late without a trace in the metrics."""
+    port_sent: Count | None = None
+    """Frames that the sending port itself counted; None: it does not say."""
+    port_received: Count | None = None
+    """... and the receiving port."""
+
+
 class DirectionCounts(Value):
     """What the tester counted in one direction, and how well it kept its schedule
     (event.schema.json, ``direction``)."""
@@ -441,6 +453,8 @@ class DirectionCounts(Value):
     """If frames had no tag; the other counts include them. None: all were counted by their tags."""
     line: LineCounts | None = None
     """If the line was filled."""
+    by_metrics: MetricsOnly | None = None
+    """If an OTG server sent and counted, and its metrics are all that is known."""
     answers: Answers | None = None
     """Of questions. ``received`` are the right answers that came in time."""
 
@@ -531,7 +545,7 @@ class Cause(Value):
     """One reason why a trial is not valid."""
 
     code: str
-    """One of validity.RULES, or ``stopped`` or ``engine_died``."""
+    """One of validity.RULES, ``stopped``, ``engine_died``, or of an OTG server ``otg_metrics``, ``otg_verdict``."""
     text: str
     """A sentence with the figures."""
     direction: Direction | None = None

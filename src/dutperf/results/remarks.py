@@ -10,7 +10,7 @@ from functools import cached_property
 
 from dutperf.journal import EnvironmentEvent, Event, ResultEvent, of_kind
 from dutperf.model import TrialResult, Value
-from dutperf.results import beside, filled_lines, idle_offloads, modifier_frames, tester_delay
+from dutperf.results import beside, by_metrics, filled_lines, idle_offloads, modifier_frames, tester_delay
 from dutperf.setup.conditions import AllConditions
 
 
@@ -21,7 +21,7 @@ class Remark(Value):
     """``beside``: what arrived beside the expected frames, or instead of them; ``idle_offloads``: offloads that were
     enabled and had no effect; ``modifier_frames``: what the modifiers sent beside the test frames, and what came back
     of it; ``filled_lines``: how lines were filled; ``tester_delays``: how much of the delays may be the tester's own,
-    and which pairs of frames have none."""
+    and which pairs of frames have none; ``by_metrics``: what the metrics of an OTG server do not prove."""
     text: str
 
 
@@ -53,6 +53,7 @@ _KINDS: dict[str, Callable[[_Run], Iterable[str]]] = {
     "modifier_frames": lambda run: modifier_frames.of_run(run.events),
     "filled_lines": lambda run: filled_lines.of_run(run.results),
     "tester_delays": _tester_delays,
+    "by_metrics": lambda run: by_metrics.of_run(run.results),
 }
 
 

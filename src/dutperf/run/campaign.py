@@ -63,7 +63,7 @@ from dutperf.procedures.definition import Definition
 from dutperf.procedures.request import Request
 from dutperf.procedures.trial_action import ActionRunner, TrialAction
 from dutperf.results.summary import Summary, summarise, write_summary
-from dutperf.run import attempts
+from dutperf.run import attempts, tester_needs
 from dutperf.run.requests import Requests
 from dutperf.run.waiting import PROBE_FPS, is_dut_down, probe, wait_for_dut
 from dutperf.setup import configuration
@@ -104,6 +104,7 @@ def measure(
     Raises:
         PlanError: rates contradict each other, or are percentages of an unknown maximum; nothing
             has been written.
+        ConfigError: the tester cannot measure by this procedure; nothing has been written.
         JournalError: ``out`` already holds a journal, or cannot be written, or nobody could read what would be in it.
         TesterError: the tester does not work.
     """
@@ -124,12 +125,13 @@ def check(definition: Definition, plan: Plan) -> None:
     """Check what :func:`measure` checks before it sends anything, as far as it needs no tester.
 
     Raises:
-        PlanError, JournalError: see there.
+        PlanError, ConfigError, JournalError: see there.
     """
     _check_readable(definition, plan, _plan_event(definition, definition.make(plan), plan))
 
 
 def _plan_event(definition: Definition, procedure: Procedure[Any], plan: Plan, first_trial: int = 0) -> PlanEvent:
+    tester_needs.check(definition, plan.config)
     return PlanEvent(
         dutperf=__version__,
         invocation=tuple(plan.invocation),

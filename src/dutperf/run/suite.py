@@ -30,7 +30,7 @@ from dutperf.procedures.definition import Definition
 from dutperf.results.deviations import OF_A_SEARCH
 from dutperf.results.overload import Degradation, degradations
 from dutperf.results.summary import SUMMARY, write_summary
-from dutperf.run import campaign
+from dutperf.run import campaign, tester_needs
 from dutperf.run.campaign import Observer, Plan, PlanError, Summary
 from dutperf.setup.conditions import Conditions
 from dutperf.statistics.stopping import Rule
@@ -136,6 +136,7 @@ def begin(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: W
         TesterError: the tester cannot run at all.
     """
     for one in measurements:
+        tester_needs.check(one.definition, bench.plan(one.conditions).config)
         if one.throughput_of is None:
             campaign.check(one.definition, bench.plan(one.conditions))
         else:

@@ -16,8 +16,7 @@ from typing import Any
 
 from dutperf import dut, traffic
 from dutperf.dut.row import DeviceOrRow
-from dutperf.engine.client import EngineTester
-from dutperf.engine.factory import engine_on
+from dutperf.engine.factory import tester_on
 from dutperf.invocation import command_line
 from dutperf.journal import JournalError
 from dutperf.model import Load, Recording, Trial, TrialResult
@@ -188,6 +187,10 @@ class Source:
         return self.file
 
 
+_AS_NOW = ("command", "otg", "otg_certificate")
+"""Settings of the engine that journals are not believed, or do not have."""
+
+
 def _as_now(recorded: Setup, names: list[str], path: Path, current: Path | Setup | None) -> Setup:
     """The recorded setup with what starts programs and opens devices by the present configuration: a journal may come
     from anybody, and resume runs as root.
@@ -195,7 +198,8 @@ def _as_now(recorded: Setup, names: list[str], path: Path, current: Path | Setup
     Raises:
         JournalError: there is no such configuration, anybody may have written it, or it differs.
     """
-    if not names and not recorded.engine.command and all(port in MEMORY_PORTS for port in _ports(recorded)):
+    starts_nothing = not recorded.engine.command and recorded.engine.otg is None
+    if not names and starts_nothing and all(port in MEMORY_PORTS for port in _ports(recorded)):
         return recorded
     if not isinstance(current, Setup):
         _check_trusted(path, is_named=current is not None)
@@ -209,7 +213,7 @@ def _as_now(recorded: Setup, names: list[str], path: Path, current: Path | Setup
         raise JournalError(
             f"the run cannot be resumed: {path} has other ports than the run had ({', '.join(_ports(recorded))})"
         )
-    engine = recorded.engine.model_copy(update={"command": current.engine.command})
+    engine = recorded.engine.model_copy(update={name: getattr(current.engine, name) for name in _AS_NOW})
     if len(recorded.duts()) != len(current.duts()):
         raise JournalError(f"the run cannot be resumed: {path} has another number of DUTs than the run had")
     duts = tuple(
@@ -248,7 +252,7 @@ class Bench:
     ports are open."""
 
     setup: Setup
-    tester: EngineTester
+    tester: Tester
     source: Source
     invocation: Sequence[str] = ("dutperf", *command_line(sys.argv[1:]))
     """The user's command line, for the journal."""
@@ -427,8 +431,8 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
 
 @contextmanager
 def _engine_for(
-    setup: Setup, asked: int, needed: int, open_ports: Callable[[EngineTester], Any]
-) -> Iterator[tuple[EngineTester, int, str]]:
+    setup: Setup, asked: int, needed: int, open_ports: Callable[[Tester], Any]
+) -> Iterator[tuple[Tester, int, str]]:
     """The engine with its ports open for usual frames and for those of ``asked`` bytes, or for the longest that they
     take, but at least ``needed`` bytes; that length, and what limits it.
 
@@ -437,7 +441,7 @@ def _engine_for(
     """
     wanted, limited = max(USUAL_FRAME_SIZE, asked), ""
     while True:
-        with engine_on(setup, wanted) as tester:
+        with tester_on(setup, wanted) as tester:
             try:
                 open_ports(tester)
             except TesterError as error:

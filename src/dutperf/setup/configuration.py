@@ -22,6 +22,7 @@ from ipaddress import (
 )
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -36,6 +37,7 @@ from pydantic import (
     Tag,
     TypeAdapter,
     ValidationError,
+    ValidationInfo,
 )
 from pydantic_core import ErrorDetails
 
@@ -78,6 +80,10 @@ _PORT_SPECS = (
 )
 
 
+_HAS_LOCATIONS = "has_locations"
+"""Whether ports are locations of an OTG server, which may be any text: of the context in which values are checked."""
+
+
 class ConfigError(DutperfError):
     """The configuration, or an option, cannot be used. ``key`` is the key's path (``left.ipv6``) or
     the option of a command (``--out``)."""
@@ -96,7 +102,11 @@ class ParameterError(ConfigError):
     its option instead, for names in backticks in the message too (:mod:`dutperf.cli.options`)."""
 
 
-def _port_spec(text: object) -> object:
+def _port_spec(text: object, info: ValidationInfo) -> object:
+    if (info.context or {}).get(_HAS_LOCATIONS):
+        if not isinstance(text, str) or not re.fullmatch(r"\S{1,200}", text):
+            raise ValueError("is not a location of a port of the OTG server (engine.otg)")
+        return text
     if not isinstance(text, str) or not any(re.fullmatch(spec, text) for spec in _PORT_SPECS):
         raise ValueError(
             "is not a port: give a PCI address (0000:01:00.0), an interface's name, af_xdp:INTERFACE,"
@@ -177,6 +187,23 @@ FlowControl = Literal["off", "receive", "transmit", "full"]
 """Ethernet flow control (IEEE 802.3 annex 31B): who may stop a sender."""
 
 
+ANY_CERTIFICATE = "any"
+"""In place of a file: no certificate is verified."""
+
+
+def _otg_address(text: object) -> object:
+    address = urlsplit(text) if isinstance(text, str) else None
+    if address is None or address.scheme not in ("http", "https") or not address.hostname:
+        raise ValueError("is not the address of an OTG server, such as https://192.0.2.1:8443")
+    return text
+
+
+def without_secrets(address: str) -> str:
+    """The address of an OTG server without its path, which may hold a token."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
 class EngineSettings(Value):
     """Where and how the engine runs. ``command`` is a prefix of its command line: ``[sudo, -n]``,
     ``[ssh, tester-host]``."""
@@ -199,6 +226,12 @@ class EngineSettings(Value):
     """How long to wait for the links when the ports are opened, and before a trial."""
     memory: Literal["auto", "huge_pages", "no_huge_pages"] = "auto"
     command: tuple[str, ...] = ()
+    otg: Annotated[str, BeforeValidator(_otg_address), PlainSerializer(without_secrets)] | None = None
+    """Address of a server of the Open Traffic Generator API, which sends and counts in place of the engine. Results
+    do not have its path."""
+    otg_certificate: Annotated[str, Field(min_length=1)] | None = None
+    """A file with its certificate or that of its authority, or ``any``; None: verified by the system's authorities,
+    or not at all on this machine."""
 
 
 class Side(Value):
@@ -576,7 +609,9 @@ def parse(mapping: object, origin: str, lines: Mapping[Location, int] | None = N
             raise _Invalid((), "a configuration is a mapping with the keys " + ", ".join(Setup.model_fields))
         for location in _truth_values(mapping):
             raise _Invalid(location, yaml_text.TRUTH_VALUE)
-        setup = Setup.model_validate(mapping)
+        engine = mapping.get("engine")
+        has_locations = isinstance(engine, Mapping) and engine.get("otg") is not None
+        setup = Setup.model_validate(mapping, context={_HAS_LOCATIONS: has_locations})
         _check(setup)
     except ValidationError as error:
         details = errors.first(error)
@@ -720,6 +755,42 @@ def _check(setup: Setup) -> None:
         if side.seen_as is not None or setup.dns64 is None:  # a DNS64 server translates no packets
             _check_seen_as((*within, name), side, senders)
     _check_duts(setup)
+    _check_otg(setup, within)
+
+
+_OF_OTG = frozenset({"otg", "otg_certificate", "link_timeout_s"})
+"""Settings that go with an OTG server."""
+_ONLY_OF_ENGINE = ("answers_for", "receive_ring", "varying_address")
+"""Settings of a port that its devices do not have."""
+
+
+def _check_otg(setup: Setup, within: Location) -> None:
+    """With an OTG server nothing is set that it does not have."""
+    if setup.engine.otg is None:
+        if setup.engine.otg_certificate is not None:
+            raise _Invalid(("engine", "otg_certificate"), "has no effect without engine.otg")
+        return
+    unset = EngineSettings()
+    others = [name for name, value in setup.engine if name not in _OF_OTG and value != getattr(unset, name)]
+    if others:
+        raise _Invalid(("engine", others[0]), "has no effect beside engine.otg: the server has its own ports and cores")
+    if setup.dns64 is not None:
+        raise _Invalid(("dns64",), "is not possible with engine.otg: an OTG server asks and answers no DNS queries")
+    for name, side in setup.sides().items():
+        _check_otg_port((*within, name), side)
+
+
+def _check_otg_port(location: Location, side: Side) -> None:
+    for key in _ONLY_OF_ENGINE:
+        if getattr(side, key):
+            raise _Invalid((*location, key), "is not possible with engine.otg: its devices have one address")
+    if len(side.vlans or ()) > 1:
+        raise _Invalid((*location, "vlans"), "are several; with engine.otg a port has one VLAN")
+    if side.gateway_mac is not None and side.gateway(side.link_version) is None:
+        raise _Invalid(
+            (*location, f"gateway{side.link_version}"),
+            "is missing: with engine.otg a port needs it beside gateway_mac, to answer for its address",
+        )
 
 
 def _check_dns64(setup: Setup) -> None:

@@ -64,8 +64,8 @@ class Tester(Protocol):
         ...
 
 
-AWAY = frozenset({"port_away", "link_down", "no_answer", "no_memory", "netns"})
-"""Codes of errors that may pass: a port, a DUT or a namespace that is not up, what others have."""
+AWAY = frozenset({"port_away", "link_down", "no_answer", "no_memory", "netns", "otg_away"})
+"""Codes of errors that may pass: a port, a DUT, a namespace or a server that is not up, what others have."""
 
 
 class TesterError(DutperfError):

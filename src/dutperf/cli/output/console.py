@@ -30,6 +30,7 @@ from dutperf.model import (
 )
 from dutperf.results import (
     beside,
+    by_metrics,
     connections,
     filled_lines,
     idle_offloads,
@@ -52,6 +53,8 @@ _MEANING = {
     Verdict.ABORTED: "this trial did not finish",
 }
 
+_BY_METRICS = "by its metrics the OTG server sent every frame; what they do not prove stands below"
+
 Row = tuple[str, Callable[[DirectionCounts], str]]
 
 _OTHER_TAGS: Row = (
@@ -65,6 +68,8 @@ _ALWAYS: tuple[Row, ...] = (
     ("received", lambda counts: f"{counts.received:,}"),
     ("lost", lambda counts: f"{counts.lost:,}"),
     ("loss ratio", lambda counts: f"{counts.loss_ratio:.6%}"),
+)
+_OF_ENGINE: tuple[Row, ...] = (
     ("sending time, s", lambda counts: f"{counts.send_time_s:.6f}"),
     ("lateness, µs: median", lambda counts: f"{counts.lateness_us.p50:,.1f}"),
     ("    p99, p99.9", lambda counts: f"{counts.lateness_us.p99:,.1f}, {counts.lateness_us.p999:,.1f}"),
@@ -181,7 +186,9 @@ def _verdict(result: TrialResult) -> None:
     """The verdict and its causes."""
     console = output()
     style = _STYLE[result.verdict]
-    console.print(f"[{style}]{result.verdict}[/]: {_MEANING[result.verdict]}")
+    is_by_metrics = any(counts.by_metrics for counts in result.all_directions().values())
+    meaning = _BY_METRICS if is_by_metrics and result.verdict is Verdict.VALID else _MEANING[result.verdict]
+    console.print(f"[{style}]{result.verdict}[/]: {meaning}")
     for cause in result.causes:
         console.print(f"  {cause.text}", markup=False, highlight=False)
 
@@ -217,6 +224,7 @@ def _remarks(result: TrialResult) -> Iterator[str]:
     yield from idle_offloads.of_trial(result)
     yield from filled_lines.of_trial(result)
     yield from tester_delay.of_trial(result)
+    yield from by_metrics.of_trial(result)
     answered = result.dut_answered.ports()
     for name, up in result.link_up.ports().items():
         if not up:
@@ -256,7 +264,8 @@ def _counts(title: str, result: TrialResult) -> Table:
     table.add_column("", overflow="fold")
     for direction in directions:
         table.add_column(direction.value, justify="right", overflow="fold")
-    for name, cell in _ALWAYS:
+    is_by_metrics = any(counts.by_metrics for counts in directions.values())
+    for name, cell in _ALWAYS if is_by_metrics else (*_ALWAYS, *_OF_ENGINE):
         table.add_row(name, *(cell(counts) for counts in directions.values()))
     for name, cell in _WHERE_ANY:
         cells = [cell(counts) for counts in directions.values()]

@@ -31,6 +31,7 @@ CARRIERS = (
     "ipv4(options=[router_alert,nop,timestamp(2)])",
     "ipv4(options=lsrr(198.18.1.1,198.18.2.1))",
     "ipv4(options=[nop,ssrr(198.18.1.1)])",
+    "ipv4(options=raw(0x830b04c6120101c6120201))",
     "ipv4(options=raw(0x8804abcd01))",
     "ipv6/hop_by_hop",
     "ipv6/hop_by_hop(options=router_alert)/dest_options(size=16)",
@@ -55,6 +56,7 @@ CARRIERS = (
     "ipv6/udp/vxlan/eth/ipv6",
     "ipv4/udp/gtpu(teid=1)/ipv4",
     "ipv6/udp/gtpu(teid=4294967295,sequence=6)/ipv6",
+    "ipv6/routing(segments=[2001:2::5,2001:2::6],tlvs=0x0406000000000000)",
     "ipv4/udp/mpls/ipv4",
     "ipv4/udp/gre/ipv4",
     "ipv4/mpls/ipv6",
@@ -83,6 +85,12 @@ PROTECTED = (
     "ipv4/ipv6/mobility",
 )
 """Authentication, ESP and mobility headers."""
+EXTENDED = (
+    "ipv4/udp/gtpu(next_extension=0x85,extensions=0x01100900)/ipv4/udp",
+    "ipv6/udp/gtpu(sequence=7,next_extension=0xc0,extensions=0x0112348501100900)/ipv6/tcp",
+    "ipv4/gre/ppp/ipv4/udp",
+)
+"""Extension headers of GTP-U, PPP."""
 OF_A_FIELD = {
     "eth": "{}/ipv4/udp",
     "vlan": "{}/ipv6/udp",
@@ -94,6 +102,8 @@ OF_A_FIELD = {
     "fragment": "ipv6/{}/udp",
     "ah": "ipv6/{}/udp",
     "esp": "ipv4/{}",
+    "pause": "{}",
+    "pfc": "{}",
     "mobility": "ipv6/{}",
     "udp": "ipv4/{}",
     "tcp": "ipv6/{}",
@@ -138,8 +148,8 @@ def _sized(text: str, index: int) -> int:
 
 
 def combined() -> Iterator[Row]:
-    """Every carrier with every leaf, and those of IPsec and Mobile IPv6."""
-    texts = [*(f"{carrier}/{leaf}" for carrier in CARRIERS for leaf in LEAVES), *PROTECTED]
+    """Every carrier with every leaf, and those that scapy does not read."""
+    texts = [*(f"{carrier}/{leaf}" for carrier in CARRIERS for leaf in LEAVES), *PROTECTED, *EXTENDED]
     return (Row(text, _sized(text, index)) for index, text in enumerate(texts))
 
 

@@ -75,7 +75,7 @@ def value_of(field: Field) -> st.SearchStrategy[Value]:
 
 @st.composite
 def stacks(draw: st.DrawFn) -> Stack:
-    """Any stack that is possible, but for routing headers with data."""
+    """Any stack that is possible, but for routing headers with data and extension headers of GTP-U."""
     names, tags = ["eth"], 0
     while names[-1] == "vxlan" or (KINDS[names[-1]].carries and len(names) < 9 and draw(st.booleans())):
         tags = tags + 1 if names[-1] == "vlan" else 0
@@ -85,7 +85,7 @@ def stacks(draw: st.DrawFn) -> Stack:
         kind = KINDS[name]
         chosen = draw(st.sets(st.sampled_from(kind.known), max_size=4))
         needed = {"data"} if name == "payload" else {"segments"} & set(kind.known)
-        chosen = chosen - {"data"} | needed
+        chosen = chosen - {"data", "next_extension"} | needed
         headers.append(
             Header(name, tuple((one, draw(value_of(kind.field(one)))) for one in kind.known if one in chosen))
         )

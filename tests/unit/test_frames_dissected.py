@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 from scapy.contrib.gtp import GTP_U_Header
+from scapy.contrib.gtp_v2 import GTPHeader as GTPv2
+from scapy.contrib.mac_control import MACControlClassBasedFlowControl, MACControlPause
 from scapy.contrib.mpls import MPLS
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import (
@@ -26,9 +28,10 @@ from scapy.layers.inet6 import (
 )
 from scapy.layers.ipsec import AH, ESP
 from scapy.layers.l2 import ARP, GRE, Dot1AD, Dot1Q, Ether
+from scapy.layers.ppp import HDLC, PPP
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Padding, Raw
-from scapy.utils import wrpcap
+from scapy.utils import checksum, wrpcap
 
 import frame_bytes
 from dutperf.frames import Stack
@@ -101,10 +104,15 @@ READERS: Mapping[str, Callable[[Any], int]] = {
     "icmp.code": lambda one: one.code,
     "icmp.id": lambda one: one.id,
     "icmp.sequence": lambda one: one.seq,
+    "gre.reserved0": lambda one: one.strict_route_source << 8 | one.recursion_control << 5 | one.flags,
+    "gre.reserved1": lambda one: one.offset,
     "gre.key": lambda one: one.key,
     "gre.sequence": lambda one: one.sequence_number,
     "vxlan.flags": lambda one: int(one.flags),
+    "vxlan.reserved0": lambda one: int.from_bytes(raw_header(one)[1:4], "big"),
     "vxlan.vni": lambda one: one.vni,
+    "vxlan.reserved1": lambda one: raw_header(one)[7],
+    "gtpu.reserved": lambda one: one.reserved,
     "gtpu.teid": lambda one: one.teid,
     "gtpu.sequence": lambda one: one.seq,
     "gtpu.n_pdu": lambda one: one.npdu,
@@ -151,7 +159,11 @@ DEFAULTS: Mapping[str, int] = {
     "icmp.id": 0,
     "icmp.sequence": 0,
     "vxlan.flags": 8,
+    "vxlan.reserved0": 0,
     "vxlan.vni": 1,
+    "vxlan.reserved1": 0,
+    "gre.reserved0": 0,
+    "gtpu.reserved": 0,
     "gtpu.teid": 1,
 }
 """docs/frames.md."""
@@ -165,14 +177,17 @@ SUMS = tuple(f"{name}.checksum.status" for name in ("ip", "udp", "tcp", "icmp", 
 GOOD, UNVERIFIED, ABSENT = "1", "2", "3"
 WARNING = 6291456
 """Severity of an expert item in Wireshark."""
-NOT_READ_BY_SCAPY = {"ah", "esp", "mobility"}
-"""It builds these headers, but does not read them behind IPv6, or what follows them."""
+NOT_READ_BY_SCAPY = {"ah", "esp", "mobility", "pause", "pfc", "ppp", "igmp", "gtpc"}
+"""It builds these headers, but does not read them behind IPv6, or what follows them, or with any other type."""
 NOT_DISSECTED = ("offset=", "mf=1", "more=1")
 """Fragments: both programs wait for the others before they look further."""
 
 
 READ_BY_SCAPY = [
-    row for row in ROWS if not NOT_READ_BY_SCAPY & {header.name for header in Stack.parse(row.text).headers}
+    row
+    for row in ROWS
+    if not NOT_READ_BY_SCAPY & {header.name for header in Stack.parse(row.text).headers}
+    and "extensions" not in row.text
 ]
 AH_OF_UDP = AH(nh=17, payloadlen=4, spi=256, seq=1, icv=bytes(12))
 PROTECTED = {
@@ -272,6 +287,47 @@ def test_authentication_esp_and_mobility_headers_are_as_scapy_builds_them(text: 
         ip = IP(src=expected.src, dst=expected.dst) if version == 4 else IPv6(src=expected.src, dst=expected.dst)
         expected[UDP].chksum = type(ip)(bytes(ip / udp))[UDP].chksum
     assert bytes(expected / Raw(payload)) == data[14:]
+
+
+CONTROL = Ether(dst="01:80:c2:00:00:01", src="02:00:00:00:00:05", type=0x8808)
+ETHERNET = "eth(destination=01:80:c2:00:00:01,source=02:00:00:00:00:05)"
+TIMES = {f"c{priority}_pause_time": 10 * priority for priority in range(8)}
+OURS = {"src": "198.18.0.2", "dst": "198.19.0.2", "ttl": 10, "id": 0, "flags": "DF"}
+BUILT = {
+    f"{ETHERNET}/pause": CONTROL / MACControlPause(),
+    f"{ETHERNET}/pause(time=0x1234)": CONTROL / MACControlPause(pause_time=0x1234),
+    f"{ETHERNET}/pfc(enable=0x81,{','.join(f'time{one}={10 * one}' for one in range(8))})": CONTROL
+    / MACControlClassBasedFlowControl(c7_enabled=1, c0_enabled=1, **TIMES),
+    "ipv4/gre/ppp/ipv6/udp": IP(**OURS)
+    / GRE(proto=0x880B)
+    / HDLC()
+    / PPP(b"\x00\x57")
+    / IPv6(src="2001:2::2", dst="2001:2:0:1::2", hlim=10)
+    / UDP(sport=0xC020, dport=7),
+    "ipv4/udp(checksum=no)/gtpc": IP(**OURS)
+    / UDP(sport=0xC020, dport=2123, chksum=0)
+    / GTPv2(version=2, P=0, T=0, gtp_type=1, seq=0, length=110),
+    "ipv4/udp(checksum=no)/gtpc(type=34,teid=7,sequence=0x123456,p=1,spare1=1,spare2=9)": IP(**OURS)
+    / UDP(sport=0xC020, dport=2123, chksum=0)
+    / GTPv2(version=2, P=1, T=1, SPARE2=1, gtp_type=34, teid=7, seq=0x123456, length=110, SPARE3=9),
+}
+"""What scapy builds."""
+
+
+@pytest.mark.parametrize("text", BUILT)
+def test_headers_that_end_the_walk_are_as_scapy_builds_them(text: str) -> None:
+    data = Row(text, 160).data
+    expected = BUILT[text] if Ether in BUILT[text] else Ether(data[:14]) / BUILT[text]
+    size = Stack.parse(text).header_size
+    built = bytes(expected / Raw(data[size:]))
+    assert built[:size].hex() == data[:size].hex()
+
+
+def test_the_checksum_of_igmp_covers_the_whole_packet() -> None:
+    """As receivers verify it (RFC 2236 2.3), though RFC 1112 knows no longer message."""
+    data = Row("ipv4/igmp(type=2,unused=9,group=239.1.2.3)", 100).data
+    assert (data[23], data[34:36].hex(), data[38:42].hex()) == (2, "1209", "ef010203")
+    assert checksum(data[34:]) == 0
 
 
 @pytest.mark.parametrize("carrier", ["ipv4/udp", "ipv6/udp", "ipv6/tcp", "ipv4/icmp"])

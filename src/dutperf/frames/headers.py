@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The headers of a stack: their fields in the order of the wire, their defaults, and what may follow.
 
-Ethernet, IEEE 802.1Q/802.1ad tags, ARP (RFC 826), MPLS (RFC 3032), IPv4 (RFC 791), IPv6 and its extension headers (RFC
-8200, RFC 8754), IPsec (RFC 4302, RFC 4303), Mobility (RFC 6275), UDP, TCP (RFC 9293), ICMP (RFC 792, RFC
-4443), GRE (RFC 2784, RFC 2890), VXLAN (RFC 7348), GTP-U (3GPP TS 29.281). The reasons for the defaults are
-in docs/frames.md.
+Ethernet, IEEE 802.1Q/802.1ad tags, pause frames (IEEE 802.3, IEEE 802.1Q), ARP (RFC 826), MPLS (RFC 3032), PPP (RFC
+1662), IPv4 (RFC 791), IPv6 and its extension headers (RFC 8200, RFC 8754), IPsec (RFC 4302, RFC 4303), Mobility (RFC
+6275), UDP, TCP (RFC 9293), ICMP (RFC 792, RFC 4443), IGMP (RFC 1112), GRE (RFC 2784, RFC 2890), VXLAN (RFC 7348), GTP
+(3GPP TS 29.281, TS 29.274). The reasons for the defaults are in docs/frames.md.
 """
 
 from __future__ import annotations
@@ -30,10 +30,20 @@ EXPERIMENTAL_ETHERTYPE = 0x88B5
 """IEEE 802, local experimental use: for a payload of nothing but the tag."""
 EXPERIMENTAL_PROTOCOL = 253
 """RFC 3692: likewise."""
-ETHERTYPES = {"ipv4": 0x0800, "ipv6": 0x86DD, "mpls": 0x8847, "eth": 0x6558, "arp": 0x0806}
+ETHERTYPES = {
+    "ipv4": 0x0800,
+    "ipv6": 0x86DD,
+    "mpls": 0x8847,
+    "eth": 0x6558,
+    "arp": 0x0806,
+    "pause": 0x8808,
+    "pfc": 0x8808,
+    "ppp": 0x880B,
+}
 """By the name of the next header; Transparent Ethernet Bridging is for GRE only."""
 PROTOCOLS = {
     "hop_by_hop": 0,
+    "igmp": 2,
     "ipv4": 4,
     "tcp": 6,
     "udp": 17,
@@ -52,8 +62,12 @@ PROTOCOLS = {
 ICMP, ICMPV6 = 1, 58
 NO_NEXT_HEADER = 59
 ECHO_REQUEST, ECHO_REQUEST_V6 = 8, 128
+PPP_PROTOCOLS = {"ipv4": 0x0021, "ipv6": 0x0057, "mpls": 0x0281}
+"""RFC 1332, RFC 5072, RFC 3032."""
 TUNNEL_PORTS = {"vxlan": 4789, "gtpu": 2152, "mpls": 6635, "gre": 4754}
 """UDP destination ports: RFC 7348, TS 29.281, RFC 7510, RFC 8086."""
+GTPC_PORT = 2123
+"""UDP destination port, 3GPP TS 29.274 4.2.1."""
 ZERO_CHECKSUM_TUNNELS = ("vxlan", "gtpu")
 """Tunnels that send a zero UDP checksum (RFC 7348 section 5)."""
 SEGMENT_ROUTING = 4
@@ -336,8 +350,8 @@ def _routing_tail(given: Values) -> Iterator[Cell]:
     if ("segments" in given) == ("data" in given):
         raise ValueError("needs either segments=[…] or data=0x…")
     if _is_srh(given):
-        return (Cell("segments", 128, one) for one in reversed(segments_of(given)))
-    for name in ("last_entry", "flags", "tag"):
+        return _segment_list(given)
+    for name in ("last_entry", "flags", "tag", "tlvs"):
         if name in given:
             raise ValueError(f"{name} is a field of segment routing; it is not possible with data")
     data = given["data"]
@@ -347,6 +361,16 @@ def _routing_tail(given: Values) -> Iterator[Cell]:
             f"data has {len(data)} bytes; 4, 12, 20 … 2044 are possible, as the header has a multiple of 8"
         )
     return _bytes_cell(data)
+
+
+def _segment_list(given: Values) -> Iterator[Cell]:
+    """The segments, and the TLVs behind them (RFC 8754 2.1)."""
+    yield from (Cell("segments", 128, one) for one in reversed(segments_of(given)))
+    data = given.get("tlvs", b"")
+    assert isinstance(data, bytes)
+    if len(data) % 8:
+        raise ValueError(f"tlvs has {len(data)} bytes; multiples of 8 are possible, as the header has one")
+    yield from _bytes_cell(data)
 
 
 def _routing(place: Place, given: Values) -> dict[str, int]:
@@ -395,25 +419,71 @@ def _icmp(place: Place, _: Values) -> dict[str, int]:
     return {"type": ECHO_REQUEST if place.version == 4 else ECHO_REQUEST_V6}
 
 
+def _when(*names: str) -> Callable[[Values], bool]:
+    """Whether any of these is given."""
+    return lambda given: any(name in given for name in names)
+
+
+_has_gre_checksum = _when("checksum", "reserved1")
+
+
 def _gre(place: Place, given: Values) -> dict[str, int]:
-    flags = {f"_{name}_present": int(name in given) for name in ("checksum", "key", "sequence")}
-    return {"type": ethertype(place), **flags}
+    flags = {f"_{name}_present": int(name in given) for name in ("key", "sequence")}
+    return {"type": ethertype(place), "_checksum_present": int(_has_gre_checksum(given)), **flags}
 
 
-def _has_sequence(given: Values) -> bool:
-    return "sequence" in given or "n_pdu" in given
+_GTPU_FLAGS = {"e": ("next_extension", "extensions"), "s": ("sequence",), "pn": ("n_pdu",)}
+"""Each is 1 where one of these fields is given (TS 29.281 5.1)."""
+
+
+def _has_gtpu_options(given: Values) -> bool:
+    """The optional four bytes stand there if any of them is used."""
+    return any(_fixed(given, flag) or _when(*names)(given) for flag, names in _GTPU_FLAGS.items())
 
 
 def _gtpu(place: Place, given: Values) -> dict[str, int]:
-    """The optional four bytes stand there if any of them is used; the length counts them (TS 29.281
-    5.1)."""
-    flags = {"_s": int("sequence" in given), "_pn": int("n_pdu" in given)}
-    return {"length": place.rest - 8, "sequence": 0, "n_pdu": 0, **flags}
+    """The length counts the optional four bytes, and the extension headers (TS 29.281 5.1)."""
+    return {
+        "length": place.rest - 8,
+        "sequence": 0,
+        "n_pdu": 0,
+        "next_extension": 0,
+        **{flag: int(_when(*names)(given)) for flag, names in _GTPU_FLAGS.items()},
+    }
 
 
-_LINK = ("mpls", "ipv4", "ipv6", "arp", "payload")
+def _gtpu_tail(given: Values) -> Iterator[Cell]:
+    """Extension headers: each begins with its size in units of four bytes, and ends with the type of the next one (TS
+    29.281 5.2.1)."""
+    data = given.get("extensions", b"")
+    assert isinstance(data, bytes)
+    at, more = 0, _fixed(given, "next_extension") if _fixed(given, "e") != 0 else 0
+    while more and at < len(data) and data[at]:
+        at += 4 * data[at]
+        more = data[at - 1] if at <= len(data) else 1
+    if more or at != len(data):
+        raise ValueError(
+            "extensions have to be a chain: e=1, next_extension is the type of the first, each begins with its size in"
+            " units of four bytes and ends with the type of the next, the last one with 0"
+        )
+    return _bytes_cell(data)
+
+
+def _has_teid(given: Values) -> bool:
+    flag = _fixed(given, "t")
+    return "teid" in given if flag is None else bool(flag)
+
+
+def _gtpc(place: Place, given: Values) -> dict[str, int]:
+    """The length does not count the first four bytes (TS 29.274 5.5.1)."""
+    return {"length": place.rest - 4, "t": int(_has_teid(given)), "teid": 0}
+
+
+_LINK = ("mpls", "ipv4", "ipv6", "arp", "ppp", "pause", "pfc", "payload")
 _IN_IP = ("udp", "tcp", "icmp", "gre", "ipv4", "ipv6", "mpls", "ah", "esp", "payload")
+_IN_IPV4 = (*_IN_IP, "igmp")
 _IN_IPV6 = (*_IN_IP, "eth", "routing", "dest_options", "fragment", "mobility")
+_UDP_PORTS = {**TUNNEL_PORTS, "gtpc": GTPC_PORT}
 _OPTIONS_NOTE = "none"
 
 
@@ -425,10 +495,6 @@ def _ipv6_options_header(name: str, title: str) -> HeaderKind:
         Field("options", 0, kinds=IPV6_OPTIONS, note=_OPTIONS_NOTE),
     )
     return HeaderKind(name, title, fields, _IN_IPV6, _extension, _ipv6_options_tail)
-
-
-def _when(name: str) -> Callable[[Values], bool]:
-    return lambda given: name in given
 
 
 KINDS: Mapping[str, HeaderKind] = {
@@ -473,6 +539,33 @@ KINDS: Mapping[str, HeaderKind] = {
             (),
         ),
         HeaderKind(
+            "pause",
+            "Pause (IEEE 802.3 31B), behind which the tag stands",
+            (Field("opcode", 16, HEX, 1), Field("time", 16, default=0)),
+            (),
+        ),
+        HeaderKind(
+            "pfc",
+            "Priority-based Flow Control (IEEE 802.1Q 36), behind which the tag stands",
+            (
+                Field("opcode", 16, HEX, 0x0101),
+                Field("enable", 16, HEX, 0),
+                *(Field(f"time{priority}", 16, default=0) for priority in range(8)),
+            ),
+            (),
+        ),
+        HeaderKind(
+            "ppp",
+            "PPP in HDLC-like framing (RFC 1662)",
+            (
+                Field("address", 8, HEX, 0xFF),
+                Field("control", 8, HEX, 3),
+                _type("protocol", 16, "by the next header; in the last header 0x0021", HEX),
+            ),
+            ("ipv4", "ipv6", "mpls", "payload"),
+            lambda place, _: {"protocol": PPP_PROTOCOLS.get(place.next or "", PPP_PROTOCOLS["ipv4"])},
+        ),
+        HeaderKind(
             "payload",
             "bytes of one's own, before the tag",
             (_Bytes("data", 0, note="required"),),
@@ -512,7 +605,7 @@ KINDS: Mapping[str, HeaderKind] = {
                 Field("destination", 32, IPV4, note="the test setup's; in a tunnel 198.19.0.2"),
                 Field("options", 0, kinds=IPV4_OPTIONS, note=_OPTIONS_NOTE),
             ),
-            _IN_IP,
+            _IN_IPV4,
             lambda place, _: {"ihl": place.size // 4, "length": place.rest, "protocol": protocol(place)},
             _ipv4_tail,
             covered="header",
@@ -547,6 +640,7 @@ KINDS: Mapping[str, HeaderKind] = {
                 Field("flags", 8, HEX, 0, present=_is_srh),
                 Field("tag", 16, HEX, 0, present=_is_srh),
                 _Segments("segments", 0, note="required, or `data`"),
+                _Bytes("tlvs", 0, note="none; bytes behind the segments"),
                 _Bytes("data", 0, note="none; instead of `segments`: the bytes after `segments_left`"),
             ),
             _IN_IPV6,
@@ -613,9 +707,9 @@ KINDS: Mapping[str, HeaderKind] = {
                 _length("length", 16),
                 _checksum("computed; over IPv4 before `vxlan` and `gtpu` 0", "zero"),
             ),
-            ("vxlan", "gtpu", "mpls", "gre", "payload"),
+            ("vxlan", "gtpu", "mpls", "gre", "gtpc", "payload"),
             lambda place, _: {
-                "destination": TUNNEL_PORTS.get(place.next or "", DESTINATION_PORT),
+                "destination": _UDP_PORTS.get(place.next or "", DESTINATION_PORT),
                 "length": place.rest,
             },
         ),
@@ -653,6 +747,19 @@ KINDS: Mapping[str, HeaderKind] = {
             _icmp,
         ),
         HeaderKind(
+            "igmp",
+            "IGMPv1 (RFC 1112), behind which the tag stands",
+            (
+                Field("version", 4, default=1, role=Role.SHAPE),
+                Field("type", 4, default=1),
+                Field("unused", 8, default=0),
+                _checksum(),
+                Field("group", 32, IPV4, 0),
+            ),
+            (),
+            covered="rest",
+        ),
+        HeaderKind(
             "gre",
             "GRE (RFC 2784, RFC 2890)",
             (
@@ -660,15 +767,15 @@ KINDS: Mapping[str, HeaderKind] = {
                 _reserved(1),
                 Field("_key_present", 1),
                 Field("_sequence_present", 1),
-                _reserved(9),
+                Field("reserved0", 9, default=0),
                 Field("version", 3, default=0, role=Role.SHAPE),
                 _type("type", 16, "by the next header; in the last header 0x88b5", HEX),
-                _checksum("absent", "absent", _when("checksum")),
-                Field("_reserved1", 16, default=0, present=_when("checksum")),
+                _checksum("absent", "absent", _has_gre_checksum),
+                Field("reserved1", 16, note="absent; 0 behind the checksum", present=_has_gre_checksum),
                 Field("key", 32, note="absent", present=_when("key")),
                 Field("sequence", 32, note="absent", present=_when("sequence")),
             ),
-            ("ipv4", "ipv6", "eth", "mpls"),
+            ("ipv4", "ipv6", "eth", "mpls", "ppp"),
             _gre,
             covered="rest",
         ),
@@ -677,9 +784,9 @@ KINDS: Mapping[str, HeaderKind] = {
             "VXLAN (RFC 7348)",
             (
                 Field("flags", 8, HEX, 8),
-                _reserved(24),
+                Field("reserved0", 24, default=0),
                 Field("vni", 24, default=1),
-                _reserved(8),
+                Field("reserved1", 8, default=0),
                 _Size("trailer", 0, note="0 bytes behind the inner packet, such as an FCS of the inner frame"),
             ),
             ("eth",),
@@ -691,19 +798,38 @@ KINDS: Mapping[str, HeaderKind] = {
             (
                 Field("version", 3, default=1, role=Role.SHAPE),
                 Field("pt", 1, default=1, role=Role.SHAPE),
-                _reserved(1),
-                Field("_e", 1, default=0),
-                Field("_s", 1),
-                Field("_pn", 1),
+                Field("reserved", 1, default=0),
+                Field("e", 1, role=Role.SHAPE, note="1 with an extension header, else 0"),
+                Field("s", 1, role=Role.SHAPE, note="1 with `sequence`, else 0"),
+                Field("pn", 1, role=Role.SHAPE, note="1 with `n_pdu`, else 0"),
                 Field("type", 8, default=255, role=Role.TYPE),
                 _length("length", 16),
                 Field("teid", 32, default=1),
-                Field("sequence", 16, note="absent", present=_has_sequence),
-                Field("n_pdu", 8, note="absent", present=_has_sequence),
-                Field("_next_extension", 8, default=0, present=_has_sequence),
+                Field("sequence", 16, note="absent", present=_has_gtpu_options),
+                Field("n_pdu", 8, note="absent", present=_has_gtpu_options),
+                Field("next_extension", 8, HEX, role=Role.SHAPE, note="absent", present=_has_gtpu_options),
+                _Bytes("extensions", 0, note="none; extension headers, the first of type `next_extension`"),
             ),
             ("ipv4", "ipv6"),
             _gtpu,
+            _gtpu_tail,
+        ),
+        HeaderKind(
+            "gtpc",
+            "GTPv2-C (3GPP TS 29.274), behind which the tag stands",
+            (
+                Field("version", 3, default=2, role=Role.SHAPE),
+                Field("p", 1, default=0),
+                Field("t", 1, role=Role.SHAPE, note="1 with `teid`, else 0"),
+                Field("spare1", 3, default=0),
+                Field("type", 8, default=1),
+                _length("length", 16),
+                Field("teid", 32, note="absent", present=_has_teid),
+                Field("sequence", 24, default=0),
+                Field("spare2", 8, default=0),
+            ),
+            (),
+            _gtpc,
         ),
     )
 }

@@ -11,7 +11,9 @@ from dutperf.frames.text import Node
 from dutperf.frames.values import DECIMAL, IPV4, Form, read_fixed
 from dutperf.spelling import hint
 
-SOURCE_ROUTES = ("lsrr", "ssrr")
+_SOURCE_ROUTES = (131, 137)
+"""Loose and strict (RFC 791)."""
+_END, _NOTHING, _SHORTEST_ROUTE = 0, 1, 7
 
 
 @dataclass(frozen=True)
@@ -152,11 +154,14 @@ def encode(options: tuple[Option, ...], kinds: Kinds) -> bytes:
 def end_of_route(options: tuple[Option, ...]) -> int | None:
     """Where the last address of a source route begins, in bytes from the first option on: the final
     destination. None without a source route."""
-    at = 0
-    for option in options:
-        at += len(encode((option,), IPV4_OPTIONS))
-        if option.name in SOURCE_ROUTES:
-            return at - 4
+    data, at = encode(options, IPV4_OPTIONS), 0
+    while at + 3 <= len(data) and data[at] != _END:
+        size = 1 if data[at] == _NOTHING else data[at + 1]
+        if size == 0 or at + size > len(data):
+            break
+        if data[at] in _SOURCE_ROUTES and data[at + 2] <= size >= _SHORTEST_ROUTE:
+            return at + size - 4
+        at += size
     return None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import binascii
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -30,59 +30,33 @@ import frame_bytes
 from dutperf.captures import CapturedFrame
 from dutperf.frames import KINDS
 from dutperf.model import Bursts, Direction, SoFar, Trial, TrialResult, Verdict
-from dutperf.otg import app, certificate, coverage, flows, headers, links, recorded
+from dutperf.otg import app, certificate, coverage, headers, links, recorded
 from dutperf.otg.generator import Generator
 from dutperf.otg.model import Rejected, messages, of_members
-from dutperf.setup.configuration import EngineSettings, Setup
-from dutperf.setup.ports import open_request
+from dutperf.setup.configuration import EngineSettings
 from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.web.access import Rules
+from otg_messages import LOCATED, PORTS, TOKEN, UDP, Opened, configured, flow, frames, opening, planned, serving
 from plans import counts
 
-TOKEN = "a-token-of-these-tests"
-LOCATED = {"left": "af_packet:eth1", "right": "af_packet:eth2"}
-PORTS = [{"name": "p1", "location": "left"}, {"name": "p2", "location": "right"}]
 DISSECTED: tuple[type[Packet], ...] = (MPLS, IP, IPv6, VXLAN)
 """Layers that scapy knows once they are imported."""
-UDP = [{"ethernet": {"dst": {"value": "02:00:00:00:00:02"}}}, {"ipv4": {"dst": {"value": "198.19.0.2"}}}, {"udp": {}}]
-
-
-def flow(**members: Any) -> dict[str, Any]:
-    usual = {
-        "name": "f1",
-        "tx_rx": {"port": {"tx_name": "p1", "rx_names": ["p2"]}},
-        "packet": UDP,
-        "duration": {"fixed_packets": {"packets": 100}},
-        "metrics": {"enable": True, "loss": True},
-    }
-    return usual | members
-
-
-def configured(*each: dict[str, Any], **members: Any) -> dict[str, Any]:
-    return {"ports": PORTS, "flows": list(each)} | members
-
-
-def planned(*each: dict[str, Any], **members: Any) -> tuple[flows.Flow, ...]:
-    configuration = of_members(configured(*each, **members), messages.Config)
-    coverage.check(configuration)
-    return flows.planned(configuration, links.planned(configuration, LOCATED))
-
-
-def frames(packet: list[dict[str, Any]], count: int = 1, size: int = 128) -> list[bytes]:
-    """The first frames of a flow, without FCS."""
-    [made] = planned(flow(packet=packet, size={"fixed": size}))
-    [frame] = made.stream.frames
-    return [frame_bytes.written(frame, number) for number in range(count)]
-
-
 # --- headers --------------------------------------------------------------------------------------
 
 
+def parts_of(kind: headers.ModelHeader) -> Iterator[headers.ModelHeader]:
+    """Itself, and the rest where ours are two."""
+    yield kind
+    if kind.then is not None:
+        yield from parts_of(kind.then)
+
+
 def test_every_field_is_one_of_the_model_and_one_of_ours() -> None:
-    for name, kind in headers.HEADERS.items():
-        for one in kind.fields.values():
-            assert {part.name for part in one.parts} <= set(KINDS[kind.ours].known), name
+    for name, header in headers.HEADERS.items():
+        for kind in parts_of(header):
+            for one in kind.fields.values():
+                assert {part.name for part in one.parts} <= set(KINDS[kind.ours].known), name
     for message, fields in coverage.COVERED.items():
         known = {field.name for field in messages.DESCRIPTOR.message_types_by_name[message].fields}
         assert set(fields) <= known, message
@@ -94,7 +68,7 @@ def test_a_field_that_is_left_out_has_the_models_default() -> None:
     for name, kind in headers.HEADERS.items():
         header = getattr(api.config().flows.add(name="f").packet, name)()[-1]
         header = getattr(header, kind.within) if kind.within else header
-        for key, one in kind.fields.items():
+        for key, one in (item for part in parts_of(kind) for item in part.fields.items()):
             pattern = getattr(header, key)
             if one.default is not None:
                 told = pattern.auto if pattern.choice == "auto" and hasattr(pattern, "auto") else pattern.value
@@ -352,10 +326,9 @@ NEST = {"ports": PORTS, "lags": [{"name": "l"}], "devices": [{"name": "d", "bgp"
         (configured(flow(duration={"fixed_packets": {"packets": 0}})), ["none would be sent"]),
         (configured(flow(duration={"continuous": {"gap": 100}})), ["a least gap of more than 12 bytes is not covered"]),
         (configured(flow(packet=[{"ipv4": {}}])), ["flows[0].packet: frames begin with ethernet, not ipv4"]),
-        (configured(flow(packet=[*UDP, {"tcp": {}}])), ["flows[0].packet: cannot follow udp"]),
         (
             configured(flow(packet=[*UDP[:2], {"udp": {"src_port": {"value": 70000}}}])),
-            ["flows[0].packet: source: 70000 does not fit in 16 bits"],
+            ["flows[0].packet[2].udp.src_port: 70000 does not fit in 16 bits"],
         ),
         (
             configured(flow(packet=[*UDP[:2], {"udp": {"checksum": {"generated": "bad"}}}])),
@@ -428,17 +401,6 @@ def test_what_has_no_effect_is_answered_by_a_warning(client: TestClient) -> None
 # --- what is sent ---------------------------------------------------------------------------------
 
 
-class Opened(SimulatedTester):
-    """One whose ports are open."""
-
-    setup: Setup | None = None
-    streams: Sequence[Direction] = ()
-
-    def environment(self) -> dict[str, Any]:
-        port = {"link_up": True, "link_mbps": 0, "dut_mac4": "02:00:00:00:00:aa"}
-        return {"ports": dict.fromkeys(("p1", "p2"), port)}
-
-
 class Lasting(Opened):
     """One whose trials last until they are ended; half of the frames come."""
 
@@ -465,27 +427,6 @@ def result_of(trial: Trial, now: Mapping[Direction, Mapping[str, int]]) -> Trial
         verdict=Verdict.VALID,
         other_streams={direction: counts(one["sent"], one["received"]) for direction, one in now.items()},
     )
-
-
-def opening(kind: type[SimulatedTester], **members: Any) -> Any:
-    """Opens such testers, which note what they were opened with."""
-
-    def opened(setup: Setup, size: int, streams: Sequence[Direction]) -> Any:
-        open_request(setup, size)
-        assert all(one.stream for one in streams)
-        return kind(**members)
-
-    return opened
-
-
-def serving(kind: type[SimulatedTester], **members: Any) -> Iterator[TestClient]:
-    generator = Generator(LOCATED, EngineSettings(), opening(kind, **members), drain_s=0.0)
-    made = app.make(app.OtgServer(generator), Rules(TOKEN, "127.0.0.1"))
-    try:
-        with TestClient(made, "http://127.0.0.1:8443") as one:
-            yield one
-    finally:
-        generator.close()
 
 
 @pytest.fixture

@@ -42,8 +42,28 @@ _COVERED = {
     "FlowMetrics": "enable loss timestamps latency",
     "FlowLatencyMetrics": "enable mode",
     "FlowHeader": f"choice {' '.join(HEADERS)}",
-    "FlowIpv4Priority": "choice raw dscp",
+    "FlowIpv4Priority": "choice raw tos dscp",
+    "FlowIpv4Tos": "precedence delay throughput reliability monetary unused",
     "FlowIpv4Dscp": "phb ecn",
+    "FlowIpv4Options": "choice custom timestamp",
+    "FlowIpv4OptionsCustom": "type length value",
+    "FlowIpv4OptionsCustomType": "copied_flag option_class option_number",
+    "FlowIpv4OptionsCustomLength": "choice auto value",
+    "FlowIpv4OptionsTimestamp": "pointer overflow format",
+    "FlowIpv4OptionsTimestampPointer": "choice value",
+    "FlowIpv4OptionsTimestampFormat": "choice timestamps address_and_timestamps prespecified_address_and_timestamps",
+    "FlowIpv4OptionsTimestampFormatTimestamps": "timestamp",
+    "FlowIpv4OptionsTimestampFormatAddressAndTimestamps": "address timestamp",
+    "FlowIpv6UsidDst": "locator locator_length usids",
+    "FlowIpv6Routing": "choice segment_routing segment_routing_usid",
+    "FlowIpv6SegmentRouting": "segments_left last_entry flags tag segment_list pad_tlv",
+    "FlowIpv6SegmentRoutingFlags": "protected oam alert",
+    "FlowIpv6SegmentRoutingSegment": "segment",
+    "FlowIpv6SegmentRoutingUsid": "segments_left last_entry flags tag segment_list pad_tlv",
+    "FlowIpv6SegmentRoutingUsidSegment": "locator locator_length usids",
+    "FlowIpv6SegmentRoutinguSidFlags": "oam",
+    "FlowIpv6SRHPadTlv": "type length",
+    "FlowGtpExtension": "extension_length contents next_extension_header",
     "FlowIcmp": "choice echo",
     "FlowIcmpv6": "choice echo",
     "ControlState": "choice port protocol traffic",
@@ -90,7 +110,7 @@ def _of_headers() -> Iterator[tuple[str, tuple[str, ...]]]:
         header = messages.FlowHeader.DESCRIPTOR.fields_by_name[name].message_type
         if kind.within:
             header = header.fields_by_name[kind.within].message_type
-        yield header.name, (*kind.fields, *kind.also)
+        yield header.name, kind.names
 
 
 COVERED = {name: tuple(fields.split()) for name, fields in _COVERED.items()} | dict(_of_headers())

@@ -13,7 +13,7 @@ from dutperf.frames import FrameError, Stack, build
 from dutperf.model import MAX_FRAME_SIZE, PREAMBLE_AND_GAP, Bursts, DescribedFrame, Direction, Stream
 from dutperf.model.pattern import NS_PER_S, SteadyTimes
 from dutperf.model.value import HIGHEST_FPS
-from dutperf.otg.headers import OpenFields, stack_text
+from dutperf.otg.headers import OpenFields, stack_of
 from dutperf.otg.links import Links
 from dutperf.otg.model import Message, Rejected, chosen, name_of
 from dutperf.setup.size_mix import MOST_SIZES, SizeMix
@@ -113,8 +113,7 @@ def _flow(flow: Message, where: str, links: Links, name: str) -> Flow:
     if not flow.name:
         raise Rejected(f"{where}.name is missing")
     tx, rx, ends, warnings = _ends(flow, where, links)
-    with _refusing(f"{where}.packet"):
-        stack = Stack.parse(stack_text(flow.packet, where, ends))
+    stack = stack_of(flow.packet, where, ends)
     # a flow that says nothing of its size has the smallest frames with its headers
     sizes = _sizes(flow.size, f"{where}.size") if flow.HasField("size") else SizeMix.single(stack.min_size)
     frames = _frames(stack, sizes, where, flow.name)

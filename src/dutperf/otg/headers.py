@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The headers of a flow as text for :mod:`dutperf.frames`.
+"""The headers of a flow as those of :mod:`dutperf.frames`.
 
 A field that a flow leaves out has the model's default, not dutperf's: the frames are those that another generator would
 send. Lengths, types and checksums that are not given are computed.
@@ -7,42 +7,15 @@ send. Lengths, types and checksums that are not given are computed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv6Address
-from random import Random
+from itertools import pairwise
 
-from dutperf.otg.model import Message, Rejected, chosen, name_of
-
-MOST_VALUES = 65_536
-"""Of a field, which repeat."""
-_PATTERN_DEFAULT = "value"
-
-
-@dataclass(frozen=True)
-class Part:
-    """A field of ours that has bits of a field of the model."""
-
-    name: str
-    shift: int = 0
-    bits: int = 0
-    """0: all of it."""
-
-
-@dataclass(frozen=True)
-class ModelField:
-    """A field of the model."""
-
-    parts: tuple[Part, ...]
-    default: str | None = None
-    """None: computed, or the port's."""
-    form: Callable[[object], int] = int  # type: ignore[assignment]
-    show: Callable[[int], str] = str
-
-    def text(self, number: int, part: Part) -> str:
-        """A number, or the part's bits of it, as our field has it."""
-        return self.show(number) if not part.bits else str(number >> part.shift & (1 << part.bits) - 1)
+from dutperf.frames import KINDS, FrameError, Stack
+from dutperf.otg import nested
+from dutperf.otg.model import Message, Rejected, chosen
+from dutperf.otg.nested import TRAFFIC_CLASS
+from dutperf.otg.patterns import FieldText, ModelField, ipv4_field, ipv6_field, mac_field, number_field, texts
 
 
 @dataclass(frozen=True)
@@ -53,249 +26,242 @@ class ModelHeader:
     fields: Mapping[str, ModelField]
     within: str = ""
     """The member that has the fields; empty: the header itself."""
-    more: Callable[[Message, str], Mapping[str, str]] = field(default=lambda _header, _where: {})
+    more: Callable[[Message, str], Mapping[str, FieldText]] = field(default=lambda _header, _where: {})
     """Fields that are no pattern."""
     also: tuple[str, ...] = ()
     """Their names in the model."""
+    then: ModelHeader | None = None
+    """The rest of it, where ours are two."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields that are covered."""
+        return (*self.fields, *self.also, *(self.then.names if self.then is not None else ()))
 
 
-def _mac(text: object) -> int:
-    if not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", str(text)):
-        raise ValueError(f"{text!r} is no MAC address")
-    return int(str(text).replace(":", ""), 16)
+def _inner_fcs(_header: Message, where: str) -> Mapping[str, FieldText]:
+    """Other generators leave room for an FCS of the inner frame."""
+    return {"trailer": FieldText("4", where)}
 
 
-def _shown_mac(number: int) -> str:
-    return ":".join(f"{byte:02x}" for byte in number.to_bytes(6, "big"))
-
-
-def _ipv4(text: object) -> int:
-    return int(IPv4Address(str(text)))
-
-
-def _ipv6(text: object) -> int:
-    return int(IPv6Address(str(text)))
-
-
-def _number(name: str, default: str | None = None) -> ModelField:
-    return ModelField((Part(name),), default)
-
-
-def _of_mac(name: str, default: str | None) -> ModelField:
-    return ModelField((Part(name),), default, _mac, _shown_mac)
-
-
-def _of_ipv4(name: str, default: str | None) -> ModelField:
-    return ModelField((Part(name),), default, _ipv4, lambda number: str(IPv4Address(number)))
-
-
-def _of_ipv6(name: str, default: str | None) -> ModelField:
-    return ModelField((Part(name),), default, _ipv6, lambda number: str(IPv6Address(number)))
-
-
-_CLASS = ModelField((Part("dscp", 2, 6), Part("ecn", 0, 2)))
-"""The byte of DSCP and ECN (RFC 2474, RFC 3168)."""
-
-
-def _priority(header: Message, where: str) -> Mapping[str, str]:
-    """The byte of DSCP and ECN of IPv4."""
-    if not header.HasField("priority"):
-        return {}
-    priority, where = header.priority, f"{where}.priority"
-    if chosen(priority, "dscp") == "raw":
-        return _values(priority.raw, _CLASS, f"{where}.raw")
-    dscp = priority.dscp
-    found: dict[str, str] = {}
-    for name, ours in (("phb", "dscp"), ("ecn", "ecn")):
-        if dscp.HasField(name):
-            found |= _values(getattr(dscp, name), _number(ours), f"{where}.dscp.{name}")
-    return found
-
-
-_FLAGS = {
-    "ecn_ns": 8,
-    "ecn_cwr": 7,
-    "ecn_echo": 6,
-    "ctl_urg": 5,
-    "ctl_ack": 4,
-    "ctl_psh": 3,
-    "ctl_rst": 2,
-    "ctl_syn": 1,
-    "ctl_fin": 0,
+_PAUSE_ADDRESSES = {
+    "dst": mac_field("destination", "01:80:c2:00:00:01"),
+    "src": mac_field("source", "00:00:00:00:00:00"),
+    "ether_type": number_field("type"),
 }
-"""Bits of the flags of TCP (RFC 9293, RFC 3540)."""
-
-
-def _flags(header: Message, where: str) -> Mapping[str, str]:
-    flags = 0
-    for name, bit in _FLAGS.items():
-        if header.HasField(name):
-            [text] = _values(getattr(header, name), _number(name), f"{where}.{name}").values()
-            if text not in ("0", "1"):
-                raise Rejected(f"{where}.{name}: a flag that varies is not covered")
-            flags |= int(text) << bit
-    return {"flags": str(flags)}
-
-
-def _gre_checksum(header: Message, where: str) -> Mapping[str, str]:
-    if not header.HasField("checksum_present"):
-        return {}
-    [present] = _values(header.checksum_present, _number("checksum"), f"{where}.checksum_present").values()
-    return {"checksum": "yes"} if present == "1" else {}
-
-
-def _custom(header: Message, where: str) -> Mapping[str, str]:
-    text = header.bytes.lower().removeprefix("0x").replace(":", "").replace(" ", "")
-    try:
-        data = bytes.fromhex(text)
-    except ValueError:
-        raise Rejected(f"{where}.bytes: {header.bytes[:40]!r} are no bytes in hexadecimal digits") from None
-    if not data:
-        raise Rejected(f"{where}.bytes: there are none")
-    return {"data": f"0x{data.hex()}"}
-
-
-_INNER_FCS = {"trailer": "4"}
-"""Other generators leave room for an FCS of the inner frame."""
 HEADERS: Mapping[str, ModelHeader] = {
     "ethernet": ModelHeader(
         "eth",
         {
-            "dst": _of_mac("destination", "00:00:00:00:00:00"),
-            "src": _of_mac("source", "00:00:00:00:00:00"),
-            "ether_type": _number("type"),
+            "dst": mac_field("destination", "00:00:00:00:00:00"),
+            "src": mac_field("source", "00:00:00:00:00:00"),
+            "ether_type": number_field("type"),
         },
     ),
     "vlan": ModelHeader(
         "vlan",
         {
-            "priority": _number("pcp", "0"),
-            "cfi": _number("dei", "0"),
-            "id": _number("id", "0"),
-            "tpid": _number("type"),
+            "priority": number_field("pcp", "0"),
+            "cfi": number_field("dei", "0"),
+            "id": number_field("id", "0"),
+            "tpid": number_field("type"),
         },
     ),
     "mpls": ModelHeader(
         "mpls",
         {
-            "label": _number("label", "16"),
-            "traffic_class": _number("tc", "0"),
-            "bottom_of_stack": _number("s"),
-            "time_to_live": _number("ttl", "64"),
+            "label": number_field("label", "16"),
+            "traffic_class": number_field("tc", "0"),
+            "bottom_of_stack": number_field("s"),
+            "time_to_live": number_field("ttl", "64"),
         },
     ),
     "ipv4": ModelHeader(
         "ipv4",
         {
-            "version": _number("version"),
-            "header_length": _number("ihl"),
-            "total_length": _number("length"),
-            "identification": _number("id", "0"),
-            "reserved": _number("reserved", "0"),
-            "dont_fragment": _number("df", "0"),
-            "more_fragments": _number("mf", "0"),
-            "fragment_offset": _number("offset", "0"),
-            "time_to_live": _number("ttl", "64"),
-            "protocol": _number("protocol"),
-            "header_checksum": _number("checksum"),
-            "src": _of_ipv4("source", "0.0.0.0"),
-            "dst": _of_ipv4("destination", "0.0.0.0"),
+            "version": number_field("version"),
+            "header_length": number_field("ihl"),
+            "total_length": number_field("length"),
+            "identification": number_field("id", "0"),
+            "reserved": number_field("reserved", "0"),
+            "dont_fragment": number_field("df", "0"),
+            "more_fragments": number_field("mf", "0"),
+            "fragment_offset": number_field("offset", "0"),
+            "time_to_live": number_field("ttl", "64"),
+            "protocol": number_field("protocol"),
+            "header_checksum": number_field("checksum"),
+            "src": ipv4_field("source", "0.0.0.0"),
+            "dst": ipv4_field("destination", "0.0.0.0"),
         },
-        more=_priority,
-        also=("priority",),
+        more=nested.ipv4_parts,
+        also=("priority", "options"),
     ),
     "ipv6": ModelHeader(
         "ipv6",
         {
-            "version": _number("version"),
-            "traffic_class": _CLASS,
-            "flow_label": _number("flow_label", "0"),
-            "payload_length": _number("length"),
-            "next_header": _number("next_header"),
-            "hop_limit": _number("hop_limit", "64"),
-            "src": _of_ipv6("source", "::"),
-            "dst": _of_ipv6("destination", "::"),
+            "version": number_field("version"),
+            "traffic_class": TRAFFIC_CLASS,
+            "flow_label": number_field("flow_label", "0"),
+            "payload_length": number_field("length"),
+            "next_header": number_field("next_header"),
+            "hop_limit": number_field("hop_limit", "64"),
+            "src": ipv6_field("source", "::"),
+            "dst": ipv6_field("destination", "::"),
         },
+        more=nested.ipv6_parts,
+        also=("dst_usids",),
+    ),
+    "ipv6_extension_header": ModelHeader(
+        "routing",
+        {"next_header": number_field("next_header"), "hdr_ext_len": number_field("length")},
+        more=nested.routing_parts,
+        also=("routing",),
     ),
     "udp": ModelHeader(
         "udp",
         {
-            "src_port": _number("source", "0"),
-            "dst_port": _number("destination", "0"),
-            "length": _number("length"),
-            "checksum": _number("checksum"),
+            "src_port": number_field("source", "0"),
+            "dst_port": number_field("destination", "0"),
+            "length": number_field("length"),
+            "checksum": number_field("checksum"),
         },
     ),
     "tcp": ModelHeader(
         "tcp",
         {
-            "src_port": _number("source", "0"),
-            "dst_port": _number("destination", "0"),
-            "seq_num": _number("seq", "0"),
-            "ack_num": _number("ack", "0"),
-            "data_offset": _number("data_offset"),
-            "window": _number("window", "0"),
-            "checksum": _number("checksum"),
+            "src_port": number_field("source", "0"),
+            "dst_port": number_field("destination", "0"),
+            "seq_num": number_field("seq", "0"),
+            "ack_num": number_field("ack", "0"),
+            "data_offset": number_field("data_offset"),
+            "window": number_field("window", "0"),
+            "checksum": number_field("checksum"),
         },
-        more=_flags,
-        also=tuple(_FLAGS),
+        more=nested.tcp_flags,
+        also=tuple(part.name for part in nested.TCP_FLAGS),
     ),
     "icmp": ModelHeader(
         "icmp",
         {
-            "type": _number("type", "8"),
-            "code": _number("code", "0"),
-            "checksum": _number("checksum"),
-            "identifier": _number("id", "0"),
-            "sequence_number": _number("sequence", "0"),
+            "type": number_field("type", "8"),
+            "code": number_field("code", "0"),
+            "checksum": number_field("checksum"),
+            "identifier": number_field("id", "0"),
+            "sequence_number": number_field("sequence", "0"),
         },
         within="echo",
     ),
     "icmpv6": ModelHeader(
         "icmp",
         {
-            "type": _number("type", "128"),
-            "code": _number("code", "0"),
-            "checksum": _number("checksum"),
-            "identifier": _number("id", "0"),
-            "sequence_number": _number("sequence", "0"),
+            "type": number_field("type", "128"),
+            "code": number_field("code", "0"),
+            "checksum": number_field("checksum"),
+            "identifier": number_field("id", "0"),
+            "sequence_number": number_field("sequence", "0"),
         },
         within="echo",
     ),
+    "igmpv1": ModelHeader(
+        "igmp",
+        {
+            "version": number_field("version", "1"),
+            "type": number_field("type", "1"),
+            "unused": number_field("unused", "0"),
+            "checksum": number_field("checksum"),
+            "group_address": ipv4_field("group", "0.0.0.0"),
+        },
+    ),
     "vxlan": ModelHeader(
-        "vxlan", {"flags": _number("flags", "8"), "vni": _number("vni", "0")}, more=lambda _header, _where: _INNER_FCS
+        "vxlan",
+        {
+            "flags": number_field("flags", "8"),
+            "reserved0": number_field("reserved0", "0"),
+            "vni": number_field("vni", "0"),
+            "reserved1": number_field("reserved1", "0"),
+        },
+        more=_inner_fcs,
     ),
     "gre": ModelHeader(
         "gre",
-        {"version": _number("version"), "protocol": _number("type")},
-        more=_gre_checksum,
-        also=("checksum_present",),
+        {
+            "reserved0": number_field("reserved0", "0"),
+            "version": number_field("version"),
+            "protocol": number_field("type"),
+        },
+        more=nested.gre_parts,
+        also=("checksum_present", "checksum", "reserved1"),
     ),
     "gtpv1": ModelHeader(
         "gtpu",
         {
-            "version": _number("version"),
-            "protocol_type": _number("pt"),
-            "message_type": _number("type", "0"),
-            "message_length": _number("length"),
-            "teid": _number("teid", "0"),
+            "version": number_field("version"),
+            "protocol_type": number_field("pt"),
+            "reserved": number_field("reserved", "0"),
+            "message_type": number_field("type", "0"),
+            "message_length": number_field("length"),
+            "teid": number_field("teid", "0"),
         },
+        more=nested.gtpv1_parts,
+        also=(
+            *("e_flag", "s_flag", "pn_flag", "squence_number", "n_pdu_number"),
+            *("next_extension_header_type", "extension_headers"),
+        ),
+    ),
+    "gtpv2": ModelHeader(
+        "gtpc",
+        {
+            "version": number_field("version", "2"),
+            "piggybacking_flag": number_field("p", "0"),
+            "spare1": number_field("spare1", "0"),
+            "message_type": number_field("type", "0"),
+            "message_length": number_field("length"),
+            "sequence_number": number_field("sequence", "0"),
+            "spare2": number_field("spare2", "0"),
+        },
+        more=nested.gtpv2_parts,
+        also=("teid_flag", "teid"),
+    ),
+    "ppp": ModelHeader(
+        "ppp",
+        {
+            "address": number_field("address", "255"),
+            "control": number_field("control", "3"),
+            "protocol_type": number_field("protocol"),
+        },
+    ),
+    "ethernetpause": ModelHeader(
+        "eth",
+        _PAUSE_ADDRESSES,
+        then=ModelHeader("pause", {"control_op_code": number_field("opcode", "1"), "time": number_field("time", "0")}),
+    ),
+    "pfcpause": ModelHeader(
+        "eth",
+        _PAUSE_ADDRESSES,
+        then=ModelHeader(
+            "pfc",
+            {
+                "control_op_code": number_field("opcode", "257"),
+                "class_enable_vector": number_field("enable", "0"),
+                **{f"pause_class_{priority}": number_field(f"time{priority}", "0") for priority in range(8)},
+            },
+        ),
     ),
     "arp": ModelHeader(
         "arp",
         {
-            "hardware_type": _number("hardware"),
-            "protocol_type": _number("protocol"),
-            "hardware_length": _number("hardware_length"),
-            "protocol_length": _number("protocol_length"),
-            "operation": _number("operation", "1"),
-            "sender_hardware_addr": _of_mac("sender_mac", "00:00:00:00:00:00"),
-            "sender_protocol_addr": _of_ipv4("sender_ip", "0.0.0.0"),
-            "target_hardware_addr": _of_mac("target_mac", "00:00:00:00:00:00"),
-            "target_protocol_addr": _of_ipv4("target_ip", "0.0.0.0"),
+            "hardware_type": number_field("hardware"),
+            "protocol_type": number_field("protocol"),
+            "hardware_length": number_field("hardware_length"),
+            "protocol_length": number_field("protocol_length"),
+            "operation": number_field("operation", "1"),
+            "sender_hardware_addr": mac_field("sender_mac", "00:00:00:00:00:00"),
+            "sender_protocol_addr": ipv4_field("sender_ip", "0.0.0.0"),
+            "target_hardware_addr": mac_field("target_mac", "00:00:00:00:00:00"),
+            "target_protocol_addr": ipv4_field("target_ip", "0.0.0.0"),
         },
     ),
-    "custom": ModelHeader("payload", {}, more=_custom, also=("bytes",)),
+    "custom": ModelHeader("payload", {}, more=nested.custom, also=("bytes",)),
 }
 """Headers that are covered, by their names in the model."""
 LAST = {
@@ -303,6 +269,8 @@ LAST = {
     "vlan": ("tpid", "0xffff"),
     "ipv4": ("protocol", "61"),
     "ipv6": ("next_header", "59"),
+    "ipv6_extension_header": ("next_header", "59"),
+    "ppp": ("protocol_type", "33"),
 }
 """What the model says of the next header where none follows."""
 
@@ -319,131 +287,108 @@ class OpenFields:
         return self.addresses.get(header, {}).get(name, usual)
 
 
-def stack_text(packet: Message, where: str, ends: OpenFields) -> str:
-    """The headers of ``packet``, the model's, as text.
+@dataclass(frozen=True)
+class _Made:
+    """A header of ours."""
+
+    name: str
+    of_model: str
+    place: str
+    fields: dict[str, FieldText]
+
+    def __str__(self) -> str:
+        told = ",".join(f"{name}={one.text}" for name, one in self.fields.items())
+        return f"{self.name}({told})" if told else self.name
+
+
+def stack_of(packet: Message, where: str, ends: OpenFields) -> Stack:
+    """The headers of ``packet``, the model's.
 
     Raises:
-        Rejected: a header or a value that is not covered.
+        Rejected: a header or a value that is not possible; the text names its place in the configuration.
     """
+    made = list(_made(packet, f"{where}.packet", ends))
+    if not made or made[0].name != "eth":
+        raise Rejected(f"{where}.packet: frames begin with ethernet" + (f", not {made[0].of_model}" if made else ""))
+    _check_order(made)
+    _announce_tags(made)
+    try:
+        return Stack.parse("/".join(map(str, made)))
+    except FrameError as error:
+        raise Rejected(_placed(error, made, where)) from None
+
+
+def _made(packet: Message, where: str, ends: OpenFields) -> Iterator[_Made]:
     names = [chosen(header, "custom") for header in packet]
-    if names[:1] != ["ethernet"]:
-        raise Rejected(f"{where}.packet: frames begin with ethernet" + (f", not {names[0]}" if names else ""))
     seen: set[str] = set()
-    made: list[tuple[str, dict[str, str]]] = []
     for number, (name, message) in enumerate(zip(names, packet, strict=True)):
-        place = f"{where}.packet[{number}].{name}"
-        kind = HEADERS.get(name)
+        place = f"{where}[{number}].{name}"
+        kind: ModelHeader | None = HEADERS.get(name)
         if kind is None:
             raise Rejected(f"{place}: this header is not covered")
         given = getattr(message, name)
-        given = getattr(given, kind.within) if kind.within else given
         of_ends = ends if name not in seen else OpenFields()
         seen.add(name)
-        fields = dict(_fields(given, name, kind, place, of_ends))
-        last, text = LAST.get(name, ("", ""))
-        follows = names[number + 1] if number + 1 < len(names) else ""
-        if last and follows in ("", "custom") and not given.HasField(last):
-            fields.setdefault(kind.fields[last].parts[0].name, text)
-        made.append((kind.ours, fields))
-    _announce_tags(made)
-    return "/".join(
-        ours + (f"({','.join(f'{one}={value}' for one, value in fields.items())})" if fields else "")
-        for ours, fields in made
-    )
+        is_last = number + 1 == len(names) or names[number + 1] == "custom"
+        while kind is not None:
+            place_of_fields, members = (
+                (f"{place}.{kind.within}", getattr(given, kind.within)) if kind.within else (place, given)
+            )
+            fields = dict(_fields(members, name, kind, place_of_fields, of_ends))
+            last, text = LAST.get(name, ("", ""))
+            if last and is_last and not given.HasField(last):
+                fields.setdefault(kind.fields[last].parts[0].name, FieldText(text, f"{place}.{last}"))
+            yield _Made(kind.ours, name, place, fields)
+            kind = kind.then
 
 
-def _announce_tags(made: list[tuple[str, dict[str, str]]]) -> None:
+def _check_order(made: list[_Made]) -> None:
+    for before, after in pairwise(made):
+        carried = KINDS[before.name].carries
+        if after.name not in carried:
+            names = ", ".join(name for name, kind in HEADERS.items() if kind.ours in carried)
+            raise Rejected(
+                f"{after.place}: cannot follow {before.of_model}"
+                + (f"; it carries {names}" if names else ", which carries none")
+            )
+
+
+def _placed(error: FrameError, made: list[_Made], where: str) -> str:
+    """An error of ours with the place of the field in the configuration."""
+    if error.header is None:
+        return f"{where}.packet: {error.message}"
+    header = made[error.header - 1]
+    given = header.fields.get(error.field or "")
+    if given is None:
+        return f"{header.place}: {error.message}"
+    return f"{given.place}: {error.message.removeprefix(error.field or '').lstrip(': ')}"
+
+
+def _announce_tags(made: list[_Made]) -> None:
     """In the model each header of the link has the type of what follows it; in ours a tag has its own, and Ethernet
     that of what follows all tags."""
-    for first, (ours, fields) in enumerate(made):
-        if ours != "eth":
+    for first, header in enumerate(made):
+        if header.name != "eth":
             continue
-        tags = [fields]
-        for name, of_tag in made[first + 1 :]:
-            if name != "vlan":
+        tags = [header.fields]
+        for one in made[first + 1 :]:
+            if one.name != "vlan":
                 break
-            tags.append(of_tag)
-        types = [one.pop("type", None) for one in tags]
-        for one, announced in zip([*tags[1:], fields], types, strict=True):
+            tags.append(one.fields)
+        types = [fields.pop("type", None) for fields in tags]
+        for fields, announced in zip([*tags[1:], header.fields], types, strict=True):
             if announced is not None:
-                one["type"] = announced
+                fields["type"] = announced
 
 
-def _fields(given: Message, name: str, kind: ModelHeader, where: str, ends: OpenFields) -> Iterator[tuple[str, str]]:
+def _fields(
+    given: Message, name: str, kind: ModelHeader, where: str, ends: OpenFields
+) -> Iterator[tuple[str, FieldText]]:
     for key, of_model in kind.fields.items():
-        found = _values(getattr(given, key), of_model, f"{where}.{key}") if given.HasField(key) else {}
+        found = texts(getattr(given, key), of_model, f"{where}.{key}") if given.HasField(key) else {}
         default = ends.default(name, key, of_model.default)
         if found:
             yield from found.items()
         elif default:
-            yield of_model.parts[0].name, default
+            yield of_model.parts[0].name, FieldText(default, f"{where}.{key}")
     yield from kind.more(given, where).items()
-
-
-def _values(pattern: Message, of_model: ModelField, where: str) -> Mapping[str, str]:
-    """The text of each of our fields that has bits of this one; none where the model says that they are computed.
-
-    Raises:
-        Rejected: a pattern that is not covered, or has too many values.
-    """
-    choice = chosen(pattern, _PATTERN_DEFAULT)
-    if choice in ("auto", "generated"):
-        if choice == "generated" and pattern.HasField("generated") and name_of(pattern, "generated") == "bad":
-            raise Rejected(f"{where}: a bad checksum is not covered; give it as custom")
-        return {}
-    try:
-        if choice in ("increment", "decrement") and not of_model.parts[0].bits:
-            return {of_model.parts[0].name: _counter(getattr(pattern, choice), choice, of_model)}
-        numbers = _numbers(pattern, choice, of_model)
-    except (ValueError, ArithmeticError) as error:
-        raise Rejected(f"{where}.{choice}: {error}") from None
-    if not numbers:
-        raise Rejected(f"{where}.{choice}: there are no values")
-    if len(numbers) > MOST_VALUES:
-        raise Rejected(f"{where}.{choice}: {len(numbers):,} values are too many; at most {MOST_VALUES:,} are possible")
-    return {part.name: _listed([of_model.text(one, part) for one in numbers]) for part in of_model.parts}
-
-
-def _listed(texts: list[str]) -> str:
-    return texts[0] if len(set(texts)) == 1 else f"list({','.join(texts)})"
-
-
-def _counter(counter: Message, choice: str, of_model: ModelField) -> str:
-    start, step, count = _counted(counter, of_model)
-    if count == 1 or step == 0:
-        return of_model.show(start)
-    return f"{choice}({of_model.show(start)},step={step},count={count})"
-
-
-def _counted(counter: Message, of_model: ModelField) -> tuple[int, int, int]:
-    start = of_model.form(counter.start) if counter.HasField("start") else 0
-    step = of_model.form(counter.step) if counter.HasField("step") else 1
-    return start, step, counter.count if counter.HasField("count") else 1
-
-
-def _numbers(pattern: Message, choice: str, of_model: ModelField) -> list[int]:
-    """The values of a pattern, in their order."""
-    if choice == "values":
-        return [of_model.form(one) for one in pattern.values]
-    if choice == "random":
-        return _random(pattern.random, of_model)
-    if choice in ("increment", "decrement"):
-        start, step, count = _counted(getattr(pattern, choice), of_model)
-        sign = 1 if choice == "increment" else -1
-        return [start + sign * step * number for number in range(min(count, MOST_VALUES + 1))]
-    if choice == "custom":
-        return [int(pattern.custom)]
-    return [of_model.form(pattern.value)] if pattern.HasField("value") else [0]
-
-
-def _random(pattern: Message, of_model: ModelField) -> list[int]:
-    """``count`` values of the range, which repeat; the same for the same seed."""
-    first = of_model.form(pattern.min) if pattern.HasField("min") else 0
-    if not pattern.HasField("max"):
-        raise ValueError("max is missing")
-    last = of_model.form(pattern.max)
-    if last < first:
-        raise ValueError(f"min is above max ({of_model.show(first)}, {of_model.show(last)})")
-    draw = Random(pattern.seed if pattern.HasField("seed") else 1)
-    count = pattern.count if pattern.HasField("count") else 1
-    return [draw.randint(first, last) for _ in range(min(count, MOST_VALUES + 1))]

@@ -282,7 +282,7 @@ NEST = {"ports": PORTS, "lags": [{"name": "l"}], "devices": [{"name": "d", "bgp"
     ("wanted", "said"),
     [
         (NEST, ["lags is not covered", "devices[0].bgp is not covered"]),
-        (configured(flow(payload={})), ["flows[0].payload is not covered"]),
+        (configured(flow(egress_packet=[{}])), ["flows[0].egress_packet is not covered"]),
         (
             configured(
                 flow(packet=[{"ethernet": {"src": {"value": "02:00:00:00:00:01", "metric_tags": [{"name": "m"}]}}}])
@@ -303,7 +303,10 @@ NEST = {"ports": PORTS, "lags": [{"name": "l"}], "devices": [{"name": "d", "bgp"
         (configured(flow(tx_rx={"port": {"tx_name": "p1", "rx_names": ["p1", "p2"]}})), ["several receiving ports"]),
         (configured(flow(size={"fixed": 60})), ["flows[0].size: 60 bytes are too few for f1", "need 64"]),
         (configured(flow(size={"fixed": 9300})), ["9,300 bytes are too many; 9,216 are possible"]),
-        (configured(flow(size={"random": {"min": 64, "max": 1518}})), ["1,455 sizes are not possible: 1 to 32 are"]),
+        (
+            configured(flow(size={"random": {"min": 64, "max": 1518}})),
+            ["1,455 sizes are not possible: a flow has 1 to 32"],
+        ),
         (configured(*(flow(name=f"f{n}") for n in range(201))), ["201 flows are not possible: at most 200 are"]),
         (
             configured(flow(size={"fixed": 500}), layer1=[{"name": "l", "port_names": ["p1"], "mtu": 200}]),

@@ -13,6 +13,7 @@ from dutperf.frames import FrameError, Stack, build
 from dutperf.model import MAX_FRAME_SIZE, PREAMBLE_AND_GAP, Bursts, DescribedFrame, Direction, Stream
 from dutperf.model.pattern import NS_PER_S, SteadyTimes
 from dutperf.model.value import HIGHEST_FPS
+from dutperf.otg import payload
 from dutperf.otg.headers import OpenFields, stack_of
 from dutperf.otg.links import Links
 from dutperf.otg.model import Message, Rejected, chosen, name_of
@@ -22,6 +23,8 @@ LONGEST_NS = 86_400 * NS_PER_S
 """Of a trial: a flow without an end is sent so long."""
 MOST_FLOWS = 200
 """Beside the paths between their ports: a frame names 240 of both."""
+MOST_DESCRIBED = 1_000_000
+"""Bytes of the frames of all flows, as the engine gets them: it takes a MiB for a trial."""
 _GAP = 12
 """Ethernet's own, in bytes: the least that a flow may ask for."""
 PREDEFINED = {
@@ -106,7 +109,16 @@ def planned(configuration: Message, links: Links) -> tuple[Flow, ...]:
             errors += error.errors
     if errors:
         raise Rejected(*errors)
+    if (described := sum(_described_bytes(one) for one in flows)) > MOST_DESCRIBED:
+        raise Rejected(
+            f"flows: {described:,} bytes describe their frames; {MOST_DESCRIBED:,} are possible: give fewer values,"
+            " increments instead of lists, shorter frames with payload, or fewer flows"
+        )
     return tuple(flows)
+
+
+def _described_bytes(flow: Flow) -> int:
+    return sum(len(frame.model_dump_json()) for frame in flow.stream.frames)
 
 
 def _flow(flow: Message, where: str, links: Links, name: str) -> Flow:
@@ -117,6 +129,9 @@ def _flow(flow: Message, where: str, links: Links, name: str) -> Flow:
     # a flow that says nothing of its size has the smallest frames with its headers
     sizes = _sizes(flow.size, f"{where}.size") if flow.HasField("size") else SizeMix.single(stack.min_size)
     frames = _frames(stack, sizes, where, flow.name)
+    if flow.HasField("payload"):
+        pattern, repeats = payload.pattern_of(flow.payload, f"{where}.payload")
+        frames = tuple(payload.filled(one, pattern, repeats=repeats) for one in frames)
     longest, most = max(sizes.sizes), links.longest.get(tx)
     tags = sum(chosen(one) == "vlan" for one in flow.packet)
     if most is not None and longest > most + 4 * tags:
@@ -196,7 +211,10 @@ def _sizes(size: Message, where: str) -> SizeMix:
             first, last, step = size.increment.start or 64, size.increment.end or 1518, size.increment.step or 1
         each = range(first, last + 1, step)
         if not 1 <= len(each) <= MOST_SIZES:
-            raise ValueError(f"{len(each):,} sizes are not possible: 1 to {MOST_SIZES} are")
+            raise ValueError(
+                f"{len(each):,} sizes are not possible: a flow has 1 to {MOST_SIZES}, each counted by itself; give a"
+                " larger step, weight_pairs, or several flows"
+            )
         mix = ",".join(f"{one}=1" for one in each)
         return (
             SizeMix.parse(f"imix{'-random' if kind == 'random' else ''}:{mix}")

@@ -151,15 +151,34 @@ def _uncovered(message: Message, where: str, warnings: list[str]) -> Iterator[st
             warnings.append(f"{place} has no effect: {reason}")
         elif field.name not in covered:
             yield place
-        elif value not in _ONLY.get((name, field.name), (value,)):
-            yield f"{place} with {value!s}".replace("True", "true").replace("False", "false")
+        else:
+            yield from _refused_value(name, field, value, place)
     for field_name, place, one in members_of(message):
         if field_name in covered:
             yield from _uncovered(one, f"{where}{place}.", warnings)
 
 
+def _unknown(field: Any, value: Any) -> list[str]:
+    """Values of an enumeration that the model does not have: any number, and protobuf's for one that says nothing."""
+    if field.enum_type is None:
+        return []
+    known = {number: one.name for number, one in field.enum_type.values_by_number.items()}
+    numbers = value if field.is_repeated else (value,)
+    return [known.get(number, str(number)) for number in numbers if number == 0 or number not in known]
+
+
+def _refused_value(message: str, field: Any, value: Any, place: str) -> Iterator[str]:
+    if unknown := _unknown(field, value):
+        yield f"{place} with {unknown[0]}"
+    elif value not in _ONLY.get((message, field.name), (value,)):
+        yield f"{place} with {str(value).lower()}"
+
+
 def _chosen(message: Message, covered: Sequence[str], where: str) -> Iterator[str]:
     """A choice without its member, which then has its defaults."""
+    if unknown := _unknown(message.DESCRIPTOR.fields_by_name["choice"], message.choice):
+        yield f"{where}choice with {unknown[0]}"
+        return
     wanted = name_of(message, "choice")
     if wanted in message.DESCRIPTOR.fields_by_name and wanted not in covered:
         yield f"{where}{wanted}"

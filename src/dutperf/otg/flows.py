@@ -324,6 +324,8 @@ def _delay_ns(delay: Message, where: str, media_mbps: int | None) -> int:
 def _bursts(flow: Flow, burst: Message, where: str, media_mbps: int | None) -> Flow:
     """Bursts at the flow's rate, with gaps between them."""
     packets, rate_fps = burst.packets if burst.HasField("packets") else 1, flow.stream.rate_fps
+    if packets == 0:
+        raise Rejected(f"{where}.packets: none would be sent")
     gap_ns = _delay_ns(burst.inter_burst_gap, f"{where}.inter_burst_gap", media_mbps)
     mean = Fraction(packets) / (Fraction(packets, rate_fps) + Fraction(gap_ns, NS_PER_S))
     whole = round(mean)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
@@ -19,6 +20,7 @@ Message = Any
 SPECIFICATION = version("snappi")
 """Version of the model that is installed here: snappi has the same."""
 _MOST_ERRORS = 20
+_LEADING = re.compile(r"Failed to parse (\w+) field: ")
 
 
 class Rejected(DutperfError):
@@ -63,9 +65,10 @@ def of_members(members: Any, kind: Any) -> Message:
 
 
 def _place(text: str) -> str:
-    """What the library says, without the names of all other fields."""
-    told = text.partition(" Available Fields")[0].replace('Message type "otg.', '"')
-    return told.rpartition("Failed to parse ")[2] if told.count("Failed to parse ") > 1 else told
+    """What the library says, without the names of all other fields, behind those that lead there."""
+    told = text.partition(" Available Fields")[0].replace('Message type "otg.', '"').rstrip(".\n")
+    fields = _LEADING.findall(told)
+    return ".".join(fields) + ": " + _LEADING.sub("", told) if fields else told
 
 
 def as_members(message: Message) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from dutperf.model import (
     to_json,
 )
 from dutperf.otg import certificate, flows, links
-from dutperf.otg.headers import OpenFields, stack_text
+from dutperf.otg.headers import OpenFields, stack_of
 from dutperf.otg.model import messages as model
 from dutperf.otg.model import of_members
 from dutperf.otg_client import messages
@@ -116,7 +116,7 @@ def test_the_bytes_of_a_frame_come_back_from_its_headers_of_the_model(text: str)
     """The server reads them with the package's other half, which knows nothing of this one."""
     frame = build(Stack.parse(text), 200, ENDPOINTS)
     packet = of_members({"packet": headers_of(frame, OWN, DUT)}, model.Flow).packet
-    back = build(Stack.parse(stack_text(packet, "flow", OpenFields())), 200)
+    back = build(stack_of(packet, "flow", OpenFields()), 200)
     macs = DUT.replace(":", "") + OWN.replace(":", "")
     as_sent = {"bytes": macs + frame.bytes[24:], "source_mac": "given", "destination_mac": "given"}
     assert to_json(back) == to_json(frame) | as_sent

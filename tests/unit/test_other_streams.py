@@ -4,6 +4,7 @@ what their counts say about a trial."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from dutperf import traffic
 from dutperf.cli.output import console
+from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.judge import validity
 from dutperf.judge.own_loss import own_loss
 from dutperf.judge.unanswered import probe_of
@@ -38,9 +40,11 @@ from dutperf.model import (
 )
 from dutperf.model.pattern import LaterTimes, SteadyTimes
 from dutperf.model.result import members_of
+from dutperf.run.campaign import PlanError
+from dutperf.run.testbench import Bench, Source
 from dutperf.setup import configuration, ports
-from dutperf.setup.conditions import Conditions, SingleTrial
-from dutperf.setup.configuration import ConfigError, Setup
+from dutperf.setup.conditions import Conditions, Rate, SingleTrial
+from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.traffic import replayed
 from plans import counts, stream, trial
@@ -138,6 +142,21 @@ def test_a_rate_may_be_in_bits(rate: str, sizes: int, fps: int) -> None:
     assert (planned(made).other_streams or {})[CALL].rate_fps == fps
     again = configuration.parse(configuration.as_json(made), "a journal")
     assert again == made
+
+
+@pytest.mark.parametrize("config", [CONFIG, NAMED])
+def test_streams_are_sent_alone_by_a_trial_without_a_rate(config: dict[str, Any]) -> None:
+    made = setup({"name": "call", "rate": 100, "pattern": "poisson"}, config=config, media_mbps=1)
+    bench = Bench(made, EngineTester(EngineCommand("none"), {}), Source.of(None, {}, Path("config.yaml")))
+    sent = bench.trial(SingleTrial(duration_s=2), None, 7)
+    assert (sent.trial, sent.duration_s, list(sent.streams())) == (7, 2.0, [*made.other_streams()])
+    assert sent.streams() == bench.trial(SingleTrial(duration_s=2), Rate.parse("1"), 7).other_streams
+    with pytest.raises(ParameterError, match="flows: has no effect without a rate"):
+        bench.trial(SingleTrial(flows=3), None, 7)
+    assert set(bench.trial(SingleTrial(pattern="ramp:1-2"), None, 7).streams()) == set(made.path_ends())
+    shared = replace(bench, setup=setup({"name": "call", "rate": 1}, {"name": "web"}, config=config))
+    with pytest.raises(PlanError, match="is missing"):
+        shared.trial(SingleTrial(duration_s=2), None, 7)
 
 
 def test_streams_that_share_the_rate_stay_beside_those_of_their_own() -> None:
@@ -289,6 +308,18 @@ def test_their_names_are_no_emoji(capsys: pytest.CaptureFixture[str]) -> None:
     assert "in the DUT" not in shown
 
 
+def test_streams_alone_are_shown_each_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    made = alone()
+    result = SimulatedTester(SimulatedDut(capacity_fps=500)).run(made)
+    console.trial({"passed": False, "loss_tolerance": 0, "frame_timeout_ms": None, "frame_size": 84,
+                   "frame_size_ipv4": 64, "trial": to_json(made), "config": CONFIG}, result)  # fmt: skip
+    shown = capsys.readouterr().out
+    assert "2 streams with rates of their own" in shown
+    assert len([line for line in shown.splitlines() if "forward:" in line and "1,000" in line]) == 2
+    assert "2 streams in sum" in shown
+    assert result.worst_loss_ratio > 0
+
+
 def test_a_warm_up_has_them_throughout() -> None:
     made = planned(setup({"name": "call", "rate": 10, "begin_s": 5}), SingleTrial(duration_s=10, warm_up_s=2), fps=100)
     [warm_up] = made.preliminary_trials()
@@ -429,7 +460,7 @@ def alone(names: tuple[str, ...] = ("call", "backup")) -> Trial:
 
 def test_streams_alone_are_what_is_measured() -> None:
     made = alone()
-    assert made.streams() == {}
+    assert made.streams() == made.other_streams
     each = dict.fromkeys(made.all_streams(), counts())
     assert validity.judge(made, each) == (Verdict.VALID, ())
     stalled = counts(received=950, tester_drops={"kernel_socket": 50})

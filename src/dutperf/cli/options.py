@@ -51,7 +51,7 @@ RateText = Annotated[
         metavar="RATE",
         help=(
             "Rate per direction: frames/s (60000, 60k, 1.5M) or % of the media's maximum. Not with a pattern that has"
-            " rates of its own."
+            " rates of its own. Streams of the configuration that all have one are sent alone without it."
         ),
     ),
 ]

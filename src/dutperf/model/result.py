@@ -723,11 +723,13 @@ class PhaseResult(Value):
         return without_empty(members(self), "doubts")
 
     def directions(self) -> dict[Direction, DirectionCounts]:
-        """The counted paths: forward first, or in the order of the configuration."""
+        """The counted paths: forward first, or in the order of the configuration. Where nothing else was sent, the
+        streams with rates of their own."""
         if self.paths is not None:
             return dict(self.paths)
         both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
-        return {direction: counts for direction, counts in both.items() if counts is not None}
+        active = {direction: counts for direction, counts in both.items() if counts is not None}
+        return active or dict(self.other_streams or {})
 
     def all_directions(self) -> dict[Direction, DirectionCounts]:
         """The same, and behind them the streams beside them."""

@@ -238,11 +238,18 @@ class Phase(Value):
         return {name: value for name, value in members.items() if name not in ("question", "preliminary")}
 
     def streams(self) -> dict[Direction, Stream]:
-        """The streams of the active paths: forward first, or in the order of the configuration."""
+        """The streams of the active paths: forward first, or in the order of the configuration. Where nothing else is
+        sent, those with rates of their own."""
         if self.paths is not None:
             return dict(self.paths)
         both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
-        return {direction: stream for direction, stream in both.items() if stream is not None}
+        active = {direction: stream for direction, stream in both.items() if stream is not None}
+        return active or dict(self.other_streams or {})
+
+    @property
+    def sends_others_alone(self) -> bool:
+        """Whether nothing is sent but streams with rates of their own."""
+        return all(direction.stream for direction in self.streams())
 
     @property
     def counted(self) -> Wording:

@@ -84,6 +84,11 @@ class Source:
             raise ParameterError("has no effect with `config`: leave it out, or give a lab", "lab_options")
         return cls(name, dict(lab_options), file, queues=queues, offloads=offloads)
 
+    def sends_by_itself(self) -> bool:
+        """Whether a trial needs no rate (:attr:`Setup.sends_by_itself`). No lab has streams. Raises ConfigError."""
+        setup = self.recorded or (None if self.file is None else configuration.load(self.file))
+        return setup is not None and setup.sends_by_itself
+
     def check(self) -> None:
         """Raises ConfigError or LabError where the file or the lab cannot be used, as far as that is known before."""
         if self.file is not None and self.recorded is None:
@@ -322,20 +327,21 @@ class Bench:
 
     def trial(self, conditions: Conditions, rate: Rate | None, number: int) -> Trial:
         """A single trial at ``rate`` under ``conditions``, which have one frame size; None: the
-        traffic pattern has rates of its own.
+        traffic pattern, or each stream of the configuration, has rates of its own.
 
         Raises:
             PlanError: several frame sizes, no rate or two, one that the media cannot carry, or a rate in % of an
                 unknown maximum.
         """
         check_one_size(conditions)
-        check_one_rate(conditions, rate)
+        check_one_rate(conditions, rate, sends_by_itself=self.setup.sends_by_itself)
         kind = traffic.of(self.setup, self.sized(conditions))
         [case] = kind.cases()
         own_rates = kind.own_rates(case)
         if own_rates is not None:
             return kind.trial(case, Load.fps(own_rates.mean_fps), number)
-        assert rate is not None
+        if rate is None:
+            return kind.trial_of_others(case, number)
         try:
             load = Load.fps(rate.offered_fps(kind.maximum_fps(case)))
         except ValueError as error:
@@ -343,8 +349,10 @@ class Bench:
         return kind.trial(case, load, number)
 
 
-def check_one_rate(conditions: Conditions, rate: Rate | None) -> None:
-    """Raises PlanError unless the trial has a rate, or its traffic pattern has rates of its own."""
+def check_one_rate(conditions: Conditions, rate: Rate | None, *, sends_by_itself: bool) -> None:
+    """Raises PlanError unless the trial has a rate, its traffic pattern has rates of its own, or its streams have."""
+    if rate is None and sends_by_itself:
+        return
     if (rate is None) != is_changing(conditions.every.pattern):
         text = (
             "is missing: give the rate per direction"

@@ -527,6 +527,11 @@ class Setup(Value):
         return any(one.rate is None for one in self.streams)
 
     @property
+    def sends_by_itself(self) -> bool:
+        """Whether all streams have rates of their own: they may be sent without other frames."""
+        return bool(self.streams) and not self.has_sharing
+
+    @property
     def longest_of_streams(self) -> int:
         """The longest frame of streams with sizes of their own, in bytes incl. FCS; 0: there are none."""
         return max((size for one in self.streams if one.sizes for size in one.size_mix().sizes), default=0)

@@ -233,11 +233,24 @@ class TrafficKind(ABC):
             ConfigError: a frame size that is impossible for this traffic, or addresses that the
                 conditions need and the configuration does not have.
         """
-        chosen, frame_size = self.conditions, case[FRAME_SIZE]
-        streams = self.streams(frame_size, load.value)
+        streams = self.streams(case[FRAME_SIZE], load.value)
         by_path = (
             {"paths": streams} if self.setup.ports is not None else {one.value: each for one, each in streams.items()}
         )
+        return self._trial(case[FRAME_SIZE], number, by_path)
+
+    def trial_of_others(self, case: Case, number: int) -> Trial:
+        """The trial of the streams with rates of their own alone, without any frames beside them.
+
+        Raises:
+            ConfigError: see :meth:`trial`; or a condition is about other frames.
+        """
+        combinations.check_alone(self.setup, self.conditions)
+        return self._trial(case[FRAME_SIZE], number, {})
+
+    def _trial(self, frame_size: int, number: int, by_path: dict[str, Any]) -> Trial:
+        """The trial with these streams, and with those of rates of their own."""
+        chosen = self.conditions
         pacing = fill_of(chosen.pacing)
         members: dict[str, Any] = {"seed": chosen.seed, "burst": chosen.tx_burst, "pacing": pacing, **by_path}
         members["other_streams"] = self.others.streams(frame_size) or None

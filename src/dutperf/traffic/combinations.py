@@ -256,6 +256,13 @@ REFUSALS = (
 )
 
 
+OF_MEASURED = (
+    *(HEADERS, FLOWS, JOINING, EXTENSION, NATIVE, POISSON, BURSTS, DIRECTION_RATES, ONE_DIRECTION),
+    *(BROADCAST, MANAGEMENT, ROUTING, CONNECTIONS),
+)
+"""Conditions of the frames that are measured: streams with rates of their own have none of them."""
+
+
 def headers_of(setup: Setup, name: str) -> Where:
     """Where the headers of the frames of a side were chosen."""
     if setup.has_sharing:
@@ -291,3 +298,15 @@ def check(setup: Setup, conditions: AllConditions) -> None:
         where, beside = one.feature.chosen(setup, conditions), one.beside.chosen(setup, conditions)
         if where is not None and beside is not None:
             raise where.refused(one.sentence(beside))
+
+
+def check_alone(setup: Setup, conditions: AllConditions) -> None:
+    """Check that no condition is about frames beside the streams with rates of their own, where these are sent alone.
+
+    Raises:
+        ParameterError: one is.
+    """
+    for one in OF_MEASURED:
+        where = one.chosen(setup, conditions)
+        if where is not None and where.is_condition:
+            raise where.refused("has no effect without a rate: nothing but the streams of the configuration is sent")

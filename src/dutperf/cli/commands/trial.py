@@ -22,6 +22,7 @@ from dutperf.procedures import evidence
 from dutperf.run.testbench import Bench, bench, check_one_rate, check_one_size
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, SingleTrial
+from dutperf.spelling import count_of
 
 NUMBER = 1
 """Number of the only trial."""
@@ -55,7 +56,7 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
     [conditions] = condition_options.chosen(SingleTrial, chosen)
     check_one_size(conditions)
     intended = None if rate is None else condition_options.parse_rate("--rate", rate)
-    check_one_rate(conditions, intended)
+    check_one_rate(conditions, intended, sends_by_itself=source.sends_by_itself())
     claim_trial(out)
     with bench(source, conditions) as on, on.modified(conditions) as ready:
         planned = ready.trial(conditions, intended, NUMBER)
@@ -84,7 +85,10 @@ def show_and_write(report: dict[str, Any], out: Path | None, as_json: bool, show
 
 def run_one(planned: Trial, frame_size: int, ready: Bench) -> TrialResult:
     """Run the trial and show its progress."""
-    say(f"one trial with {frame_size} byte frames at {_rates_of(planned)}, {live.duration(planned.whole_s)}")
+    what = f"with {frame_size} byte frames at {_rates_of(planned)}"
+    if planned.sends_others_alone:
+        what = f"of {count_of(len(planned.streams()), 'stream')}"
+    say(f"one trial {what}, {live.duration(planned.whole_s)}")
     with live.trial_progress(planned) as on_progress:
         return ready.run(planned, on_progress)
 

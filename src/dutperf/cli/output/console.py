@@ -121,7 +121,10 @@ _WHERE_ANY: tuple[Row, ...] = (
 def trial(report: dict[str, Any], result: TrialResult) -> None:
     """One trial: counts of each direction, the verdict and its causes."""
     console = output()
-    title = f"{_title(report)}: {_on_the_wire(Trial.model_validate(report['trial']))}"
+    planned = Trial.model_validate(report["trial"])
+    title = f"{_title(report)}: {_on_the_wire(planned)}"
+    if planned.sends_others_alone:
+        title = f"{count_of(len(planned.streams()), 'stream')} with rates of their own"
     if result.directions():
         console.print(_counts(title, result))
         if any(counts.kinds for counts in result.directions().values()):
@@ -136,7 +139,7 @@ def trial(report: dict[str, Any], result: TrialResult) -> None:
         goal = f"loss ratio goal {report['loss_tolerance']:g}"
         without_loss = "no loss" if not report["loss_tolerance"] else goal
         console.print(f"passed ({without_loss}){late}" if report["passed"] else f"failed ({goal}){late}")
-    for text in modifier_frames.of_trial(Trial.model_validate(report["trial"]), result):
+    for text in modifier_frames.of_trial(planned, result):
         line(text)
     for text in _remarks(result):
         line(text)
@@ -258,7 +261,7 @@ def captured(capture: CaptureWritten) -> str:
 
 def _counts(title: str, result: TrialResult) -> Table:
     directions = result.all_directions()
-    if result.paths is not None:
+    if result.paths is not None or all(direction.stream for direction in directions):
         return _paths(title, result)
     table = Table(title=title, title_justify="left")
     table.add_column("", overflow="fold")
@@ -310,7 +313,8 @@ def _paths(title: str, result: TrialResult) -> Table:
     if len(directions) > 1:
         table.add_section()
         total = _in_sum(result)
-        table.add_row(f"{len(directions)} paths in sum", *(total.get(name, "") for name, _ in shown))
+        counted = "paths" if result.paths is not None else "streams"
+        table.add_row(f"{len(directions)} {counted} in sum", *(total.get(name, "") for name, _ in shown))
     return table
 
 

@@ -144,6 +144,19 @@ def test_a_rate_may_be_in_bits(rate: str, sizes: int, fps: int) -> None:
     assert again == made
 
 
+def test_bursts_have_a_rate_of_their_own() -> None:
+    made = planned(setup({"name": "call", "rate": 100, "pattern": "bursts:10", "burst_rate": 1000}))
+    assert (made.other_streams or {})[CALL].pattern == Bursts(frames=10, within_fps=1000)
+    with pytest.raises(ConfigError, match=r"streams\.0\.burst_rate: .* 50 frames/s within a burst are less"):
+        planned(setup({"name": "call", "rate": 100, "pattern": "bursts:10", "burst_rate": 50}))
+
+
+def test_a_stream_may_end_with_its_trial() -> None:
+    """0.1 + 0.2 is more than 0.3 for a computer."""
+    made = planned(setup({"name": "call", "rate": 100, "begin_s": 0.1, "duration_s": 0.2}), SingleTrial(duration_s=0.3))
+    assert made.intended(CALL) == 20
+
+
 @pytest.mark.parametrize("config", [CONFIG, NAMED])
 def test_streams_are_sent_alone_by_a_trial_without_a_rate(config: dict[str, Any]) -> None:
     made = setup({"name": "call", "rate": 100, "pattern": "poisson"}, config=config, media_mbps=1)
@@ -183,6 +196,8 @@ def test_named_ports_have_streams_on_paths() -> None:
         ([{"name": "call", "pattern": "poisson"}], CONFIG, "pattern is for streams with a rate of their own"),
         ([{"name": "call", "rate": 1, "pattern": "ramp:1-2"}], CONFIG, "should be constant, poisson or bursts:FRAMES"),
         ([{"name": "call", "rate": 1}, {"name": "call", "rate": 2}], CONFIG, "call is the name of another stream too"),
+        ([{"name": "call", "burst_rate": 9}], CONFIG, "burst_rate is for streams with a rate of their own"),
+        ([{"name": "call", "rate": 1, "burst_rate": 9}], CONFIG, "burst_rate has no effect without pattern bursts"),
         ([{"name": "call", "rate": 1, "paths": "a->b"}], CONFIG, "is for named ports"),
         ([{"name": "call", "rate": 1, "paths": "a->c"}], NAMED, "has a->c, but the paths are a->b, b->a"),
         ([{"name": "call", "rate": 1, "paths": "mesh"}], NAMED, "has 'mesh', which is no path"),

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, Value
-from dutperf.model.value import STREAM_NAME
+from dutperf.model.value import HIGHEST_FPS, STREAM_NAME
 from dutperf.setup import frame_file, path_texts, steady_pattern
 from dutperf.setup.rate import BitRate, Rate
 from dutperf.setup.size_mix import SizeMix
 from dutperf.setup.yaml_text import Text, one_or_several
 
-_OF_OWN_RATE = ("pattern", "begin_s", "duration_s")
+_OF_OWN_RATE = ("pattern", "burst_rate", "begin_s", "duration_s")
 
 
 def _paths(texts: tuple[str, ...]) -> tuple[Direction, ...]:
@@ -53,6 +53,8 @@ class PlannedStream(Value):
     """Its own, on each path: it is load beside what is measured. None: it shares the rate that is measured."""
     pattern: str | None = None
     """Of a stream with a rate of its own: as of ``--pattern`` (constant)."""
+    burst_rate: Annotated[int, Field(ge=1, le=HIGHEST_FPS)] | None = None
+    """Frames/s within its bursts; None: as fast as the tester can send."""
     begin_s: Annotated[float, Field(ge=0, le=86_400)] | None = None
     """When it begins, after the start of each trial (0)..."""
     duration_s: Annotated[float, Field(gt=0, le=86_400)] | None = None
@@ -80,6 +82,8 @@ class PlannedStream(Value):
                 raise ValueError(f"{given} is for streams with a rate of their own: give rate too")
         elif self.share is not None:
             raise ValueError("share and rate exclude each other: the stream has a rate of its own")
+        elif self.burst_rate is not None and steady_pattern.burst_of(self.pattern or "") is None:
+            raise ValueError("burst_rate has no effect without pattern bursts:FRAMES")
         elif not re.fullmatch(STREAM_NAME, self.name):
             raise ValueError(
                 f"{self.name!r} is no name for a stream with a rate of its own: up to 32 letters, digits and"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dutperf.model import MAX_FRAME_SIZE, Direction, Stream
+from dutperf.model import MAX_FRAME_SIZE, Bursts, Direction, Pattern, Stream
 from dutperf.setup import steady_pattern
 from dutperf.setup.conditions import Conditions, WithDuration
 from dutperf.setup.configuration import ConfigError, Setup
@@ -70,7 +70,7 @@ class _OtherStream(DescribedTraffic):
         for direction in self.active():
             each = self.parts_of(direction, MAX_FRAME_SIZE)
             self.check_flows(direction, each, self.headers(direction, each))
-        own: dict[str, Any] = self._interval() | {"pattern": steady_pattern.parsed(self.planned.pattern or "constant")}
+        own: dict[str, Any] = self._interval() | {"pattern": self._own_pattern()}
         return {
             path.with_stream(self.planned.name): self._at_its_rate(self.stream(path, frame_size, 1), own)
             for path in self.active()
@@ -85,7 +85,19 @@ class _OtherStream(DescribedTraffic):
             rate_fps = rate.offered_fps(None if mbps is None else int(mbps * 1e6 / stream.wire_bits))
         except ValueError as error:
             raise self._refused("rate", str(error)) from None
+        within_fps = self.planned.burst_rate
+        if within_fps is not None and within_fps < rate_fps:
+            raise self._refused(
+                "burst_rate",
+                f"{within_fps:,} frames/s within a burst are less than the mean rate, {rate_fps:,} frames/s",
+            )
         return stream.model_copy(update={"rate_fps": rate_fps, **own})
+
+    def _own_pattern(self) -> Pattern | None:
+        pattern = steady_pattern.parsed(self.planned.pattern or "constant")
+        if not isinstance(pattern, Bursts):
+            return pattern
+        return pattern.model_copy(update={"within_fps": self.planned.burst_rate})
 
     def _interval(self) -> dict[str, int | None]:
         """In which part of the sending time it sends."""
@@ -96,13 +108,12 @@ class _OtherStream(DescribedTraffic):
         if not isinstance(self.given, WithDuration):
             raise self._refused(key, "the trials of this measurement have no duration of their own")
         lasts_s = self.conditions.duration_s
-        if begin_s >= lasts_s or begin_s + (sends_s or 0.0) > lasts_s:
+        begin_ns, lasts_ns = round(begin_s * _NS), round(lasts_s * _NS)
+        sends_ns = None if sends_s is None else round(sends_s * _NS)
+        if begin_ns >= lasts_ns or begin_ns + (sends_ns or 0) > lasts_ns:
             until = f"begins {begin_s:g} s" if sends_s is None else f"ends {begin_s + sends_s:g} s"
             raise self._refused(key, f"{until} after the start of a trial, which sends for {lasts_s:g} s")
-        return {
-            "begin_ns": round(begin_s * _NS) or None,
-            "sends_ns": None if sends_s is None else round(sends_s * _NS),
-        }
+        return {"begin_ns": begin_ns or None, "sends_ns": sends_ns}
 
     # --- what differs from the frames that are measured -------------------------------------------
 

@@ -40,7 +40,7 @@ NOT_RUN = {
     r"dutperf lab (up|down)": "brings a lab up to stay: tests/integration/test_labs.py",
     r"dutperf doctor": "says what this machine has, and changes it with --fix: test_doctor.py",
     r"dutperf ports": "of this machine's cards, which are given away: test_machine.py",
-    r"dutperf convert": "siitperf's file: test_convert.py",
+    r"dutperf convert": "other testers' files: test_convert.py, test_otg_convert.py",
     r"dutperf compare": "of two results: test_compare.py",
     r"dutperf serve": "serves until it is stopped: test_web.py, tests/browser/test_serve.py",
     r"dutperf fleet": "for schedulers: test_jobs.py, tests/integration/test_fleet.py",
@@ -73,6 +73,7 @@ def capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def place(tmp_path: Path, capture: None) -> Path:  # noqa: ARG001
     """A directory with what the documents speak of: the configuration, a plan, a result, a capture."""
     (tmp_path / "gateway.yaml").write_text(yaml.safe_dump(SET_UP))
+    (tmp_path / "flows.yaml").write_text(yaml.safe_dump({**SET_UP, "streams": [{"name": "call", "rate": 100}]}))
     (tmp_path / "dns64.yaml").write_text(yaml.safe_dump(DNS64))
     (tmp_path / "plan.yaml").write_text(
         "lab: tayga-siit\nall: {duration: 0.5, drain: 0, repetitions: 2}\nprocedures: {throughput: , pdv: }\n"

@@ -53,7 +53,8 @@ class Flow:
     rx: str
     """Ports by their names in the configuration; ``rx`` empty: it has no receiver."""
     stream: Stream
-    sizes: tuple[int, ...]
+    headers: Stack
+    mix: SizeMix
     frames: int | None = None
     """How many it sends; None: as long as ``sends_ns``..."""
     sends_ns: int | None = None
@@ -63,6 +64,11 @@ class Flow:
     with_times: bool = False
     with_latency: bool = False
     warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Of each kind of its frames, in bytes."""
+        return self.mix.sizes
 
     def part(self, sent: int, sent_ns: int, *, goes_on: bool) -> Stream | None:
         """What is left to be sent after ``sent`` frames in ``sent_ns``; None: nothing. A flow that ``goes_on`` does
@@ -152,7 +158,8 @@ def _flow(flow: Message, where: str, links: Links, name: str) -> Flow:
         tx=tx,
         rx=rx,
         stream=stream,
-        sizes=tuple(frame.size for frame in frames),
+        headers=stack,
+        mix=sizes,
         is_reported=metrics.enable,
         with_loss=metrics.loss,
         with_times=metrics.timestamps,

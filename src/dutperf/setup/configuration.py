@@ -102,12 +102,17 @@ class ParameterError(ConfigError):
     its option instead, for names in backticks in the message too (:mod:`dutperf.cli.options`)."""
 
 
+def is_port(text: str) -> bool:
+    """Whether a text has the form of a port."""
+    return any(re.fullmatch(spec, text) for spec in _PORT_SPECS)
+
+
 def _port_spec(text: object, info: ValidationInfo) -> object:
     if (info.context or {}).get(_HAS_LOCATIONS):
         if not isinstance(text, str) or not re.fullmatch(r"\S{1,200}", text):
             raise ValueError("is not a location of a port of the OTG server (engine.otg)")
         return text
-    if not isinstance(text, str) or not any(re.fullmatch(spec, text) for spec in _PORT_SPECS):
+    if not isinstance(text, str) or not is_port(text):
         raise ValueError(
             "is not a port: give a PCI address (0000:01:00.0), an interface's name, af_xdp:INTERFACE,"
             " af_packet:INTERFACE, virtio_user:/SOCKET, vhost_user:/SOCKET, memif:/SOCKET, ring, null or vdev:DEVARGS"

@@ -1,32 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf convert``: converts a siitperf configuration file to one of dutperf."""
+"""``dutperf convert``: converts configurations of other testers to those of dutperf."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from dutperf.cli.errors import reported
+from dutperf.cli.commands.otg import Ports, located_ports
+from dutperf.cli.errors import reported, say
+from dutperf.errors import DutperfError, require
+from dutperf.otg import file as files
+from dutperf.otg.file import Kind
 from dutperf.setup.configuration import ConfigError
 from dutperf.siitperf import configuration
 from dutperf.siitperf import convert as conversion
 from dutperf.siitperf.configuration import InputError
 from dutperf.siitperf.variables import Variables
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A siitperf.conf.")]
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="A siitperf.conf, or a configuration of the Open Traffic Generator API (JSON, YAML).",
+    ),
+]
 
 
-def convert(file: File = configuration.FILE) -> None:
-    """Convert a siitperf configuration file to one of dutperf, on standard output.
+def convert(file: File = configuration.FILE, ports: Ports = None) -> None:
+    """Convert another tester's configuration file to one of dutperf, on standard output.
 
     Settings that siitperf does not have come from DUTPERF_PORTS, DUTPERF_NETNS, DUTPERF_CORES and
     DUTPERF_GATEWAYS, as for siitperf-tp.
     """
     with reported():
-        try:
-            typer.echo(conversion.text(configuration.load(file), Variables.read(os.environ)), nl=False)
-        except InputError as error:
-            raise ConfigError(error.message, error.name) from None
+        located = located_ports(ports or [])
+        kind, members = files.read(file)
+        if located and kind is not Kind.OTG:
+            raise ConfigError("is for a configuration of the Open Traffic Generator API", "--ports")
+        if kind is Kind.OTG:
+            _from_otg(file, members, located)
+        elif kind is Kind.OURS:
+            raise ConfigError("is a configuration of dutperf already", str(file))
+        else:
+            _from_siitperf(file)
+
+
+def _from_siitperf(file: Path) -> None:
+    try:
+        typer.echo(conversion.text(configuration.load(file), Variables.read(os.environ)), nl=False)
+    except InputError as error:
+        raise ConfigError(error.message, error.name) from None
+
+
+def _from_otg(file: Path, members: Mapping[str, Any], located: Mapping[str, str]) -> None:
+    require("snappi", "otg", "dutperf convert")
+    from dutperf.otg import to_configuration
+    from dutperf.otg.model import messages, of_members
+
+    try:
+        made = to_configuration.convert(of_members(members, messages.Config), located)
+    except DutperfError as error:
+        raise ConfigError(error.sentence, str(file)) from None
+    for text in made.notes:
+        say(f"{file}: {text}")
+    typer.echo(made.text, nl=False)

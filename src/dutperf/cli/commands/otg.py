@@ -72,7 +72,7 @@ def otg(
         for library in ("snappi", "starlette", "uvicorn", "cryptography"):
             require(library, "otg", "dutperf otg")
         check_token(token)
-        given = _located(ports or [])
+        given = located_ports(ports or [])
         _check(given, netns, plain=plain, has_source=bool(lab or config_file), files=(certificate, key))
         files = None if certificate is None or key is None else (certificate, key)
         source = None if given else Source.of(lab, options.lab_options(lab_option), config_file)
@@ -105,8 +105,8 @@ def _check(
         raise ConfigError("is the namespace of --ports: give some", "--netns")
 
 
-def _located(given: Sequence[str]) -> dict[str, str]:
-    """Ports by locations."""
+def located_ports(given: Sequence[str]) -> dict[str, str]:
+    """Ports by locations, of the texts of ``--ports``. Raises ConfigError where one has another form."""
     located: dict[str, str] = {}
     for one in given:
         name, equals, spec = one.rpartition("=") if "," not in one else one.partition("=")

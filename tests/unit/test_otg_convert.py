@@ -1,0 +1,415 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configurations of the Open Traffic Generator API as ours: the same frames at the same times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import snappi
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from command_line import dutperf
+from dutperf import traffic
+from dutperf.model import DescribedFrame, Direction, Stream, Trial
+from dutperf.otg import flows, links, to_configuration
+from dutperf.otg.flows import Flow
+from dutperf.otg.model import Rejected, messages, of_members
+from dutperf.setup import configuration
+from dutperf.setup.conditions import Rate, SingleTrial
+from dutperf.setup.configuration import NO_PORT, ConfigError, Setup
+from dutperf.setup.ports import open_request
+
+PORTS = [{"name": "a", "location": "eth1"}, {"name": "b", "location": "eth2"}, {"name": "c", "location": "eth3"}]
+LOCATED = {one["location"]: one["location"] for one in PORTS}
+UDP = [{"ethernet": {"dst": {"value": "02:00:00:00:00:02"}}}, {"ipv4": {"dst": {"value": "198.19.0.2"}}}, {"udp": {}}]
+LONGEST_S = 100
+
+
+def flow(name: str = "f", tx: str = "a", rx: str = "b", **members: Any) -> dict[str, Any]:
+    ends = {"tx_rx": {"port": {"tx_name": tx, "rx_names": [rx]}}}
+    return {"name": name, **ends, "packet": UDP, "duration": {"fixed_packets": {"packets": 100}}} | members
+
+
+def message(*each: dict[str, Any], **members: Any) -> Any:
+    return of_members({"ports": PORTS, "flows": list(each)} | members, messages.Config)
+
+
+def converted(*each: dict[str, Any], located: Mapping[str, str] | None = None, **members: Any) -> tuple[Setup, str]:
+    """Our setup, and what was said."""
+    made = to_configuration.convert(message(*each, **members), located or {})
+    return configuration.parse_yaml(made.text, "converted"), "\n".join(made.notes)
+
+
+def trial_of(setup: Setup, duration_s: float = LONGEST_S) -> Trial:
+    """That of ``dutperf trial`` without a rate."""
+    chosen = SingleTrial(duration_s=duration_s)
+    kind = traffic.of(setup, traffic.of(setup, chosen).sized())
+    kind.check()
+    return kind.trial_of_others(kind.cases()[0], 1)
+
+
+def planned(wanted: Any, located: Mapping[str, str] = LOCATED) -> tuple[Flow, ...]:
+    """What ``dutperf otg`` sends."""
+    return flows.planned(wanted, links.planned(wanted, located))
+
+
+def alike(frame: DescribedFrame) -> DescribedFrame:
+    """Without what is for a person, and for the verdict."""
+    return frame.model_copy(update={"name": None, "stream": None, "arrives_with": None})
+
+
+def check_same(flow: Flow, ours: Stream, duration_s: float = LONGEST_S) -> None:
+    """The same frames at the same times."""
+    theirs = flow.part(0, 0, goes_on=False)
+    assert theirs is not None
+    for name in ("rate_fps", "pattern", "begin_ns", "order", "shares"):
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert tuple(map(alike, ours.frames)) == tuple(map(alike, theirs.frames))
+    trials = [
+        Trial(trial=1, duration_ns=round(duration_s * 1e9), drain_ns=0, other_streams={flow.direction: one})
+        for one in (ours, theirs)
+    ]
+    assert trials[0].intended(flow.direction) == trials[1].intended(flow.direction)
+
+
+def check_all_same(*each: dict[str, Any], **members: Any) -> Setup:
+    setup, _ = converted(*each, **members)
+    streams = trial_of(setup).streams()
+    theirs = planned(message(*each, **members))
+    assert list(streams) == [one.direction for one in theirs]
+    for one in theirs:
+        check_same(one, streams[one.direction])
+    return setup
+
+
+# --- any flow -------------------------------------------------------------------------------------
+
+
+def macs(number: int) -> str:
+    return (0x020000000000 + number).to_bytes(6, "big").hex(":")
+
+
+def ipv4s(number: int) -> str:
+    return f"198.18.{number >> 8 & 255}.{number & 255}"
+
+
+def ipv6s(number: int) -> str:
+    return f"2001:2::{number:x}"
+
+
+def patterns(shown: Any = int, most: int = 1000) -> st.SearchStrategy[dict[str, Any]]:
+    """A field with numbers up to ``most``."""
+    zero = shown(1) if shown is int else {macs: "00:00:00:00:00:01", ipv4s: "0.0.0.1", ipv6s: "::1"}[shown]
+    numbers = st.integers(0, most)
+    counted = st.fixed_dictionaries({"start": numbers.map(shown), "step": st.just(zero), "count": st.integers(1, 9)})
+    return st.one_of(
+        numbers.map(lambda one: {"value": shown(one)}),
+        st.lists(numbers.map(shown), min_size=1, max_size=5).map(lambda each: {"values": each}),
+        counted.map(lambda one: {"increment": one}),
+        counted.map(lambda one: {"decrement": one | {"start": shown(most)}}),
+    )
+
+
+def fixed(most: int) -> st.SearchStrategy[dict[str, Any]]:
+    return st.integers(0, most).map(lambda one: {"value": one})
+
+
+def header(name: str, **fields: Any) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional=fields).map(lambda one: {name: one})
+
+
+NETWORKS = {
+    "ipv4": header(
+        "ipv4",
+        src=patterns(ipv4s),
+        dst=patterns(ipv4s),
+        time_to_live=patterns(most=200),
+        identification=patterns(),
+        dont_fragment=fixed(1),
+        priority=st.one_of(
+            patterns(most=200).map(lambda one: {"raw": one}),
+            st.fixed_dictionaries({"phb": patterns(most=50)}).map(lambda one: {"dscp": one}),
+        ),
+    ),
+    "ipv6": header(
+        "ipv6", src=patterns(ipv6s), dst=patterns(ipv6s), traffic_class=patterns(most=200), flow_label=patterns()
+    ),
+}
+TRANSPORTS = st.one_of(
+    header("udp", src_port=patterns(), dst_port=patterns(), checksum=st.just({"custom": 5})),
+    header("tcp", src_port=patterns(), seq_num=patterns(), ctl_syn=st.just({"value": 1}), window=patterns()),
+)
+TAGS = st.lists(header("vlan", id=patterns(), priority=fixed(7)), max_size=2)
+PACKETS = st.builds(
+    lambda link, tags, network, transport, more: [link, *tags, network, *transport, *more],
+    header("ethernet", src=patterns(macs), dst=patterns(macs)),
+    TAGS,
+    st.one_of(*NETWORKS.values()),
+    st.lists(TRANSPORTS, max_size=1),
+    st.sampled_from([[], [{"custom": {"bytes": "474554"}}]]),
+)
+SIZES = st.one_of(
+    st.integers(200, 1500).map(lambda size: {"fixed": size}),
+    st.builds(
+        lambda start, step, count: {"increment": {"start": start, "end": start + step * count, "step": step}},
+        st.integers(200, 300),
+        st.integers(1, 50),
+        st.integers(0, 20),
+    ),
+    st.integers(200, 220).map(lambda last: {"random": {"min": 200, "max": last}}),
+    st.lists(
+        st.fixed_dictionaries({"size": st.integers(200, 1500), "weight": st.integers(1, 100)}),
+        min_size=1,
+        max_size=5,
+        unique_by=lambda one: one["size"],
+    ).map(lambda each: {"weight_pairs": {"custom": each}}),
+)
+DELAYS = st.sampled_from([{}, {"delay": {"microseconds": 1500.0}}, {"delay": {"nanoseconds": 7.0}}])
+DURATIONS = st.one_of(
+    st.builds(lambda delay, packets: {"fixed_packets": {"packets": packets} | delay}, DELAYS, st.integers(1, 10_000)),
+    st.builds(
+        lambda delay, s: {"fixed_seconds": {"seconds": s} | delay}, DELAYS, st.sampled_from([1.0, 0.3, 0.123, 5.5])
+    ),
+    DELAYS.map(lambda delay: {"continuous": delay}),
+    st.builds(
+        lambda packets, bursts: {"burst": {"packets": packets, "bursts": bursts}}, st.integers(1, 50), st.integers(0, 9)
+    ),
+)
+FLOWS = st.fixed_dictionaries(
+    {
+        "packet": PACKETS,
+        "size": SIZES,
+        "rate": st.integers(200, 100_000).map(lambda fps: {"pps": fps}),
+        "duration": DURATIONS,
+    }
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["ab", "ba", "ac"]), FLOWS), min_size=1, max_size=3))
+def test_the_streams_of_a_converted_file_are_the_flows(each: list[tuple[str, dict[str, Any]]]) -> None:
+    check_all_same(*(flow(f"f{number}", *ends, **one) for number, (ends, one) in enumerate(each)))
+
+
+def test_bursts_have_their_rate_and_their_gaps() -> None:
+    burst = {"bursts": 3, "packets": 10, "inter_burst_gap": {"microseconds": 90_000}}
+    setup = check_all_same(flow(duration={"burst": burst}, rate={"pps": 1000}))
+    [stream] = setup.streams
+    assert (stream.pattern, stream.burst_rate, stream.duration_s) == ("bursts:10", 1000, 0.3)
+
+
+def test_rates_and_mixes_of_the_model_are_frames_a_second_and_sizes() -> None:
+    speed = [{"name": "l", "port_names": ["a"], "speed": "speed_1_gbps"}]
+    setup = check_all_same(
+        flow("share", rate={"percentage": 10}, size={"fixed": 980}),
+        flow("bits", rate={"mbps": "8"}, size={"fixed": 980}),
+        flow("mix", size={"weight_pairs": {"predefined": "imix"}}),
+        layer1=speed,
+    )
+    assert [one.rate.value for one in setup.streams if isinstance(one.rate, Rate)] == [12_500, 1000, 1000]
+    assert setup.streams[2].sizes == "imix-random:64=7,570=4,1518=1"
+
+
+# --- ports ----------------------------------------------------------------------------------------
+
+
+def device(port: str, number: int, *versions: int) -> dict[str, Any]:
+    ethernet: dict[str, Any] = {"name": f"e{port}", "connection": {"port_name": port}, "mac": macs(number)}
+    net = {4: f"198.18.{number}.", 6: f"2001:2:0:{number}::"}
+    for version in versions:
+        one = {"name": f"ip{version}{port}", "address": f"{net[version]}2", "gateway": f"{net[version]}1"}
+        ethernet[f"ipv{version}_addresses"] = [one]
+    return {"name": f"d{port}", "ethernets": [ethernet]}
+
+
+def between(one: str, other: str, name: str = "f", **members: Any) -> dict[str, Any]:
+    ends = {"tx_rx": {"device": {"tx_names": [f"d{one}"], "rx_names": [f"d{other}"]}}}
+    return flow(name) | ends | members
+
+
+IPV6 = [{"ethernet": {}}, {"ipv6": {}}, {"udp": {}}]
+IPV4 = [{"ethernet": {}}, {"ipv4": {}}, {"udp": {}}]
+
+
+@pytest.mark.parametrize(
+    ("versions", "version", "packets"),
+    [((4,), 4, [IPV4]), ((6,), 6, [IPV6]), ((4, 6), 4, [IPV4, IPV6]), ((6,), 6, [IPV6, UDP])],
+)
+def test_devices_are_the_hosts_at_the_ports(
+    versions: tuple[int, ...], version: int, packets: list[list[dict[str, Any]]]
+) -> None:
+    """Frames of IPv4 have their own size beside IPv6, too."""
+    devices = [device("a", 1, *versions), device("b", 2, *versions)]
+    each = [
+        between(*ends, f"{ends}{number}", packet=packet, size={"increment": {"start": 100, "end": 120, "step": 10}})
+        for ends in ("ab", "ba")
+        for number, packet in enumerate(packets)
+    ]
+    setup = check_all_same(*each, devices=devices)
+    sides = setup.sides()
+    assert list(sides) == ["a", "b"]
+    assert {one.version for one in sides.values()} == {version}
+    assert str(sides["b"].address(version)).split("/")[0] == ("198.18.2.2" if version == 4 else "2001:2:0:2::2")
+    assert open_request(setup, 1518)["ports"][0]["mac"] == macs(1)
+
+
+def test_a_port_without_a_device_goes_beside_one_that_has_one() -> None:
+    setup = check_all_same(flow("f1"), flow("f2", "b", "a"), devices=[device("a", 1, 4)])
+    assert setup.sides()["b"].gateway_mac == "02:00:00:00:00:00"
+    assert setup.sides()["b"].ipv4 is not None
+
+
+def test_how_a_translator_maps_addresses_is_left_to_the_user() -> None:
+    devices = [device("a", 1, 6), device("b", 2, 4)]
+    wanted = message(flow("f1"), flow("f2", "b", "a"), devices=devices, ports=PORTS[:2])
+    made = to_configuration.convert(wanted, {})
+    assert made.notes == [
+        "ports.b.seen_as: enter its IPv6 address for a, as the DUT translates it",
+        "ports.a.seen_as: enter its IPv4 address for b, as the DUT translates it",
+    ]
+    with pytest.raises(ConfigError, match=r"ports\.a\.seen_as"):
+        configuration.parse_yaml(made.text, "converted")
+    whole = yaml.safe_load(made.text)
+    whole["ports"]["a"]["seen_as"], whole["ports"]["b"]["seen_as"] = "198.18.2.9", "2001:2:0:1::9"
+    streams = trial_of(configuration.parse(whole, "entered")).streams()
+    for one in planned(wanted):
+        check_same(one, streams[one.direction])
+
+
+def test_a_location_that_is_no_port_is_left_to_the_user() -> None:
+    ports = [{"name": "p 1", "location": "10.0.0.1;1;5"}, {"name": "p2", "location": "10.0.0.2"}]
+    wanted = of_members({"ports": ports, "flows": [flow(tx="p 1", rx="p2")]}, messages.Config)
+    made = to_configuration.convert(wanted, {})
+    assert [note.partition(":")[0] for note in made.notes] == ["ports.port1.port", "ports.port2.port"]
+    assert "'10.0.0.1;1;5'" in made.notes[0]
+    assert "# Port port1 is 'p 1'." in made.text
+    with pytest.raises(ConfigError, match=r"ports\.port1\.port: is not a port"):
+        configuration.parse_yaml(made.text, "converted")
+    made = to_configuration.convert(wanted, {"10.0.0.1;1;5": "ring", "10.0.0.2": "ring"})
+    assert made.notes == []
+    assert {one.port for one in configuration.parse_yaml(made.text, "").sides().values()} == {"ring"}
+
+
+def test_a_flow_that_nobody_receives_goes_nowhere() -> None:
+    ends = {"tx_rx": {"port": {"tx_name": "a"}}}
+    setup, said = converted(flow() | ends)
+    assert setup.sides()["nowhere"].port == NO_PORT.port
+    assert list(trial_of(setup).streams()) == ["a->nowhere:f"]
+    assert "f: it has no receiving port" in said
+    assert "ports: b is left out: no flow has it" in said
+
+
+# --- what is told and refused ---------------------------------------------------------------------
+
+
+def test_what_a_configuration_does_not_have_is_told() -> None:
+    tagged = [UDP[0], {"vlan": {}}, *UDP[1:]]
+    setup, said = converted(
+        flow("f 1", duration={"continuous": {}}, packet=tagged, metrics={"enable": True, "latency": {"enable": True}}),
+        flow("f2", rx="c"),
+        captures=[{"name": "all", "port_names": ["a"]}],
+        layer1=[{"name": "l", "port_names": ["a"], "media": "copper"}],
+    )
+    assert said.splitlines() == [
+        "layer1[0].media has no effect: the interface's own medium applies",
+        "captures: all is left out: give dutperf trial --capture first",
+        "metrics: dutperf trial shows delays of f 1 with --frame-timeout, and no time stamps",
+        "f 1: no end is given, so dutperf trial sends for its --duration",
+        "f 1: a trial is not valid if the DUT changes the VLAN tags (docs/frames.md)",
+    ]
+    assert [one.name for one in setup.streams] == ["flow-1", "flow-2"]
+
+
+def test_the_file_says_how_it_is_sent() -> None:
+    """For as long as its flows last, not shorter."""
+    delayed = {"fixed_seconds": {"seconds": 0.2, "delay": {"microseconds": 100_000}}}
+    text = to_configuration.convert(message(flow(duration=delayed)), {}).text
+    assert "#   dutperf trial --config THIS --duration 0.3\n" in text
+    assert trial_of(configuration.parse_yaml(text, ""), 0.3).intended(Direction("a->b:f")) == 200
+    endless = to_configuration.convert(message(flow(), flow("g", duration={"continuous": {}})), {}).text
+    assert "--duration 0.1, or longer\n" in endless
+
+
+@pytest.mark.parametrize(
+    ("each", "members", "said"),
+    [
+        ([], {}, "flows: a configuration has 1 to 32 streams, not 0"),
+        ([flow(f"f{number}") for number in range(33)], {}, "1 to 32 streams, not 33; dutperf otg has up to 200 flows"),
+        ([flow(payload={"fixed": {}})], {}, r"flows\[0\]\.payload is not covered"),
+        ([flow()], {"lags": [{"name": "l"}]}, r"lags is not covered"),
+        ([flow(rx="d")], {}, "there is no port 'd'"),
+        ([between("a", "b")], {"devices": [device("a", 1, 4) | {}, device("b", 1, 4)]}, "is already the address of a"),
+    ],
+)
+def test_what_cannot_be_converted_is_refused(each: list[Any], members: dict[str, Any], said: str) -> None:
+    with pytest.raises(Rejected, match=said):
+        to_configuration.convert(message(*each, **members), {})
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def of_snappi() -> Any:
+    """A configuration as a script makes it."""
+    made = snappi.api(location="http://localhost").config()
+    for name in ("a", "b"):
+        made.ports.add(name=name, location=f"eth-{name}")
+    one = made.flows.add(name="f")
+    one.tx_rx.port.tx_name, one.tx_rx.port.rx_names = "a", ["b"]
+    _, _, udp = one.packet.ethernet().ipv4().udp()
+    udp.src_port.increment.start, udp.src_port.increment.count = 1024, 10
+    one.rate.pps, one.duration.fixed_packets.packets = 500, 50
+    one.size.weight_pairs.custom.add(size=64, weight=58.67)
+    one.size.weight_pairs.custom.add(size=128, weight=41.33)
+    return made
+
+
+@pytest.mark.parametrize("encoding", ["json", "yaml"])
+@pytest.mark.parametrize("name", ["flows.json", "flows.yaml", "flows"])
+def test_files_are_known_by_what_they_have(encoding: str, name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_text(of_snappi().serialize(encoding))
+    done = dutperf("convert", file, "--ports", "eth-a=ring", "--ports", "eth-b=ring")
+    assert (done.exit_code, done.stderr) == (0, "")
+    setup = configuration.parse_yaml(done.stdout, "converted")
+    assert [one.port for one in setup.sides().values()] == ["ring", "ring"]
+    wanted = of_members(json.loads(of_snappi().serialize("json")), messages.Config)
+    [theirs] = planned(wanted, {"eth-a": "eth1", "eth-b": "eth2"})
+    check_same(theirs, trial_of(setup).streams()[theirs.direction])
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ('{"flows": [,]}', [], "is no JSON: Expecting value: line 1 column 12"),
+        ('{"flow": []}', [], "has neither ports nor flows"),
+        ("flows:\n- name: f\n   x: 1\n", [], "line 3: is not valid YAML"),
+        ('{"ports": [], "flows": [{"nam": "f"}]}', [], 'has no field named "nam" at "Config.flows[0]"'),
+        ('{"ports": [], "flows": []}', [], "ports: 0 ports are not possible: 1 to 15 are"),
+        ("left: {port: eth1}\n", [], "is a configuration of dutperf already"),
+        ("left: {port: eth1}\n", ["--ports", "a=b"], "--ports: is for a configuration of the Open Traffic Generator"),
+    ],
+)
+def test_a_file_that_cannot_be_converted_is_named(text: str, options: list[str], said: str, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text(text)
+    done = dutperf("convert", file, *options)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert str(file) in done.stderr or options
+
+
+def test_what_the_user_has_to_do_is_told_beside_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "flows.json"
+    file.write_text(json.dumps({"ports": [{"name": "a", "location": "x;1"}, {"name": "b", "location": "eth2"}],
+                                "flows": [flow()]}))  # fmt: skip
+    done = dutperf("convert", file)
+    assert done.exit_code == 0
+    assert f"dutperf: {file}: ports.a.port: enter the port of 'x;1'" in done.stderr
+    assert yaml.safe_load(done.stdout)["ports"]["a"]["port"] == "FILL IN (x;1)"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A configuration of the Open Traffic Generator API as a file of ours, sent by a trial: what a capture of its frames
-shows. Ports are a ring in memory."""
+shows. Ports are a ring in memory. And a file of ours as a script for snappi, which a server runs over a cable."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import snappi
+import yaml
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.utils import PcapNgReader
+
+from .test_otg import cable, serving
+
+__all__ = ["cable"]
 
 
 def dutperf(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -57,3 +63,28 @@ def test_a_converted_file_sends_the_flows(tmp_path: Path) -> None:
         assert {(len(one) + 4, one.dst, one[Dot1Q].vlan, one[IP].len, one[IP].ttl) for one in each} == {
             (size, "02:00:00:00:00:02", 7, size - 4 - 18, 64)
         }
+
+
+@pytest.mark.root
+def test_a_script_sends_the_streams(cable: str, tmp_path: Path) -> None:
+    """One has no end: it is stopped."""
+    sides = {
+        name: {"port": f"eth{number}", "version": 4, "ipv4": f"198.18.0.{number}/24"}
+        for number, name in ((1, "left"), (2, "right"))
+    }
+    streams = [
+        {"name": "call", "rate": 500, "sizes": 200, "directions": "forward", "duration_s": 0.5},
+        {"name": "download", "rate": 1000, "sizes": 1000, "directions": "reverse"},
+    ]
+    file, script = tmp_path / "ours.yaml", tmp_path / "flows.py"
+    file.write_text(yaml.safe_dump({**sides, "streams": [one | {"frame": "ip/tcp"} for one in streams]}))
+    script.write_text(dutperf("convert", "--to", "snappi", file).stdout)
+    with serving(cable, "--plain") as address:
+        command = [sys.executable, str(script), address, "eth1", "eth2", "--seconds", "1.5"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    told = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    assert told["call"] == "250 sent, 250 received, loss 0 %"
+    sent, received = (int(word) for word in told["download"].split() if word.isdigit() and word != "0")
+    assert sent == received
+    assert sent > 1000

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configurations of the Open Traffic Generator API as ours: the same frames at the same times."""
+"""Configurations of the Open Traffic Generator API as ours, and ours as scripts for snappi: the same frames at the same
+times."""
 
 from __future__ import annotations
 
@@ -11,19 +12,22 @@ from typing import Any
 import pytest
 import snappi
 import yaml
-from hypothesis import given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+import frame_bytes
 from command_line import dutperf
 from dutperf import traffic
+from dutperf.frames import Stack
 from dutperf.model import DescribedFrame, Direction, Stream, Trial
-from dutperf.otg import flows, links, to_configuration
+from dutperf.otg import flows, links, script, to_configuration, to_message
 from dutperf.otg.flows import Flow
-from dutperf.otg.model import Rejected, messages, of_members
+from dutperf.otg.model import Rejected, chosen, messages, of_members
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Rate, SingleTrial
 from dutperf.setup.configuration import NO_PORT, ConfigError, Setup
 from dutperf.setup.ports import open_request
+from frame_stacks import stacks
 
 PORTS = [{"name": "a", "location": "eth1"}, {"name": "b", "location": "eth2"}, {"name": "c", "location": "eth3"}]
 LOCATED = {one["location"]: one["location"] for one in PORTS}
@@ -392,7 +396,7 @@ def test_files_are_known_by_what_they_have(encoding: str, name: str, tmp_path: P
         ("flows:\n- name: f\n   x: 1\n", [], "line 3: is not valid YAML"),
         ('{"ports": [], "flows": [{"nam": "f"}]}', [], 'has no field named "nam" at "Config.flows[0]"'),
         ('{"ports": [], "flows": []}', [], "ports: 0 ports are not possible: 1 to 15 are"),
-        ("left: {port: eth1}\n", [], "is a configuration of dutperf already"),
+        ("left: {port: eth1}\n", [], "is a configuration of dutperf: give --to snappi"),
         ("left: {port: eth1}\n", ["--ports", "a=b"], "--ports: is for a configuration of the Open Traffic Generator"),
     ],
 )
@@ -413,3 +417,181 @@ def test_what_the_user_has_to_do_is_told_beside_the_file(tmp_path: Path) -> None
     assert done.exit_code == 0
     assert f"dutperf: {file}: ports.a.port: enter the port of 'x;1'" in done.stderr
     assert yaml.safe_load(done.stdout)["ports"]["a"]["port"] == "FILL IN (x;1)"
+
+
+# --- ours as scripts ------------------------------------------------------------------------------
+
+CABLE: dict[str, Any] = {
+    "left": {"port": "eth1", "version": 4, "ipv4": "198.18.0.1/24", "ipv6": "2001:2::1/64"},
+    "right": {"port": "eth2", "version": 4, "ipv4": "198.18.0.2/24", "ipv6": "2001:2::2/64"},
+}
+ROUTED: dict[str, Any] = {
+    "left": {"port": "eth1", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1", "mac": macs(1)},
+    "right": {"port": "eth2", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1", "vlans": [7]},
+}
+ROUTED_BOTH: dict[str, Any] = {
+    "left": ROUTED["left"] | {"ipv6": "2001:2::2/64", "gateway6": "2001:2::1"},
+    "right": ROUTED["right"] | {"ipv6": "2001:2:0:1::2/64", "gateway6": "2001:2:0:1::1"},
+}
+FIXED = "ip/udp(source=1,destination=2)"
+
+
+def ours(*streams: dict[str, Any], config: Mapping[str, Any] = CABLE) -> Setup:
+    return configuration.parse({**config, "streams": [*streams]}, "ours")
+
+
+def stream_of(frame: str = FIXED, **members: Any) -> dict[str, Any]:
+    return {"name": "s", "frame": frame, "rate": 100, "sizes": 200, "directions": "forward", "duration_s": 5} | members
+
+
+def of_script(setup: Setup) -> Any:
+    """The configuration that the script of a setup makes in snappi."""
+    made, _ = to_message.config_of(setup)
+    names: dict[str, Any] = {}
+    exec(compile(script.script_of(made, "ours.yaml"), "script", "exec"), names)
+    configured = names["configured"](snappi.api(location="http://localhost"), list(setup.sides()))
+    return of_members(json.loads(configured.serialize("json")), messages.Config)
+
+
+def on_the_wire(stream: Stream, number: int) -> list[bytes]:
+    """Frame ``number`` of each kind."""
+    return [frame_bytes.written(frame, number) for frame in stream.frames]
+
+
+def check_script(setup: Setup) -> Any:
+    """What ``dutperf otg`` would send for the script is what a trial sends; returns the script's configuration."""
+    wanted = of_script(setup)
+    streams = trial_of(setup).streams()
+    located = {name: side.port for name, side in setup.sides().items()}
+    for theirs, (direction, one) in zip(planned(wanted, located), streams.items(), strict=True):
+        assert theirs.direction.ports == direction.ports
+        sent = theirs.part(0, 0, goes_on=False)
+        assert sent is not None
+        for name in ("rate_fps", "pattern", "begin_ns", "order", "shares", "sizes"):
+            assert getattr(sent, name) == getattr(one, name), name
+        for number in (*range(12), 4095):
+            assert on_the_wire(sent, number) == on_the_wire(one, number)
+        trials = [Trial(trial=1, duration_ns=10**11, drain_ns=0, other_streams={direction: x}) for x in (sent, one)]
+        assert trials[0].intended(direction) == trials[1].intended(direction)
+    return wanted
+
+
+@settings(max_examples=60, deadline=None)
+@given(FLOWS.filter(lambda one: "delay" not in str(one) or "burst" not in one["duration"]))
+def test_a_flow_comes_back_as_it_was(one: dict[str, Any]) -> None:
+    setup, _ = converted(flow(**one))
+    check_script(setup)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        FIXED,
+        "ip(dscp=46,ecn=1,ttl=9,df=0)/tcp(flags=SA,window=7)",
+        "vlan(id=7,pcp=3,type=0x88a8)/vlan(id=8)/ip/udp(source=increment(5,count=9),destination=list(4,4,2))",
+        "eth(destination=02:00:00:00:00:09,source=increment(02:00:00:00:00:01,count=4))/ipv6(dscp=list(1,2,3))/icmp",
+        "eth(destination=02:00:00:00:00:09)/ipv4(source=increment(198.18.0.9,step=3,count=20))/icmp(id=3)",
+        "mpls(label=17)/mpls(label=18,ttl=3)/ipv4",
+        "ipv6(flow_label=decrement(9,count=3))/udp(source=1,destination=9,checksum=5)/payload(data=0x474554)",
+        "ipv4/gre(checksum=yes)/ipv6/udp(source=1,destination=2)",
+        "ipv4/udp(source=1)/vxlan(vni=9,trailer=4)/eth/ipv4/udp(source=3)",
+        "ipv4/udp(source=1)/gtpu(teid=9)/ipv4/udp(source=3)",
+        "arp(sender_ip=198.18.0.2,target_ip=increment(198.18.0.3,count=100))",
+        "ipv4(length=80,checksum=7,protocol=99)/udp(source=increment(1,count=3,by=flow),destination=2)",
+        "vlan(id=5)",
+        "ipv4/ipv6",
+    ],
+)
+@pytest.mark.parametrize("config", [CABLE, ROUTED_BOTH], ids=["cable", "routed"])
+def test_headers_of_a_script_are_ours(frame: str, config: dict[str, Any]) -> None:
+    check_script(ours(stream_of(frame), config=config))
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(stacks())
+def test_any_headers_are_the_same_or_refused(stack: Stack) -> None:
+    try:
+        setup = ours(stream_of(str(stack), sizes=1500))
+        to_message.config_of(setup)
+    except ConfigError:
+        return
+    frames = [frame for stream in trial_of(setup).streams().values() for frame in stream.frames]
+    assume(all(field.mode != "random" for frame in frames for field in frame.fields))  # repeats in the model
+    check_script(setup)
+
+
+def test_streams_of_a_script_have_sizes_and_times() -> None:
+    each = [
+        stream_of(sizes="imix-random:84=7,594=4,1518=1", duration_s=None),
+        stream_of(sizes="imix:100=1,150=1,200=1", begin_s=0.25, duration_s=0.123456789),
+        stream_of(pattern="bursts:10", burst_rate=1000, rate=100, duration_s=0.3),
+        stream_of(directions="both", rate="10%", begin_s=1.5),
+        stream_of(rate="8Mbit/s"),
+    ]
+    streams = [one | {"name": f"s{number}"} for number, one in enumerate(each)]
+    wanted = check_script(ours(*streams, config=CABLE | {"media_mbps": 10}))
+    assert [one.name for one in wanted.flows] == ["s0", "s1", "s2", "s3-left-right", "s3-right-left", "s4"]
+    assert [chosen(one.duration) for one in wanted.flows][:3] == ["continuous", "fixed_packets", "burst"]
+    assert wanted.flows[3].duration.fixed_seconds.seconds == 5
+
+
+def test_devices_of_a_script_are_the_hosts_at_the_ports() -> None:
+    wanted = check_script(ours(stream_of(), config=ROUTED))
+    left, right = (one.ethernets[0] for one in wanted.devices)
+    assert (left.mac, left.ipv4_addresses[0].gateway, left.ipv4_addresses[0].prefix) == (macs(1), "198.18.0.1", 24)
+    assert [one.id for one in right.vlans] == [7]
+    given_macs = stream_of(f"eth(source={macs(5)},destination={macs(6)})/ipv4/udp(source=1,destination=2)")
+    assert [chosen(one.tx_rx) for one in check_script(ours(given_macs)).flows] == ["port"]
+
+
+def test_addresses_that_vary_are_those_of_whole_fields() -> None:
+    varying = {"mode": "increasing", "min": 5, "max": 200}
+    config = ROUTED | {"right": ROUTED["right"] | {"varying_address": varying}}
+    wanted = check_script(ours(stream_of(), config=config))
+    assert wanted.flows[0].packet[1].ipv4.dst.increment.start == "198.19.0.5"
+
+
+def test_values_at_random_repeat_and_that_is_told() -> None:
+    made, notes = to_message.config_of(ours(stream_of("ip/udp")))
+    assert notes == ["s: the values at random repeat in the model: udp.src_port, udp.dst_port"]
+    random = made.flows[0].packet[2].udp.src_port.random
+    assert (random.min, random.max, random.count) == (1024, 65535, 4096)
+
+
+@pytest.mark.parametrize(
+    ("stream", "config", "said"),
+    [
+        ({"pattern": "poisson"}, CABLE, "streams.0: the model has no pattern poisson"),
+        ({"pattern": "bursts:5"}, CABLE, "streams.0: bursts of the model have a rate: give burst_rate"),
+        ({"pattern": "bursts:7", "burst_rate": 999}, CABLE, "streams.0: bursts of the model are whole: 500 frames"),
+        ({"pattern": "bursts:5", "burst_rate": 999, "begin_s": 1}, CABLE, "begin at once: leave out begin_s"),
+        ({"sizes": "imix"}, CABLE, "streams.0: the model has mixes of sizes at random only: imix-random"),
+        ({"begin_s": 1.23456789}, CABLE, "streams.0: would have another beginning (1.234568 s)"),
+        ({"flows": 10, "frame": "ip/udp"}, CABLE, "streams.0.flows: are not those of the model"),
+        ({"frame": "ipv6/hop_by_hop/udp(source=1)"}, CABLE, "streams.0: the model has no header hop_by_hop"),
+        ({"frame": "ipv4(options=rr(3))/udp(source=1)"}, CABLE, "streams.0: ipv4: the model has no options"),
+        ({"frame": "ip/tcp(urgent=1)"}, CABLE, "streams.0: tcp: the model has no urgent"),
+        ({"frame": "ip/udp(source=1)/vxlan/eth/ipv4"}, CABLE, "streams.0: vxlan: the model leaves room for an FCS"),
+        ({"frame": "ip/gre(key=5)/ipv4"}, CABLE, "streams.0: gre: the model has no key"),
+        ({"frame": "ip(ttl=random(1,9))/udp"}, CABLE, "ipv4.time_to_live varies at random"),
+        ({"frame": "ip(offset=32)/icmp"}, CABLE, "streams.0: ipv4: Invalid 32 format"),
+        ({"rate": None, "duration_s": None}, CABLE, "streams.0.rate: is missing: the stream shares the rate"),
+    ],
+)
+def test_what_the_model_does_not_have_is_refused(stream: dict[str, Any], config: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        to_message.config_of(ours(stream_of(**stream), config=config))
+    assert said in str(error.value)
+
+
+def test_the_command_writes_a_script(tmp_path: Path) -> None:
+    file = tmp_path / "ours.yaml"
+    file.write_text(yaml.safe_dump({**ROUTED, "engine": {"netns": "x"}, "streams": [stream_of(duration_s=None)]}))
+    done = dutperf("convert", "--to", "snappi", file)
+    assert (done.exit_code, done.stderr) == (0, f"dutperf: {file}: left out, since no flow has it: engine\n")
+    assert "python THIS.py https://127.0.0.1:8443 LOCATION-left LOCATION-right\n" in done.stdout
+    assert "--seconds" in done.stdout
+    file.write_text(yaml.safe_dump({**CABLE, "streams": [stream_of(pattern="poisson")]}, sort_keys=False))
+    refused = dutperf("convert", "--to", "snappi", file)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert f"{file}, line" in refused.stderr

@@ -202,7 +202,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "convert": (
         "dutperf.cli.commands.convert",
         "Set-up and machine",
-        "Convert another tester's configuration file to one of dutperf, on standard output.",
+        "Convert another tester's configuration file to one of dutperf, or one of dutperf to a script, on standard output.",
     ),
     "ports": (
         "dutperf.cli.commands.ports",

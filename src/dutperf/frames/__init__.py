@@ -7,9 +7,9 @@
 
 from __future__ import annotations
 
-from dutperf.frames.building import AddressBits, Endpoints, build
+from dutperf.frames.building import AddressBits, Endpoints, PlacedField, build, places
 from dutperf.frames.errors import FrameError
-from dutperf.frames.headers import KINDS, Field, HeaderKind
+from dutperf.frames.headers import KINDS, Field, HeaderKind, Role
 from dutperf.frames.stack import Header, Stack
 from dutperf.frames.template import Template, is_template
 from dutperf.frames.values import Varying
@@ -22,9 +22,12 @@ __all__ = [
     "FrameError",
     "Header",
     "HeaderKind",
+    "PlacedField",
+    "Role",
     "Stack",
     "Template",
     "Varying",
     "build",
     "is_template",
+    "places",
 ]

@@ -180,6 +180,29 @@ def build(
     )
 
 
+@dataclass(frozen=True)
+class PlacedField:
+    """Where a field of a stack is in its frames."""
+
+    header: int
+    """Number of its header, from 0 on."""
+    name: str
+    bit: int
+    """The first one."""
+    bits: int
+    role: Role
+
+
+def places(stack: Stack) -> list[PlacedField]:
+    """All fields of a stack, in the order of its headers."""
+    nobody = Endpoints(ipv4=(IPv4Address(0), IPv4Address(0)), ipv6=(IPv6Address(0), IPv6Address(0)))
+    return [
+        PlacedField(one.number, cell.name, bit, cell.bits, cell.role)
+        for one in _placed(stack, stack.min_size - FCS_SIZE, nobody, Direction.FORWARD)
+        for bit, cell in one.cells
+    ]
+
+
 def _placed(stack: Stack, end: int, endpoints: Endpoints, direction: Direction) -> Iterator[_Placed]:
     """Every header in its place, in a frame that ends at byte ``end``. Tags stand between the addresses
     of Ethernet and its type (IEEE 802.1Q 9.3)."""

@@ -3,5 +3,6 @@
 
 ``model`` has the published messages, ``coverage`` says which are covered; ``headers``, ``flows`` and ``links`` make
 frames, streams and ports of a configuration; ``generator`` runs them; ``app`` has the addresses of HTTP.
-``to_configuration`` makes a file of ours of one of the API; ``file`` tells which is which.
+``to_configuration`` makes a file of ours of one of the API; ``file`` tells which is which. ``to_message`` and
+``to_headers`` are the way back, and ``script`` writes it for snappi.
 """

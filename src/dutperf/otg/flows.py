@@ -85,7 +85,7 @@ class Flow:
         return stream.model_copy(update={"sends_ns": left_ns}) if left_ns > 0 else None
 
 
-def _of_float(number: float) -> Fraction:
+def seven_digits(number: float) -> Fraction:
     """A number of the model, whose fields of 32 bits have seven digits: 0.3 is not 0.30000001."""
     return Fraction(f"{number:.7g}")
 
@@ -237,7 +237,7 @@ def _mix(pairs: Message) -> SizeMix:
         text = PREDEFINED[name_of(pairs, "predefined") if pairs.HasField("predefined") else "imix"]
         each = [(int(size), Fraction(weight)) for size, weight in (pair.split("=") for pair in text.split(","))]
     else:
-        each = [(one.size or 64, _of_float(one.weight if one.HasField("weight") else 1.0)) for one in pairs.custom]
+        each = [(one.size or 64, seven_digits(one.weight if one.HasField("weight") else 1.0)) for one in pairs.custom]
     if not each or any(weight <= 0 for _, weight in each):
         raise ValueError("each weight has to be above 0, and one pair at least is needed")
     whole = all(weight.denominator == 1 for _, weight in each)
@@ -275,7 +275,7 @@ def _rate(rate: Message, sizes: SizeMix, media_mbps: int | None, where: str, nam
     elif kind == "percentage":
         if media_mbps is None:
             raise Rejected(f"{where}.rate.percentage: the speed of its port is unknown: give layer1 with a speed")
-        share = _of_float(rate.percentage if rate.HasField("percentage") else 100.0) / 100
+        share = seven_digits(rate.percentage if rate.HasField("percentage") else 100.0) / 100
         if share > 1:
             raise Rejected(f"{where}.rate.percentage: more than 100 %")
         fps = share * media_mbps * 10**6 / wire_bits
@@ -302,7 +302,7 @@ def _lasting(flow: Flow, duration: Message, where: str, media_mbps: int | None) 
         if frames == 0:
             raise Rejected(f"{where}.fixed_packets.packets: none would be sent")
     elif kind == "fixed_seconds":
-        sends_ns = round(_of_float(given.seconds if given.HasField("seconds") else 1.0) * NS_PER_S)
+        sends_ns = round(seven_digits(given.seconds if given.HasField("seconds") else 1.0) * NS_PER_S)
         if not 1 <= sends_ns <= LONGEST_NS - begin_ns:
             raise Rejected(f"{where}.fixed_seconds: {given.seconds:g} s are not possible")
     stream = flow.stream.model_copy(update={"begin_ns": begin_ns or None})
@@ -318,7 +318,7 @@ def _check_lasts(stream: Stream, frames: int | None, begin_ns: int, where: str, 
 
 def _delay_ns(delay: Message, where: str, media_mbps: int | None) -> int:
     kind = chosen(delay, "bytes")
-    amount = _of_float(getattr(delay, kind))
+    amount = seven_digits(getattr(delay, kind))
     if not amount:
         return 0
     if kind == "bytes":

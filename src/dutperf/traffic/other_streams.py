@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dutperf.frames import Stack, Template
 from dutperf.model import MAX_FRAME_SIZE, Bursts, Direction, Pattern, Stream
 from dutperf.setup import steady_pattern
 from dutperf.setup.conditions import Conditions, WithDuration
@@ -36,6 +37,15 @@ class PlannedOthers:
             each = (kind.on_paths(frame_size) for kind in self._kinds)
             self._made[frame_size] = {direction: stream for made in each for direction, stream in made.items()}
         return self._made[frame_size]
+
+    def stacks(self) -> dict[Direction, Stack | Template]:
+        """The headers of each of them; addresses that they leave open are in its frames."""
+        return {
+            path.with_stream(kind.planned.name): stack
+            for kind in self._kinds
+            for path in kind.active()
+            for stack in kind.headers(path, kind.parts_of(path, MAX_FRAME_SIZE))
+        }
 
     def left_of_media(self, path: Direction, frame_size: int) -> float:
         media_mbps = self._setup.media_mbps

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``dutperf convert``: converts configurations of other testers to those of dutperf."""
+"""``dutperf convert``: converts configurations of other testers to those of dutperf, and one of dutperf to a script."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -15,7 +15,7 @@ from dutperf.cli.errors import reported, say
 from dutperf.errors import DutperfError, require
 from dutperf.otg import file as files
 from dutperf.otg.file import Kind
-from dutperf.setup.configuration import ConfigError
+from dutperf.setup.configuration import ConfigError, load, place_of
 from dutperf.siitperf import configuration
 from dutperf.siitperf import convert as conversion
 from dutperf.siitperf.configuration import InputError
@@ -25,13 +25,20 @@ File = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        help="A siitperf.conf, or a configuration of the Open Traffic Generator API (JSON, YAML).",
+        help="A siitperf.conf, or a configuration of the Open Traffic Generator API (JSON, YAML); with --to one of"
+        " dutperf.",
     ),
 ]
 
 
-def convert(file: File = configuration.FILE, ports: Ports = None) -> None:
-    """Convert another tester's configuration file to one of dutperf, on standard output.
+To = Annotated[
+    Literal["snappi"] | None,
+    typer.Option("--to", help="Make a script for snappi of a configuration of dutperf, whose streams have rates."),
+]
+
+
+def convert(file: File = configuration.FILE, to: To = None, ports: Ports = None) -> None:
+    """Convert another tester's configuration file to one of dutperf, or one of dutperf to a script, on standard output.
 
     Settings that siitperf does not have come from DUTPERF_PORTS, DUTPERF_NETNS, DUTPERF_CORES and
     DUTPERF_GATEWAYS, as for siitperf-tp.
@@ -39,12 +46,14 @@ def convert(file: File = configuration.FILE, ports: Ports = None) -> None:
     with reported():
         located = located_ports(ports or [])
         kind, members = files.read(file)
-        if located and kind is not Kind.OTG:
+        if located and (to is not None or kind is not Kind.OTG):
             raise ConfigError("is for a configuration of the Open Traffic Generator API", "--ports")
-        if kind is Kind.OTG:
+        if to is not None:
+            _to_snappi(file)
+        elif kind is Kind.OTG:
             _from_otg(file, members, located)
         elif kind is Kind.OURS:
-            raise ConfigError("is a configuration of dutperf already", str(file))
+            raise ConfigError("is a configuration of dutperf: give --to snappi for a script of its streams", str(file))
         else:
             _from_siitperf(file)
 
@@ -68,3 +77,18 @@ def _from_otg(file: Path, members: Mapping[str, Any], located: Mapping[str, str]
     for text in made.notes:
         say(f"{file}: {text}")
     typer.echo(made.text, nl=False)
+
+
+def _to_snappi(file: Path) -> None:
+    require("snappi", "otg", "dutperf convert --to snappi")
+    from dutperf.otg import script, to_message
+
+    setup = load(file)
+    try:
+        made, notes = to_message.config_of(setup)
+    except ConfigError as error:
+        place = place_of(error.key, file) or (str(file), None)
+        raise ConfigError(error.message, error.key, origin=place[0], line=place[1]) from None
+    for text in notes:
+        say(f"{file}: {text}")
+    typer.echo(script.script_of(made, file.name), nl=False)

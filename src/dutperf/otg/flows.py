@@ -85,6 +85,11 @@ class Flow:
         return stream.model_copy(update={"sends_ns": left_ns}) if left_ns > 0 else None
 
 
+def as_sent(frame: DescribedFrame) -> DescribedFrame:
+    """The frame without what is for a person, or for the verdict alone."""
+    return frame.model_copy(update={"name": None, "stream": None, "arrives_with": None})
+
+
 def seven_digits(number: float) -> Fraction:
     """A number of the model, whose fields of 32 bits have seven digits: 0.3 is not 0.30000001."""
     return Fraction(f"{number:.7g}")

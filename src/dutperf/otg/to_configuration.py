@@ -11,15 +11,18 @@ from typing import Any
 
 import yaml
 
-from dutperf.model import IPV6_HEADER_EXCESS, Bursts
+from dutperf.model import IPV6_HEADER_EXCESS, MAX_FRAME_SIZE, Bursts
 from dutperf.model.pattern import NS_PER_S
-from dutperf.otg import coverage, flows, links
-from dutperf.otg.flows import Flow
+from dutperf.otg import coverage, links
+from dutperf.otg.flows import LONGEST_NS, MOST_FLOWS, Flow, as_sent
+from dutperf.otg.flows import planned as planned_flows
 from dutperf.otg.links import NOWHERE, Links
 from dutperf.otg.model import Message, Rejected
 from dutperf.setup import configuration
-from dutperf.setup.configuration import NO_PORT, ConfigError, Side, is_port
+from dutperf.setup.conditions import SingleTrial
+from dutperf.setup.configuration import NO_PORT, ConfigError, Setup, Side, is_port
 from dutperf.setup.size_mix import SizeMix
+from dutperf.traffic.other_streams import PlannedOthers
 
 WIDTH = 140
 _MS = NS_PER_S // 1000
@@ -50,16 +53,16 @@ def convert(wanted: Message, located: Mapping[str, str]) -> Converted:
     # any port, until the user says which: each has another one
     assumed = {at: spec or f"vdev:unknown{number}" for number, (at, spec) in enumerate(ports.items())}
     planned_links = links.planned(wanted, assumed)
-    planned = flows.planned(wanted, planned_links)
+    planned = planned_flows(wanted, planned_links)
     if not 1 <= len(planned) <= _MOST_STREAMS:
         raise Rejected(
             f"flows: a configuration has 1 to {_MOST_STREAMS} streams, not {len(planned)}; dutperf otg has up to"
-            f" {flows.MOST_FLOWS} flows"
+            f" {MOST_FLOWS} flows"
         )
     whole = _mapping(planned, planned_links)
     notes = [*warnings, *(text for one in planned for text in one.warnings), *_left_out(wanted, planned, planned_links)]
     notes += _unlike(planned)
-    _check(whole)
+    _check(whole, planned)
     notes += _translated(whole["ports"], planned)
     for name, ours in planned_links.ours.items():
         location = planned_links.locations[name]
@@ -74,13 +77,19 @@ def _dumped(whole: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(whole), sort_keys=False, width=WIDTH)
 
 
-def _check(whole: Mapping[str, Any]) -> None:
-    """Read it as the next command will; addresses that a translator maps are for the user to enter."""
+def _check(whole: Mapping[str, Any], planned: Sequence[Flow]) -> None:
+    """Read it as the next command will, and compare the frames; addresses that a translator maps are for the user to
+    enter."""
     try:
         configuration.parse_yaml(_dumped(whole), "")
     except ConfigError as error:
         if not error.key.endswith(".seen_as"):
             raise Rejected(f"{error.key}: {error.message}") from None
+    others = PlannedOthers(Setup.model_validate(whole), SingleTrial(duration_s=LONGEST_NS / NS_PER_S))
+    streams = others.streams(MAX_FRAME_SIZE)
+    for one in planned:
+        if [*map(as_sent, streams[one.direction].frames)] != [*map(as_sent, one.stream.frames)]:
+            raise Rejected(f"{one.name}: no stream of a configuration has such frames")
 
 
 def _port_of(location: str) -> str | None:

@@ -21,8 +21,8 @@ from dutperf.model import DescribedField, DescribedFrame
 from dutperf.otg.headers import HEADERS, MOST_VALUES, ModelField
 from dutperf.otg.model import Message, as_members, messages
 
-_RANDOM_VALUES = 4096
-"""Of a field that varies at random: in the model they repeat."""
+_RANDOM_VALUES = 1000
+"""Of a field that varies at random: in the model they repeat. All of them are in the request for a trial."""
 _INNER_FCS = 4
 _IP = ("ipv4", "ipv6")
 _IN_WORDS = {"_bytes": "options", "_key_present": "key", "_sequence_present": "sequence"}

@@ -15,7 +15,7 @@ from dutperf.frames import Stack, Template
 from dutperf.model import Bursts, DescribedFrame, Direction, Poisson, Stream
 from dutperf.model.pattern import NS_PER_S, SteadyTimes
 from dutperf.otg import coverage, flows, links
-from dutperf.otg.flows import seven_digits
+from dutperf.otg.flows import LONGEST_NS, as_sent, seven_digits
 from dutperf.otg.model import Message, Rejected, messages
 from dutperf.otg.to_headers import InexpressibleError, headers_of
 from dutperf.setup.conditions import SingleTrial
@@ -23,7 +23,6 @@ from dutperf.setup.configuration import ConfigError, Setup, Side
 from dutperf.setup.yaml_text import path_of
 from dutperf.traffic.other_streams import PlannedOthers
 
-_LONGEST_S = 86_400
 _OF_FLOWS = {"left", "right", "ports", "paths", "streams", "media_mbps"}
 """Keys of a configuration that say something of flows; others are those of a measurement."""
 _OF_SERVER = ("answers_for", "receive_ring")
@@ -37,7 +36,7 @@ def config_of(setup: Setup) -> tuple[Message, list[str]]:
         ConfigError: a stream, or something of it, that the API does not have.
     """
     _check_rates(setup)
-    longest = SingleTrial(duration_s=_LONGEST_S)
+    longest = SingleTrial(duration_s=LONGEST_NS / NS_PER_S)
     kind = traffic.of(setup, traffic.of(setup, longest).sized())
     kind.check()
     streams = kind.trial_of_others(kind.cases()[0], 0).streams()
@@ -250,10 +249,9 @@ def _count(stream: Stream) -> int | None:
 
 
 def _fixed_bits(frame: DescribedFrame, other: DescribedFrame) -> DescribedFrame:
-    """What does not vary in either frame, and is not for a person or the verdict alone."""
+    """What does not vary in either frame."""
     number = int(frame.bytes, 16)
     for field in (*frame.fields, *other.fields):
         end = 4 * len(frame.bytes) - field.bit
         number &= ~((1 << end) - (1 << end - field.bits))
-    free = {"bytes": f"{number:0{len(frame.bytes)}x}", "fields": (), "name": None, "stream": None, "arrives_with": None}
-    return frame.model_copy(update=free)
+    return as_sent(frame).model_copy(update={"bytes": f"{number:0{len(frame.bytes)}x}", "fields": ()})

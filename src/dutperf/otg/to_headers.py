@@ -18,14 +18,15 @@ import snappi
 from dutperf.frames import Header, PlacedField, Role, Stack, places
 from dutperf.frames.values import Computed
 from dutperf.model import DescribedField, DescribedFrame
-from dutperf.otg.headers import HEADERS, MOST_VALUES, ModelField
+from dutperf.otg.headers import HEADERS
 from dutperf.otg.model import Message, as_members, messages
+from dutperf.otg.patterns import MOST_VALUES, ModelField
 
 _RANDOM_VALUES = 1000
 """Of a field that varies at random: in the model they repeat. All of them are in the request for a trial."""
 _INNER_FCS = 4
 _IP = ("ipv4", "ipv6")
-_IN_WORDS = {"_bytes": "options", "_key_present": "key", "_sequence_present": "sequence"}
+_IN_WORDS = {"_bytes": "option", "_key_present": "key", "_sequence_present": "sequence"}
 """Of what stands in a header for fields that are given."""
 
 
@@ -112,7 +113,7 @@ def _name_of(header: Header, version: int) -> str:
         return "icmpv6"
     name = next((name for name, kind in HEADERS.items() if kind.ours == header.name), None)
     if name is None:
-        raise InexpressibleError(f"the model has no header {header.name}")
+        raise InexpressibleError(f"no header {header.name} is converted")
     return name
 
 
@@ -178,7 +179,7 @@ def _fill(
     used |= _SPECIAL.get(name, _nothing)(given, header, values, made)
     for left, value in values.items():
         if left not in used and (value.number or value.varies) and value.place.role is not Role.CHECKSUM:
-            raise InexpressibleError(f"the model has no {_IN_WORDS.get(left, left.lstrip('_'))}")
+            raise InexpressibleError(f"no {_IN_WORDS.get(left, left.lstrip('_'))} is converted")
 
 
 def _is_needed(each: Sequence[_Value], key: str, of_model: ModelField, *, is_last: bool) -> bool:

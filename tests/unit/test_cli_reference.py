@@ -39,6 +39,7 @@ def test_the_generated_lists_have_every_command_and_procedure() -> None:
     assert made["INDEX"].read_text() == made["index"](), "run make format"
     assert made["MODELS"].read_text() == made["models"](), "run make format"
     assert made["COMBINATIONS"].read_text() == made["combined"](), "run make format"
+    assert made["FRAMES"].read_text() == made["headers_and_fields"](), "run make format"
     if f"snappi {SPECIFICATION}." in made["OTG"].read_text():  # another version has other fields that are refused
         assert made["OTG"].read_text() == made["covered"](), "run make format"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/frames.md says what the package does: every header with its fields and defaults, what follows
-what, examples, errors."""
+"""docs/frames.md says what the package does: options, what cannot vary, examples, errors. Its tables of headers are
+generated (test_cli_reference.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import pytest
 
 import documents
-from dutperf.frames import KINDS, Field, FrameError, Stack
+from dutperf.frames import KINDS, FrameError, Stack
 from dutperf.frames.headers import Role
 from dutperf.frames.options import IPV4_OPTIONS, IPV6_OPTIONS, TCP_OPTIONS
 
@@ -23,35 +23,6 @@ WRONG = {
     "header 2 (udp), character 10: ": "ipv4/udp(destination=random(1,2))/vxlan/eth",
     "character 9: ": "eth/ipv4(id=3",
 }
-
-
-def default(field: Field) -> str:
-    return field.note if field.default is None else field.form.write(field.default, field.bits)
-
-
-def test_every_field_with_its_bits_and_its_default() -> None:
-    expected = []
-    for kind in KINDS.values():
-        expected.append(f"| **`{kind.name}`** {kind.title} | | |")
-        for field in (kind.field(name) for name in kind.known):
-            expected.append(f"| `{field.name}` | {field.bits or ''} | {default(field)} |".replace("|  |", "| |"))
-    [table] = re.findall(r"^\| header, field \|.*\n\| --- .*\n((?:\|.*\n)+)", TEXT, re.MULTILINE)
-    assert table.splitlines() == expected
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_what_follows_a_header(name: str) -> None:
-    section = TEXT[TEXT.index("| may be followed by |") :]
-    first, second = next(
-        line.split("|")[1:3] for line in section.splitlines() if re.match(rf"\| (`\w+`, )*`{name}`", line)
-    )
-    del first
-    said = set(re.findall(r"`(\w+)`", second))
-    if "as `ipv4`" in second:
-        said |= set(KINDS["ipv4"].carries)
-    if "as the next line" in second:
-        said |= set(KINDS["routing"].carries)
-    assert said == set(KINDS[name].carries)
 
 
 def test_every_option_is_told() -> None:

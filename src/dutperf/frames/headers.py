@@ -9,7 +9,7 @@ Ethernet, IEEE 802.1Q/802.1ad tags, pause frames (IEEE 802.3, IEEE 802.1Q), ARP 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Literal
@@ -834,3 +834,23 @@ KINDS: Mapping[str, HeaderKind] = {
     )
 }
 """Every header by its name."""
+
+
+def table() -> str:
+    """Every header with its fields, and what may follow it, in Markdown."""
+    lines = ["| header, field | bits | default |\n", "| --- | --- | --- |\n"]
+    for kind in KINDS.values():
+        lines.append(f"| **`{kind.name}`** {kind.title} | | |\n")
+        for field in map(kind.field, kind.known):
+            default = field.note if field.default is None else field.form.write(field.default, field.bits)
+            lines.append(f"| `{field.name}` | {field.bits or ''} | {default} |\n".replace("|  |", "| |"))
+    lines += ["\n", "| header | may be followed by |\n", "| --- | --- |\n"]
+    carried = dict.fromkeys(kind.carries for kind in KINDS.values())
+    for each in carried:
+        names = [kind.name for kind in KINDS.values() if kind.carries == each]
+        lines.append(f"| {_listed(names)} | {_listed(each) or 'none'} |\n")
+    return "".join(lines)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -16,9 +16,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import documents
 from command_syntax import parse
 from dutperf import procedures
-from dutperf.cli import app, examples, panels, reference
+from dutperf.cli import app, examples, help_screen, panels, reference
 from dutperf.journal import JOURNAL
 from dutperf.otg.model import SPECIFICATION
 from dutperf.run.suite import SUITE
@@ -55,23 +56,67 @@ def test_what_needs_no_procedure_imports_none(command: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def help_of(command: str, columns: int = 80) -> list[str]:
+    """The lines of a command's help on a terminal."""
+    shown = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": str(columns)})
+    assert shown.exit_code == 0, shown.output
+    return shown.stdout.splitlines()
+
+
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_ends_with_an_example_that_the_command_line_understands(command: str) -> None:
-    shown = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "220", "TERMINAL_WIDTH": "220"})
-    assert shown.exit_code == 0
-    assert f"Example: {examples.line(command)}" in " ".join(shown.stdout.split())
+def test_help_ends_with_an_example_in_one_line_and_the_page_of_the_documents(command: str) -> None:
+    *_, example, page = help_of(command)
+    assert example == f"Example: {examples.line(command)}"
     parse(examples.line(command))
+    assert page == f"More: {examples.page(command)}"
+    assert re.search(
+        rf"\b{command.split()[0]}\b", (documents.ROOT / examples.page(command)).read_text(encoding="utf-8")
+    )
+
+
+def test_no_page_is_of_a_command_that_does_not_exist() -> None:
+    assert examples.PAGES.keys() <= {command.split()[0] for command in COMMANDS}
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_the_help_of_an_option_has_twelve_words_at_most(page: reference.Page) -> None:
+    for one in (*page.of(help_screen.ARGUMENTS), *page.of(help_screen.OPTIONS)):
+        if one.name != "--show-completion":  # Typer's own
+            assert 1 <= len(one.help.split()) <= 12, f"{one.name}: {one.help}"
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120])
+def test_the_help_of_a_measurement_fits_on_three_screens(columns: int) -> None:
+    lines = help_of("throughput", columns)
+    assert len(lines) <= 3 * 50
+    assert max(len(line) for line in lines[:-2]) <= columns  # the example is one line, to be copied
+    first = lines[lines.index(f"{panels.FIRST}:") + 1 : lines.index(f"{panels.SETUP}:")]
+    assert [line.split()[0].rstrip(",") for line in first if line.startswith("  -")] == [
+        *("--lab", "--config", "--max-rate", "--frame-size", "--duration", "--out"),
+    ]
+    assert lines.index(f"{panels.SETUP}:") < 50
+
+
+def test_help_has_defaults_and_the_reference_also_ranges_and_variables() -> None:
+    said = " ".join(" ".join(help_of("throughput")).split())
+    assert "[default: 60] --out" in said
+    assert "[default: constant]" in said
+    assert "DUTPERF_TESTBED" not in said
+    [testbed] = [one for one in PAGES["dutperf throughput"].entries if one.name == "--testbed NAME"]
+    assert testbed.complete.endswith("[env var: DUTPERF_TESTBED]")
+    [port] = [one for one in PAGES["dutperf serve"].entries if one.name == "--port N"]
+    assert port.complete.endswith("[default: 8219; 0<=x<=65535]")
 
 
 @pytest.mark.parametrize("command", ["throughput", "frame-loss", "address-ageing", "trial", "replay FILE"])
 def test_help_begins_with_what_a_newcomer_needs(command: str) -> None:
-    shown = CliRunner().invoke(app, [*command.split()[:1], "--help"], env={"COLUMNS": "220", "TERMINAL_WIDTH": "220"})
-    titles = re.findall(r"╭─ (.+?) ─", shown.stdout)
-    assert titles == [title for title in ("Arguments", "Options", *panels.ORDER) if title in titles]
+    lines = help_of(command.split()[0])
+    titles = [line.removesuffix(":") for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)]
+    assert titles == [title for title in (help_screen.ARGUMENTS, *panels.ORDER) if title in titles]
     assert set(titles) >= {panels.FIRST, panels.SETUP, TRIAL, OUTPUT}
-    first = shown.stdout.partition(f" {panels.FIRST} ")[2].partition("╰")[0]
-    assert re.findall(r"^│ (--[a-z-]+)", first, re.MULTILINE)[:2] == ["--lab", "--config"]
-    assert "--drain" not in first
+    options = [line.split()[0] for line in lines if line.startswith("  -")]
+    assert options[:2] == ["--lab", "--config"]
+    assert options[-1] == "--help"
 
 
 def test_an_option_of_every_trial_is_about_the_same_in_every_command() -> None:
@@ -79,16 +124,14 @@ def test_an_option_of_every_trial_is_about_the_same_in_every_command() -> None:
     for one in all_offered(EveryTrial):
         of_each.setdefault(one.name, set()).add(one.option.panel)
     ambiguous = {name for name, found in of_each.items() if len(found - {""}) > 1}
-    assert ambiguous <= set(panels.MOST_USED)  # which have a panel by their names
+    assert ambiguous <= set(panels.NEEDED_FIRST)  # which have a panel by their names
     assert {panel for found in of_each.values() for panel in found} <= {"", *panels.ORDER}
 
 
 def test_every_command_is_listed_in_a_group() -> None:
     [page] = [page for page in PAGES.values() if page.words == ("dutperf",)]
-    groups = [panel for panel, _ in groupby(entry.panel for entry in page.commands)]
-    assert len(groups) == len(set(groups)) == 6
-    assert {entry.name: entry.panel for entry in page.commands}["ndp-capacity"].startswith("Switches")
-    assert "Commands" not in groups
+    groups = [panel for panel, _ in groupby(entry.panel for entry in page.of(help_screen.COMMANDS))]
+    assert groups == ["Measure", "Stateful", "Switches", "Traffic by hand", "Results", "Set-up and machine"]
 
 
 def test_a_command_that_does_not_exist_or_an_option_that_is_wrong_is_no_example() -> None:
@@ -106,14 +149,16 @@ def test_a_command_that_does_not_exist_or_an_option_that_is_wrong_is_no_example(
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 def test_the_reference_names_every_option(page: reference.Page) -> None:
     for text in (reference.markdown(page), reference.man(page).replace("\\-", "-")):
-        for entry in (*page.options, *page.arguments, *page.commands):
+        for entry in page.entries:
             assert entry.name in text
         assert (page.example or "") in text
     command = typer.main.get_command(app)
     for word in page.words[1:]:
         command = command.commands[word]  # type: ignore[attr-defined]
     declared = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
-    assert declared <= {name for entry in page.options for name in re.findall(r"--[a-z0-9-]+", entry.name)}
+    assert declared <= {
+        name for entry in page.of(help_screen.OPTIONS) for name in re.findall(r"--[a-z0-9-]+", entry.name)
+    }
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="needs groff")

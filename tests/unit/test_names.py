@@ -12,7 +12,7 @@ import dutperf
 
 # fmt: off
 TWICE = frozenset({
-    "Address", "AtRate", "Bench", "Check", "Checked", "Cores", "Delays", "Entry", "Facts", "Figure",
+    "Address", "AtRate", "Bench", "Check", "Checked", "Cores", "Delays", "Facts", "Figure",
     "Figures", "Finding", "Format", "Group", "Interface", "Key", "Kind", "LabOptions", "Load", "Loss", "Machine",
     "NatOptions", "Offered", "Option", "Outcome", "Part", "Place", "Planned", "Ports", "Quantiles",
     "Reading", "Record", "Recorded", "Repetitions", "Results", "RouterOptions", "Row", "Rule", "Run", "Series",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One example for each command: at the end of ``--help``, in the reference and in the manual pages. Procedures have
-theirs in their own file."""
+"""One example for each command, and the page of the documents about it: at the end of ``--help``, in the reference and
+in the manual pages. Procedures have their examples in their own files."""
 
 from __future__ import annotations
 
@@ -45,11 +45,54 @@ EXAMPLES = {
     "selftest": "--quick --only calibration --only throughput",
 }
 """Arguments by the words of the command that is no procedure."""
+PAGES = {
+    "trial": "getting-started",
+    "capture": "frames",
+    "replay": "replay",
+    "script": "scripts",
+    "otg": "otg",
+    "overload": "overload",
+    "run": "plans",
+    "plan": "testbeds",
+    "resume": "getting-started",
+    "show": "getting-started",
+    "report": "getting-started",
+    "plot": "getting-started",
+    "export": "getting-started",
+    "compare": "compare",
+    "store": "store",
+    "trend": "store",
+    "serve": "serve",
+    "testbeds": "testbeds",
+    "fleet": "testbeds",
+    "lab": "labs",
+    "convert": "siitperf",
+    "ports": "cards",
+    "doctor": "cards",
+    "selftest": "accuracy",
+    "set-rate": "procedures",
+    "dns64": "dns64",
+    "recovery": "recovery-and-reset",
+    "reset": "recovery-and-reset",
+    "establishment-rate": "stateful",
+    "table-capacity": "stateful",
+    "teardown-rate": "stateful",
+    "address-capacity": "switches",
+    "address-learning-rate": "switches",
+    "address-ageing": "switches",
+    "broadcast": "switches",
+}
+"""Pages in ``docs/`` by the first word of a command; of other procedures: procedures."""
 
 
 def epilog(command: str) -> str:
-    """The end of a command's help."""
-    return f"Example: {line(command)}"
+    """The end of a command's help; ``\\b``: Click keeps its lines, so that they can be copied."""
+    return f"\b\nExample: {line(command)}\nMore: {page(command)}"
+
+
+def page(command: str) -> str:
+    """The document about the command: ``docs/store.md``."""
+    return f"docs/{PAGES.get(command.split()[0], 'procedures')}.md"
 
 
 def line(command: str) -> str:

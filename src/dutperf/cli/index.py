@@ -94,42 +94,42 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
     "establishment-rate": (
         "dutperf.procedures.establishment_rate",
-        "Stateful DUTs",
+        "Stateful",
         "Search for the highest rate at which a stateful DUT opens connections, and validate each (RFC 9693 4.5, 4.6).",
     ),
     "table-capacity": (
         "dutperf.procedures.table_capacity",
-        "Stateful DUTs",
+        "Stateful",
         "Search for the number of connections that a stateful DUT can hold (RFC 9693 4.9).",
     ),
     "teardown-rate": (
         "dutperf.procedures.teardown_rate",
-        "Stateful DUTs",
+        "Stateful",
         "Measure how fast a stateful DUT deletes all its connections (RFC 9693 4.8).",
     ),
     "address-capacity": (
         "dutperf.procedures.address_capacity",
-        "Switches, and tables of routers",
+        "Switches",
         "Search for the number of MAC addresses that a switch learns and keeps (RFC 2889 5.7).",
     ),
     "address-learning-rate": (
         "dutperf.procedures.address_learning_rate",
-        "Switches, and tables of routers",
+        "Switches",
         "Search for the highest rate at which a switch learns MAC addresses (RFC 2889 5.8).",
     ),
     "address-ageing": (
         "dutperf.procedures.address_ageing",
-        "Switches, and tables of routers",
+        "Switches",
         "Measure how long a switch keeps a MAC address that sends nothing more (RFC 2889 5.7.2).",
     ),
     "broadcast": (
         "dutperf.procedures.broadcast",
-        "Switches, and tables of routers",
+        "Switches",
         "Search for the rate at which a switch forwards every broadcast to every port (RFC 2889 5.10).",
     ),
     "ndp-capacity": (
         "dutperf.procedures.ndp_capacity",
-        "Switches, and tables of routers",
+        "Switches",
         "Search for the number of neighbours to which a router forwards (RFC 8161, NDP-MAX-NEIGHBORS).",
     ),
     "traffic": (

@@ -16,7 +16,7 @@ LEAST_TOKEN = 16
 TcpPort = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0: a free one.")]
 ListenAddress = Annotated[
     str,
-    typer.Option("--address", metavar="ADDRESS", help="Listen there. Elsewhere than on loopback, all needs the token."),
+    typer.Option("--address", metavar="ADDRESS", help="Listen there; elsewhere than on loopback, all needs the token."),
 ]
 
 

@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from dutperf.cli.examples import epilog
+from dutperf.cli.help_screen import ShownCommand, ShownGroup
 from dutperf.cli.index import COMMANDS
 
 
@@ -33,7 +33,7 @@ class Commands(Mapping[str, Any]):
         return len(COMMANDS)
 
 
-class Group(TyperGroup):
+class Group(ShownGroup):
     """The group of all commands."""
 
     def __init__(self, **attributes: Any) -> None:
@@ -50,7 +50,7 @@ class Group(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         _, panel, text = COMMANDS[cmd_name]
-        return TyperCommand(cmd_name, help=text, rich_help_panel=panel)
+        return ShownCommand(cmd_name, help=text, rich_help_panel=panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command itself, to be called."""
@@ -69,16 +69,11 @@ def load(name: str, module: str) -> Any:
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         procedure = members.get("PROCEDURE")
         function = members[name.replace("-", "_")] if procedure is None else _of_procedure(procedure)
-        alone.command(name, epilog=epilog(name))(function)
+        alone.command(name, cls=ShownCommand, epilog=epilog(name))(function)
         command = typer.main.get_command(alone)
         import_module("dutperf.cli.panels").arrange(command)
     command.name = name
     return command
-
-
-def summary(command: Any) -> str:
-    """What a command does, in a sentence: the first paragraph of its help."""
-    return " ".join((command.help or "").strip().split("\n\n")[0].split())
 
 
 def _of_procedure(definition: Any) -> Any:

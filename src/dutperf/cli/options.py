@@ -19,7 +19,7 @@ LabName = Annotated[
         "--lab",
         metavar="NAME",
         autocompletion=completion.labs,
-        help="Bring this lab up, measure it, take it down (see dutperf lab list).",
+        help="Bring this lab up, measure it, take it down (dutperf lab list).",
     ),
 ]
 LabOptions = Annotated[
@@ -28,7 +28,7 @@ LabOptions = Annotated[
         "--lab-option",
         metavar="KEY=VALUE",
         autocompletion=completion.lab_options,
-        help="Option of the lab; repeatable (see dutperf lab show).",
+        help="Option of the lab (dutperf lab show); repeatable.",
     ),
 ]
 ConfigFile = Annotated[
@@ -39,9 +39,7 @@ ConfigNow = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help=(
-            "The configuration, if its file was moved. Commands are taken from the configuration, never from a journal."
-        ),
+        help=("The configuration, if its file was moved."),
     ),
 ]
 RateText = Annotated[
@@ -49,10 +47,7 @@ RateText = Annotated[
     typer.Option(
         "--rate",
         metavar="RATE",
-        help=(
-            "Rate per direction: frames/s (60000, 60k, 1.5M) or % of the media's maximum. Not with a pattern that has"
-            " rates of its own. Streams of the configuration that all have one are sent alone without it."
-        ),
+        help="Rate per direction: frames/s (60k, 1.5M), or % of the maximum.",
     ),
 ]
 
@@ -80,7 +75,7 @@ LogFormat = Annotated[
     log.Format,
     typer.Option(
         "--log-format",
-        help="Format of the progress on standard error; json: one object per line, for programs.",
+        help="Format of progress on standard error; json: one object a line.",
     ),
 ]
 MetricsPort = Annotated[
@@ -106,7 +101,7 @@ MetricsFile = Annotated[
     typer.Option(
         "--metrics-file",
         metavar="FILE.prom",
-        help="Write the metrics to this file after each trial, for node_exporter's textfile collector.",
+        help="Write the metrics there after each trial, for node_exporter.",
     ),
 ]
 
@@ -116,7 +111,7 @@ Webhook = Annotated[
         "--webhook",
         envvar="DUTPERF_WEBHOOK",
         metavar="URL",
-        help="Post to this URL, as JSON, when the run has ended: outcome, directory, measurements.",
+        help="Post the outcome to this URL at the end, as JSON.",
     ),
 ]
 ProgressInterval = Annotated[
@@ -126,7 +121,7 @@ ProgressInterval = Annotated[
         metavar="S",
         min=0.02,
         max=1.0,
-        help="How often the counts of the running trial are read: for the display, and for progress.json.",
+        help="Time between updates of the display and of progress.json.",
     ),
 ]
 Testbed = Annotated[
@@ -135,7 +130,7 @@ Testbed = Annotated[
         "--testbed",
         metavar="NAME",
         envvar="DUTPERF_TESTBED",
-        help="Lease this testbed: one command at a time measures on it, others are refused or wait (dutperf testbeds).",
+        help="Lease this testbed: no other command measures on it then.",
     ),
 ]
 WaitForTestbed = Annotated[

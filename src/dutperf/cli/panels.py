@@ -10,9 +10,9 @@ from dutperf.cli.source_options import RESULT, SOURCE
 from dutperf.setup.conditions import EveryTrial
 from dutperf.setup.option import OUTPUT, SEARCH, TRAFFIC, TRIAL, all_offered
 
-FIRST, SETUP, OWN = "Most used", "Test setup", "Procedure"
+FIRST, SETUP, OWN = "First options", "Test setup", "Procedure"
 ORDER = (FIRST, OWN, SETUP, TRAFFIC, TRIAL, SEARCH, OUTPUT)
-MOST_USED = ("lab", "config_file", "rate", "max_rate", "frame_sizes", "duration_s", "out")
+NEEDED_FIRST = ("lab", "config_file", "rate", "max_rate", "frame_sizes", "duration_s", "out")
 
 
 def arrange(command: Any) -> None:
@@ -28,7 +28,7 @@ def arrange(command: Any) -> None:
 
 def panel_of(parameter: str) -> str:
     """The panel of a parameter."""
-    if parameter in MOST_USED:
+    if parameter in NEEDED_FIRST:
         return FIRST
     if parameter in (*SOURCE, "testbed", "wait_for_testbed"):
         return SETUP
@@ -40,4 +40,4 @@ def panel_of(parameter: str) -> str:
 
 
 def _place(option: Any) -> int:
-    return MOST_USED.index(option.name) if option.name in MOST_USED else 0
+    return NEEDED_FIRST.index(option.name) if option.name in NEEDED_FIRST else 0

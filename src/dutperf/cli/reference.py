@@ -16,20 +16,11 @@ from typing import Any
 import typer
 
 from dutperf.cli import EXIT_STATUS, app, examples
+from dutperf.cli.help_screen import ARGUMENTS, COMMANDS, OPTIONS, Listed, listed
 from dutperf.version import __version__
 
 SECTION = 1
 """Section of the manual: commands."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An option, an argument, or a command of a group."""
-
-    name: str
-    text: str
-    panel: str
-    """What it is listed under."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +32,8 @@ class Page:
     text: str
     """Description; its first paragraph is one sentence."""
     usage: str
-    arguments: tuple[Entry, ...]
-    options: tuple[Entry, ...]
-    commands: tuple[Entry, ...]
+    entries: tuple[Listed, ...]
+    """Arguments, options and commands."""
 
     @property
     def name(self) -> str:
@@ -54,6 +44,10 @@ class Page:
     def summary(self) -> str:
         """One sentence."""
         return self.text.split("\n\n")[0].replace("\n", " ")
+
+    def of(self, kind: str) -> tuple[Listed, ...]:
+        """The entries of a kind."""
+        return tuple(one for one in self.entries if one.kind == kind)
 
     @property
     def example(self) -> str | None:
@@ -73,8 +67,8 @@ def markdown(page: Page) -> str:
     if page.example is not None:
         parts.append(f"```sh\n{page.example}\n```")
     parts += [
-        f"**{title}**\n\n" + "\n".join(f"* `{one.name}`: {_inline(one.text)}" for one in entries)
-        for title, entries in groupby((*page.arguments, *page.options, *page.commands), lambda one: one.panel)
+        f"**{title}**\n\n" + "\n".join(f"* `{one.name}`: {_inline(one.complete)}" for one in entries)
+        for title, entries in groupby(page.entries, lambda one: one.panel)
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -86,9 +80,7 @@ def man(page: Page) -> str:
         ("NAME", f"{_roff(page.name)} \\- {_roff(page.summary)}"),
         ("SYNOPSIS", _roff(page.usage)),
         ("DESCRIPTION", "\n.PP\n".join(_roff(paragraph.replace("\n", " ")) for paragraph in page.text.split("\n\n"))),
-        ("ARGUMENTS", _tagged(page.arguments)),
-        ("OPTIONS", _tagged(page.options)),
-        ("COMMANDS", _tagged(page.commands)),
+        *((kind.upper(), _tagged(page.of(kind))) for kind in (ARGUMENTS, OPTIONS, COMMANDS)),
         ("EXAMPLE", f".EX\n{_roff(page.example)}\n.EE" if page.example else ""),
         ("EXIT STATUS", _roff(EXIT_STATUS.removeprefix("Exit status: "))),
         ("SEE ALSO", _see_also(page)),
@@ -109,36 +101,14 @@ def write_man(directory: Path) -> list[Path]:
 
 def _pages(command: Any, words: tuple[str, ...], parent: Any) -> Iterator[Page]:
     context = command.context_class(command, info_name=words[-1], parent=parent)
-    inner: dict[str, Any] = getattr(command, "commands", {})
-    records = [
-        (one, record) for one in command.get_params(context) if (record := one.get_help_record(context)) is not None
-    ]
     yield Page(
         words=words,
         text=(command.help or "").strip(),
         usage=" ".join([" ".join(words), *command.collect_usage_pieces(context)]),
-        arguments=tuple(_entry(record, "Arguments") for one, record in records if one.param_type_name == "argument"),
-        options=tuple(
-            _entry(record, one.rich_help_panel or "Options")
-            for one, record in records
-            if one.param_type_name == "option"
-        ),
-        commands=tuple(
-            Entry(name, (one.help or "").strip().split("\n\n")[0], _panel(command, context, name))
-            for name, one in inner.items()
-        ),
+        entries=listed(command, context),
     )
-    for name, one in inner.items():
+    for name, one in getattr(command, "commands", {}).items():
         yield from _pages(one, (*words, name), context)
-
-
-def _panel(group: Any, context: Any, name: str) -> str:
-    return group.get_command(context, name).rich_help_panel or "Commands"
-
-
-def _entry(record: tuple[str, str], panel: str) -> Entry:
-    name, text = record
-    return Entry(" ".join(name.split()), " ".join(text.split()), panel)
 
 
 def _inline(text: str) -> str:
@@ -146,12 +116,12 @@ def _inline(text: str) -> str:
     return "".join(f"\\{character}" if character in "*_[]<>" else character for character in text)
 
 
-def _tagged(entries: Sequence[Entry]) -> str:
+def _tagged(entries: Sequence[Listed]) -> str:
     """With headings, where there are several panels."""
     panels = [(panel, list(each)) for panel, each in groupby(entries, lambda one: one.panel)]
     return "\n".join(
         (f".SS {_roff(panel)}\n" if len(panels) > 1 else "")
-        + "\n".join(f".TP\n.B {_roff(one.name)}\n{_roff(one.text) or '.'}" for one in each)
+        + "\n".join(f".TP\n.B {_roff(one.name)}\n{_roff(one.complete) or '.'}" for one in each)
         for panel, each in panels
     )
 
@@ -169,7 +139,7 @@ def _roff(text: str) -> str:
 
 
 def _see_also(page: Page) -> str:
-    others = [(*page.words, entry.name) for entry in page.commands] or [page.words[:-1]]
+    others = [(*page.words, entry.name) for entry in page.of(COMMANDS)] or [page.words[:-1]]
     return ",\n".join(f".BR {_roff('-'.join(words))} ({SECTION})" for words in others).replace(",\n", " ,\n")
 
 

@@ -20,10 +20,7 @@ Queues = Annotated[
         metavar="COUNT",
         min=1,
         max=MAX_QUEUES,
-        help=(
-            "Receive and transmit queues of each port: a direction has as many senders and receivers, on several cores."
-            " Default: engine.queues of the configuration, else 1."
-        ),
+        help="Receive and transmit queues of each port. Default: the configuration's.",
     ),
 ]
 OffloadsText = Annotated[
@@ -31,11 +28,7 @@ OffloadsText = Annotated[
     typer.Option(
         "--offloads",
         metavar="NAME,...",
-        help=(
-            f"Hardware offloads to use: {', '.join(get_args(configuration.Offload))}. It is an error if a port"
-            " does not support one. No offload has been tested on a NIC yet (docs/performance.md). Default:"
-            " engine.offloads of the configuration, else none."
-        ),
+        help=f"Hardware offloads: {', '.join(get_args(configuration.Offload))}. Default: the configuration's.",
     ),
 ]
 

@@ -61,7 +61,7 @@ class AddressCapacity(OfAddresses):
     learning_rate: Annotated[
         AnyRate,
         Option(
-            "Rate of the learning frames, in frames/s: at most the address learning rate (RFC 2889 section 5.7.2)",
+            "Rate of the learning frames, in frames/s (RFC 2889 section 5.7.2)",
             label="rate of the learning frames",
             metavar="RATE",
         ),

@@ -37,7 +37,7 @@ class AddressLearningRate(SearchRange, OfAddresses):
     addresses: Annotated[
         AddressCount,
         Option(
-            "Addresses that each trial offers: at most the address caching capacity (RFC 2889 section 5.8.2)",
+            "Addresses that each trial offers (RFC 2889 section 5.8.2)",
             label="addresses",
             metavar="COUNT",
         ),
@@ -143,7 +143,7 @@ PROCEDURE = Definition(
     name="address-learning-rate",
     summary="Search for the highest rate at which a switch learns MAC addresses (RFC 2889 5.8).",
     chapter=Chapter.TABLES,
-    example="--lab linux-bridge --lab-option ports=3 --addresses 2000 --max-rate 50k",
+    example="--lab linux-bridge --lab-option ports=3 --addresses 2000 --max-rate 50k --repetitions 3",
     simulated={"max_rate": "10k", "resolution": "5%", "repetitions": 2},
     conditions=AddressLearningRate,
     make=AddressLearningRateProcedure,

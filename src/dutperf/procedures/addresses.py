@@ -38,7 +38,7 @@ class AtPorts(OneFrameEach):
     learning_port: Annotated[
         str | None,
         Option(
-            "Port whose addresses the DUT learns (RFC 2889 section 5.7.3). Default: the first of the configuration",
+            "Port whose addresses the DUT learns. Default: the first",
             label="learning port",
             metavar="PORT",
         ),
@@ -46,7 +46,7 @@ class AtPorts(OneFrameEach):
     test_port: Annotated[
         str | None,
         Option(
-            "Port that sends to these addresses; all others monitor what the DUT floods. Default: the second port",
+            "Port that sends to these addresses. Default: the second",
             label="test port",
             metavar="PORT",
         ),
@@ -64,8 +64,7 @@ class OfAddresses(AtPorts):
         float,
         Field(gt=0, le=1_000_000),
         Option(
-            "Ageing time of the DUT, within which addresses must be learned and tested; without a command"
-            " clear_addresses each trial waits for it first",
+            "Ageing time of the DUT",
             clause="RFC 2889 section 5.7.2; IEEE 802.1D: 300",
             label="ageing time of the DUT, s",
         ),

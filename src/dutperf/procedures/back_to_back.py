@@ -111,7 +111,7 @@ class BackToBack(WithMaximum, AtThroughput, WithTolerance, WithPacing, Steady):
         float,
         Field(gt=0, le=3_600),
         Option(
-            "Longest burst to try, as its sending time",
+            "Longest burst to try, in s",
             clause="RFC 9004: up to 30",
             label="longest burst, s at its rate",
         ),
@@ -120,7 +120,7 @@ class BackToBack(WithMaximum, AtThroughput, WithTolerance, WithPacing, Steady):
         float,
         Field(gt=0, le=0.5),
         Option(
-            "Resolution at which the search ends, as a share of the burst; never finer than a frame",
+            "Resolution at which the search ends, as a share of the burst",
             label="resolution of the search, share of the burst",
             metavar="RATIO",
         ),
@@ -129,8 +129,7 @@ class BackToBack(WithMaximum, AtThroughput, WithTolerance, WithPacing, Steady):
         int,
         Field(ge=0, le=100),
         Option(
-            "How often a burst that failed is offered again before it counts as failed (loss verification, ETSI GS"
-            " NFV-TST 009 12.3)",
+            "How often a failed burst is offered again (NFV-TST 009 12.3)",
             label="repeats of a burst that failed",
             metavar="COUNT",
         ),
@@ -448,7 +447,7 @@ PROCEDURE = Definition(
         "Search for the longest burst at the maximum rate that the DUT forwards without loss (RFC 9004, RFC 2544 26.4)."
     ),
     chapter=Chapter.RATES,
-    example="--config gateway.yaml --throughput-from results/gateway --frame-size 84 --max-burst 2",
+    example="--lab kernel-ipv4 --lab-option limit_fps=20000 --rate 20k --max-rate 50k --max-burst 1 --repetitions 3",
     simulated={"max_rate": "70k", "burst_resolution": 0.02},
     known_truth=_known_truth,
     conditions=BackToBack,

@@ -73,8 +73,7 @@ class Dns64(WithQuestions, SearchRange, WithDuration, WithRepetitions, WithSettl
     self_test_from: Annotated[
         OptionalTesterAlone,
         Option(
-            f"Use this earlier self-test of the tester alone ({looped_back.HOW}): no higher rate is offered than it"
-            " proves",
+            "Offer no higher rate than this self-test proves",
             clause="RFC 8219 section 9.2.1",
             label="self-test of the tester alone",
             metavar="DIR",
@@ -467,7 +466,7 @@ PROCEDURE = Definition(
     name="dns64",
     summary="Search for the highest rate at which a DNS64 server answers every query in time (RFC 8219 9).",
     chapter=Chapter.RATES,
-    example="--lab unbound-dns64 --initial-rate 2k --resolution 5%",
+    example="--lab refdut-dns64 --max-rate 10k --resolution 5% --duration 2 --settle 1 --repetitions 3",
     simulated={"max_rate": "10k", "resolution": "5%", "repetitions": 2},
     known_truth=_known_truth,
     conditions=Dns64,

@@ -241,7 +241,7 @@ PROCEDURE = Definition(
         "Search for the highest rate at which a stateful DUT opens connections, and validate each (RFC 9693 4.5, 4.6)."
     ),
     chapter=Chapter.CONNECTIONS,
-    example="--lab nft-nat44 --connections 20000 --initial-rate 20k --resolution 5%",
+    example="--lab nft-nat44 --connections 20000 --initial-rate 20k --resolution 5% --repetitions 3",
     simulated={"max_rate": "70k", "resolution": "5%"},
     known_truth=_known_truth,
     conditions=EstablishmentRate,

@@ -83,7 +83,7 @@ class FrameLoss(WithTimeout, WithConnections, WithMaximum, Usual):
     step: Annotated[
         OptionalRate,
         Option(
-            "Step between the rates of the series, in % of its highest, or frames/s. At most and by default 10%",
+            "Step between rates: % of the highest, or frames/s. Default: 10%",
             label="step between rates",
             metavar="RATE",
         ),
@@ -509,7 +509,7 @@ PROCEDURE = Definition(
         " 26.3)."
     ),
     chapter=Chapter.RATES,
-    example="--config gateway.yaml --rates 10k,20k,50% --out results/loss",
+    example="--lab kernel-ipv4 --rates 20k,10k --duration 2 --out results/loss",
     simulated={"max_rate": "70k"},
     known_truth=_known_truth,
     conditions=FrameLoss,

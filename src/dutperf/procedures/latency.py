@@ -64,7 +64,7 @@ class Latency(DelayConditions, Calibrated):
     definition: Annotated[
         LatencyDefinition,
         Option(
-            "rfc8219: typical and worst case of many frames; rfc2544: the mean of one frame a trial",
+            "rfc8219: typical and worst case; rfc2544: one frame a trial",
             label="definition of latency",
         ),
     ] = "rfc8219"
@@ -72,8 +72,7 @@ class Latency(DelayConditions, Calibrated):
         int,
         Field(ge=1, le=10_000_000),
         Option(
-            "Tagged frames in each direction of a trial: at least 500 (RFC 8219 7.2), by default 50,000; or 1 (RFC"
-            " 2544)",
+            "Tagged frames in each direction. Default: 50,000, or 1 (rfc2544)",
             label="tagged frames of a trial",
             metavar="COUNT",
             depends=True,
@@ -83,8 +82,7 @@ class Latency(DelayConditions, Calibrated):
         float,
         Field(ge=0, le=86_400),
         Option(
-            "When the first frame is tagged (RFC 8219 7.2, RFC 2544 26.2: 60). By default 60, or half of a trial"
-            " shorter than 120",
+            "First tagged frame after. Default: 60, or half the trial",
             label="first frame tagged after, s",
             depends=True,
         ),
@@ -255,7 +253,7 @@ PROCEDURE = Definition(
         " (RFC 2544 26.2)."
     ),
     chapter=Chapter.DELAYS,
-    example="--config gateway.yaml --throughput-from results/gateway --frame-size 84,128,1518",
+    example="--lab kernel-ipv4 --rate 10k --duration 5 --repetitions 3",
     simulated={"tags": 500, "tag_after_s": 0.1},
     known_truth=_known_truth,
     conditions=Latency,

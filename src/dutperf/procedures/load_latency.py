@@ -56,7 +56,7 @@ class LoadLatency(AtThroughput, WithDuration, WithTolerance, WithPattern, WithFl
     loads: Annotated[
         Given[Annotated[tuple[float, ...], Field(min_length=1, max_length=100)], Sequence[float] | str],
         Option(
-            "Loads to measure, in % of the throughput; 0: lone frames, 100 frames/s",
+            "Offered loads, in % of the throughput; 0: lone frames",
             label="loads, % of the throughput",
             metavar="PERCENT,…",
         ),

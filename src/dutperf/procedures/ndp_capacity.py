@@ -83,7 +83,7 @@ class NdpCapacity(OneFrameEach):
     resolution_rate: Annotated[
         AnyRate,
         Option(
-            "Rate of the frames that make the DUT ask for its neighbours, in frames/s: as fast as it resolves them",
+            "Rate of the frames that make the DUT resolve, in frames/s",
             label="rate of the frames that make the DUT ask",
             metavar="RATE",
         ),

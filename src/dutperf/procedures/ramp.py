@@ -68,7 +68,7 @@ class Ramp(WithDuration, Steady):
     from_rate: Annotated[
         OptionalRate,
         Option(
-            "Rate at which the ramp begins: frames/s or % of the media's maximum. Default: 1 % of `to_rate`",
+            "Rate at which the ramp begins. Default: 1 % of `to_rate`",
             label="rate at the beginning of the ramp",
             flag="--from",
             metavar="RATE",
@@ -88,7 +88,7 @@ class Ramp(WithDuration, Steady):
         BeforeValidator(lambda text: seconds(text) if isinstance(text, str) else text),
         Field(ge=0.001, le=86_400),
         Option(
-            "How long the rate rises: 60, 60s or 500ms",
+            "How long the rate rises",
             clause="RFC 2544 section 24: 60",
             label="length of the ramp, s",
             flag="--over",

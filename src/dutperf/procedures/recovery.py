@@ -58,8 +58,7 @@ class Recovery(AtThroughput, WithDuration, WithTolerance, WithPacing, Steady):
         float,
         Field(gt=0, le=86_400),
         Option(
-            "How long the DUT is overloaded (RFC 2544 26.5: 60); then `duration_s` goes on at half that rate. Without"
-            " it 60, or half of a trial shorter than 120",
+            "How long the DUT is overloaded. Default: 60, or half the trial",
             label="overload at the beginning of a trial, s",
             depends=True,
         ),
@@ -188,9 +187,7 @@ PROCEDURE = Definition(
     name=RECOVERY.name,
     summary="Measure how long the DUT still loses frames after an overload (RFC 2544 26.5).",
     chapter=Chapter.TIMES,
-    example=(
-        "--lab kernel-ipv4 --lab-option limit_fps=10000 --directions forward --rate 10k --overload 5 --duration 10"
-    ),
+    example="--lab kernel-ipv4 --lab-option limit_fps=20000 --rate 10k --overload 3 --duration 6 --repetitions 3",
     simulated={"overload_s": 0.25},
     known_truth=_known_truth,
     conditions=Recovery,

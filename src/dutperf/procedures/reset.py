@@ -58,8 +58,7 @@ class Reset(AtThroughput, WithDuration, WithTolerance, Steady):
         float,
         Field(gt=0, le=86_400),
         Option(
-            "When dut.commands.reset is started, to about a second, from the start of the trial. By default 10, or half"
-            " of a trial shorter than 20",
+            "When the DUT is reset. Default: 10, or half the trial",
             label="the DUT is reset after, s",
             depends=True,
         ),
@@ -191,7 +190,7 @@ PROCEDURE = Definition(
     name=RESET.name,
     summary="Measure how long a DUT forwards nothing when it is reset (RFC 2544 26.6, RFC 6201).",
     chapter=Chapter.TIMES,
-    example="--lab tayga-siit --rate 5k --duration 10 --reset-after 3",
+    example="--lab kernel-ipv4 --rate 5k --duration 5 --reset-after 2 --repetitions 3",
     simulated={"duration_s": 3, "reset_after_s": 1},
     known_truth=_known_truth,
     conditions=Reset,

@@ -35,7 +35,7 @@ class SearchRange(WithMaximum):
     resolution: Annotated[
         AnyRate,
         Option(
-            "Resolution at which the search ends: a rate, or a share of the maximum rate",
+            "Resolution of the search: a rate, or % of the maximum",
             label="resolution of the search",
             metavar="RATE",
             panel=SEARCH,

@@ -76,7 +76,7 @@ class Soak(
         float,
         Field(gt=0, lt=1),
         Option(
-            "Probability of a trial with loss that is asked about: the soak ends when it is known to be below or above",
+            "Probability of a trial with loss that the soak tests",
             label="probability of a lossy trial that is asked about",
             metavar="RATIO",
         ),
@@ -85,7 +85,7 @@ class Soak(
         float,
         Field(ge=0.5, le=0.9999),
         Option(
-            "Confidence of the interval of that probability, after any number of trials",
+            "Confidence of the interval of that probability",
             label="confidence of the interval",
             metavar="RATIO",
         ),

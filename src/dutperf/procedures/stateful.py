@@ -27,10 +27,7 @@ from dutperf.traffic import ConnectionTraffic
 CONNECTIONS = 10_000
 """By default: any DUT has room for so many."""
 
-REPLY_SHARE_HELP = (
-    "Validate the connections: each must pass one reply, at this share of the establishment rate (RFC 9693 section 4.6:"
-    " alpha). 0: no validation, frames that pass count as connections"
-)
+REPLY_SHARE_HELP = "Replies that validate connections, as share of the rate; 0: no validation"
 ReplyShare = Annotated[
     float,
     Field(ge=0, le=1),
@@ -58,7 +55,7 @@ class Validated(OfConnections):
     connections: Annotated[
         Given[ConnectionCount, str],
         Option(
-            "Connections that each trial opens; each value of a list is measured (RFC 9693 section 5: tenfold steps)",
+            "Connections that each trial opens (RFC 9693 section 5: tenfold steps)",
             label="connections",
             metavar="COUNT,…",
             several=True,

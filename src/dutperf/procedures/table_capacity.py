@@ -48,7 +48,7 @@ class TableCapacity(OfConnections):
     first_connections: Annotated[
         Given[ConnectionCount, str],
         Option(
-            "Connections that surely fit into the DUT's table (RFC 9693 section 4.9: C0)",
+            "Connections that surely fit into the table (RFC 9693: C0)",
             label="connections to begin with (C0)",
             metavar="COUNT",
             text=True,
@@ -62,7 +62,7 @@ class TableCapacity(OfConnections):
         int,
         Field(ge=1),
         Option(
-            "Distance between bounds at which the search ends, in connections (RFC 9693 section 4.9: E)",
+            "Distance of the bounds at the end (RFC 9693: E), in connections",
             label="capacity error (E), connections",
             metavar="COUNT",
         ),
@@ -71,7 +71,7 @@ class TableCapacity(OfConnections):
         float,
         Field(gt=0, lt=1),
         Option(
-            "The exponential search ends below this share of the last rate (RFC 9693 section 4.9)",
+            "The exponential search ends below this share of the last rate",
             label="beta of the exponential search",
             metavar="RATIO",
         ),
@@ -80,7 +80,7 @@ class TableCapacity(OfConnections):
         float,
         Field(gt=0, lt=1),
         Option(
-            "In the binary search a count fails below this share of the last rate (RFC 9693 section 4.9)",
+            "A count fails below this share of the last rate",
             label="gamma of the binary search",
             metavar="RATIO",
         ),
@@ -367,7 +367,7 @@ PROCEDURE = Definition(
     name="table-capacity",
     summary="Search for the number of connections that a stateful DUT can hold (RFC 9693 4.9).",
     chapter=Chapter.CONNECTIONS,
-    example="--lab refdut-nat44 --lab-option connections=5000 --initial-rate 20k --resolution 50%",
+    example="--lab refdut-nat44 --lab-option connections=5000 --initial-rate 20k --resolution 50% --repetitions 3",
     simulated={"max_rate": "70k", "first_connections": 1_000, "most_connections": 4_000},
     known_truth=_known_truth,
     conditions=TableCapacity,

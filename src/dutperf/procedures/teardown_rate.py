@@ -44,7 +44,7 @@ class TeardownRate(OneFrameEach):
     connections: Annotated[
         Given[ConnectionCount, str],
         Option(
-            "Connections that are opened and deleted; each value of a list is measured (RFC 9693 section 4.8: several)",
+            "Connections that are opened and deleted (RFC 9693 section 4.8: several)",
             label="connections",
             metavar="COUNT,…",
             several=True,

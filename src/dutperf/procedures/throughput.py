@@ -409,7 +409,7 @@ PROCEDURE = Definition(
         "Search for the highest rate at which the DUT loses nothing (RFC 2544 26.1), and show the evidence for it."
     ),
     chapter=Chapter.RATES,
-    example="--lab tayga-siit --frame-size 84,128,1518 --duration 5 --repetitions 5 --out results/gateway",
+    example="--lab kernel-ipv4 --max-rate 100k --duration 0.5 --drain 0.2 --repetitions 3 --out results/gateway",
     known_truth=_known_truth,
     conditions=Throughput,
     make=ThroughputProcedure,

@@ -78,7 +78,7 @@ class Traffic(WithDuration, WithPattern, WithPacing, WithStreams, WithPorts, Con
         float,
         Field(ge=0, le=3_600),
         Option(
-            "Time to receive residual frames after each part, in which nothing is sent",
+            "Receiving time after each part",
             clause="RFC 2544 section 23: 2",
             label="receiving time after sending, s",
         ),
@@ -86,7 +86,7 @@ class Traffic(WithDuration, WithPattern, WithPacing, WithStreams, WithPorts, Con
     rate: Annotated[
         OptionalRate,
         Option(
-            "Rate per direction to begin with: frames/s or % of the media's maximum",
+            "Rate per direction to begin with: frames/s, or % of the maximum",
             label="first rate per direction",
             metavar="RATE",
         ),

@@ -153,9 +153,7 @@ Duration = Annotated[
 Repetitions = Annotated[
     Given[Annotated[int, Field(ge=1, le=10_000)] | stopping.Auto, str],
     Option(
-        "Repetitions of each case (RFC 8219: 20). auto: repeat until the confidence interval of the median is narrower"
-        " than a share of it; not for frame loss, recovery and reset. Its settings with their defaults are"
-        " auto:width=1%,min=10,max=100,confidence=95%",
+        "Repetitions of each case (RFC 8219: 20); auto: as many as needed",
         label="repetitions asked for",
         metavar="COUNT|auto",
         panel=SEARCH,
@@ -170,14 +168,11 @@ class WithFrameSizes(Value):
         Given[tuple[Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)], ...], Sequence[int] | int | str],
         Field(min_length=1),
         Option(
-            "Frame size with FCS. With any IPv6 traffic it is the size of IPv6 frames; IPv4 frames are 20 bytes"
-            " shorter. Repeatable, or a list (84,128), or a series: rfc2544, rfc5180 and rfc8219 end at 1518 bytes,"
-            " rfc5180-jumbo and rfc8219-jumbo have longer frames too. Or a mix of sizes: imix, imix:64=7,594=4,1518=1,"
-            " imix:aaag (RFC 6985). Default: the smallest size",
+            "Sizes with FCS: 84,1518, a series (rfc8219) or imix. Default: the smallest",
             label="frame sizes, bytes with FCS",
             flag="--frame-size",
             alias="--frame-sizes",
-            metavar="BYTES|SERIES|MIX",
+            metavar="SIZE,…",
             listed=True,
             depends=True,
             panel=TRAFFIC,
@@ -251,7 +246,7 @@ class EveryTrial(Value):
         float,
         Field(ge=0, le=60),
         Option(
-            "Wait between ARP or NDP and the first frame of each trial",
+            "Wait between ARP or NDP and sending",
             clause="RFC 2544 section 23: 2",
             label="wait after the learning frames (ARP, NDP), s",
             panel=TRIAL,
@@ -314,7 +309,7 @@ class Conditions(EveryTrial):
     seed: Annotated[
         int,
         Field(ge=0, le=2**53 - 1),
-        Option("Random seed; the same seed sends the same frames", label="random seed", panel=TRIAL),
+        Option("Random seed; the same seed sends the same frames", label="random seed", metavar="N", panel=TRIAL),
     ] = 0
 
     @property
@@ -386,7 +381,7 @@ Settling = Annotated[
     float,
     Field(ge=0, le=3_600),
     Option(
-        "Wait between trials, for the DUT to settle",
+        "Wait between trials",
         clause="RFC 2544 section 23: 5",
         label="wait between trials, s",
         panel=TRIAL,
@@ -402,7 +397,7 @@ class WithSettling(Value):
         float,
         Field(ge=0, le=86_400),
         Option(
-            "Longest wait for a DUT that forwards nothing, or does not answer when the ports are opened",
+            "Longest wait for a DUT that forwards or answers nothing",
             label="longest wait for a DUT that forwards nothing, s",
             panel=TRIAL,
         ),
@@ -416,7 +411,7 @@ class WithTolerance(Value):
         float,
         Field(ge=0, lt=1),
         Option(
-            "Loss ratio goal: share of a direction's frames that may be lost",
+            "Loss ratio goal: share of a direction's frames",
             clause="RFC 2544: 0",
             label="loss ratio goal per direction",
             metavar="RATIO",
@@ -435,7 +430,7 @@ class WithStreams(Value):
     direction_rates: Annotated[
         str | None,
         Option(
-            "Frames/s of the directions to each other, as in 10:1; the rate of a trial is that of the faster one",
+            "Ratio of the directions' rates, as 10:1",
             clause="RFC 2544 section 14: 1:1",
             label="rates of the directions, forward:reverse",
             metavar="FORWARD:REVERSE",
@@ -445,8 +440,7 @@ class WithStreams(Value):
     foreground: Annotated[
         Given[Foreground, str],
         Option(
-            "Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground. Each value of a list is"
-            " measured; rfc8219 is 2:2,10:9,2:1,10:1, and rfc5180 is 10:9,2:1,10:1",
+            "M of N frames are foreground, the rest native IPv6; or rfc8219",
             label="foreground traffic n:m, the rest is native IPv6",
             metavar="N:M,…",
             several=True,
@@ -457,8 +451,7 @@ class WithStreams(Value):
         int,
         Field(ge=1, le=256),
         Option(
-            "Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256); each value of a list is"
-            " measured",
+            "Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256)",
             label="destination networks in each direction",
             metavar="COUNT,…",
             several=True,
@@ -468,8 +461,7 @@ class WithStreams(Value):
     frame: Annotated[
         str | None,
         Option(
-            "Headers of the frames, as in vlan(id=100)/ip/udp; ip is IPv4 or IPv6, as the side's version says. Default:"
-            " UDP directly over IP",
+            "Headers of the frames, as vlan(id=100)/ip/udp. Default: UDP directly over IP",
             label="headers of the frames",
             metavar="HEADERS",
             panel=TRAFFIC,
@@ -478,18 +470,16 @@ class WithStreams(Value):
     frame_from: Annotated[
         str | None,
         Option(
-            "The frame of a capture (pcap, pcapng), by its number from 1 on; the tag takes its last 20 bytes, or those"
-            " from tag= on. Default: frames that the tester makes",
+            "Frame of a capture (pcap, pcapng), by its number from 1 on",
             label="frame from a capture",
-            metavar="FILE[:N][,tag=BYTE][,macs=keep]",
+            metavar="FILE[:N]…",
             panel=TRAFFIC,
         ),
     ] = None
     flows: Annotated[
         Annotated[int, Field(ge=1, le=MOST_FLOWS)] | None,
         Option(
-            "Flows in each direction: the frames belong to them in turn. Without `frame` each has UDP ports of its own."
-            " Each value of a list is measured. Default: ports vary by frame",
+            "Flows in each direction. Default: UDP ports vary by frame",
             label="flows in each direction",
             metavar="COUNT,…",
             several=True,
@@ -499,9 +489,7 @@ class WithStreams(Value):
     modifiers: Annotated[
         Given[tuple[str, ...], Sequence[str] | str],
         Option(
-            "Condition of RFC 2544 section 11 and RFC 5180 sections 5.3 and 6: broadcast, management, routing-updates,"
-            " filters:25, extension-header:hop-by-hop (routing, destination, fragment, authentication, esp, mobility;"
-            " routing+destination: a chain; hop-by-hop:10%: in so many of the frames). Repeatable",
+            "Condition of RFC 2544 section 11, as broadcast or filters:25; repeatable",
             label="modifiers",
             flag="--modifier",
             metavar="NAME",
@@ -548,7 +536,7 @@ class WithPorts(Value):
     ports: Annotated[
         Given[FieldMode, Literal["fixed", "increasing", "decreasing", "random"]],
         Option(
-            "How UDP ports vary over the ranges of RFC 4814; fixed: the ports of RFC 2544 C.2.6.4",
+            "How UDP ports vary (RFC 4814); fixed: those of RFC 2544 C.2.6.4",
             label="UDP ports",
             panel=TRAFFIC,
         ),
@@ -563,17 +551,16 @@ class WithPattern(Value):
     pattern: Annotated[
         str,
         Option(
-            "Traffic pattern at the mean rate: constant gaps, as in the RFCs; poisson: exponential gaps; or bursts (RFC"
-            " 2544 section 21)",
+            "Traffic pattern: constant, poisson or bursts:FRAMES (RFC 2544 section 21)",
             label="traffic pattern at the mean rate",
-            metavar="constant|poisson|bursts:FRAMES",
+            metavar="PATTERN",
             panel=TRAFFIC,
         ),
     ] = "constant"
     burst_rate: Annotated[
         OptionalRate,
         Option(
-            "With bursts: the rate within a burst (100%). Default: as fast as the tester can send",
+            "With bursts: the rate within a burst. Default: the tester's maximum",
             label="rate within a burst",
             metavar="RATE",
             panel=TRAFFIC,
@@ -583,8 +570,7 @@ class WithPattern(Value):
         float,
         Field(ge=0, le=3_600),
         Option(
-            "Send a trial's traffic for so long before it and count none of it, so that the DUT's caches and tables are"
-            " filled (a preliminary phase)",
+            "Send uncounted traffic for so long before each trial",
             label="warm-up before each trial, s",
             panel=TRAFFIC,
         ),
@@ -616,8 +602,7 @@ class WithFlowsApart(WithStreams):
         float,
         Field(ge=0, le=3_600),
         Option(
-            "Flow i+1 begins so long after flow i, each with an equal part of the rate; each trial is longer by that"
-            " time for every flow but the first (RFC 8219 10.2.2). Default: all begin together",
+            "Flow i+1 begins so long after flow i (RFC 8219 10.2.2)",
             label="each flow begins after the one before, s",
             needs="flows",
             panel=TRAFFIC,
@@ -636,9 +621,7 @@ class WithPacing(Value):
     pacing: Annotated[
         str,
         Option(
-            "How frames are spaced. software: each is handed over when it is due. fill: on cards whose link has a known"
-            " rate the line is filled without a gap, and between the test frames come frames to an address that nobody"
-            " has (02:00:00:00:88:b5, or the given one), which the DUT's NIC drops",
+            "Space frames by software, or by fill frames on the line",
             label="spacing of the frames",
             metavar="software|fill[:MAC]",
             panel=TRAFFIC,
@@ -662,7 +645,7 @@ class WithGoals(Value):
     goals: Annotated[
         Given[tuple[Annotated[float, Field(ge=0, lt=1)], ...], Sequence[float]],
         Option(
-            "With `search` mlr: share of a direction's frames that may be lost; repeatable: 0 and 0.005 in one search",
+            "With `search` mlr: loss ratio goal; repeatable: 0 and 0.005",
             label="loss ratios searched for",
             flag="--goal",
             metavar="RATIO",
@@ -675,8 +658,7 @@ class WithGoals(Value):
         float,
         Field(ge=0, lt=1),
         Option(
-            "With `search` mlr: share of a load's trials that may lose more than the goal's share (RFC 9971: exceed"
-            " ratio)",
+            "With `search` mlr: share of a load's trials that may fail",
             label="exceed ratio",
             metavar="RATIO",
             panel=SEARCH,
@@ -685,8 +667,7 @@ class WithGoals(Value):
     duration_sum_s: Annotated[
         Annotated[float, Field(gt=0, le=86_400)] | None,
         Option(
-            "With `search` mlr: a load is decided by trials of so many seconds together (RFC 9971: duration sum)."
-            " Default: by one trial",
+            "With `search` mlr: trial seconds that decide a load. Default: one trial",
             label="duration sum of a load's trials, s",
             flag="--duration-sum",
             metavar="SECONDS",
@@ -705,7 +686,7 @@ class WithGoals(Value):
 TimeoutMs = Annotated[
     Annotated[float, Field(ge=0.001, le=60_000)] | None,
     Option(
-        "Frames with a longer delay count as lost; not part of any RFC. Every frame is then time-stamped",
+        "Frames with a longer delay count as lost (in no RFC)",
         label="frame timeout, ms",
         metavar="MS",
         panel=TRIAL,
@@ -746,8 +727,7 @@ ConnectionCount = Annotated[int, BeforeValidator(_connections), Field(ge=1, le=M
 PreliminaryRate = Annotated[
     AnyRate,
     Option(
-        "Rate of the preliminary phase, which opens the connections: safely below the DUT's maximum connection"
-        " establishment rate (RFC 9693 section 4.2)",
+        "Rate of the preliminary phase, in connections/s (RFC 9693 section 4.2)",
         label="rate of the preliminary phase, connections/s",
         metavar="RATE",
         needs="connections",
@@ -773,8 +753,7 @@ class WithConnections(Value):
     connections: Annotated[
         Given[ConnectionCount | None, str],
         Option(
-            "Connections through a stateful DUT (RFC 9693): before each trial they are opened, in the trial all frames"
-            " belong to them, in both directions; each value of a list is measured. Default: a stateless DUT",
+            "Connections through a stateful DUT (RFC 9693). Default: a stateless DUT",
             label="connections",
             metavar="COUNT,…",
             several=True,
@@ -831,8 +810,7 @@ class WithMaximum(Conditions):
     max_rate: Annotated[
         OptionalRate,
         Option(
-            "Highest rate. Default: the media's maximum frame rate; if that is unknown, a search doubles its rate, and"
-            " series and bursts need this option",
+            "Highest rate. Default: the media's maximum, if it is known",
             label="highest rate",
             metavar="RATE",
             panel=SEARCH,
@@ -846,8 +824,7 @@ class AtThroughput(Conditions, WithFrameSizes):
     rate: Annotated[
         OptionalRate,
         Option(
-            "The throughput per direction, or another rate to measure at: frames/s or % of the media's maximum. Without"
-            " it and `throughput_from` the throughput is measured first",
+            "Rate per direction to measure at. Default: the throughput, measured first",
             label="rate per direction",
             metavar="RATE",
             panel=SEARCH,
@@ -874,8 +851,7 @@ class DelayFiles(Conditions):
         Given[str | None, os.PathLike[str]],
         BeforeValidator(lambda path: os.fspath(path) if isinstance(path, os.PathLike) else path),
         Option(
-            "Write every delay of each trial to .npy files in this directory (numpy.load; protocol/README.md). It is on"
-            " the engine's machine, also if engine.command starts the engine on another one",
+            "Write every delay into this directory, on the engine's machine",
             label="files of all delays",
             metavar="DIR",
             panel=OUTPUT,
@@ -889,8 +865,7 @@ class Calibrated(Conditions):
     subtract_calibration: Annotated[
         bool,
         Option(
-            "Subtract the tester's own typical delay (dutperf selftest) from latencies; the results say so. Differences"
-            " of delays do not change",
+            "Subtract the tester's own typical delay (dutperf selftest) from latencies",
             label="the tester's own delay is subtracted",
             panel=TRIAL,
         ),
@@ -903,8 +878,7 @@ class WithCapture(Value):
     capture: Annotated[
         str | None,
         Option(
-            "Write frames to a capture file: any of lost, damaged, unexpected (no test frames) and first (of all that"
-            " arrive), each up to 1000 or :FRAMES. Receiving then takes two to three times as long",
+            "Write frames to a capture file: lost, damaged, unexpected or first",
             metavar="KIND[:FRAMES],…",
             panel=OUTPUT,
         ),
@@ -944,9 +918,7 @@ class SingleTrial(
     pattern: Annotated[
         str,
         Option(
-            "Traffic pattern at the mean rate: constant gaps; poisson: exponential gaps; or bursts (RFC 2544 section"
-            " 21). Or rates that change, instead of the rate: ramp:1k-100k, steps:1k,10k,50k, sine:10k-50k, each over"
-            " the whole trial, or with /2s again and again (of steps: each for 2 s)",
+            "Traffic pattern: constant, poisson, bursts:FRAMES, ramp:1k-100k, steps:1k,10k or sine:10k-50k",
             label="traffic pattern",
             metavar="PATTERN",
             panel=TRAFFIC,
@@ -955,7 +927,7 @@ class SingleTrial(
     foreground: Annotated[
         Given[Foreground, str],
         Option(
-            "Frame k is foreground when k mod N < M, else native IPv6; 2:2 is all foreground",
+            "M of N frames are foreground, the rest native IPv6",
             metavar="N:M",
             panel=TRAFFIC,
         ),
@@ -968,8 +940,7 @@ class SingleTrial(
     connections: Annotated[
         Given[ConnectionCount | None, str],
         Option(
-            "Connections through a stateful DUT (RFC 9693): a preliminary phase opens them, then all frames belong to"
-            " them, in both directions. Default: a stateless DUT",
+            "Connections through a stateful DUT (RFC 9693). Default: a stateless DUT",
             metavar="COUNT",
             text=True,
             panel=TRAFFIC,

@@ -32,11 +32,10 @@ class WithQuestions(Value):
         Percents,
         Field(min_length=1),
         Option(
-            "Queries for names that the DUT has in its cache, in per cent: they were asked for directly before the"
-            " trial. Repeatable, or a list (0,20,40,60,80,100); each is measured with each of `with_aaaa`",
-            clause="RFC 8219 section 9.2: 0, then others",
+            "Queries for names in the DUT's cache, in %",
+            clause="RFC 8219 9.2",
             label="queries for cached names, %",
-            metavar="PERCENT",
+            metavar="PERCENT,…",
             listed=True,
             panel=TRAFFIC,
         ),
@@ -45,10 +44,10 @@ class WithQuestions(Value):
         Percents,
         Field(min_length=1),
         Option(
-            "Names that have an AAAA record, in per cent, which the DUT returns as it is. Repeatable, or a list",
-            clause="RFC 8219 section 9.2: 0, then others",
+            "Queries for names with an AAAA record, in %",
+            clause="RFC 8219 9.2",
             label="names with an AAAA record, %",
-            metavar="PERCENT",
+            metavar="PERCENT,…",
             listed=True,
             panel=TRAFFIC,
         ),
@@ -56,12 +55,17 @@ class WithQuestions(Value):
     cached_names: Annotated[
         int,
         Field(ge=1, le=MOST_CACHED),
-        Option("Names that are asked for again and again, with `cached`", label="cached names", panel=TRAFFIC),
+        Option(
+            "Names that are queried again and again, with `cached`",
+            label="cached names",
+            metavar="COUNT",
+            panel=TRAFFIC,
+        ),
     ] = 1_000
     preliminary_rate: Annotated[
         AnyRate,
         Option(
-            "Rate at which the cached names are asked for before a trial, in queries/s: safely below the DUT's limit",
+            "Rate of the queries that fill the cache, in queries/s",
             label="rate before a trial with cached names, queries/s",
             metavar="RATE",
             panel=TRAFFIC,
@@ -71,7 +75,7 @@ class WithQuestions(Value):
         float,
         Field(gt=0, le=60),
         Option(
-            "Time in which a query has to be answered",
+            "Time to answer a query",
             clause="RFC 8219 section 9.2: 1",
             label="timeout of a query, s",
             panel=TRIAL,

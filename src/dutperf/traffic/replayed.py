@@ -61,7 +61,7 @@ class WithReplay(Value):
     rate: Annotated[
         OptionalRate,
         Option(
-            "Send at this constant rate instead of the capture's times: frames/s, or % of the media's maximum",
+            "Send at this constant rate, not at the capture's times.",
             metavar="RATE",
             panel=TRAFFIC,
         ),
@@ -86,7 +86,7 @@ class WithReplay(Value):
     directions: Annotated[
         Given[Direction, str],
         Option(
-            "forward: from the left port; reverse: from the right port; with more ports than two one of their paths",
+            "forward: from the left port; reverse: from the right; or a path.",
             metavar="forward|reverse|PORT->PORT",
             panel=TRAFFIC,
         ),
@@ -94,20 +94,18 @@ class WithReplay(Value):
     macs: Annotated[
         Literal["rewrite", "keep"],
         Option(
-            "rewrite: the MAC addresses of the tester's port and of the DUT, but for group addresses; keep: those of"
-            " the capture",
+            "rewrite: those of tester and DUT; keep: those of the capture.",
             panel=TRAFFIC,
         ),
     ] = "rewrite"
     tag: Annotated[
         bool,
-        Option("Put a tag into each frame with room for it: such frames are counted exactly, by number", panel=TRAFFIC),
+        Option("Tag each frame with room for it, to count it exactly.", panel=TRAFFIC),
     ] = False
     length_change: Annotated[
         str | None,
         Option(
-            "Bytes by which the DUT changes packets that it forwards, as a tunnel does. Translation between IPv4 and"
-            " IPv6, and VLAN tags, do not count",
+            "Bytes by which the DUT changes packets, as a tunnel does.",
             metavar="BYTES|ipv4=BYTES,…",
             panel=TRAFFIC,
         ),
@@ -145,8 +143,7 @@ class Replaying(WithCapture, WithTolerance, EveryTrial, WithReplay):
     capture: Annotated[
         str | None,
         Option(
-            "Write frames to a capture file: first (of all that arrive), unexpected; of tagged frames also lost and"
-            " damaged; each up to 1000 or :FRAMES",
+            "Write frames to a file: first, unexpected; if tagged lost, damaged.",
             metavar="KIND[:FRAMES],…",
             panel=OUTPUT,
         ),

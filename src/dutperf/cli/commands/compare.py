@@ -36,15 +36,11 @@ Conditions = Annotated[
     typer.Option(
         "--fail-if",
         metavar="CONDITION",
-        help=(
-            "'throughput_fps < -3%' or 'forward.WCL > +0.5': exit with status 1 if the repetitions show that a figure"
-            " changed by more than that, in percent or in its unit. Repeatable. Figures have their names in exports; an"
-            " unknown name lists them."
-        ),
+        help="Status 1 if figures show such a change: 'throughput_fps < -3%'; repeatable.",
     ),
 ]
 ByMedian = Annotated[
-    bool, typer.Option("--by-median", help="Judge conditions by the medians alone, however uncertain they are.")
+    bool, typer.Option("--by-median", help="Test conditions on the medians alone, however uncertain they are.")
 ]
 Alpha = Annotated[
     float,
@@ -53,14 +49,14 @@ Alpha = Annotated[
         metavar="RATE",
         min=1e-9,
         max=0.5,
-        help="Error rate: probability that any difference is reported although there is none.",
+        help="Probability that any difference is reported although there is none.",
     ),
 ]
 Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Refuse to compare if any condition differs, not only those that change what a figure means.",
+        help="Refuse to compare if any condition differs.",
     ),
 ]
 Form = Annotated[

@@ -25,7 +25,7 @@ def doctor(
         bool,
         typer.Option(
             "--fix",
-            help="Reserve huge pages, mount hugetlbfs and load vfio-pci where they are missing; shows how to undo it.",
+            help="Reserve huge pages, mount hugetlbfs, load vfio-pci; shows how to undo.",
         ),
     ] = False,
     yes: Yes = False,

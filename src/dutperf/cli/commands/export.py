@@ -28,7 +28,7 @@ Form = Annotated[
     Literal["csv", "parquet", "latex", "markdown"],
     typer.Option(
         "--format",
-        help="csv and parquet have every figure of the summary; latex and markdown have the table as shown.",
+        help="csv, parquet: every figure; latex, markdown: the table as shown.",
     ),
 ]
 Out = Annotated[

@@ -12,7 +12,7 @@ import typer
 
 from dutperf.cli import plan_file
 from dutperf.cli.errors import reported, say
-from dutperf.cli.examples import epilog
+from dutperf.cli.help_screen import command_of, group
 from dutperf.cli.output import terminal
 from dutperf.fleet import (
     CHANGES_PORT,
@@ -26,12 +26,12 @@ from dutperf.fleet import (
     write,
 )
 
-app = typer.Typer(no_args_is_help=True, epilog=epilog("fleet"), help="Run jobs on several testbeds.")
+app = group("fleet", no_args_is_help=True, help="Run jobs on several testbeds.")
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Directory for the files; a new one.")]
 Testbeds = Annotated[
     list[str],
-    typer.Option("--testbed", metavar="NAME", help="A testbed; repeatable. It is also the name of its lease."),
+    typer.Option("--testbed", metavar="NAME", help="A testbed, and the name of its lease; repeatable."),
 ]
 Host = Annotated[str, typer.Option("--master", metavar="HOST", help="Where the testbeds find the master.")]
 Command = Annotated[str, typer.Option("--command", metavar="FILE", help="The command line on the testbeds.")]
@@ -41,7 +41,7 @@ Jobs = Annotated[list[Path], typer.Argument(metavar="PLAN.yaml…", help="Plans:
 Buildbot = Annotated[str, typer.Option("--buildbot", metavar="FILE", help="Buildbot's program on this host.")]
 
 
-@app.command("init", epilog=epilog("fleet init"))
+@command_of(app, "init")
 def init(
     directory: Directory,
     testbed: Testbeds,
@@ -65,7 +65,7 @@ def init(
         say(f"submit jobs: dutperf fleet submit {directory} PLAN.yaml…")
 
 
-@app.command("submit", epilog=epilog("fleet submit"))
+@command_of(app, "submit")
 def submit(
     directory: Master,
     jobs: Jobs,

@@ -12,22 +12,22 @@ from rich.table import Table
 from dutperf import lab
 from dutperf.cli import completion, options
 from dutperf.cli.errors import reported, say
-from dutperf.cli.examples import epilog
+from dutperf.cli.help_screen import command_of, group
 from dutperf.cli.output import terminal
 from dutperf.exit_status import NO_NUMBER
 
-app = typer.Typer(no_args_is_help=True, epilog=epilog("lab"), help="DUTs in network namespaces of this machine.")
+app = group("lab", no_args_is_help=True, help="DUTs in network namespaces of this machine.")
 Name = Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.labs, help="See dutperf lab list.")]
 
 
-@app.command("list", epilog=epilog("lab list"))
+@command_of(app, "list")
 def list_labs() -> None:
     """List the labs."""
     _print(("lab", "description"), [(info.name, info.summary) for info in lab.list_labs()])
     say("options of a lab: dutperf lab show NAME")
 
 
-@app.command("show", epilog=epilog("lab show"))
+@command_of(app, "show")
 def show_lab(name: Name) -> None:
     """Describe a lab and its options."""
     with reported():
@@ -43,7 +43,7 @@ def _print(columns: Sequence[str], rows: Sequence[tuple[str, str]]) -> None:
     terminal.output().print(table)
 
 
-@app.command("up", epilog=epilog("lab up"))
+@command_of(app, "up")
 def up(name: Name, lab_option: options.LabOptions = None) -> None:
     """Bring a lab up until dutperf lab down; prints the path of its configuration file."""
     with reported():
@@ -52,7 +52,7 @@ def up(name: Name, lab_option: options.LabOptions = None) -> None:
         typer.echo(path)
 
 
-@app.command("down", epilog=epilog("lab down"))
+@command_of(app, "down")
 def down(name: Name) -> None:
     """Take down every lab of that name."""
     with reported():

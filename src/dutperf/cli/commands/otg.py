@@ -25,7 +25,7 @@ Ports = Annotated[
     typer.Option(
         "--ports",
         metavar="NAME=PORT",
-        help="A port, such as eth1=af_packet:eth1, and the location by which clients name it; several times.",
+        help="A port and its name for clients, as eth1=af_packet:eth1; repeatable.",
     ),
 ]
 Netns = Annotated[str | None, typer.Option("--netns", metavar="NAME", help="Network namespace of these ports.")]
@@ -35,7 +35,7 @@ Token = Annotated[
         "--token",
         metavar="TEXT",
         envvar="DUTPERF_TOKEN",
-        help="Who has it is served elsewhere than on loopback; at least 16 characters. Default: a new one.",
+        help="Clients elsewhere than on loopback need it. Default: a new one.",
     ),
 ]
 Plain = Annotated[bool, typer.Option("--plain", help="HTTP without TLS.")]

@@ -25,7 +25,10 @@ from dutperf.setup.option import offered
 NAMES = tuple(one.name for one in procedures.every() if issubclass(one.conditions, Steady))
 """The procedures whose frames may belong to flows."""
 Named = Annotated[
-    list[str], typer.Argument(metavar="PROCEDURE...", help=f"What to measure, one or several: {', '.join(NAMES)}.")
+    list[str],
+    typer.Argument(
+        metavar="PROCEDURE...", help="Procedures to measure: throughput, latency and others (docs/overload.md)."
+    ),
 ]
 Many = Annotated[
     int,

@@ -14,14 +14,14 @@ import yaml
 
 from dutperf.cli import options, plan_file
 from dutperf.cli.errors import reported
-from dutperf.cli.examples import epilog
+from dutperf.cli.help_screen import command_of, group
 from dutperf.cli.output import terminal
 from dutperf.procedures import find
 from dutperf.setup import yaml_text
 from dutperf.setup.conditions import Conditions, WithFrameSizes
 from dutperf.setup.configuration import ConfigError
 
-app = typer.Typer(no_args_is_help=True, epilog=epilog("plan"), help="Check a plan, or split it into jobs.")
+app = group("plan", no_args_is_help=True, help="Check a plan, or split it into jobs.")
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN.yaml", help="The plan; see docs/plans.md.")]
 Into = Annotated[Path, typer.Option("--into", metavar="DIR", help="Directory for the plans of the jobs; a new one.")]
@@ -29,7 +29,7 @@ DIVIDED = ((("frame-size", "frame-sizes"), ""), (("networks",), "networks"), (("
 """Options whose values are measured one by one: their keys in a plan, and what precedes a value in a job's name."""
 
 
-@app.command("check", epilog=epilog("plan check"))
+@command_of(app, "check")
 def check(plan: PlanFile, as_json: options.Json = False) -> None:
     """Check a plan, and list its measurements in their order. Nothing is measured."""
     with reported():
@@ -50,7 +50,7 @@ def _frame_sizes(conditions: Conditions) -> tuple[int, ...] | None:
     return conditions.frame_sizes if isinstance(conditions, WithFrameSizes) else None
 
 
-@app.command("split", epilog=epilog("plan split"))
+@command_of(app, "split")
 def split(plan: PlanFile, into: Into) -> None:
     """Write a plan for each frame size and traffic mix: jobs for several testbeds, or for a scheduler.
 

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from dutperf.cli import options
 from dutperf.cli.errors import reported, say
-from dutperf.cli.examples import epilog
+from dutperf.cli.help_screen import command_of, group
 from dutperf.cli.output import terminal
 from dutperf.cli.output.steps import Yes, carry_out
 from dutperf.machine import binding
@@ -22,12 +22,10 @@ from dutperf.machine.access import Machine
 from dutperf.machine.binding import Consent
 from dutperf.machine.ports import Inventory, Port, inventory, ports
 
-app = typer.Typer(invoke_without_command=True, epilog=epilog("ports"))
+app = group("ports", invoke_without_command=True)
 Addresses = Annotated[
     list[str],
-    typer.Argument(
-        metavar="ADDRESS", help="PCI addresses (0000:01:00.0, or 01:00.0), or the names of the cards' interfaces."
-    ),
+    typer.Argument(metavar="ADDRESS", help="PCI addresses (0000:01:00.0 or 01:00.0), or interfaces of cards."),
 ]
 COLUMNS = ("PCI address", "interface", "driver", "NUMA", "link", "use", "port")
 
@@ -56,17 +54,17 @@ def list_ports(context: typer.Context, as_json: options.Json = False) -> None:
                 terminal.line(text)
 
 
-@app.command("bind", epilog=epilog("ports bind"))
+@command_of(app, "bind")
 def bind(
     addresses: Addresses,
     yes: Yes = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also bind a card that the kernel uses; never one with the default route."),
+        typer.Option("--force", help="Also bind cards in use; never that of the default route."),
     ] = False,
     no_iommu: Annotated[
         bool,
-        typer.Option("--no-iommu", help="Also bind without an IOMMU, so that the card can access all memory."),
+        typer.Option("--no-iommu", help="Also bind without an IOMMU: the card can access all memory."),
     ] = False,
 ) -> None:
     """Give network cards to DPDK until the next reboot; shows how to undo it.
@@ -81,7 +79,7 @@ def bind(
         _carry_out(before, planned, yes)
 
 
-@app.command("unbind", epilog=epilog("ports unbind"))
+@command_of(app, "unbind")
 def unbind(addresses: Addresses, yes: Yes = False) -> None:
     """Give network cards back to the kernel, unless a program has them open."""
     with reported():

@@ -29,9 +29,7 @@ PlanFile = Annotated[
 
 LabOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--lab-option", metavar="KEY=VALUE", help="Instead of, or beside, those of the plan's lab-options; repeatable."
-    ),
+    typer.Option("--lab-option", metavar="KEY=VALUE", help="Beside or instead of the plan's lab-options; repeatable."),
 ]
 
 
@@ -39,10 +37,7 @@ OrResume = Annotated[
     bool,
     typer.Option(
         "--or-resume",
-        help=(
-            "If DIR of --out has this plan's run, resume it, or show it if it is complete: a job that can be started"
-            " any number of times."
-        ),
+        help="If --out has this plan's run, resume or show it.",
     ),
 ]
 

@@ -50,14 +50,12 @@ ConfigFile = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="Calibrate these ports, connected by a cable (no gateways), instead of the lab loopback.",
+        help="Calibrate these ports, connected by a cable, instead of lab loopback.",
     ),
 ]
 Quick = Annotated[
     bool,
-    typer.Option(
-        "--quick", help="About a minute instead of two or three: shorter trials, fewer repetitions, one frame size."
-    ),
+    typer.Option("--quick", help="About a minute: shorter trials, fewer repetitions, one frame size."),
 ]
 Only = Annotated[
     list[str] | None,
@@ -65,7 +63,7 @@ Only = Annotated[
         "--only",
         metavar="NAME",
         autocompletion=lambda incomplete: [name for name in NAMES if name.startswith(incomplete)],
-        help=f"Only this part; repeatable: {', '.join(NAMES)}.",
+        help="Only this part: calibration, or a procedure's name; repeatable.",
     ),
 ]
 Markdown = Annotated[

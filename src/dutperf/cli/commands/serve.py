@@ -25,13 +25,12 @@ Directories = Annotated[
     typer.Argument(
         metavar="[DIR…]",
         autocompletion=completion.results_directories,
-        help="Directories with results, or folders of them; the first takes the runs that are started in the page."
-        " Default: results.",
+        help="Directories with results; new runs go into the first. Default: results.",
     ),
 ]
 Setups = Annotated[
     Path,
-    typer.Option("--setups", metavar="DIR", help="Directory of the configurations that may be chosen in the page."),
+    typer.Option("--setups", metavar="DIR", help="Directory of the configurations that the page offers."),
 ]
 Token = Annotated[
     str | None,
@@ -39,8 +38,7 @@ Token = Annotated[
         "--token",
         metavar="TEXT",
         envvar="DUTPERF_TOKEN",
-        help="Who has it may start and stop runs; at least 16 characters. Default: a new one. Better in the environment"
-        " than on a command line, which others see.",
+        help="Needed to start and stop runs. Default: a new one.",
     ),
 ]
 

@@ -13,7 +13,7 @@ import typer
 from dutperf import store as stores
 from dutperf.cli import completion, options
 from dutperf.cli.errors import reported, say
-from dutperf.cli.examples import epilog
+from dutperf.cli.help_screen import command_of, group
 from dutperf.cli.output import console, terminal
 from dutperf.exit_status import WRONG_USAGE
 from dutperf.results.measured import moment
@@ -21,7 +21,7 @@ from dutperf.results.tables import Table
 from dutperf.spelling import count_of
 from dutperf.store import Entry, Store
 
-app = typer.Typer(no_args_is_help=True, epilog=epilog("store"), help="Keep results in a database, and find them again.")
+app = group("store", no_args_is_help=True, help="Keep results in a database, and find them again.")
 
 StoreFile = Annotated[
     Path | None,
@@ -50,7 +50,7 @@ def opened(file: Path | None, *, create: bool = False) -> Store:
     return Store(file or stores.usual_file(), create=create)
 
 
-@app.command("add", epilog=epilog("store add"))
+@command_of(app, "add")
 def add(
     directories: Annotated[
         list[Path],
@@ -72,7 +72,7 @@ def add(
     _end_with(missed)
 
 
-@app.command("list", epilog=epilog("store list"))
+@command_of(app, "list")
 def list_(
     store: StoreFile = None,
     dut: Dut = None,
@@ -90,7 +90,7 @@ def list_(
         terminal.output().print(console.table(_table(found)))
 
 
-@app.command("rebuild", epilog=epilog("store rebuild"))
+@command_of(app, "rebuild")
 def rebuild(store: StoreFile = None) -> None:
     """Read all directories again, and remove the measurements of those that are gone. Those of directories that cannot
     be read stay as they are."""

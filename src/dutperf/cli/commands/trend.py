@@ -36,10 +36,7 @@ Conditions = Annotated[
     typer.Option(
         "--fail-if",
         metavar="CONDITION",
-        help=(
-            "'throughput_fps < -3%': exit with status 1 if the newest measurements show that the figure changed by more"
-            " than that against its own history. Repeatable."
-        ),
+        help="Status 1 if the newest show this change: 'throughput_fps < -3%'; repeatable.",
     ),
 ]
 Newest = Annotated[
@@ -49,7 +46,7 @@ Newest = Annotated[
         metavar="COUNT",
         min=1,
         max=1000,
-        help="Measurements of each series that are judged. The more there are, the shorter the history may be.",
+        help="Newest measurements of each series that are tested.",
     ),
 ]
 Alpha = Annotated[

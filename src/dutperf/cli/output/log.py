@@ -16,6 +16,8 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from dutperf.cli.calling import as_called
+
 Format = Literal["text", "json"]
 _form: ContextVar[Format] = ContextVar("log_format", default="text")
 
@@ -31,7 +33,8 @@ def form(wanted: Format) -> Iterator[None]:
 
 
 def message(text: str) -> None:
-    """A line for a person, on standard error; an event with ``--log-format json``."""
+    """A line for a person, on standard error; an event with ``--log-format json``. Its commands can be copied."""
+    text = as_called(text)
     if _form.get() == "json":
         event("message", text=text)
     else:

@@ -241,7 +241,7 @@ PROCEDURE = Definition(
         "Search for the highest rate at which a stateful DUT opens connections, and validate each (RFC 9693 4.5, 4.6)."
     ),
     chapter=Chapter.CONNECTIONS,
-    example="--lab nft-nat44 --connections 20000 --initial-rate 20k --resolution 5% --repetitions 3",
+    example="--lab nft-nat44 --connections 2000 --max-rate 20k --resolution 10% --repetitions 1",
     simulated={"max_rate": "70k", "resolution": "5%"},
     known_truth=_known_truth,
     conditions=EstablishmentRate,

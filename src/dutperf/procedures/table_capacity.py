@@ -367,7 +367,10 @@ PROCEDURE = Definition(
     name="table-capacity",
     summary="Search for the number of connections that a stateful DUT can hold (RFC 9693 4.9).",
     chapter=Chapter.CONNECTIONS,
-    example="--lab refdut-nat44 --lab-option connections=5000 --initial-rate 20k --resolution 50% --repetitions 3",
+    example=(
+        "--lab refdut-nat44 --lab-option connections=1500 --first-connections 500 --most-connections 4000"
+        " --max-rate 20k --resolution 50% --repetitions 1"
+    ),
     simulated={"max_rate": "70k", "first_connections": 1_000, "most_connections": 4_000},
     known_truth=_known_truth,
     conditions=TableCapacity,

@@ -5,10 +5,11 @@ validation."""
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
+
+from dutperf import installation
 
 
 class DutperfError(Exception):
@@ -37,24 +38,16 @@ class MissingLibrary(DutperfError, ImportError):
     """A library is not installed that only a part of the package needs."""
 
 
-DEBIAN = {name: f"apt-get install python3-{name}" for name in ("matplotlib", "starlette", "uvicorn")}
-"""How Debian 12 and 13 install an optional library; they have no package of the others."""
-
-
 def require(library: str, extra: str, purpose: str) -> None:
     """Make sure that an optional library can be imported.
 
     Raises:
-        MissingLibrary: it is not installed; the message names the extra that installs it, or the package if
-            dutperf is one of Debian's.
+        MissingLibrary: it is not installed; the message has the command that installs it.
     """
     try:
         import_module(library)
     except ImportError:
-        remedy = f"pip install 'dutperf[{extra}]'"
-        if "dist-packages" in Path(__file__).parts:
-            remedy = DEBIAN.get(library, f"{remedy} in a virtual environment: Debian has no package of it")
-        raise MissingLibrary(f"{purpose} needs {library}: {remedy}") from None
+        raise MissingLibrary(f"{purpose} needs {library}: {installation.library(library, extra)}") from None
 
 
 def first(error: ValidationError) -> ErrorDetails:

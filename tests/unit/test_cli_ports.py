@@ -153,7 +153,7 @@ def test_only_root_may(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> N
     assert dutperf("ports").exit_code == 0
     result = dutperf("ports", "bind", B, "--yes")
     assert (result.exit_code, kernel.written) == (2, [])
-    assert result.stderr.endswith("dutperf: this needs root: run the same command with sudo\n")
+    assert result.stderr.endswith("dutperf: this needs root: run it as root\n")
 
 
 # --- the doctor -----------------------------------------------------------------------------------

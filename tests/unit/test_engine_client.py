@@ -441,7 +441,7 @@ def test_who_may_not_enter_a_namespace_is_told_that_root_is_missing(
     if may:
         assert EngineCommand.find(netns="router").netns == "router"
         return
-    with pytest.raises(TesterError, match=r"only root may enter the network namespace router .*sudo") as error:
+    with pytest.raises(TesterError, match=r"only root may enter the network namespace router .*as root") as error:
         EngineCommand.find(netns="router")
     assert error.value.field == "engine.netns"
     assert EngineCommand.find(("ssh", "tester"), netns="router").netns == "router"

@@ -155,9 +155,9 @@ def test_what_is_wrong_with_name_or_options_is_one_sentence(
 
 def test_without_root_there_is_no_lab(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(definition.os, "geteuid", lambda: 1000)
-    with pytest.raises(LabError, match=r"needs root.*sudo"):
+    with pytest.raises(LabError, match=r"needs root.*as root"):
         enter("loopback", {})
-    with pytest.raises(LabError, match=r"needs root.*sudo"):
+    with pytest.raises(LabError, match=r"needs root.*as root"):
         lab.down("loopback")
 
 

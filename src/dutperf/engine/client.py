@@ -23,6 +23,7 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
+from dutperf import installation, invocation
 from dutperf.engine.process import EngineDied, EngineProcess, EngineTimeout
 from dutperf.judge.answered import with_answers
 from dutperf.judge.own_loss import measured
@@ -39,7 +40,7 @@ from dutperf.judge.validity import (
     judge,
     proven_failed,
 )
-from dutperf.machine.programs import INSTALL, find_program
+from dutperf.machine.programs import find_program
 from dutperf.model import (
     LEFT_AND_RIGHT,
     CaptureWritten,
@@ -212,7 +213,7 @@ class EngineCommand:
         if not prefix and netns is not None:
             check_namespace(netns, "engine.netns")
         if not prefix and netns is not None and not may_enter_namespaces():
-            text = f"only root may enter the network namespace {netns} (CAP_SYS_ADMIN): run the command with sudo"
+            text = f"only root may enter the network namespace {netns} (CAP_SYS_ADMIN): {invocation.as_root()}"
             raise TesterError(text, code="no_privilege", field="engine.netns")
         return cls(_program(bool(prefix)), tuple(prefix), netns)
 
@@ -228,7 +229,7 @@ def _program(elsewhere: bool) -> str:
     if elsewhere:
         return found or PROGRAM
     if found is None:
-        raise TesterError(f"there is no {PROGRAM} ({INSTALL})", code="no_engine")
+        raise TesterError(f"there is no {PROGRAM}: {installation.engine()}", code="no_engine")
     if shutil.which(found) is None:
         raise _no_engine(f"{found} is not an executable program")
     return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dutperf import errors
+from dutperf import errors, installation, invocation
 from dutperf.lab import netns
 from dutperf.lab.errors import LabError
 from dutperf.model.frame_size import ETHERNET_OVERHEAD
@@ -94,10 +94,12 @@ class Lab(Generic[OptionsT]):
     def check_machine(self) -> None:
         """Raises LabError, with a remedy, if this machine or user cannot run the lab."""
         if os.geteuid() != 0:
-            raise LabError(f"lab {self.name} needs root for its network namespaces: run the command with sudo")
+            raise LabError(f"lab {self.name} needs root for its network namespaces: {invocation.as_root()}")
         for program, package in {**PROGRAMS, **self.programs}.items():
             if shutil.which(program) is None:
-                raise LabError(f"lab {self.name} needs {program}, which is not installed: apt-get install {package}")
+                raise LabError(
+                    f"lab {self.name} needs {program}, which is not installed: {installation.package(package)}"
+                )
 
         if self.needs_ipv6 and not netns.has_ipv6():
             raise LabError(

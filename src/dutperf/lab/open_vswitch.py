@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from dutperf import installation
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.netns import DUT_PORTS, TESTER_PORTS, run
@@ -161,8 +162,8 @@ def check_dpdk(site: Site) -> None:
     """Raises LabError if Open vSwitch with DPDK is not installed."""
     if not Path(WITH_DPDK).exists():
         raise LabError(
-            f"lab {site.record.lab}: option link=vhost needs Open vSwitch with DPDK, which is not installed: apt-get"
-            " install openvswitch-switch-dpdk"
+            f"lab {site.record.lab}: option link=vhost needs Open vSwitch with DPDK, which is not installed: "
+            + installation.package("openvswitch-switch-dpdk")
         )
 
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
+from dutperf import installation
 from dutperf.lab.addresses import (
     LEFT,
     NAT64_PREFIX,
@@ -46,7 +47,7 @@ from dutperf.lab.refdut import (
     RefDutError,
 )
 from dutperf.lab.site import Site, await_start
-from dutperf.machine.programs import INSTALL, find_program
+from dutperf.machine.programs import find_program
 from dutperf.model.questions import PREFIX_LENGTHS
 from dutperf.version import __version__
 
@@ -237,7 +238,7 @@ def start(site: Site) -> RefDut:
     """
     program = find_program(PROGRAM, VARIABLE)
     if program is None or shutil.which(program) is None:
-        raise LabError(f"there is no {PROGRAM} ({INSTALL})")
+        raise LabError(f"there is no {PROGRAM}: {installation.engine()}")
     path, log = control_socket(site), site.directory / "refdut.log"
     await_start(site.start_daemon([program, str(path)], log), log, PROGRAM, path.is_socket)
     return RefDut(path)

@@ -20,13 +20,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dutperf import installation
 from dutperf.errors import DutperfError
+from dutperf.invocation import as_root
 from dutperf.machine import access, cpu_quota, cpu_sets, memory, pci, processor
 from dutperf.machine.access import MachineError
 from dutperf.machine.binding import load
 from dutperf.machine.pci import DRIVERS, HANDING_OVER, SHARED, VFIO, Function
 from dutperf.machine.ports import inventory
-from dutperf.machine.programs import BUILT_IN, INSTALL
+from dutperf.machine.programs import BUILT_IN
 from dutperf.machine.steps import Step
 
 State = Literal["ok", "note", "missing"]
@@ -264,7 +266,8 @@ def dpdk(machine: Machine) -> Iterator[Finding]:
     missing = [driver for driver in PORT_DRIVERS if driver not in drivers]
     if missing:
         absent = f"without the drivers {', '.join(missing)}" if drivers else "no drivers"
-        yield Finding("DPDK", "missing", absent, "apt-get install librte-meta-net librte-meta-bus librte-meta-mempool")
+        drivers_of = ("librte-meta-net", "librte-meta-bus", "librte-meta-mempool")
+        yield Finding("DPDK", "missing", absent, installation.package(*drivers_of))
     else:
         yield Finding("DPDK", "ok", f"{len(drivers)} network drivers, among them {', '.join(PORT_DRIVERS)}")
 
@@ -324,7 +327,7 @@ def engine(machine: Machine) -> Iterator[Finding]:
         program = machine.find_engine()
         yield Finding("engine", "ok", f"{program}: {machine.engine_version(program)}")
     except DutperfError as error:
-        yield Finding("engine", "missing", error.sentence, INSTALL)
+        yield Finding("engine", "missing", error.sentence, installation.engine())
 
 
 def programs(machine: Machine) -> Iterator[Finding]:
@@ -332,7 +335,7 @@ def programs(machine: Machine) -> Iterator[Finding]:
     for program, package in machine.lab_programs.items():
         path = machine.find_program(program)
         if path is None:
-            yield Finding(program, "missing", "not found; labs need it", f"apt-get install {package}")
+            yield Finding(program, "missing", "not found; labs need it", installation.package(package))
         else:
             yield Finding(program, "ok", path)
 
@@ -346,7 +349,7 @@ def privileges(machine: Machine) -> Iterator[Finding]:
             "privileges",
             "missing",
             f"the engine is without {', '.join(missing)}",
-            "run as root (sudo), in a container with these capabilities added",
+            f"{as_root()}; in a container add these capabilities",
         )
     else:
         yield Finding(
@@ -368,7 +371,7 @@ def locked_memory(machine: Machine) -> Iterator[Finding]:
             "locked memory",
             "missing",
             f"at most {machine.memlock_bytes // 1024} KiB",
-            "ulimit -l unlimited, or run as root",
+            f"ulimit -l unlimited, or {as_root()}",
         )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dutperf import installation
 from dutperf.machine import pci
 from dutperf.machine.access import Machine, MachineError
 
@@ -104,7 +105,9 @@ def _switched(devices: Collection[str], known: Sequence[Interface]) -> set[str]:
 def _ip(machine: Machine, *arguments: str) -> list[dict[str, Any]]:
     done = machine.run(["ip", "-json", *arguments])
     if done.status == 127:
-        raise MachineError("ip, which lists the interfaces and routes, is not installed: apt-get install iproute2")
+        raise MachineError(
+            f"ip, which lists the interfaces and routes, is not installed: {installation.package('iproute2')}"
+        )
     try:
         if done.status:
             raise ValueError(done.errors.strip())

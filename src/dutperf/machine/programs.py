@@ -7,7 +7,6 @@ import os
 import shutil
 from pathlib import Path
 
-INSTALL = "apt-get install dutperf-engine; in a source tree: make build"
 BUILT_IN = "built in"
 """In the version of an engine that has DPDK's drivers inside and loads none of the system's."""
 

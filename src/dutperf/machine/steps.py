@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from dutperf.invocation import as_root
 from dutperf.machine.access import Machine, MachineError
 
 
@@ -101,11 +102,11 @@ def _failing(actions: Iterable[Action], machine: Machine) -> Iterable[str]:
 
 def _advice(error: OSError) -> str:
     if error.errno in (errno.EACCES, errno.EPERM):
-        return "; run it as root (sudo)"
+        return f"; {as_root()}"
     return "; run it on the machine itself, not in a container" if error.errno == errno.EROFS else ""
 
 
 def check_root(machine: Machine) -> None:
     """Raises MachineError if this process may not change the machine."""
     if machine.user != 0:
-        raise MachineError("this needs root: run the same command with sudo")
+        raise MachineError(f"this needs root: {as_root()}")

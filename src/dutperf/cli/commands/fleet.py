@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from dutperf import installation
 from dutperf.cli import plan_file
 from dutperf.cli.errors import reported, say
 from dutperf.cli.help_screen import command_of, group
@@ -110,7 +111,9 @@ def _send(buildbot: str, password: str, job: Path, testbed: str) -> None:
             argv, input=f"{password}\n", start_new_session=True, capture_output=True, text=True, check=False
         )
     except OSError as error:
-        raise FleetError(f"{buildbot} cannot be started: {error.strerror} (pip install buildbot)") from None
+        raise FleetError(
+            f"{buildbot} cannot be started: {error.strerror} ({installation.library('buildbot', 'fleet')})"
+        ) from None
     if done.returncode:
         lines = (done.stdout + done.stderr).strip().splitlines()
         raise FleetError(f"the master did not take {job.stem}: {lines[-1] if lines else 'no reason'}")

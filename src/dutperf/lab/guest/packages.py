@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dutperf import installation
 from dutperf.lab.errors import LabError
 from dutperf.user_directory import user_directory
 
@@ -172,7 +173,7 @@ def _build(root: Path, built_for: Kernel) -> None:
     tree = root / "usr/src" / headers
     for program in ("make", *re.findall(r"gcc-\d+", (tree / ".kernelvariables").read_text())):
         if shutil.which(program) is None:
-            raise LabError(f"Jool is built with {program}, which is not installed: apt-get install {program}")
+            raise LabError(f"Jool is built with {program}, which is not installed: {installation.package(program)}")
     makefile = tree / "Makefile"
     makefile.write_text(makefile.read_text().replace("/usr/src", f"{root}/usr/src"))
     source = next(root.glob("usr/src/jool-*/src/mod"))

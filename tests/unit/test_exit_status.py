@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 
 from command_line import dutperf, trial, write
 from dutperf import cli, exit_status, fleet
+from dutperf.cli import EXIT_STATUS
 from dutperf.cli.errors import reported
 from dutperf.cli.sentences import status_of
 from dutperf.errors import DutperfError, StoreBusy, StoreError
@@ -245,6 +247,14 @@ def test_nohup_is_obeyed(tmp_path: Path) -> None:
 # --- schedulers -----------------------------------------------------------------------------------
 
 ALL = sorted({value for name, value in vars(exit_status).items() if name.isupper() and isinstance(value, int)})
+
+
+def test_help_and_documents_have_every_status() -> None:
+    page = (Path(__file__).parents[2] / "docs/getting-started.md").read_text(encoding="utf-8")
+    assert [int(number) for number in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)] == ALL
+    assert [int(number) for number in re.findall(r"[:,] (\d+) [a-z]", EXIT_STATUS)] == ALL
+
+
 BY_SIGNAL = [128 + signal.SIGKILL, 128 + signal.SIGTERM, 1 + max(ALL)]
 
 

@@ -5,7 +5,7 @@ They share ``options``, ``errors`` and ``output``.
 Results go to standard output, with ``--json`` as one JSON object and nothing else. Progress, notes
 and errors go to standard error. Exit status: 0 valid result, 1 no number from the DUT (``compare``: a
 condition failed), 2 wrong usage or configuration, 3 invalid, 4 aborted (also: disk full), 70 a fault
-of dutperf, 75 not now, 130 interrupted.
+of dutperf, 75 not now, 130 interrupted, 141 nobody reads the output any more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from dutperf.version import __version__
 
 EXIT_STATUS = (
     "Exit status: 0 valid, 1 no number (the DUT forwards nothing), 2 wrong usage or configuration, 3 invalid, 4 aborted"
-    " (also: disk full), 70 a fault of dutperf, 75 not now (what it needs is in use or away), 130 interrupted."
+    " (also: disk full), 70 a fault of dutperf, 75 not now (what it needs is in use or missing), 130 interrupted, 141 a"
+    " closed pipe."
 )
 app = typer.Typer(name="dutperf", cls=Group, no_args_is_help=True, epilog=EXIT_STATUS, pretty_exceptions_enable=False)
 

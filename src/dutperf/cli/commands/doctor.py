@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from dutperf.cli.calling import as_called
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import terminal
 from dutperf.cli.output.steps import Yes, carry_out
@@ -64,6 +65,6 @@ def as_table(findings: list[Finding]) -> Table:
         table.add_row(
             f"[{style}]{finding.state}[/]",
             finding.topic,
-            "\n".join([escape(finding.text), *(f"[italic]{escape(one)}[/]" for one in below if one)]),
+            "\n".join([escape(finding.text), *(f"[italic]{escape(as_called(one))}[/]" for one in below if one)]),
         )
     return table

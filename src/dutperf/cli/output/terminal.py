@@ -8,6 +8,8 @@ import os
 
 from rich.console import Console
 
+from dutperf.cli.calling import as_called
+
 
 class Output(Console):
     """Rich's console ends the program with status 1 when its reader is gone, which would say that the DUT forwards
@@ -26,5 +28,5 @@ def output() -> Console:
 
 
 def line(text: str) -> None:
-    """Print a sentence; paths in it are not wrapped."""
-    output().print(text, markup=False, highlight=False, soft_wrap=True)
+    """Print a sentence; paths in it are not wrapped, and its commands can be copied."""
+    output().print(as_called(text), markup=False, highlight=False, soft_wrap=True)

@@ -164,7 +164,7 @@ def test_a_search_varies_both_as_a_whole(tmp_path: Path) -> None:
     assert "1:4 forward:reverse" in str(point.case)
     assert point.throughput_fps.median == pytest.approx(5_000, rel=0.05)
     texts = [one.text for one in summary.deviations if "section 14" in one.clause]
-    assert texts == ["rates of forward and reverse are 1:4, not the same; what is told is that of the faster one"]
+    assert texts == ["rates of forward and reverse are 1:4, not the same; the figure is that of the faster one"]
 
 
 @pytest.mark.parametrize("name", ["recovery", "ramp", "burst-interval", "back-to-back", "frame-loss", "pdv"])

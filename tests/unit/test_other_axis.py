@@ -213,7 +213,7 @@ def test_a_run_of_another_axis_has_no_figure_in_common(tmp_path: Path) -> None:
     assert measured.summary is not None
     sized = [one.model_copy(update={"case": Case({FRAME_SIZE: 84})}) for one in measured.summary.points]
     other = replace(measured, summary=measured.summary.model_copy(update={"points": tuple(sized)}))
-    with pytest.raises(comparison.Incomparable, match="no figure in common: their cases or loads differ"):
+    with pytest.raises(comparison.Incomparable, match="no figure in common: their cases or offered loads differ"):
         comparison.compare(comparison.Results("a", [measured]), [comparison.Results("b", [other])])
 
 

@@ -343,7 +343,7 @@ def test_what_a_dut_counted_itself_is_not_told_twice(tmp_path: Path) -> None:
             "forward 0\n",
             "900 frames arrived over the link behind CLAT, of which it counted none (forward): what does passed count?",
         ),
-        ("", "the link behind CLAT: nothing told what was sent on it"),
+        ("", "the link behind CLAT: no counter says what was sent on it"),
         ("reverse 5\n", "the link behind CLAT: its counters went back during the trial, or are missing after it"),
     ],
 )

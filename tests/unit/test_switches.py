@@ -104,7 +104,7 @@ def test_ports_are_chosen_or_the_first() -> None:
     ("mapping", "ports", "text"),
     [
         (NAT44, (None, None), "ports: are missing"),
-        ({**SWITCH, "paths": ["a<->b", "b->c", "c->a"]}, (None, "c"), "paths: lack a->c, c->b"),
+        ({**SWITCH, "paths": ["a<->b", "b->c", "c->a"]}, (None, "c"), "paths: are without a->c, c->b"),
         (SWITCH, ("x", None), "learning_port: there is no port x: the ports are a, b, c"),
         (SWITCH, ("b", "b"), "test_port: is b, the learning port"),
         ({**SWITCH, "streams": [{"name": "one"}]}, (None, None), "which has frames of its own"),
@@ -245,6 +245,6 @@ def test_a_copy_that_lacks_at_a_port_that_only_counts_is_a_loss(tmp_path: Path) 
     point: Any = measure(Forgetful(), what, tmp_path, "broadcast").points[0]
     assert point.broadcast_fps.median == pytest.approx(4_000, abs=10)
     assert (point.copies_fps, point.limited_by) == (2 * point.broadcast_fps.median, LimitedBy.DUT)
-    assert "lacks 1.00% of the copies" in point.message
+    assert "did not receive 1.00% of the broadcasts" in point.message
     assert list(point.delay_us) == ["b", "c"]
     assert point.delay_us["b"]["p50"].median == pytest.approx(10)

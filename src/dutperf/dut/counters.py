@@ -70,7 +70,7 @@ def of_link(link: LinkBetween, key: str) -> LinkCounters | None:
 def passed_between(before: Passed | None, after: Passed | None) -> Passed | str:
     """Frames that were sent on a link between two readings, or why that is not known."""
     if before is None or after is None:
-        return "nothing told what was sent on it"
+        return "no counter says what was sent on it"
     if before.keys() != after.keys() or any(after[way] < count for way, count in before.items()):
         return "its counters went back during the trial, or are missing after it"
     return {way: count - before[way] for way, count in after.items()}

@@ -88,8 +88,8 @@ class Properties(BaseModel):
     loss_every: Annotated[Every, Field(description="every Nth frame is lost")] = 0
     duplicate: Annotated[Ratio, Field(description="share of the frames that is sent twice")] = 0
     duplicate_every: Annotated[Every, Field(description="every Nth frame is sent twice")] = 0
-    reorder: Annotated[Ratio, Field(description="share of the frames that the next one overtakes")] = 0
-    reorder_every: Annotated[Every, Field(description="every Nth frame is overtaken by the next one")] = 0
+    reorder: Annotated[Ratio, Field(description="share of the frames that are reordered, behind the next one")] = 0
+    reorder_every: Annotated[Every, Field(description="every Nth frame is reordered, behind the next one")] = 0
     bit_error: Annotated[Ratio, Field(description="share of the frames with one bit wrong in the last eight bytes")] = 0
     bit_error_every: Annotated[Every, Field(description="every Nth frame has one bit wrong")] = 0
 
@@ -217,7 +217,7 @@ class Dns64Properties(Properties):
     nxdomain_every: Annotated[Every, Field(description="every Nth answer is NXDOMAIN")] = 0
     nodata_every: Annotated[Every, Field(description="every Nth answer has no records")] = 0
     truncated_every: Annotated[Every, Field(description="every Nth answer has no records and TC set")] = 0
-    malformed_every: Annotated[Every, Field(description="every Nth answer lacks its last five bytes")] = 0
+    malformed_every: Annotated[Every, Field(description="every Nth answer is without its last five bytes")] = 0
     wrong_id_every: Annotated[Every, Field(description="every Nth answer has another message ID")] = 0
 
     def request(self) -> dict[str, Any]:

@@ -124,7 +124,9 @@ class BroadcastProcedure(RepeatedSearches[Broadcast]):
 
     def shortcoming(self, result: TrialResult) -> str:
         copies = [
-            f"{port} lacks {ratio:.2%} of the copies" for port, ratio in self._copies_lost(result).items() if ratio
+            f"{port} did not receive {ratio:.2%} of the broadcasts"
+            for port, ratio in self._copies_lost(result).items()
+            if ratio
         ]
         own = [super().shortcoming(result)] if result.worst_loss_ratio or not copies else []
         return ", ".join(own + copies)

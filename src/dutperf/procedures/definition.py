@@ -23,7 +23,7 @@ class Chapter(StrEnum):
     RATES = "rates and bursts"
     DELAYS = "delays"
     TIMES = "times"
-    LOADS = "behaviour over loads and hours"
+    LOADS = "behaviour over offered loads and hours"
     CONNECTIONS = "connections of stateful DUTs"
     TABLES = "tables of switches and routers"
 

@@ -57,7 +57,7 @@ class LoadLatency(AtThroughput, WithDuration, WithTolerance, WithPattern, WithFl
         Given[Annotated[tuple[float, ...], Field(min_length=1, max_length=100)], Sequence[float] | str],
         Option(
             "Offered loads, in % of the throughput; 0: lone frames",
-            label="loads, % of the throughput",
+            label="offered loads, % of the throughput",
             metavar="PERCENT,…",
         ),
     ] = default((0.0, 10.0, 50.0, 90.0, 100.0))
@@ -72,7 +72,7 @@ class LoadLatency(AtThroughput, WithDuration, WithTolerance, WithPattern, WithFl
     @classmethod
     def _ascending(cls, loads: tuple[float, ...]) -> tuple[float, ...]:
         if not all(0 <= load <= HIGHEST_LOAD for load in loads):
-            raise ValueError(f"loads are 0 to {HIGHEST_LOAD} % of the throughput")
+            raise ValueError(f"offered loads are 0 to {HIGHEST_LOAD} % of the throughput")
         if len(set(loads)) < len(loads):
             raise ValueError("the same load twice: list each once")
         return tuple(sorted(loads))
@@ -379,7 +379,7 @@ def _message(found: Sequence[LoadsFinding]) -> str:
 
 def _other_loads(facts: Facts) -> str | None:
     del facts
-    return "measured at loads beside the throughput; lost frames do not count as delays"
+    return "measured at offered loads beside the throughput; lost frames do not count as delays"
 
 
 RULES = deviations.rules(

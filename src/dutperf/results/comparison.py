@@ -209,7 +209,7 @@ def _pairwise(base: Results, other: Results, alpha: float, strict: bool) -> Comp
     if not any(row.base and row.other for row in rows):
         raise Incomparable(
             f"{base.name} and {other.name} have no figure in common:"
-            f" {'; '.join(states) or 'their cases or loads differ'}"
+            f" {'; '.join(states) or 'their cases or offered loads differ'}"
         )
     return Compared(base=base.name, other=other.name, mismatches=differing, states=tuple(states), rows=rows)
 

@@ -160,7 +160,7 @@ def _direction(facts: Facts) -> str | None:
         return f"unidirectional traffic ({every.directions}) instead of bidirectional"
     if every.direction_rates is not None:
         ratio = every.direction_rates
-        return f"rates of forward and reverse are {ratio}, not the same; what is told is that of the faster one"
+        return f"rates of forward and reverse are {ratio}, not the same; the figure is that of the faster one"
     return None
 
 

@@ -185,7 +185,7 @@ def _check_port(option: str, name: str, names: list[str]) -> None:
 def _check_paths(setup: Setup, *needed: Direction) -> None:
     missing = set(needed) - set(setup.path_ends())
     if missing:
-        raise ConfigError(f"lack {', '.join(sorted(missing))}: let all ports send to each other (mesh)", "paths")
+        raise ConfigError(f"are without {', '.join(sorted(missing))}: let all ports send to each other (mesh)", "paths")
 
 
 def learned(setup: Setup, conditions: Conditions, frame_size: int, made: Learned, number: int) -> Trial:

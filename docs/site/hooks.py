@@ -66,8 +66,8 @@ def on_page_content(html: str, **_: Any) -> str:
 def commands() -> str:
     """The reference of all commands."""
     head = (
-        "# Commands\n\nAs `--help` says it. The same as manual pages: `make man`. Completion for your shell: `dutperf"
-        " --install-completion`.\n"
+        "# Commands\n\nAs `--help` says it, with ranges and environment variables. As manual pages: `make man`."
+        " Completion for your shell: `dutperf --install-completion`.\n"
     )
     return "\n".join([head, *(reference.markdown(page) for page in reference.pages())])
 

@@ -51,7 +51,8 @@ class Listed:
     @property
     def short(self) -> str:
         """The help with the default; an error names the range, and the usage what is required."""
-        return _with(self.help, [one.removesuffix(".0") for one in self.extras if one.startswith("default: ")])
+        defaults = (one for one in self.extras if one.startswith("default: "))
+        return _with(self.help, [re.sub(r"(: -?\d+)\.0$", r"\1", one) for one in defaults])
 
 
 class ShownCommand(TyperCommand):

@@ -25,15 +25,14 @@ File = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        help="A siitperf.conf, or a configuration of the Open Traffic Generator API (JSON, YAML); with --to one of"
-        " dutperf.",
+        help="The file: siitperf.conf or an OTG configuration; with --to dutperf's.",
     ),
 ]
 
 
 To = Annotated[
     Literal["snappi"] | None,
-    typer.Option("--to", help="Make a script for snappi of a configuration of dutperf, whose streams have rates."),
+    typer.Option("--to", help="Make a script for snappi; the streams need rates."),
 ]
 
 

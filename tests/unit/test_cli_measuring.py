@@ -40,7 +40,9 @@ def test_throughput_for_a_person(config: Path, tmp_path: Path) -> None:
     result = throughput(config, tmp_path / "out")
     assert "8,000" in result.stdout
     assert "RFC 2544 section 24" in result.stdout
-    assert str(tmp_path / "out") in result.stdout
+    out = tmp_path / "out"
+    commands = [f"dutperf show {out}", f"dutperf report {out}", f"dutperf compare {out} OTHER_DIR"]
+    assert [line.strip() for line in result.stdout.splitlines()[-4:]] == ["next:", *commands]
     assert "trial 1: 1,000 frames/s: nothing lost" in result.stderr
     assert result.stderr.startswith("throughput: about ")
 

@@ -373,6 +373,7 @@ def test_the_summary_has_its_form_and_comes_from_the_journal_alone(tmp_path: Pat
         "environment",
         "conditions",
         "deviations",
+        "trials",
         "points",
         "remarks",
         "streams",

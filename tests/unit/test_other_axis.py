@@ -80,6 +80,9 @@ class QueriesPoint(points.Point):
     upper_bound: UpperBound | None
     repetitions: int
 
+    def main_figure(self) -> points.MainFigure:
+        return points.MainFigure.of(self.answered_qps, "answered queries/s")
+
     def rows(self) -> list[points.Row]:
         return [(*self.answered_qps.cells(",.0f"), self.limited_by or "-")]
 

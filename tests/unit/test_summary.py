@@ -104,6 +104,7 @@ def test_a_real_run_has_all_that_the_summary_must_have(tmp_path: Path) -> None:
         "environment",
         "conditions",
         "deviations",
+        "trials",
         "points",
         "remarks",
         "streams",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from dutperf.cli.options import WATCHERS
-from dutperf.cli.source_options import RESULT, SOURCE
+from dutperf.cli.source_options import MEASURED, SOURCE
 from dutperf.setup.conditions import EveryTrial
 from dutperf.setup.option import OUTPUT, SEARCH, TRAFFIC, TRIAL, all_offered
 
@@ -32,7 +32,7 @@ def panel_of(parameter: str) -> str:
         return FIRST
     if parameter in (*SOURCE, "testbed", "wait_for_testbed"):
         return SETUP
-    if parameter in (*RESULT, *WATCHERS):
+    if parameter in (*MEASURED, *WATCHERS):
         return OUTPUT
     return next(
         (one.option.panel for one in all_offered(EveryTrial) if one.name == parameter and one.option.panel), OWN

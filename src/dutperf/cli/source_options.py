@@ -40,6 +40,7 @@ SOURCE = {
     "offloads": (OffloadsText, None),
 }
 RESULT = {"out": (options.Out, None), "as_json": (options.Json, False)}
+MEASURED = {**RESULT, "verbose": (options.Verbose, False)}
 
 
 def offloads(text: str | None) -> configuration.Offloads | None:

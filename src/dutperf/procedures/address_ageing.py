@@ -22,7 +22,7 @@ from dutperf.procedures.bench import Bench, Place, Plan
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
-from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics
 from dutperf.setup.conditions import Duration, Repetitions, WithDuration
 from dutperf.setup.given import default
@@ -111,6 +111,9 @@ class AgeingPoint(points.RepeatedPoint):
     interval_s: float
     """Between two test frames: the error."""
     trials: Trials
+
+    def main_figure(self) -> MainFigure:
+        return MainFigure.of(self.ageing_s, "s until an address ages", ".3f")
 
     def rows(self) -> list[Row]:
         return [(*self.ageing_s.cells(".3f"), cell(self.interval_s, ".4f"), self.limited_by or "-")]

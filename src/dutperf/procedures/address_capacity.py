@@ -23,7 +23,7 @@ from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.repeated_searches import UpperBound
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
-from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import TYPICAL_TRIALS, Search
 from dutperf.setup.conditions import Rate
@@ -147,6 +147,9 @@ class AddressCapacityPoint(points.Point):
     upper_bound: UpperBound | None
     repetitions: Repetitions
     trials: Trials
+
+    def main_figure(self) -> MainFigure:
+        return MainFigure.of(self.addresses, Unit.ADDRESSES)
 
     def rows(self) -> list[Row]:
         return [(*self.addresses.cells(",.0f"), cell(self.table_entries, ",.0f"), self.limited_by or "-")]

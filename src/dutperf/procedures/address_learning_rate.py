@@ -22,7 +22,7 @@ from dutperf.procedures.repeated_searches import UpperBound
 from dutperf.procedures.searches import SearchRange
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
-from dutperf.results.points import Recorded, Row, Trials
+from dutperf.results.points import MainFigure, Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import TYPICAL_TRIALS, Search
 from dutperf.setup.conditions import Repetitions as Asked
@@ -111,6 +111,9 @@ class LearningRatePoint(points.Point):
     upper_bound: UpperBound | None
     repetitions: Repetitions
     trials: Trials
+
+    def main_figure(self) -> MainFigure:
+        return MainFigure.of(self.learning_aps, Unit.ADDRESSES_PER_SECOND)
 
     def rows(self) -> list[Row]:
         figures = self.learning_aps

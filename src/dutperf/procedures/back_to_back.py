@@ -41,7 +41,7 @@ from dutperf.results import statistics as repeated
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics, without_number
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
@@ -282,6 +282,14 @@ class BackToBackPoint(points.Point):
     def has_number(self) -> bool:
         """That no burst is too long is a result too."""
         return self.average_frames is not None or not self.measured
+
+    def main_figure(self) -> MainFigure:
+        if not self.measured:
+            return MainFigure(f"no burst is too long at {self.rate_fps:,} {Unit.FRAMES_PER_SECOND.label}")
+        figures = MainFigure.of(self.burst_frames, "")
+        return MainFigure(
+            f"{cell(self.average_frames, ',.1f')} {Unit.FRAMES.label} in the longest burst", figures.spread
+        )
 
     def rows(self) -> list[Row]:
         frames = (self.minimum_frames, self.maximum_frames)

@@ -23,7 +23,7 @@ from dutperf.procedures.searches import SearchRange
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Repetitions, Statistics, statistics
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
@@ -176,6 +176,9 @@ class BroadcastPoint(points.Point):
     upper_bound: UpperBound | None
     repetitions: Repetitions
     trials: Trials
+
+    def main_figure(self) -> MainFigure:
+        return MainFigure.of(self.broadcast_fps, "broadcasts/s")
 
     def rows(self) -> list[Row]:
         rate = (*self.broadcast_fps.cells(",.0f"), cell(self.copies_fps, ",.0f"))

@@ -33,7 +33,7 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch, Bounds, Resolution, Search
 from dutperf.setup.conditions import Steady, WithDuration, WithMaximum, WithPacing, WithTolerance
@@ -183,6 +183,9 @@ class BurstIntervalPoint(points.Point):
     """The lowest mean rate that failed."""
     repetitions: Repetitions
     trials: Trials
+
+    def main_figure(self) -> MainFigure:
+        return MainFigure.of(self.interval_us, "µs from a burst to the next", ",.1f")
 
     def rows(self) -> list[Row]:
         figures = (*self.interval_us.cells(",.1f"), cell(self.pause_us, ",.1f"), cell(self.mean_fps, ",.0f"))

@@ -52,7 +52,7 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import Recorded, Row, Trials
+from dutperf.results.points import MainFigure, Recorded, Row, Trials
 from dutperf.results.statistics import MedianInterval, Repetitions, median_interval, percentiles
 from dutperf.setup.conditions import (
     AtThroughput,
@@ -304,6 +304,10 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     @model_serializer(mode="wrap")
     def _of_two_ports(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return without_none(members(self), "paths", "in_sum")
+
+    def main_figure(self) -> MainFigure:
+        figure = super().main_figure()
+        return MainFigure(f"{figure.text} at {Load.fps(self.rate_fps)}", figure.spread)
 
     def of_paths(self) -> dict[Direction, dict[str, Figures]] | None:
         return self.paths

@@ -49,7 +49,7 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import Recorded, Row, Trials
+from dutperf.results.points import MainFigure, Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import HIGHEST, TYPICAL_TRIALS, Bounds, BoundsError, Search
 from dutperf.setup.conditions import Conditions, Settling, WithDuration, WithRepetitions, WithSettling
@@ -259,6 +259,9 @@ class Dns64Point(points.Point):
     """None: the tester's own name server knew the names."""
     repetitions: Repetitions
     trials: Trials
+
+    def main_figure(self) -> MainFigure:
+        return MainFigure.of(self.dns64_qps, Unit.QUERIES_PER_SECOND)
 
     def rows(self) -> list[Row]:
         figures, times = self.dns64_qps, self.answer_us

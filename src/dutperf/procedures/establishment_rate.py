@@ -32,7 +32,7 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import Recorded, Row, Trials
+from dutperf.results.points import MainFigure, Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import TYPICAL_TRIALS, Search
 
@@ -106,6 +106,9 @@ class EstablishmentPoint(points.Point):
     None: it does not count them, or nothing passed."""
     repetitions: Repetitions
     trials: Trials
+
+    def main_figure(self) -> MainFigure:
+        return MainFigure.of(self.establishment_cps, Unit.CONNECTIONS_PER_SECOND)
 
     def rows(self) -> list[Row]:
         figures = self.establishment_cps

@@ -26,7 +26,7 @@ from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, field_val
 
 from dutperf.journal import Finding, RepetitionFinding, ResultEvent
 from dutperf.lab.refdut import Properties
-from dutperf.model import Case, Direction, LimitedBy, Load, TrialResult, Value, without_none
+from dutperf.model import Case, Direction, LimitedBy, Load, TrialResult, Unit, Value, without_none
 from dutperf.procedures import evidence, rates
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
@@ -38,7 +38,7 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
 from dutperf.results.statistics import percentiles
 from dutperf.search import Outcome
 from dutperf.search.series import PASSES_IN_A_ROW, Series
@@ -284,12 +284,20 @@ class FrameLossPoint(points.Point):
         return not self.not_forwarding and any(rate.limited_by is None for rate in self.rates)
 
     @property
-    def limited_by_tester(self) -> bool:
-        return bool(self.rates) and all(rate.limited_by is LimitedBy.TESTER for rate in self.rates)
+    def limit(self) -> LimitedBy | None:
+        """That of all rates, if it is the same."""
+        limits = {rate.limited_by for rate in self.rates}
+        return limits.pop() if len(limits) == 1 else None
 
-    @property
-    def without_connections(self) -> bool:
-        return bool(self.rates) and all(rate.limited_by is LimitedBy.CONNECTIONS for rate in self.rates)
+    def main_figure(self) -> MainFigure:
+        """The highest rate without loss, and the loss at the highest rate that was measured."""
+        highest = next(rate for rate in self.rates if rate.limited_by is None)
+        passed = f"passed ({self.pass_criterion})" if self.pass_criterion else "without loss"
+        lost = f"{cell(highest.loss_ratio.worst.median, '.4%')} lost at {highest.load}"
+        if self.first_lossless_fps is None:
+            return MainFigure(f"{lost}, no rate {passed}")
+        lossless = f"{self.first_lossless_fps:,} {Unit.FRAMES_PER_SECOND.label} {passed}"
+        return MainFigure(f"{lossless}, {lost}" if highest.loss_ratio.worst.median else lossless)
 
     def rows(self) -> list[Row]:
         return [_row(rate) for rate in self.rates]

@@ -45,6 +45,7 @@ def make(plan: Plan) -> Delays:
 
 class IpdvPoint(DelaysPoint):
     title: ClassVar[str] = "inter-packet delay variation, ms"
+    in_headline: ClassVar[Mapping[str, str]] = {"median": "ms median", "max": "ms largest change of delay"}
     lost_are: ClassVar[str] = "they have no change of delay"
     what: ClassVar[str] = "Inter-packet delay variation"
     plotted: ClassVar[Mapping[str, str]] = {

@@ -138,6 +138,7 @@ def stamp(trial: Trial, conditions: Latency) -> Trial:
 
 class LatencyPoint(DelaysPoint):
     title: ClassVar[str] = "latency, ms: typical (median) and worst-case (99.9th percentile)"
+    in_headline: ClassVar[Mapping[str, str]] = {"TL": "ms typical", "WCL": "ms worst-case latency"}
     what: ClassVar[str] = "Latency"
     plotted: ClassVar[Mapping[str, str]] = {
         "TL": "typical latency, the median of a trial's tagged frames",
@@ -149,6 +150,7 @@ class LatencyPoint(DelaysPoint):
 class MeanLatencyPoint(DelaysPoint):
     title: ClassVar[str] = "latency, ms (RFC 2544 26.2)"
     columns: ClassVar[Row] = ("figure", "mean", *DelaysPoint.columns[1:])
+    in_headline: ClassVar[Mapping[str, str]] = {"latency": "ms mean latency"}
     what: ClassVar[str] = "Latency"
     plotted: ClassVar[Mapping[str, str]] = {"latency": "latency of the tagged frame of a trial (RFC 2544 26.2)"}
 

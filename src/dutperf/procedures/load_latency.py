@@ -29,7 +29,7 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import LossAndDelays, Recorded, Row, Trials, cell
+from dutperf.results.points import LossAndDelays, MainFigure, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics
 from dutperf.search.binary import HIGHEST
 from dutperf.setup.conditions import (
@@ -255,6 +255,14 @@ class LoadLatencyPoint(points.Point):
     def has_number(self) -> bool:
         return any(at.loss_ratio for at in self.loads)
 
+    def main_figure(self) -> MainFigure:
+        """The median delays of the highest and the lowest load."""
+        measured = [at for at in self.loads if at.loss_ratio]
+        lowest, highest = measured[0], measured[-1]
+        others = f", {_median(lowest)} {_where(lowest)}" if len(measured) > 1 else ""
+        whose = " in the slower direction" if len(highest.delay_us) > 1 else ""
+        return MainFigure(f"{_median(highest)} median delay{whose} {_where(highest)}{others}")
+
     def rows(self) -> list[Row]:
         return [_row(at) for at in self.loads]
 
@@ -270,6 +278,14 @@ def _row(at: AtLoad) -> Row:
     lost = "-" if at.worst_loss_ratio is None else f"{100 * at.worst_loss_ratio:.3g}%"
     figures = (cell(at.worst_us(name), ",.1f") for name in ("min", "p50", "p99", "p999", "pdv"))
     return (share, f"{at.load.value:,}", lost, *figures, "" if at.limited_by is None else at.limited_by.value)
+
+
+def _median(at: AtLoad) -> str:
+    return f"{cell(at.worst_us('p50'), ',.1f')} µs"
+
+
+def _where(at: AtLoad) -> str:
+    return f"at {at.share_percent:g} % of the throughput" if at.share_percent else "with lone frames"
 
 
 def _delay_chart(points: Sequence[LoadLatencyPoint]) -> Chart:

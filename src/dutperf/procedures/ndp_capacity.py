@@ -43,7 +43,7 @@ from dutperf.procedures.one_frame_each import OneFrameEach
 from dutperf.procedures.repeated_searches import RepeatedSearches, UpperBound
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
-from dutperf.results.points import Recorded, Row, Trials
+from dutperf.results.points import MainFigure, Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import TYPICAL_TRIALS, Search
 from dutperf.setup.conditions import Rate
@@ -204,6 +204,9 @@ class NdpCapacityPoint(points.Point):
     upper_bound: UpperBound | None
     repetitions: Repetitions
     trials: Trials
+
+    def main_figure(self) -> MainFigure:
+        return MainFigure.of(self.neighbours, "neighbours")
 
     def rows(self) -> list[Row]:
         return [(*self.neighbours.cells(",.0f"), self.limited_by or "-")]

@@ -52,6 +52,7 @@ def stamp(trial: Trial, _conditions: Conditions) -> Trial:
 
 class PdvPoint(DelaysPoint):
     title: ClassVar[str] = "packet delay variation, ms"
+    in_headline: ClassVar[Mapping[str, str]] = {"PDV": "ms packet delay variation"}
     what: ClassVar[str] = "Packet delay variation"
     plotted: ClassVar[Mapping[str, str]] = {"PDV": "99.9th percentile of a trial's delays minus the smallest"}
 

@@ -35,6 +35,7 @@ from dutperf.model import (
     Segment,
     Stamping,
     Trial,
+    Unit,
     Value,
     Verdict,
 )
@@ -48,7 +49,7 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart, Curve
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics
 from dutperf.setup.changing_rate import seconds
 from dutperf.setup.conditions import Repetitions, Steady, WithDuration
@@ -347,6 +348,11 @@ class RampPoint(points.Point):
     def has_number(self) -> bool:
         """A ramp without a loss has a result too."""
         return bool(self.parts)
+
+    def main_figure(self) -> MainFigure:
+        if self.first_loss_fps.median is not None:
+            return MainFigure.of(self.first_loss_fps, f"{Unit.FRAMES_PER_SECOND.label} at the first loss")
+        return MainFigure(f"no loss up to {max(self.ends.from_fps, self.ends.to_fps):,} {Unit.FRAMES_PER_SECOND.label}")
 
     def rows(self) -> list[Row]:
         return [_row(part) for part in self.parts]

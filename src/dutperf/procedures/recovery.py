@@ -14,6 +14,7 @@ still loses frames in the last tenth of the reduced rate's time has not recovere
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -130,6 +131,7 @@ def _rates_text(rates: Rates) -> str:
 
 class RecoveryPoint(TimesPoint):
     title: ClassVar[str] = "system recovery, s: from the end of the overload to the last lost frame"
+    in_headline: ClassVar[Mapping[str, str]] = {"recovery": "s system recovery"}
 
 
 RECOVERY = Kind(name="recovery", rates=rates, amend=change_rate, read=read, rates_text=_rates_text)

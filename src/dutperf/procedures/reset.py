@@ -19,6 +19,7 @@ no reset time. The command decides the kind of reset (hardware, software, power)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -131,6 +132,10 @@ def _rates_text(rates: Rates) -> str:
 
 class ResetPoint(TimesPoint):
     title: ClassVar[str] = "reset, s: time without forwarding, by arrival gap (time stamps) and by loss"
+    in_headline: ClassVar[Mapping[str, str]] = {
+        "arrival_gap": "s without forwarding by arrival gap",
+        "loss": "s by loss",
+    }
 
 
 RESET = Kind(name="reset", rates=rates, amend=allow_link_down, read=read, rates_text=_rates_text, action=reset)

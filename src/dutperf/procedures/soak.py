@@ -26,7 +26,7 @@ from pydantic import Field
 from dutperf.journal import RepetitionFinding, ResultEvent
 from dutperf.judge import validity
 from dutperf.lab.refdut import Properties
-from dutperf.model import Case, LimitedBy, Load, Question, Trial, TrialResult, Value, Verdict
+from dutperf.model import Case, LimitedBy, Load, Question, Trial, TrialResult, Unit, Value, Verdict
 from dutperf.procedures import evidence
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
@@ -35,7 +35,7 @@ from dutperf.procedures.known_truth import LOST_EVERY, Figure, KnownTruth, fps
 from dutperf.procedures.rates import rate_of
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
-from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics, without_number
 from dutperf.search.binary import HIGHEST
 from dutperf.setup.conditions import (
@@ -50,6 +50,7 @@ from dutperf.setup.conditions import (
     WithTolerance,
 )
 from dutperf.setup.option import Option
+from dutperf.spelling import count_of
 from dutperf.statistics import sequential, stopping
 from dutperf.statistics.stopping import Stopped
 
@@ -240,13 +241,14 @@ def _stopped(found: Sequence[SoakFinding], conditions: Soak) -> Stopped | None:
     return Stopped.MAXIMUM if len(found) >= most_trials(conditions) else None
 
 
+def _against(verdict: str, target: float) -> str:
+    known = "not known to be below or above" if verdict == "open" else verdict
+    return f"{known} the target of {target:.3g}"
+
+
 def _sentence(seen: Seen, conditions: Soak) -> str:
-    confidence, target = f"{conditions.confidence:.4g}", f"{conditions.target:.3g}"
-    verdict = {
-        "below": f"below the target of {target}",
-        "above": f"above the target of {target}",
-        "open": f"not known to be below or above the target of {target}",
-    }[seen.verdict(conditions.target)]
+    confidence = f"{conditions.confidence:.4g}"
+    verdict = _against(seen.verdict(conditions.target), conditions.target)
     perhaps = f", {seen.perhaps:,} more perhaps because of a disturbance" if seen.perhaps else ""
     return (
         f"{seen.lossy:,} of {seen.trials:,} trials lost frames{perhaps}; the probability of that is {seen.low:.3g} to"
@@ -297,6 +299,11 @@ class SoakPoint(points.Point):
     @property
     def has_number(self) -> bool:
         return self.measured > 0
+
+    def main_figure(self) -> MainFigure:
+        share = f"{self.lossy:,} of {count_of(self.measured, 'trial')} lost frames"
+        probability = f"a probability of {self.low:.3g} to {self.high:.3g}, {_against(self.verdict, self.target)}"
+        return MainFigure(f"{share} at {self.rate_fps:,} {Unit.FRAMES_PER_SECOND.label}: {probability}")
 
     def rows(self) -> list[Row]:
         probability = f"{self.low:.3g} to {self.high:.3g}"

@@ -33,7 +33,7 @@ from dutperf.procedures.stateful import OfConnections, ReplyShare
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import Recorded, Row, Trials
+from dutperf.results.points import MainFigure, Recorded, Row, Trials
 from dutperf.results.statistics import Statistics
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch, Bounds
@@ -297,6 +297,9 @@ class CapacityPoint(points.RepeatedPoint):
     steps: tuple[Step, ...]
     """Of the last repetition."""
     trials: Trials
+
+    def main_figure(self) -> MainFigure:
+        return MainFigure.of(self.capacity, "connections")
 
     def rows(self) -> list[Row]:
         return [(*self.capacity.cells(",.0f"), self.limited_by or "-")]

@@ -26,7 +26,7 @@ from dutperf.procedures.stateful import CONNECTIONS
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import Recorded, Row, Trials, cell
+from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics
 from dutperf.setup.conditions import (
     PRELIMINARY_RATE,
@@ -117,6 +117,9 @@ class TeardownPoint(points.RepeatedPoint):
     deletion_s: Statistics
     empty_s: Statistics
     trials: Trials
+
+    def main_figure(self) -> MainFigure:
+        return MainFigure.of(self.teardown_cps, Unit.CONNECTIONS_PER_SECOND)
 
     def rows(self) -> list[Row]:
         times = (cell(self.deletion_s.median, ".4f"), cell(self.empty_s.median, ".4f"))

@@ -40,7 +40,7 @@ from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.inconsistency import Contradiction, contradictions
-from dutperf.results.points import Recorded, Row, Trials
+from dutperf.results.points import MainFigure, Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
 from dutperf.setup.conditions import Usual, WithConnections, WithTimeout
@@ -184,6 +184,9 @@ class ThroughputPoint(points.Point):
     @model_serializer(mode="wrap")
     def _of_two_ports(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return without_none(members(self), "paths", "in_sum_fps")
+
+    def main_figure(self) -> MainFigure:
+        return MainFigure.of(self.throughput_fps, Unit.FRAMES_PER_SECOND.label)
 
     def rows(self) -> list[Row]:
         figures = self.throughput_fps

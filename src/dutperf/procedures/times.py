@@ -143,6 +143,11 @@ class Times(Value):
     p99: float
     values: tuple[float, ...]
 
+    @property
+    def typical(self) -> float:
+        """The median."""
+        return self.median
+
     def cells(self) -> Row:
         return tuple(map(points.measured, (self.median, self.mean, self.p1, self.p99)))
 

@@ -30,6 +30,7 @@ from dutperf.model import (
     Stamping,
     Trial,
     TrialResult,
+    Unit,
     Value,
     Verdict,
 )
@@ -42,7 +43,7 @@ from dutperf.procedures.load_latency import DelayFigures
 from dutperf.procedures.request import Request
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
-from dutperf.results.points import LossAndDelays, Recorded, Row, Trials, cell
+from dutperf.results.points import LossAndDelays, MainFigure, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics, statistics
 from dutperf.setup.conditions import (
     Conditions,
@@ -57,6 +58,7 @@ from dutperf.setup.conditions import (
 from dutperf.setup.given import default
 from dutperf.setup.option import Option
 from dutperf.setup.rate import OptionalRate
+from dutperf.spelling import count_of
 from dutperf.statistics.stopping import Stopped
 
 WHOLE = 0.99
@@ -285,6 +287,17 @@ class TrafficPoint(points.Point):
     @property
     def has_number(self) -> bool:
         return any(at.loss_ratio for at in self.rates)
+
+    def main_figure(self) -> MainFigure:
+        """The loss over all rates, and the longest median delay of one."""
+        measured = [at for at in self.rates if at.loss_ratio]
+        lowest, highest = measured[0].load.value, measured[-1].load.value
+        lost, sent = sum(at.lost for at in measured), sum(at.sent for at in measured)
+        rates = f"{highest:,}" if lowest == highest else f"{lowest:,} to {highest:,}"
+        medians = [us for at in measured if (us := at.worst_us("p50")) is not None]
+        delay = f", a median delay of {max(medians):,.1f} µs at most" if medians else ""
+        frames = f"{lost:,} of {count_of(sent, 'frame')} lost"
+        return MainFigure(f"{frames} at {rates} {Unit.FRAMES_PER_SECOND.label}{delay}")
 
     def rows(self) -> list[Row]:
         return [_row(at) for at in self.rates]

@@ -22,8 +22,9 @@ from dutperf.model import Axis, Unit, axes_of, shown_directions
 from dutperf.model.wording import FRAMES, QUERIES, Wording
 from dutperf.report import drawing
 from dutperf.report.templating import environment
-from dutperf.results import connections, environments, labels, overload, tables
+from dutperf.results import connections, environments, headline, labels, overload, tables
 from dutperf.results.charts import Chart
+from dutperf.results.headline import Headline
 from dutperf.results.measured import Measured, moment
 from dutperf.results.tables import Table
 from dutperf.results.trials import INVALID, FinishedTrial
@@ -53,8 +54,18 @@ def page(measured: Sequence[Measured]) -> str:
     )
 
 
+def paragraphs(of: Headline, details: str = "") -> str:
+    """A headline as an HTML fragment; ``details``: the address of the deviations in full."""
+    figures = "".join(
+        f'<p class="headline{" warning" if warns else ""}"><b>{escape(text)}</b></p>' for text, warns in of.figures
+    )
+    deviations = escape(of.deviations)
+    link = f'<a href="{escape(details)}">{deviations}</a>' if details else deviations
+    return f"{figures}<p>{escape(of.believed)}</p><p>{link}</p>"
+
+
 def table_of(one: Measured) -> str:
-    """The table of one measurement with its messages, as an HTML fragment for a notebook."""
+    """The headline and the table of one measurement with its messages, as an HTML fragment for a notebook."""
     if one.summary is None:
         return f"<p><b>{escape(one.name)}</b>: {escape(one.note or 'no results yet')}</p>"
     table = tables.results(one.summary)
@@ -63,7 +74,10 @@ def table_of(one: Measured) -> str:
     texts = [text for text, _ in tables.messages(one.summary)] + [state for state in (one.state(),) if state]
     below = "".join(f"<p>{escape(text)}</p>" for text in texts)
     caption = escape(f"{one.name}: {table.title}")
-    return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{below}"
+    first = paragraphs(headline.of_summary(one.summary))
+    return (
+        f"{first}<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{below}"
+    )
 
 
 # --- test setup -----------------------------------------------------------------------------------
@@ -162,6 +176,7 @@ def _part(one: Measured) -> dict[str, Any]:
         "name": one.name,
         "note": one.note,
         "state": one.state(),
+        "headline": paragraphs(headline.of_summary(one.summary), "#deviations") if one.summary else None,
         "table": tables.results(one.summary) if one.summary else None,
         "streams": tables.by_stream(one.summary) if one.summary else None,
         "connections": connections.table(one.trials()) if has else None,

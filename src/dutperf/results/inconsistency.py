@@ -14,9 +14,6 @@ from collections.abc import Iterable, Sequence
 
 from dutperf.model import Load, Value
 
-FEW = 6
-"""Up to so many loads are listed one by one."""
-
 
 class Contradiction(Value):
     """A load that contradicts another, and how often it passed and failed."""
@@ -42,11 +39,13 @@ def contradictions(loads: Iterable[tuple[Load, str]]) -> tuple[Contradiction, ..
 
 
 def sentence(all_: Sequence[Contradiction]) -> str:
-    """A sentence on all contradictions; empty where there are none."""
-    each = ", ".join(f"{one.load.value:,} ({one.passed} × passed, {one.failed} × failed)" for one in all_)
-    loads = each if len(all_) <= FEW else f"{len(all_)} from {all_[0].load.value:,} to {all_[-1].load}"
+    """A sentence on all contradictions, with their range; empty where there are none."""
+    if not all_:
+        return ""
+    if len(all_) == 1:
+        [one] = all_
+        return f"the DUT is inconsistent: {one.load} passed in {one.passed:,} and failed in {one.failed:,} trials"
     return (
-        f"the DUT is inconsistent: rates that passed above one that failed, or failed below one that passed: {loads}"
-        if loads
-        else ""
+        f"the DUT is inconsistent from {all_[0].load.value:,} to {all_[-1].load}: {len(all_):,} rates passed above one"
+        " that failed, or failed below one that passed"
     )

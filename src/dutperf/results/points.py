@@ -26,6 +26,28 @@ from dutperf.statistics.stopping import Stopped
 
 Row = tuple[str, ...]
 """Cells of a table for a person."""
+_LIMITS = {
+    LimitedBy.DUT: "the DUT",
+    LimitedBy.TESTER: "the tester, not the DUT",
+    LimitedBy.CONNECTIONS: "connections that the DUT did not open",
+    LimitedBy.RANGE: "the search range",
+    LimitedBy.MEDIA: "the media",
+}
+
+
+@dataclass(frozen=True)
+class MainFigure:
+    """The figure of a point that a reader looks for first."""
+
+    text: str
+    """With its unit: ``53,113 frames/s per direction``."""
+    spread: str = ""
+    """Lowest and highest value of the repetitions: ``46,250–53,788``; empty: they are not told."""
+
+    @classmethod
+    def of(cls, figures: Statistics, unit: str, form: str = ",.0f") -> MainFigure:
+        """The median, in the format ``form``."""
+        return cls(f"{cell(figures.median, form)} {unit}", spread(figures.values, lambda value: format(value, form)))
 
 
 class Loss(Value):
@@ -104,10 +126,15 @@ class Point(Value, ABC):
     """The evidence for the figures, or why there are none."""
 
     @property
-    def finished(self) -> int:
-        """Finished repetitions."""
+    def repeated(self) -> int:
+        """Finished repetitions, as they are told."""
         done: Repetitions | int = getattr(self, "repetitions", 0)
         return done if isinstance(done, int) else done.finished
+
+    @property
+    def finished(self) -> int:
+        """Finished repetitions, as the RFCs ask for them."""
+        return self.repeated
 
     @property
     def has_number(self) -> bool:
@@ -115,14 +142,33 @@ class Point(Value, ABC):
         return any(isinstance(of, Statistics) and of.median is not None for _, of in self)
 
     @property
+    def limit(self) -> LimitedBy | None:
+        """What limits the whole point; None: nothing does, or it is not known."""
+        return getattr(self, "limited_by", None)
+
+    @property
+    def limited_in_words(self) -> str:
+        """``limited by the DUT``; empty where there is no limit."""
+        return "" if self.limit is None else f"limited by {_LIMITS[self.limit]}"
+
+    @property
     def without_connections(self) -> bool:
         """Whether nothing was measured because the DUT did not open the connections."""
-        return getattr(self, "limited_by", None) is LimitedBy.CONNECTIONS
+        return self.limit is LimitedBy.CONNECTIONS
 
     @property
     def limited_by_tester(self) -> bool:
         """Whether the point shows the tester's limit, not the DUT's."""
-        return getattr(self, "limited_by", None) is LimitedBy.TESTER
+        return self.limit is LimitedBy.TESTER
+
+    @property
+    def needs_warning(self) -> bool:
+        """Whether the reader has to know that the limit is not the DUT's."""
+        return self.limited_by_tester or self.without_connections
+
+    @abstractmethod
+    def main_figure(self) -> MainFigure:
+        """The figure that a reader looks for first, for a headline; asked for only where ``has_number``."""
 
     @abstractmethod
     def rows(self) -> list[Row]:
@@ -167,6 +213,16 @@ class RepeatedPoint(Point):
 class Figures(Protocol):
     """Figures with cells in a table."""
 
+    @property
+    def typical(self) -> float:
+        """The result."""
+        ...
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """One for each repetition."""
+        ...
+
     def cells(self) -> Row:
         """The cells, without the name and the limit."""
         ...
@@ -178,6 +234,9 @@ FiguresT = TypeVar("FiguresT", bound=Figures)
 class DirectionsPoint(Point, Generic[FiguresT]):
     """A point with named figures for each direction. ``columns`` begins with the name and ends with
     the limit."""
+
+    in_headline: ClassVar[Mapping[str, str]]
+    """The figures of a headline, the main one first, with their unit and what they are: ``ms typical``."""
 
     # Each kind of point declares these itself: the order of the members is that in files.
     if TYPE_CHECKING:
@@ -193,6 +252,18 @@ class DirectionsPoint(Point, Generic[FiguresT]):
         return [(name, *figures.cells(), "") for name, figures in self.named().items()] or [
             (*("-" for _ in self.columns[1:]), self.limited_by or "-")
         ]
+
+    def main_figure(self) -> MainFigure:
+        """Each figure of the direction in which it is the largest."""
+        each = self.directions()
+        largest = {
+            name: max((of[name] for of in each.values()), key=lambda figures: figures.typical)
+            for name in self.in_headline
+        }
+        texts = [f"{measured(figures.typical)} {self.in_headline[name]}" for name, figures in largest.items()]
+        several = " on the slowest path" if self.of_paths() else " in the slower direction"
+        whose = several if len(each) > 1 else ""
+        return MainFigure(", ".join(texts) + whose, spread(next(iter(largest.values())).values, measured))
 
     def directions(self) -> dict[Direction, dict[str, FiguresT]]:
         """The figures of each direction or path that has any."""
@@ -367,6 +438,17 @@ def trials(results: Iterable[ResultEvent]) -> Trials:
 def measured(figure: float) -> str:
     """A measured time in a table: about five digits, which is more than its precision."""
     return f"{figure:.{4 if abs(figure) < 10 else 3 if abs(figure) < 100 else 1}f}"
+
+
+def spread(values: Sequence[float | None], form: Callable[[float], str]) -> str:
+    """The lowest and the highest of the repetitions' values, None being below all; empty where there are no two."""
+    if len(values) < 2:
+        return ""
+    known = [value for value in values if value is not None]
+    low, high = ("nothing" if None in values else form(min(known)), form(max(known)) if known else "nothing")
+    if low == high:
+        return f"each {low}"
+    return f"{low} to {high}" if low.startswith("-") else f"{low}–{high}"
 
 
 def cell(figure: float | None, form: str) -> str:

@@ -14,12 +14,13 @@ from pydantic import SerializeAsAny
 from dutperf import journal
 from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, PlanEvent, of_kind
 from dutperf.model import Case, Value, axes_of_json
-from dutperf.results import deviations, environments, remarks, streams
+from dutperf.results import deviations, environments, remarks, run_trials, streams
 from dutperf.results.deviations import Deviation, Rule
 from dutperf.results.deviations import rules as general_rules
 from dutperf.results.environments import EnvironmentChange
 from dutperf.results.points import Point, PointBuilder, Recorded
 from dutperf.results.remarks import Remark
+from dutperf.results.run_trials import RunTrials
 from dutperf.results.streams import StreamResult
 from dutperf.setup.conditions import Conditions, Rate
 
@@ -34,6 +35,7 @@ class Summary(Value):
     environment: dict[str, Any]
     conditions: dict[str, Any]
     deviations: tuple[Deviation, ...]
+    trials: RunTrials
     points: tuple[SerializeAsAny[Point], ...]
     streams: tuple[StreamResult, ...] = ()
     """Results by stream, where a direction has several."""
@@ -101,6 +103,7 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
             frames=[{**limits["case"], **limits} for limits in plan.cases],
             repetitions=finished,
         ),
+        trials=run_trials.of_run(events),
         points=points,
         streams=tuple(
             one

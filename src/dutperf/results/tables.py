@@ -143,9 +143,7 @@ def _of_point(point: Mapping[str, Any], series: str | None) -> Iterator[Record]:
 
 
 def _messages(point: Point) -> Iterator[tuple[str, bool]]:
-    warning = "limited by the tester, not the DUT: " if point.limited_by_tester else ""
-    if point.without_connections:
-        warning = "limited by connections that the DUT did not open: "
+    warning = f"{point.limited_in_words}: " if point.needs_warning else ""
     message = point.message.removeprefix("limited by the tester ") if point.limited_by_tester else point.message
     yield f"{point.case}: {warning}{message}", bool(warning)
     for remark in point.remarks():

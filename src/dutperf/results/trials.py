@@ -22,13 +22,13 @@ from dutperf.model import (
     DirectionCounts,
     Load,
     TrialResult,
-    Verdict,
     axes_of_json,
     shown_directions,
     whose_rates,
 )
 from dutperf.model.wording import FRAMES, Wording
 from dutperf.results.charts import Chart, Curve, Mark, scale_of
+from dutperf.results.run_trials import is_conclusive
 from dutperf.setup.conditions import Conditions
 
 MOST_LOADS = 12
@@ -116,8 +116,7 @@ def by_case(done: Sequence[FinishedTrial]) -> dict[Case, list[FinishedTrial]]:
 def _finished_trial(number: int, event: ResultEvent, case: Case, conditions: Conditions) -> FinishedTrial:
     result = event.result
     passed = result.worst_loss_ratio <= min(conditions.loss_goals())
-    is_conclusive = result.verdict is Verdict.VALID or result.proven_failed is not None
-    outcome = INVALID if not is_conclusive else PASSED if passed else FAILED
+    outcome = INVALID if not is_conclusive(result) else PASSED if passed else FAILED
     return FinishedTrial(number, case, event.repetition, event.attempt, event.load, result, outcome)
 
 

@@ -21,6 +21,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from dutperf.report import html
 from dutperf.report.templating import environment
 from dutperf.results.measured import moment
 from dutperf.version import __version__
@@ -124,13 +125,20 @@ class Server:
 
     def index(self, request: Request) -> Response:
         """The runs, and the form."""
-        shown = [self._listed(run) for run in self.runs.all()[:MOST_SHOWN]]
+        shown = [
+            {**self._listed(run), "results": [f"{name}: {one.first}" for name, one in self.runs.headlines(run).items()]}
+            for run in self.runs.all()[:MOST_SHOWN]
+        ]
         return self._page("index.html.j2", request, runs=shown, setups=self.places.configurations())
 
     def run_page(self, request: Request) -> Response:
         """A run, live."""
         run = self._run(request)
-        return self._page("run.html.j2", request, run=self._listed(run))
+        headlines = [
+            {"name": name, "html": html.paragraphs(one, f"/runs/{run.id}/report#deviations")}
+            for name, one in self.runs.headlines(run).items()
+        ]
+        return self._page("run.html.j2", request, run=self._listed(run), headlines=headlines)
 
     def report(self, request: Request) -> Response:
         """The report of a run as it is now."""

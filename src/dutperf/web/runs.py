@@ -19,14 +19,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import yaml
 from pydantic import ValidationError
 
+from dutperf.api import results
 from dutperf.errors import first
 from dutperf.journal import JOURNAL, is_being_written, journals_of
 from dutperf.procedures.request import Request
+from dutperf.results import headline
+from dutperf.results.headline import Headline
 from dutperf.results.summary import SUMMARY
 from dutperf.run import requests, resume
 from dutperf.run.progress import PROGRESS
@@ -47,6 +50,9 @@ _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 _Port = tuple[tuple[str, ...], str | None, str]
 """The command by which the engine is started, maybe on another host; its network namespace; a port."""
+T = TypeVar("T")
+Headlines = dict[str, Headline]
+"""By the name of the measurement."""
 State = Literal["starting", "running", "stopped", "complete", "failed"]
 
 
@@ -78,6 +84,8 @@ class Runs:
     """Of the runs that were started here."""
     _complete: dict[Path, tuple[tuple[Any, ...], bool]] = field(default_factory=dict)
     """By directory: its files as they were when they were read, and whether they were complete."""
+    _headlines: dict[Path, tuple[tuple[Any, ...], Headlines]] = field(default_factory=dict)
+    """The same, with the headlines."""
     _found: tuple[float, dict[str, Run]] = (0.0, {})
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -116,6 +124,12 @@ class Runs:
         if self._is_complete(run.directory):
             return "complete"
         return "failed" if ended not in (None, 0, 1, 3, 130, -signal.SIGINT, -signal.SIGKILL) else "stopped"
+
+    def headlines(self, run: Run) -> Headlines:
+        """Those of a run that is not under way, by the names of its measurements."""
+        if self.state(run) in ("starting", "running"):
+            return {}
+        return _once(self._headlines, run.directory, _headlines_in, {})
 
     def start(self, plan: dict[str, Any], name: str) -> Run:
         """Start a plan.
@@ -183,16 +197,8 @@ class Runs:
         os.kill(pid, signal.SIGINT)
 
     def _is_complete(self, directory: Path) -> bool:
-        """Journals are long: each is read once as it stands."""
-        files = sorted((directory / SUITE, directory / SUMMARY, *journals(directory)))
-        stamp = tuple((str(path), *stat) for path in files if (stat := _stat(path)) is not None)
-        known, complete = self._complete.get(directory, ((), False))
-        if known != stamp:
-            complete = False
-            with suppress(Exception):  # a directory that this version cannot read is not complete
-                complete = resume.is_complete(directory)
-            self._complete[directory] = (stamp, complete)
-        return complete
+        """A directory that this version cannot read is not complete."""
+        return _once(self._complete, directory, resume.is_complete, False)
 
     def ask(self, run: Run, asked: dict[str, Any]) -> None:
         """Ask it for another rate, or the end.
@@ -229,6 +235,25 @@ class Runs:
         self._processes[run.id], self._ports[run.id] = process, ports
         self._directories.add(directory)
         return run
+
+
+def _once(read: dict[Path, tuple[tuple[Any, ...], T]], directory: Path, make: Callable[[Path], T], without: T) -> T:
+    """What ``make`` reads in the directory; ``without`` where it fails. Journals are long: each is read once as it
+    stands."""
+    files = sorted((directory / SUITE, directory / SUMMARY, *journals(directory)))
+    stamp = tuple((str(path), *stat) for path in files if (stat := _stat(path)) is not None)
+    known, made = read.get(directory, (None, without))
+    if known != stamp:
+        made = without
+        with suppress(Exception):
+            made = make(directory)
+        read[directory] = (stamp, made)
+    return made
+
+
+def _headlines_in(directory: Path) -> Headlines:
+    measured = results.read(directory).measured
+    return {one.name: headline.of_summary(one.summary) for one in measured if one.summary is not None}
 
 
 def run_in(directory: Path) -> Run:

@@ -18,7 +18,7 @@ from dutperf.cli import condition_options, next_commands
 from dutperf.cli.errors import say
 from dutperf.cli.output import console, terminal, watch
 from dutperf.cli.output.watch import Watchers, watched
-from dutperf.cli.source_options import RESULT, SOURCE, split_source
+from dutperf.cli.source_options import MEASURED, SOURCE, split_source
 from dutperf.exit_status import INVALID, NO_NUMBER
 from dutperf.journal import JOURNAL, WriteError
 from dutperf.procedures.definition import Definition
@@ -71,14 +71,14 @@ def resume_hint(directory: Path) -> Iterator[None]:
         raise
 
 
-def show_result(result: Summary | SuiteSummary, directory: Path, as_json: bool) -> int:
+def show_result(result: Summary | SuiteSummary, directory: Path, as_json: bool, verbose: bool) -> int:
     """Show the result and write the report; returns the exit status. It is called before the test bench is taken
-    down: what was measured is told also where that fails.
+    down: what was measured is told also where that fails. ``verbose``: each deviation.
     """
     if as_json:
         typer.echo(json.dumps(result.model_dump(mode="json")))
     else:
-        console.result(result)
+        console.result(result, verbose=verbose)
     has_report = _report(directory)
     if not as_json:
         what = "summaries" if isinstance(result, SuiteSummary) else "journal, summary"
@@ -116,16 +116,25 @@ def exit_status(result: Summary | SuiteSummary) -> int:
     return INVALID if all(point.limited_by_tester for point in missing) else NO_NUMBER
 
 
-def _command(definition: Definition, /, *, out: Path | None, as_json: bool, watchers: Watchers, **given: Any) -> None:
+def _command(
+    definition: Definition,
+    /,
+    *,
+    out: Path | None,
+    as_json: bool,
+    verbose: bool,
+    watchers: Watchers,
+    **given: Any,
+) -> None:
     source, chosen = split_source(given)
     mixes = condition_options.chosen(definition.conditions, chosen)
     directory = out or fresh_directory(definition.name)
     with bench(source, *mixes, say=say) as ready:
         result = measure_all([(definition, conditions) for conditions in mixes], ready, directory, watchers)
-        status = show_result(result, directory, as_json)
+        status = show_result(result, directory, as_json, verbose)
     raise typer.Exit(status)
 
 
 def _signature(definition: Definition) -> Signature:
     """For Typer: each option's declaration and default."""
-    return condition_options.signature(SOURCE, definition.conditions, RESULT)
+    return condition_options.signature(SOURCE, definition.conditions, MEASURED)

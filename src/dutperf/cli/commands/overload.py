@@ -15,7 +15,7 @@ from dutperf.cli import condition_options
 from dutperf.cli.commands.measure import measure_all, show_result
 from dutperf.cli.errors import say
 from dutperf.cli.output.watch import Watchers, watched
-from dutperf.cli.source_options import RESULT, SOURCE, split_source
+from dutperf.cli.source_options import MEASURED, SOURCE, split_source
 from dutperf.run.earlier_runs import fresh_directory
 from dutperf.run.testbench import bench
 from dutperf.setup.conditions import MOST_FLOWS, Steady
@@ -52,6 +52,7 @@ def _overload(
     intermediate: bool,
     out: Path | None,
     as_json: bool,
+    verbose: bool,
     watchers: Watchers,
     **given: Any,
 ) -> None:
@@ -65,7 +66,7 @@ def _overload(
     wanted = list(_wanted(procedure, {**_given(options), "flows": numbers}))
     directory = out or fresh_directory("overload")
     with bench(source, *(conditions for _, conditions in wanted), say=say) as ready:
-        status = show_result(measure_all(wanted, ready, directory, watchers), directory, as_json)
+        status = show_result(measure_all(wanted, ready, directory, watchers), directory, as_json, verbose)
     raise typer.Exit(status)
 
 
@@ -97,7 +98,7 @@ def _conditions() -> dict[str, tuple[Any, Any]]:
 def _signature() -> Signature:
     named = Parameter("procedure", Parameter.POSITIONAL_OR_KEYWORD, annotation=Named)
     most, between = {"flows": (Many, 1000)}, {"intermediate": (Intermediate, False)}
-    return Signature([named, *condition_options.parameters({**most, **SOURCE, **between, **_conditions(), **RESULT})])
+    return Signature([named, *condition_options.parameters({**most, **SOURCE, **between, **_conditions(), **MEASURED})])
 
 
 _overload.__signature__ = _signature()  # type: ignore[attr-defined]

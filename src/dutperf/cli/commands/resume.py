@@ -22,15 +22,18 @@ def resume(
     directory: options.Directory,
     config_file: options.ConfigNow = None,
     as_json: options.Json = False,
+    verbose: options.Verbose = False,
     *,
     watchers: Watchers,
 ) -> None:
     """Resume a run or a suite after its last finished trial; the result is that of an uninterrupted
     one."""
-    resume_and_show(directory, config_file, as_json, watchers)
+    resume_and_show(directory, config_file, as_json, verbose, watchers)
 
 
-def resume_and_show(directory: Path, config_file: Path | None, as_json: bool, watchers: Watchers) -> NoReturn:
+def resume_and_show(
+    directory: Path, config_file: Path | None, as_json: bool, verbose: bool, watchers: Watchers
+) -> NoReturn:
     """Resume, show the result, and exit with its status."""
     if resumption.is_complete(directory):
         say(f"the measurement in {directory} is complete")
@@ -38,4 +41,4 @@ def resume_and_show(directory: Path, config_file: Path | None, as_json: bool, wa
         result = resumption.resume(
             directory, lambda measurements: watch.observers(measurements, directory, watchers), config_file
         )
-    raise typer.Exit(show_result(result, directory, as_json))
+    raise typer.Exit(show_result(result, directory, as_json, verbose))

@@ -49,6 +49,7 @@ def run(
     out: options.Out = None,
     or_resume: OrResume = False,
     as_json: options.Json = False,
+    verbose: options.Verbose = False,
     *,
     watchers: Watchers,
 ) -> None:
@@ -59,10 +60,10 @@ def run(
     directory = out or fresh_directory(plan.stem)
     with _kept(plan, out) if or_resume else nullcontext():
         if or_resume and _has_begun(directory):
-            resume_and_show(directory, source.file, as_json, watchers)
+            resume_and_show(directory, source.file, as_json, verbose, watchers)
         with bench(source, *(conditions for _, conditions in planned.wanted), say=say) as ready:
             result = measure_all(planned.wanted, ready, directory, watchers)
-            status = show_result(result, directory, as_json)
+            status = show_result(result, directory, as_json, verbose)
         raise typer.Exit(status)
 
 

@@ -17,7 +17,7 @@ from dutperf.cli.output import console, terminal
 from dutperf.journal import JOURNAL, TRIAL_FILE
 
 
-def show(directory: Directory, as_json: options.Json = False) -> None:
+def show(directory: Directory, as_json: options.Json = False, verbose: options.Verbose = False) -> None:
     """Show the results of a run, a suite or a trial, and their state; changes nothing."""
     with reported():
         if (directory / TRIAL_FILE).exists() and not (directory / JOURNAL).exists():
@@ -27,7 +27,7 @@ def show(directory: Directory, as_json: options.Json = False) -> None:
         if as_json:
             typer.echo(json.dumps(found.summary.model_dump(mode="json")))
             return
-        console.result(found.summary)
+        console.result(found.summary, verbose=verbose)
         for one in found.measured:
             if (state := one.state()) is not None:
                 terminal.line(f"{one.name} is {state}")

@@ -33,6 +33,7 @@ from dutperf.results import (
     by_metrics,
     connections,
     filled_lines,
+    headline,
     idle_offloads,
     loss,
     modifier_frames,
@@ -382,24 +383,29 @@ def _by_kind(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
 
 
-def result(of: Summary | SuiteSummary) -> None:
-    """Show the results of a run, or of each measurement of a suite under its name."""
+def result(of: Summary | SuiteSummary, *, verbose: bool = False) -> None:
+    """Show the results of a run, or of each measurement of a suite under its name; ``verbose``: with each
+    deviation."""
     if isinstance(of, Summary):
-        _summary(of)
+        _summary(of, verbose)
         return
     for part in of.measurements:
         output().rule(f"[bold]{escape(part.name)}", align="left")
         if part.note is not None:
             line(part.note)
         if part.summary is not None:
-            _summary(part.summary)
+            _summary(part.summary, verbose)
     if (shown := overload.table(of.overload)) is not None:
         output().print(table(shown))
 
 
-def _summary(of: Summary) -> None:
-    """Rows for each case, messages, and the deviations from the RFCs."""
-    console = output()
+def _summary(of: Summary, verbose: bool) -> None:
+    """The headline, rows for each case, messages, and the deviations from the RFCs in full."""
+    console, first = output(), headline.of_summary(of)
+    for text, warns in first.figures:
+        line(text, style="bold red" if warns else "bold")
+    line(first.believed)
+    line(f"{first.deviations}, see the report or --verbose" if of.deviations and not verbose else first.deviations)
     of_dut = f", of {name}" if (name := tables.dut_name(of.dut)) else ""
     shown = tables.results(of)
     console.print(table(replace(shown, title=shown.title + of_dut)))
@@ -407,7 +413,7 @@ def _summary(of: Summary) -> None:
         console.print(table(streams))
     for text, warns in tables.messages(of):
         console.print(text, style="bold red" if warns else None, markup=False, highlight=False)
-    for deviation in of.deviations:
+    for deviation in of.deviations if verbose else ():
         console.print(f"deviates from {deviation.clause}: {deviation.text}", markup=False, highlight=False)
 
 

@@ -27,6 +27,6 @@ def output() -> Console:
     return Output()
 
 
-def line(text: str) -> None:
+def line(text: str, style: str | None = None) -> None:
     """Print a sentence; paths in it are not wrapped, and its commands can be copied."""
-    output().print(as_called(text), markup=False, highlight=False, soft_wrap=True)
+    output().print(as_called(text), style=style, markup=False, highlight=False, soft_wrap=True)

@@ -115,10 +115,18 @@ function showProgress(now) {
     }));
 }
 
+// The server alone has the words for results.
+async function showResult() {
+    const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+    by("headline").replaceWith(page.getElementById("headline"));
+}
+
 function showState(state) {
+    const went = ["running", "starting"].includes(by("state").textContent);
     by("state").textContent = state;
     by("state").className = `state ${state}`;
     const goes = state === "running" || state === "starting";
+    if (went && !goes) showResult();
     if (!goes && by("by-hand")) by("by-hand").hidden = true;
     if (by("stop")) [by("stop").hidden, by("resume").hidden] = [!goes, goes || state === "complete"];
     if (state === "complete") by("done").value = by("done").max;

@@ -97,6 +97,8 @@ def test_a_plan_is_started_watched_interrupted_and_finished(browser: Any, served
     page.get_by_role("button", name="Resume").click()
     page.locator("#state.complete").wait_for(timeout=LONG_MS)
     assert page.locator("#trials tr").count() > before
+    page.locator("#headline b").first.wait_for()
+    assert re.match(r"[\d,]+ frames/s per direction \(84 bytes\), ", page.locator("#headline b").first.inner_text())
     assert page.locator("#no-delays").is_hidden(), "latency has delays"
     keep(page, "finished")
     page.get_by_role("link", name="Report").click()

@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,9 @@ import simulated_run
 from dutperf import procedures
 from dutperf.api import results
 from dutperf.journal import ResultEvent
-from dutperf.report import export
+from dutperf.report import export, html
 from dutperf.report.html import REPORT
-from dutperf.results import environments, tables
+from dutperf.results import environments, headline, tables
 from dutperf.results.measured import Measured
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import measure
@@ -135,6 +136,19 @@ def test_every_procedure_says_the_same_everywhere(name: str, tmp_path: Path) -> 
     assert tables_of((tmp_path / REPORT).read_text())[f"Results of {name}"] == cells(shown)
     terminal = dutperf("show", tmp_path).stdout
     assert all(cell in terminal for row in shown.rows for cell in row)
+    first = headline.of_summary(summary)
+    for place in (terminal, unescape((tmp_path / REPORT).read_text()), unescape(html.table_of(one))):
+        assert [place.count(text) for text in (*(text for text, _ in first.figures), first.believed)] == [
+            *(1 for _ in summary.points),
+            1,
+        ]
+    evidence = " ".join(
+        (*(cell for row in shown.rows for cell in row), *(text for text, _ in tables.messages(summary)))
+    )
+    for text, _ in first.figures:
+        number = re.match(r"[\d.,]*\d", text)
+        assert number is not None, text
+        assert number[0] in evidence
     records = one.records(of_trials=False)
     assert set(numbers(records)) == known
     words = {column for record in records for column, value in record.items() if isinstance(value, str)}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``report.html``: one file that opens offline, made from summaries and journals alone.
 
-It has the test setup, the results with their deviations from the RFCs, the plots, the conditions
+It has the results with their deviations from the RFCs, the test setup, the plots, the conditions
 (RFC 2544 26.1: text that accompanies the graphs), and every trial. The plots are SVG in the page, so
 they follow its colours and can be searched; there is no script. The page is
 ``templates/report.html.j2``.
@@ -56,12 +56,11 @@ def page(measured: Sequence[Measured]) -> str:
 
 def paragraphs(of: Headline, details: str = "") -> str:
     """A headline as an HTML fragment; ``details``: the address of the deviations in full."""
-    figures = "".join(
-        f'<p class="headline{" warning" if warns else ""}"><b>{escape(text)}</b></p>' for text, warns in of.figures
-    )
+    warning = ' class="warning"'
+    figures = "".join(f"<p{warning if warns else ''}><b>{escape(text)}</b></p>" for text, warns in of.figures)
     deviations = escape(of.deviations)
     link = f'<a href="{escape(details)}">{deviations}</a>' if details else deviations
-    return f"{figures}<p>{escape(of.believed)}</p><p>{link}</p>"
+    return f'<div class="headline">{figures}<p>{escape(of.believed)}</p><p>{link}</p></div>'
 
 
 def table_of(one: Measured) -> str:
@@ -176,7 +175,7 @@ def _part(one: Measured) -> dict[str, Any]:
         "name": one.name,
         "note": one.note,
         "state": one.state(),
-        "headline": paragraphs(headline.of_summary(one.summary), "#deviations") if one.summary else None,
+        "headline": paragraphs(headline.of_summary(one.summary), "#deviations") if one.summary else "",
         "table": tables.results(one.summary) if one.summary else None,
         "streams": tables.by_stream(one.summary) if one.summary else None,
         "connections": connections.table(one.trials()) if has else None,

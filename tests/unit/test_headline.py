@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 import simulated_run
 from dutperf.api import results
-from dutperf.cli import next_commands
+from dutperf.cli import calling
 from dutperf.model import Load
 from dutperf.report import html
 from dutperf.results import headline, inconsistency
@@ -175,7 +175,7 @@ def test_commands_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     }
     for argument, name in started.items():
         monkeypatch.setattr(sys, "argv", [argument])
-        assert next_commands.after_measuring(directory) == tuple(f"{name} {words}" for words in quoted)
+        assert calling.after_measuring(directory) == tuple(f"{name} {words}" for words in quoted)
     monkeypatch.setenv("PATH", str(program.parent))
     monkeypatch.setattr(sys, "argv", [str(program)])
-    assert next_commands.after_measuring(directory) == tuple(f"dutperf {words}" for words in quoted)
+    assert calling.after_measuring(directory) == tuple(f"dutperf {words}" for words in quoted)

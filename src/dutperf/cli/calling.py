@@ -4,19 +4,38 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
 
 from dutperf.cli.index import COMMANDS
 
-_COMMAND = re.compile(rf"(?<![\w./-])dutperf (?=(?:{'|'.join(COMMANDS)})\b)")
+NAME = "dutperf"
+OTHER = "OTHER_DIR"
+"""In place of a directory that only the person knows."""
+_COMMAND = re.compile(rf"(?<![\w./-]){NAME} (?=(?:{'|'.join(COMMANDS)})\b)")
 
 
 def as_called(text: str) -> str:
     """``text`` with the program as it was called in place of ``dutperf``, where the shell does not find that: in a
-    source tree or a virtual environment, ``.venv/bin/dutperf``."""
-    called, found = Path(sys.argv[0]), shutil.which("dutperf")
-    if called.name != "dutperf" or (found is not None and Path(found).resolve() == called.resolve()):
-        return text
-    return _COMMAND.sub(lambda _: f"{called} ", text)
+    source tree or a virtual environment ``.venv/bin/dutperf``, or ``python -m dutperf``."""
+    program = _program(Path(sys.argv[0]))
+    return text if program == NAME else _COMMAND.sub(lambda _: f"{program} ", text)
+
+
+def command(*words: str | Path) -> str:
+    """A command line of this program, with quoted paths."""
+    return as_called(shlex.join([NAME, *map(str, words)]))
+
+
+def after_measuring(directory: Path) -> tuple[str, ...]:
+    """What a person may type next with the results in ``directory``."""
+    return command("show", directory), command("report", directory), command("compare", directory, OTHER)
+
+
+def _program(called: Path) -> str:
+    if called.parts[-2:] == (NAME, "__main__.py"):
+        return shlex.join([sys.executable, "-m", NAME])
+    is_found = (found := shutil.which(NAME)) is not None and Path(found).resolve() == called.resolve()
+    return shlex.quote(str(called)) if called.name == NAME and not is_found else NAME

@@ -19,7 +19,7 @@ class RunTrials(Value):
     repeated: int
     """Of the invalid ones, those whose load was offered again."""
     max_lateness_us: float | None
-    """Of the latest frame in the other trials; None: there is none."""
+    """Of the latest frame in the other trials; None: there is none, or nothing but an OTG server's metrics shows it."""
     counted: str
     """What left late: ``frame``, or ``query``."""
 
@@ -37,7 +37,7 @@ def of_run(events: Sequence[Event]) -> RunTrials:
         done=len(done),
         invalid=sum(not is_conclusive(event.result) for event in done),
         repeated=_repeated(done),
-        max_lateness_us=max((counts.lateness_us.max for counts in counted), default=None),
+        max_lateness_us=max((one.lateness_us.max for one in counted if one.by_metrics is None), default=None),
         counted=counted[0].counted.one if counted else FRAMES.one,
     )
 

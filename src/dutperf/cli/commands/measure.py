@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from dutperf.api import results
-from dutperf.cli import condition_options, next_commands
+from dutperf.cli import calling, condition_options
 from dutperf.cli.errors import say
 from dutperf.cli.output import console, terminal, watch
 from dutperf.cli.output.watch import Watchers, watched
@@ -66,7 +66,7 @@ def resume_hint(directory: Path) -> Iterator[None]:
         if any(path.exists() and path.stat().st_size for path in (directory / JOURNAL, directory / SUITE)):
             say(
                 f"the finished trials are in {directory} (dutperf show, dutperf report); resume with:"
-                f" {next_commands.command('resume', directory)}"
+                f" {calling.command('resume', directory)}"
             )
         raise
 
@@ -83,7 +83,7 @@ def show_result(result: Summary | SuiteSummary, directory: Path, as_json: bool, 
     if not as_json:
         what = "summaries" if isinstance(result, SuiteSummary) else "journal, summary"
         terminal.line(f"{what} and {REPORT} are in {directory}" if has_report else f"the results are in {directory}")
-        terminal.line("\n  ".join(["next:", *next_commands.after_measuring(directory)]))
+        terminal.line("\n  ".join(["next:", *calling.after_measuring(directory)]))
     return exit_status(result)
 
 
@@ -95,7 +95,7 @@ def _report(directory: Path) -> bool:
     except Exception as error:
         say(
             f"cannot write the report: {str(error) or type(error).__name__}; try again with:"
-            f" {next_commands.command('report', directory)}"
+            f" {calling.command('report', directory)}"
         )
         return False
     return True

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from dutperf.api import results
-from dutperf.cli import next_commands, options
+from dutperf.cli import calling, options
 from dutperf.cli.errors import reported
 from dutperf.cli.options import Directory
 from dutperf.cli.output import console, terminal
@@ -32,7 +32,7 @@ def show(directory: Directory, as_json: options.Json = False, verbose: options.V
             if (state := one.state()) is not None:
                 terminal.line(f"{one.name} is {state}")
         if not (found.is_complete or found.is_under_way):
-            terminal.line(f"resume with: {next_commands.command('resume', directory)}")
+            terminal.line(f"resume with: {calling.command('resume', directory)}")
 
 
 def _show_trial(directory: Path, as_json: bool) -> None:

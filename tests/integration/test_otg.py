@@ -37,14 +37,16 @@ EXAMPLE = Path(__file__).parents[2] / "examples/otg/two_flows.py"
 
 @contextmanager
 def serving(netns: str | None, *options: str, ends_with: signal.Signals = signal.SIGINT) -> Iterator[str]:
-    """The server on the ports eth1 and eth2 of a namespace, or on those of ``options``, until a signal; its address."""
+    """The server on the ports eth1 and eth2 of a namespace, or on those of ``options``, until a signal; its address, of
+    gRPC if this is asked for."""
     ports = [part for name in ("eth1", "eth2") for part in ("--ports", f"{name}=af_packet:{name}")]
     where = [] if netns is None else [*ports, "--netns", netns]
     command = [sys.executable, "-m", "dutperf", "otg", *where, "--port", "0", *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
-        yield server.stdout.readline().strip()
+        lines = [server.stdout.readline() for _ in range(1 + ("--grpc-port" in options))]
+        yield lines[-1].strip().removeprefix("gRPC: ")
     finally:
         server.send_signal(ends_with)
         _, said = server.communicate(timeout=ENDED_S)
@@ -117,10 +119,11 @@ def sent(api: Any) -> dict[str, Any]:
     raise AssertionError("the flows do not stop")
 
 
-def test_flows_over_a_cable_are_counted_and_captured(cable: str) -> None:
+@pytest.mark.parametrize(("transport", "options"), [("http", ()), ("grpc", ("--grpc-port", "0"))])
+def test_flows_over_a_cable_are_counted_and_captured(cable: str, transport: str, options: tuple[str, ...]) -> None:
     """As the public conformance suite asks: values in order, lengths, the FCS, the counts to the frame."""
-    with serving(cable) as address:
-        api = snappi.api(location=address)
+    with serving(cable, *options) as address:
+        api = snappi.api(location=address, transport=transport)
         configuration = configuration_of(api)
         configuration.captures.add(name="all", port_names=[port.name for port in configuration.ports])
         added(configuration, "out", 0, 90)

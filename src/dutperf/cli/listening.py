@@ -20,8 +20,8 @@ ListenAddress = Annotated[
 ]
 
 
-def listen(address: str, port: int) -> socket.socket:
-    """A socket that listens; port 0: a free one.
+def listen(address: str, port: int, option: str = "--port") -> socket.socket:
+    """A socket that listens; port 0: a free one. ``option`` is the one of the port.
 
     Raises:
         ConfigError: nobody may listen there, or somebody does.
@@ -35,7 +35,7 @@ def listen(address: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         listening.close()
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(f"cannot listen on {address}, port {port}: {reason}", "--port") from None
+        raise ConfigError(f"cannot listen on {address}, port {port}: {reason}", option) from None
     return listening
 
 

@@ -133,7 +133,7 @@ def check(message: Message) -> list[str]:
         Rejected: it has something that is not covered; each is named with its place.
     """
     warnings: list[str] = []
-    refused = list(_uncovered(message, "", warnings))
+    refused = dict.fromkeys(_uncovered(message, "", warnings))  # a choice and its member have one place
     if refused:
         raise Rejected(*(f"{place} is not covered" for place in refused), code=501)
     return warnings

@@ -41,6 +41,11 @@ class Rejected(DutperfError):
         )
 
 
+def of_error(error: DutperfError) -> Rejected:
+    """The same as an error of the model: what is not the client's fault is the server's."""
+    return error if isinstance(error, Rejected) else Rejected(error.sentence, code=500, kind="internal")
+
+
 def read(body: bytes, kind: Any) -> Message:
     """A message of JSON; ``kind`` is its class.
 

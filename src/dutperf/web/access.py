@@ -44,6 +44,15 @@ class Rules:
         except ValueError:
             return self.address == "localhost"
 
+    def is_token(self, given: str) -> bool:
+        """Whether it is the token, compared in a time that tells nothing."""
+        return hmac.compare_digest(given.strip().encode("utf-8", "replace"), self.token.encode())
+
+    def is_bearer(self, given: str) -> bool:
+        """Whether it is ``Bearer`` and the token."""
+        kind, _, text = given.partition(" ")
+        return kind.lower() == "bearer" and self.is_token(text)
+
     def answers_to(self, headers: Headers) -> bool:
         """Whether it is asked by a name of its own: on loopback no other page reaches it under one of theirs."""
         return not self.is_local or _name(headers.get("host", "")) in (*_LOCAL_NAMES, self.address)
@@ -95,16 +104,12 @@ class Access:
 
     def has_token(self, headers: Headers) -> bool:
         """Whether the request has the token: as a cookie, or as ``Authorization: Bearer TOKEN``."""
-        kind, _, text = headers.get("authorization", "").partition(" ")
-        given = text if kind.lower() == "bearer" else cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
-        return self._is_token(given)
-
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._rules.token.encode())
+        in_cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+        return self._rules.is_bearer(headers.get("authorization", "")) or self._rules.is_token(in_cookie)
 
     def _login(self, scope: Scope, given: str) -> Response:
         """The address is the only place for the token that a person can click; it leaves the address at once."""
-        if not self._is_token(given):
+        if not self._rules.is_token(given):
             return JSONResponse({"error": "the token is wrong"}, 401)
         path = "/" + scope["path"].lstrip("/\\")
         answer = RedirectResponse(path, 303)

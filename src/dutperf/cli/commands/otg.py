@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +21,10 @@ from dutperf.cli.output import terminal
 from dutperf.errors import require
 from dutperf.run.testbench import Source, in_place
 from dutperf.setup.configuration import NO_PORT, ConfigError, EngineSettings
+
+if TYPE_CHECKING:
+    from dutperf.otg.server import OtgServer
+    from dutperf.web.access import Rules
 
 Ports = Annotated[
     list[str] | None,
@@ -43,6 +49,16 @@ Certificate = Annotated[
     Path | None, typer.Option("--certificate", metavar="FILE", help="Of TLS (PEM). Default: a new one.")
 ]
 Key = Annotated[Path | None, typer.Option("--key", metavar="FILE", help="The certificate's key (PEM).")]
+GrpcPort = Annotated[
+    int | None,
+    typer.Option(
+        "--grpc-port",
+        metavar="N",
+        min=0,
+        max=65535,
+        help="Serve gRPC too, on this TCP port; clients mostly expect 40051. 0: a free one.",
+    ),
+]
 Drain = Annotated[
     float,
     typer.Option("--drain", metavar="S", min=0, max=60, help="How long frames may be on their way when flows end."),
@@ -60,6 +76,7 @@ def otg(
     lab_option: options.LabOptions = None,
     config_file: options.ConfigFile = None,
     port: TcpPort = 8443,
+    grpc_port: GrpcPort = None,
     address: ListenAddress = LOOPBACK,
     plain: Plain = False,
     certificate: Certificate = None,
@@ -69,15 +86,19 @@ def otg(
 ) -> None:
     """Be a traffic generator for programs of the Open Traffic Generator API, as snappi."""
     with reported():
+        os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # children exec at once; before snappi imports it
         for library in ("snappi", "starlette", "uvicorn", "cryptography"):
             require(library, "otg", "dutperf otg")
+        if grpc_port is not None:
+            require("grpc", "otg", "--grpc-port")
         check_token(token)
         given = located_ports(ports or [])
         _check(given, netns, plain=plain, has_source=bool(lab or config_file), files=(certificate, key))
         files = None if certificate is None or key is None else (certificate, key)
         source = None if given else Source.of(lab, options.lab_options(lab_option), config_file)
         with _ports(given, netns, source) as (located, engine):
-            _serve(located, engine, (address, port), token, files, plain=plain, drain_s=drain)
+            where = _Where(address, port, grpc_port, token, files, plain)
+            _serve(located, engine, where, drain)
 
 
 def _check(
@@ -129,44 +150,70 @@ def _ports(
         yield {name: side.port for name, side in setup.sides().items() if side is not NO_PORT}, setup.engine
 
 
-def _serve(
-    located: Mapping[str, str],
-    engine: EngineSettings,
-    where: tuple[str, int],
-    token: str | None,
-    files: tuple[Path, Path] | None,
-    *,
-    plain: bool,
-    drain_s: float,
-) -> None:
+@dataclass(frozen=True)
+class _Where:
+    """Where and to whom the server answers."""
+
+    address: str
+    port: int
+    grpc_port: int | None
+    token: str | None
+    files: tuple[Path, Path] | None
+    """Certificate and key; None: new ones."""
+    is_plain: bool
+
+
+def _serve(located: Mapping[str, str], engine: EngineSettings, where: _Where, drain_s: float) -> None:
     import uvicorn
 
     from dutperf.engine.factory import engine_on
     from dutperf.otg import app, certificate
     from dutperf.otg.generator import Generator
+    from dutperf.otg.server import OtgServer
     from dutperf.web.access import Rules
 
-    rules = Rules(token or secrets.token_urlsafe(24), where[0])
-    listening = listen(*where)
-    generator = Generator(located, engine, engine_on, drain_s)
-    with tempfile.TemporaryDirectory(prefix="dutperf-otg-") as directory, listening:
-        try:
-            of_tls = {}
-            if not plain:
-                made = files or certificate.generate(Path(directory), where[0])
-                of_tls = {"ssl_certfile": made[0], "ssl_keyfile": made[1]}
-            made_app = app.make(app.OtgServer(generator), rules)
-            configured = uvicorn.Config(
-                made_app,
-                log_level="warning",
-                lifespan="off",
-                timeout_graceful_shutdown=_GOODBYE_S,
-                **of_tls,  # type: ignore[arg-type]
-            )
-            scheme = "http" if plain else "https"
-            base = f"{scheme}://{shown(where[0])}:{listening.getsockname()[1]}"
+    rules = Rules(where.token or secrets.token_urlsafe(24), where.address)
+    listening = listen(where.address, where.port)
+    server = OtgServer(Generator(located, engine, engine_on, drain_s))
+    with tempfile.TemporaryDirectory(prefix="dutperf-otg-") as directory, listening, closing(server.generator):
+        files = None if where.is_plain else where.files or certificate.generate(Path(directory), where.address)
+        of_tls = {} if files is None else {"ssl_certfile": files[0], "ssl_keyfile": files[1]}
+        configured = uvicorn.Config(
+            app.make(server, rules),
+            log_level="warning",
+            lifespan="off",
+            timeout_graceful_shutdown=_GOODBYE_S,
+            **of_tls,  # type: ignore[arg-type]
+        )
+        base = f"{'https' if of_tls else 'http'}://{shown(where.address)}:{listening.getsockname()[1]}"
+        with _rpc(server, rules, where, files) as rpc_port:
             terminal.line(base if rules.is_local else f"{base}/{rules.token}")
+            if rpc_port is not None:
+                terminal.line(f"gRPC: {shown(where.address)}:{rpc_port}")
             say(f"ports by their locations: {', '.join(located)}; Ctrl-C ends the server and its traffic")
             uvicorn.Server(configured).run(sockets=[listening])
-        finally:
-            generator.close()
+
+
+@contextmanager
+def _rpc(server: OtgServer, rules: Rules, where: _Where, files: tuple[Path, Path] | None) -> Iterator[int | None]:
+    """Serve gRPC, if it is asked for; the port."""
+    if where.grpc_port is None:
+        yield None
+        return
+    import grpc
+
+    from dutperf.otg import rpc
+
+    with listen(where.address, where.grpc_port, "--grpc-port"):
+        pass  # says why, where that is not possible
+    made, at = rpc.make(server, rules), f"{shown(where.address)}:{where.grpc_port}"
+    if files is None or (rules.is_local and where.files is None):  # clients use no TLS unless they have a certificate
+        port = made.add_insecure_port(at)
+    else:
+        certificate, key = (file.read_bytes() for file in files)
+        port = made.add_secure_port(at, grpc.ssl_server_credentials([(key, certificate)]))
+    made.start()
+    try:
+        yield port
+    finally:
+        made.stop(_GOODBYE_S).wait()

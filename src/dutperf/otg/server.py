@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients may ask for, whatever the transport: the model's operations, from message to message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dutperf.otg import coverage
+from dutperf.otg.generator import Generator
+from dutperf.otg.model import SPECIFICATION, Message, Rejected, chosen, messages, name_of
+from dutperf.version import __version__
+
+MOST_BODY = 16 * 1024 * 1024
+"""Bytes of a request."""
+_ANY_VERSION = ">=1.0.0"
+"""Clients take the server's version as a condition on their own."""
+MessageOrFile = Message | bytes
+"""A message, or a file."""
+
+
+@dataclass(frozen=True)
+class OtgServer:
+    """What the operations answer. Each raises a :class:`dutperf.errors.DutperfError` where it is not possible."""
+
+    generator: Generator
+
+    def set_config(self, wanted: Message) -> MessageOrFile:
+        return _warned(self.generator.set_configuration(wanted))
+
+    def get_config(self, _wanted: None) -> MessageOrFile:
+        return self.generator.configuration
+
+    def update_config(self, wanted: Message) -> MessageOrFile:
+        return _warned(self.generator.update(wanted))
+
+    def append_config(self, wanted: Message) -> MessageOrFile:
+        return _warned(self.generator.append(wanted))
+
+    def delete_config(self, wanted: Message) -> MessageOrFile:
+        return _warned(self.generator.delete(wanted))
+
+    def control_state(self, wanted: Message) -> MessageOrFile:
+        return _warned(controlled(self.generator, wanted))
+
+    def control_action(self, wanted: Message) -> MessageOrFile:
+        coverage.check(wanted)
+        raise Rejected("actions are not covered", code=501)
+
+    def metrics(self, wanted: Message) -> MessageOrFile:
+        return measured(self.generator, wanted)
+
+    def states(self, wanted: Message) -> MessageOrFile:
+        return stated(self.generator, wanted)
+
+    def capture(self, wanted: Message) -> MessageOrFile:
+        coverage.check(wanted)
+        return self.generator.captured(wanted.port_name)
+
+    def version(self, _wanted: None) -> MessageOrFile:
+        return messages.Version(api_spec_version=_ANY_VERSION, sdk_version=SPECIFICATION, app_version=__version__)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One of the model's."""
+
+    name: str
+    """Over gRPC."""
+    method: str
+    path: str
+    request: Any
+    """The class of its message; None: it has none."""
+    answer: Callable[[OtgServer, Any], MessageOrFile]
+
+
+OPERATIONS = (
+    Operation("SetConfig", "POST", "/config", messages.Config, OtgServer.set_config),
+    Operation("GetConfig", "GET", "/config", None, OtgServer.get_config),
+    Operation("UpdateConfig", "PATCH", "/config", messages.ConfigUpdate, OtgServer.update_config),
+    Operation("AppendConfig", "PATCH", "/config/append", messages.ConfigAppend, OtgServer.append_config),
+    Operation("DeleteConfig", "PATCH", "/config/delete", messages.ConfigDelete, OtgServer.delete_config),
+    Operation("SetControlState", "POST", "/control/state", messages.ControlState, OtgServer.control_state),
+    Operation("SetControlAction", "POST", "/control/action", messages.ControlAction, OtgServer.control_action),
+    Operation("GetMetrics", "POST", "/monitor/metrics", messages.MetricsRequest, OtgServer.metrics),
+    Operation("GetStates", "POST", "/monitor/states", messages.StatesRequest, OtgServer.states),
+    Operation("GetCapture", "POST", "/monitor/capture", messages.CaptureRequest, OtgServer.capture),
+    Operation("GetVersion", "GET", "/capabilities/version", None, OtgServer.version),
+)
+
+
+def _warned(warnings: list[str]) -> Message:
+    return messages.Warning(warnings=warnings)
+
+
+def controlled(generator: Generator, wanted: Message) -> list[str]:
+    """Change the state of flows or captures. Returns warnings.
+
+    Raises:
+        Rejected: it is not possible.
+    """
+    coverage.check(wanted)
+    kind = chosen(wanted)
+    if kind == "traffic" and wanted.traffic.HasField("flow_transmit"):
+        transmit = wanted.traffic.flow_transmit
+        if not transmit.HasField("state"):
+            raise Rejected("traffic.flow_transmit.state is missing")
+        return generator.transmit(name_of(transmit, "state"), list(transmit.flow_names))
+    if kind == "port" and wanted.port.HasField("capture"):
+        capture = wanted.port.capture
+        if not capture.HasField("state"):
+            raise Rejected("port.capture.state is missing")
+        return generator.capture(name_of(capture, "state"), list(capture.port_names))
+    if kind == "protocol":
+        return ["protocol.all: devices answer ARP and Neighbour Discovery from the configuration on"]
+    raise Rejected("the state says nothing of flows, captures or protocols")
+
+
+def measured(generator: Generator, wanted: Message) -> Message:
+    """The metrics of flows or ports. Raises Rejected: it is not possible."""
+    coverage.check(wanted)
+    kind = chosen(wanted, "port")
+    found = messages.MetricsResponse(choice=messages.MetricsResponse.Choice.Enum.Value(f"{kind}_metrics"))
+    if kind == "flow":
+        each = generator.flow_metrics(list(wanted.flow.flow_names))
+        found.flow_metrics.extend(_only(one, wanted.flow, "metric_names") for one in each)
+    else:
+        each = generator.port_metrics(list(wanted.port.port_names))
+        found.port_metrics.extend(_only(one, wanted.port, "column_names") for one in each)
+    return found
+
+
+def _only(metric: Message, wanted: Message, names: str) -> Message:
+    """The columns that were asked for, and by what a metric is known; none: all."""
+    enum = wanted.DESCRIPTOR.fields_by_name[names].enum_type
+    asked = {enum.values_by_number[number].name for number in getattr(wanted, names)}
+    for field, _ in metric.ListFields() if asked else ():
+        if field.name not in asked and field.name not in ("name", "port_tx", "port_rx"):
+            metric.ClearField(field.name)
+    return metric
+
+
+def stated(generator: Generator, wanted: Message) -> Message:
+    """The neighbours of devices. Raises Rejected: it is not possible."""
+    coverage.check(wanted)
+    kind = chosen(wanted, "ipv4_neighbors")
+    found = messages.StatesResponse(choice=messages.StatesResponse.Choice.Enum.Value(kind))
+    version = 4 if kind == "ipv4_neighbors" else 6
+    for ethernet, address, mac in generator.neighbours(version, list(getattr(wanted, kind).ethernet_names)):
+        one = getattr(found, kind).add(ethernet_name=ethernet)
+        setattr(one, f"ipv{version}_address", address)
+        if mac:
+            one.link_layer_address = mac
+    return found

@@ -7,7 +7,8 @@ from __future__ import annotations
 import binascii
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -33,13 +34,15 @@ from dutperf.model import Bursts, Direction, SoFar, Trial, TrialResult, Verdict
 from dutperf.otg import app, certificate, coverage, headers, links, recorded
 from dutperf.otg.generator import Generator
 from dutperf.otg.model import Rejected, messages, of_members
-from dutperf.setup.configuration import EngineSettings
+from dutperf.setup.configuration import EngineSettings, Setup
 from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from dutperf.web.access import Rules
 from otg_messages import LOCATED, PORTS, TOKEN, UDP, Opened, configured, flow, frames, opening, planned, serving
 from plans import counts
 
+LOCAL = "http://127.0.0.1:8443"
+GATEWAY = "devices[0].ethernets[0].ipv4_addresses[0].gateway"
 DISSECTED: tuple[type[Packet], ...] = (MPLS, IP, IPv6, VXLAN)
 """Layers that scapy knows once they are imported."""
 # --- headers --------------------------------------------------------------------------------------
@@ -642,11 +645,62 @@ def test_a_gateway_that_does_not_answer_is_a_warning_and_starts_nothing() -> Non
     [one] = list(islice(serving(Silent), 1))
     tx_rx = {"device": {"tx_names": ["d1"], "rx_names": ["d2"]}}
     wanted = configured(flow(tx_rx=tx_rx, packet=[{"ethernet": {}}, {"ipv4": {}}, {"udp": {}}]), devices=DEVICES)
-    assert one.post("/config", json=wanted).json()["warnings"] == ["p1.gateway4: the DUT did not answer ARP"]
+    assert one.post("/config", json=wanted).json()["warnings"] == [f"{GATEWAY}: the DUT did not answer ARP"]
     answer = one.post("/control/state", json={"traffic": {"flow_transmit": {"state": "start"}}})
     assert (answer.status_code, answer.json()["kind"]) == (500, "internal")
     assert "did not answer ARP" in answer.text
     assert "link_layer_address" not in one.post("/monitor/states", json={"ipv4_neighbors": {}}).text
+
+
+@contextmanager
+def with_faults(*faults: tuple[str, str, str]) -> Iterator[TestClient]:
+    """A server whose ports have faults, each of a field, a code and a text: those of gateways only where a port has
+    one."""
+
+    def opened(setup: Setup, _size: int, _streams: Sequence[Direction]) -> Any:
+        class Faulty(Opened):
+            def environment(self) -> dict[str, Any]:
+                for field, code, text in faults:
+                    port, _, setting = field.partition(".")
+                    if getattr(setup.sides()[port], setting):
+                        raise TesterError(text, code=code, field=field)
+                return super().environment()
+
+        return Faulty()
+
+    generator = Generator(LOCATED, EngineSettings(), opened, drain_s=0.0)
+    try:
+        with TestClient(app.make(app.OtgServer(generator), Rules(TOKEN, "127.0.0.1")), LOCAL) as one:
+            yield one
+    finally:
+        generator.close()
+
+
+def neighbours(client: TestClient) -> dict[str, str | None]:
+    found = client.post("/monitor/states", json={"ipv4_neighbors": {}}).json()["ipv4_neighbors"]
+    return {one["ethernet_name"]: one.get("link_layer_address") for one in found}
+
+
+@pytest.mark.parametrize(
+    ("silent", "known"), [(("p1",), {"e2"}), (("p2",), {"e1"}), (("p1", "p2"), set()), ((), {"e1", "e2"})]
+)
+def test_a_silent_gateway_hides_no_other(silent: tuple[str, ...], known: set[str]) -> None:
+    with with_faults(*((f"{port}.gateway4", "no_answer", "no answer") for port in silent)) as one:
+        one.post("/config", json=configured(devices=DEVICES))
+        assert {name for name, mac in neighbours(one).items() if mac} == known
+
+
+@pytest.mark.parametrize(("code", "status"), [("port", 500), ("port_away", 200)])
+def test_a_port_that_cannot_be_opened_is_told_with_its_place(code: str, status: int) -> None:
+    """Where it may be there later, the configuration is set."""
+    with with_faults(("p2.port", code, "the p2 port has no driver")) as one:
+        answer = one.post("/config", json=configured(flow()))
+        assert answer.status_code == status
+        told = answer.json()
+        assert told["warnings" if status == 200 else "errors"] == ["ports[1].location: the p2 port has no driver"]
+        assert bool(one.get("/config").json()) == (status == 200)
+        started = one.post("/control/state", json={"traffic": {"flow_transmit": {"state": "start"}}}).json()
+        assert started["code"] == (500 if status == 200 else 400)
 
 
 # --- captures -------------------------------------------------------------------------------------

@@ -61,13 +61,14 @@ class Generator:
         """Set it, and open its ports; traffic that runs is stopped. Returns warnings.
 
         Raises:
-            Rejected: it is not possible; the former one remains, and its traffic goes on.
+            Rejected: it is not possible; the former one remains, and its traffic goes on. Where its ports can never be
+                opened, which is found out without those of the former one, none is set.
         """
         with self._lock:
             warnings, planned_links, planned_flows = self._planned(wanted)
             self._configuration = messages.Config()
-            self._configuration.CopyFrom(wanted)
             self._sent.set(planned_links, planned_flows)
+            self._configuration.CopyFrom(wanted)
             return warnings + self._of_flows(planned_flows)
 
     def _planned(self, wanted: Message) -> tuple[list[str], Links, tuple[Flow, ...]]:

@@ -71,6 +71,8 @@ class Links:
     """In Mbit/s, of those that have one."""
     longest: dict[str, int] = field(default_factory=dict)
     """Bytes of a frame, of those that have an MTU."""
+    places: dict[str, str] = field(default_factory=dict)
+    """Where the configuration has a setting of the engine's, such as ``left.port`` or ``left.gateway4``."""
     ends: dict[str, DeviceEnd] = field(default_factory=dict)
     """By the names of devices, their interfaces and addresses."""
     neighbours: list[Neighbour] = field(default_factory=list)
@@ -125,6 +127,7 @@ def planned(configuration: Message, located: Mapping[str, str]) -> Links:
     links.ours = dict(zip(given, _names(given, PORT_NAME, "port"), strict=True))
     for number, port in enumerate(configuration.ports):
         links.locations[port.name] = port.location
+        links.places[f"{links.ours[port.name]}.port"] = f"ports[{number}].location"
         if port.location not in located:
             raise Rejected(
                 f"ports[{number}].location: there is no port {port.location!r} here; there are {', '.join(located)}"
@@ -133,7 +136,7 @@ def planned(configuration: Message, located: Mapping[str, str]) -> Links:
     _layers(configuration, links)
     _devices(configuration, links, members)
     for name, one in members.items():
-        links.sides[links.ours[name]] = _side(one, name)
+        links.sides[links.ours[name]] = _side(one, name, links)
     return links
 
 
@@ -196,6 +199,7 @@ def _interface(ethernet: Message, where: str, port: str, links: Links, members: 
             mac = one.gateway_mac.value if chosen(one.gateway_mac, "auto") == "value" else ""
             macs |= {mac}
             links.neighbours.append(Neighbour(ethernet.name, links.ours[port], version, members[f"gateway{version}"]))
+            links.places[f"{links.ours[port]}.gateway{version}"] = f"{place}.gateway"
             links.ends.setdefault(one.name, DeviceEnd(port, {f"ipv{version}": addresses[f"ipv{version}"]}))
     if len(macs) > 1:
         raise Rejected(f"{where}: gateways of different MAC addresses, or one with and one without, are not covered")
@@ -233,11 +237,13 @@ def _address(text: str, version: int, where: str) -> str:
     return str(found)
 
 
-def _side(members: Mapping[str, Any], name: str) -> Side:
+def _side(members: Mapping[str, Any], name: str, links: Links) -> Side:
     """The port; without a device it has no addresses."""
     try:
         given = {key: value for key, value in members.items() if value is not None}
         return Side.model_validate(given)
     except ValidationError as error:
         wrong = first(error)
-        raise Rejected(f"port {name}: {'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from None
+        setting = ".".join(map(str, wrong["loc"]))
+        place = links.places.get(f"{links.ours[name]}.{setting}", f"port {name}: {setting}")
+        raise Rejected(f"{place}: {wrong['msg']}") from None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,19 @@ class Part:
     rates: dict[Direction, tuple[float, float]] = field(default_factory=dict)
 
 
+@dataclass
+class _Failed:
+    """An attempt to open the ports."""
+
+    error: TesterError
+    text: str
+    """In the words of the configuration."""
+    at_s: float
+    """When it ended."""
+    answering: Mapping[str, Mapping[str, Any]] | None = None
+    """What the engine tells of the ports without the gateways that do not answer; None: nobody has asked."""
+
+
 class Transmission:
     """The flows, and the trial that sends them. One thread at a time may call its methods."""
 
@@ -125,8 +138,8 @@ class Transmission:
         """Of each trial since the configuration was set, oldest first: flows, verdict, causes and all counts."""
         self._captured: list[tuple[Path, frozenset[str]]] = []
         self._tester: EngineTester | None = None
-        self._unanswered: tuple[float, str] | None = None
-        """When and why the ports could not be opened."""
+        self._failed: _Failed | None = None
+        """Why the ports could not be opened."""
         self._part: Part | None = None
         self._number = 0
         self._directory = tempfile.TemporaryDirectory(prefix="dutperf-otg-")
@@ -144,13 +157,17 @@ class Transmission:
         """Have these ports and flows instead of all that was there, and open the ports.
 
         Raises:
-            Rejected: the ports cannot be opened, and never can.
+            Rejected: the ports cannot be opened, and never can; there are none then.
         """
         self._end_part()
         self._close_tester()
         self.links, self.flows = planned, {one.name: RunningFlow(one) for one in flows}
         self.capturing, self._captured, self.verdicts = frozenset(), [], []
-        self._open(must=False)
+        try:
+            self._open(must=False)
+        except Rejected:
+            self.links, self.flows = Links(), {}
+            raise
 
     def change(self, planned: Links, flows: Sequence[Flow]) -> list[str]:
         """Have these flows at the same ports. Those that are there before and after keep their state and counts; those
@@ -381,26 +398,58 @@ class Transmission:
             if must:
                 raise Rejected("no configuration is set")
             return
-        if self._unanswered and not must and time.monotonic() - self._unanswered[0] < _PATIENCE_S:
+        if self._failed and not must and time.monotonic() - self._failed.at_s < _PATIENCE_S:
             return
-        setup, names = self._setup()
+        try:
+            self._tester = self._opened_on(*self._setup())
+        except TesterError as error:
+            self._failed = _Failed(error, self._in_their_words(error), time.monotonic())
+            if must or not error.is_temporary:
+                raise Rejected(self._failed.text, code=500, kind="internal") from None
+        else:
+            self._failed = None
+
+    def _opened_on(self, setup: Setup, names: Sequence[Direction]) -> EngineTester:
+        """The tester with open ports. Raises TesterError: they cannot be opened."""
         longest = max((size for one in self.flows.values() for size in one.flow.sizes), default=_USUAL_FRAME)
         tester = self._open_tester(setup, max(_USUAL_FRAME, longest), names)
         try:
             tester.environment()
-        except TesterError as error:
+        except TesterError:
             tester.close()
-            self._unanswered = (time.monotonic(), self._in_their_words(error))
-            if must or not error.is_temporary:
-                raise Rejected(self._unanswered[1], code=500, kind="internal") from None
-            return
-        self._tester, self._unanswered = tester, None
+            raise
+        return tester
 
     def _in_their_words(self, error: TesterError) -> str:
-        text = error.sentence
+        """With the place in the configuration of whatever is wrong, and names as they are there."""
+        text = str(error)
         for theirs, ours in self.links.ours.items():
-            text = text.replace(f"{ours}.", f"{theirs}.") if ours != theirs else text
-        return text
+            text = text if ours == theirs else text.replace(f"the {ours} port", f"the port {theirs!r}")
+        place = self.links.places.get(error.field or "", error.field)
+        return f"{place}: {text}" if place else text
+
+    def _answering(self, failed: _Failed) -> dict[str, dict[str, Any]]:
+        """What the engine tells of each port without the gateways that do not answer: it names one at a time."""
+        setup, names = self._setup()
+        error, silent = failed.error, list[tuple[str, str]]()
+        while error.code == "no_answer":
+            port, _, gateway = (error.field or "").partition(".")
+            if (port, gateway) in silent or port not in setup.sides():
+                break
+            silent.append((port, gateway))
+            left = setup.sides()[port].model_copy(update={gateway: None})
+            setup = setup.model_copy(update={"ports": setup.sides() | {port: left}})
+            try:
+                tester = self._opened_on(setup, names)
+            except TesterError as another:
+                error = another
+                continue
+            with closing(tester):
+                found = {name: dict(one) for name, one in ports_of(tester.environment()).items()}
+            for port, gateway in silent:
+                found[port].pop(gateway.replace("gateway", "dut_mac"))
+            return found
+        return {}
 
     def _setup(self) -> tuple[Setup, list[Direction]]:
         """Ports and paths; a port alone, and flows without a receiver, have one on which nothing arrives."""
@@ -414,22 +463,28 @@ class Transmission:
         return Setup.model_construct(engine=self._engine, ports=sides, paths=tuple(sorted(paths))), names
 
     def _close_tester(self) -> None:
-        tester, self._tester, self._unanswered = self._tester, None, None
+        tester, self._tester, self._failed = self._tester, None, None
         if tester is not None:
             tester.close()
 
     def retry(self) -> None:
-        """Open the ports, if a gateway did not answer before, or a link was down."""
+        """Open the ports, if a gateway did not answer before, or a link was down; find out which gateways answer."""
         self._open(must=False)
+        failed = self._failed
+        if failed is not None and failed.answering is None:
+            failed.answering = self._answering(failed)
+            failed.at_s = time.monotonic()
 
     def opened(self) -> Mapping[str, Mapping[str, Any]]:
         """What the engine tells of each port, by names of ours; nothing where they are not open."""
-        return {} if self._tester is None else ports_of(self._tester.environment())
+        if self._tester is None:
+            return (self._failed and self._failed.answering) or {}
+        return ports_of(self._tester.environment())
 
     @property
     def unanswered(self) -> str:
         """Why the ports could not be opened; empty: they are open, or nobody tried."""
-        return self._unanswered[1] if self._unanswered else ""
+        return self._failed.text if self._failed else ""
 
     # --- captures -------------------------------------------------------------------------------------
 

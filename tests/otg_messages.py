@@ -76,7 +76,8 @@ def opening(kind: type[SimulatedTester], **members: Any) -> Any:
 
 
 def serving(kind: type[SimulatedTester], **members: Any) -> Iterator[TestClient]:
-    generator = Generator(LOCATED, EngineSettings(), opening(kind, **members), drain_s=0.0)
+    settings = EngineSettings(command=("true",))  # instead of the program that takes links down
+    generator = Generator(LOCATED, settings, opening(kind, **members), drain_s=0.0)
     made = app.make(app.OtgServer(generator), Rules(TOKEN, "127.0.0.1"))
     try:
         with TestClient(made, "http://127.0.0.1:8443") as one:

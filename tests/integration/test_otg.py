@@ -212,6 +212,37 @@ def test_devices_at_both_ends_of_a_cable_are_each_others_gateways(cable: str) ->
             assert [one.link_layer_address for one in found] == ["02:00:00:00:02:01", "02:00:00:00:02:00"]
 
 
+def test_a_link_that_goes_down_at_the_receiver_loses_frames_and_the_trial_says_so() -> None:
+    """A bridge forwards again when the link is back. The server leaves no link down."""
+    with made("bridge", DUT_CORE) as name:
+        with serving(name, "--plain") as address:
+            api = snappi.api(location=address)
+            configuration = configuration_of(api)
+            added(configuration, "out", 0, 1).duration.continuous.gap = 12
+            api.set_config(configuration)
+            set_state(api, "flows", "start")
+            time.sleep(0.3)
+            for state in ("down", "up"):
+                wanted = api.control_state()
+                wanted.port.link.state, wanted.port.link.port_names = state, ["port eth2"]
+                assert list(api.set_control_state(wanted).warnings) == []
+                assert is_up(name, "eth2") is (state == "up")
+                before = metrics(api)["out"].frames_rx
+                time.sleep(1)
+            assert metrics(api)["out"].frames_rx > before
+            assert any("port_down" in text for text in set_state(api, "flows", "stop"))
+            one = metrics(api)["out"]
+            assert one.frames_rx < one.frames_tx - 500
+            wanted.port.link.state = "down"
+            api.set_control_state(wanted)
+        assert is_up(name, "eth2")
+
+
+def is_up(netns: str, interface: str) -> bool:
+    shown = subprocess.run(["ip", "-n", netns, "-json", "link", "show", interface], capture_output=True, check=True)
+    return "UP" in json.loads(shown.stdout)[0]["flags"]
+
+
 def test_a_search_by_a_script_reads_the_capacity_of_the_reference_dut() -> None:
     """2,000 frames/s and a queue of 10: within 0.5 % of what a trial of a second shows of it. Near it hardly a trial is
     valid where others take the cores: then the search has come as far as it says."""

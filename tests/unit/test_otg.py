@@ -548,7 +548,8 @@ def test_rates_are_those_of_the_last_half_second(lasting: TestClient) -> None:
     [
         ("/control/state", {"traffic": {"flow_transmit": {"state": "start"}}}, "no flow is configured"),
         ("/control/state", {"port": {"capture": {"state": "start"}}}, "no capture is configured"),
-        ("/control/state", {"port": {"link": {"state": "down"}}}, "port.link is not covered"),
+        ("/control/state", {"port": {"link": {"state": "down"}}}, "no port is configured"),
+        ("/control/state", {"port": {"link": {}}}, "port.link.state is missing"),
         ("/control/state", {}, "says nothing of flows"),
         ("/control/state", {"traffic": {"flow_transmit": {"state": "unspecified"}}}, "state with unspecified is not"),
         ("/control/state", {"traffic": {"flow_transmit": {"state": -1}}}, "state with -1 is not covered"),
@@ -701,6 +702,73 @@ def test_a_port_that_cannot_be_opened_is_told_with_its_place(code: str, status: 
         assert bool(one.get("/config").json()) == (status == 200)
         started = one.post("/control/state", json={"traffic": {"flow_transmit": {"state": "start"}}}).json()
         assert started["code"] == (500 if status == 200 else 400)
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def switching(command: Sequence[str], kind: type[SimulatedTester], **located: str) -> Iterator[TestClient]:
+    """A server that switches links with ``command`` before ``ip``."""
+    generator = Generator(LOCATED | located, EngineSettings(command=tuple(command)), opening(kind), drain_s=0.0)
+    try:
+        with TestClient(app.make(app.OtgServer(generator), Rules(TOKEN, "127.0.0.1")), LOCAL) as one:
+            yield one
+    finally:
+        generator.close()
+
+
+def switch(client: TestClient, state: str, *names: str) -> dict[str, Any]:
+    answer = client.post("/control/state", json={"port": {"link": {"state": state, "port_names": names}}})
+    return dict(answer.json())
+
+
+def links_of(client: TestClient) -> list[str]:
+    return [one["link"] for one in client.post("/monitor/metrics", json={"port": {}}).json()["port_metrics"]]
+
+
+def test_a_link_goes_down_and_up_and_is_up_in_the_next_configuration(tmp_path: Path) -> None:
+    note = tmp_path / "commands"
+    with switching(["sh", "-c", f'echo "$*" >> {note}', "sh"], Lasting) as one:
+        endless = flow(duration={"continuous": {}})
+        one.post("/config", json=configured(endless))
+        assert switch(one, "down", "p2") == {"warnings": []}
+        assert links_of(one) == ["up", "down"]
+        assert switch(one, "up") == {"warnings": []}
+        assert links_of(one) == ["up", "up"]
+        switch(one, "down", "p1")
+        refused = one.post("/control/state", json={"traffic": {"flow_transmit": {"state": "start"}}}).json()
+        assert refused["errors"] == ["traffic.flow_transmit: the link of p1 is down"]
+        one.post("/config", json=configured(endless))
+        assert links_of(one) == ["up", "up"]
+        transmit(one, "start")
+        assert switch(one, "down", "p1")["errors"] == [
+            "port.link.port_names: f1 is sent from such a port: stop it first"
+        ]
+        assert switch(one, "down", "p2") == {"warnings": []}
+    changes = ["eth2 down", "eth1 up", "eth2 up", "eth1 down", "eth1 up", "eth2 down", "eth2 up"]
+    assert note.read_text().splitlines() == [f"ip link set {one}" for one in changes]
+
+
+@pytest.mark.parametrize("spec", ["null", "ring", "0000:01:00.0", "memif:/socket", "vdev:net_null0"])
+def test_links_of_other_ports_are_refused_by_name(spec: str) -> None:
+    with switching(["true"], Opened, right=spec) as one:
+        one.post("/config", json=configured(flow()))
+        assert switch(one, "down") == {
+            "code": 501,
+            "kind": "validation",
+            "errors": ["port.link.port_names: p2 is no interface of the kernel: links of others are not covered"],
+        }
+        assert links_of(one) == ["up", "up"]
+
+
+def test_a_link_that_the_kernel_does_not_switch_is_an_error() -> None:
+    with switching(["sh", "-c", "echo no such device >&2; exit 1"], Opened) as one:
+        one.post("/config", json=configured(flow()))
+        told = switch(one, "down", "p1")
+        assert told["kind"] == "internal"
+        assert told["errors"][0].endswith("no such device")
+        assert links_of(one) == ["up", "up"]
 
 
 # --- captures -------------------------------------------------------------------------------------

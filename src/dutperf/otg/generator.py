@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,6 +13,7 @@ from dutperf.otg import coverage, flows, links, recorded
 from dutperf.otg.flows import Flow
 from dutperf.otg.links import Links
 from dutperf.otg.model import Message, Rejected, messages, name_of
+from dutperf.otg.port_links import PortLinks
 from dutperf.otg.traffic import STARTED, STOPPED, Open, RunningFlow, Transmission
 from dutperf.setup.configuration import EngineSettings
 
@@ -31,6 +32,7 @@ class Generator:
     ) -> None:
         self._located = located
         self._sent = Transmission(engine, open_tester, drain_s)
+        self._port_links = PortLinks(engine)
         self._lock = threading.RLock()
         self._configuration: Message = messages.Config()
         self._ended = threading.Event()
@@ -43,6 +45,7 @@ class Generator:
         self._keeper.join()
         with self._lock:
             self._sent.close()
+            self._port_links.restore()
 
     def _keep(self) -> None:
         """Notice trials that end by themselves."""
@@ -67,6 +70,7 @@ class Generator:
         with self._lock:
             warnings, planned_links, planned_flows = self._planned(wanted)
             self._configuration = messages.Config()
+            self._port_links.restore()
             self._sent.set(planned_links, planned_flows)
             self._configuration.CopyFrom(wanted)
             return warnings + self._of_flows(planned_flows)
@@ -153,7 +157,14 @@ class Generator:
                 raise Rejected(f"traffic.flow_transmit.flow_names: there is no flow {unknown[0]!r}")
             if not self._sent.flows:
                 raise Rejected("traffic.flow_transmit: no flow is configured")
-            return self._sent.transmit(state, list(names) or list(self._sent.flows))
+            wanted = list(names) or list(self._sent.flows)
+            if state in ("start", "resume") and (off := self._without_link(wanted)):
+                raise Rejected(f"traffic.flow_transmit: the link of {self._sent.flows[off[0]].flow.tx} is down")
+            return self._sent.transmit(state, wanted)
+
+    def _without_link(self, names: Iterable[str]) -> list[str]:
+        """Of these flows, those whose sending port is down."""
+        return [name for name in names if self._sent.flows[name].flow.tx in self._port_links.down]
 
     def verdicts(self) -> list[dict[str, Any]]:
         """Of each trial since the configuration was set, oldest first: flows, verdict, causes and all counts."""
@@ -222,12 +233,13 @@ class Generator:
         arrived_fps = sum(self._sent.rates(one)[1] for one in each if one.flow.rx == name)
         is_sending = any(one.state == STARTED for one in each if one.flow.tx == name)
         known = self._sent.opened().get(self._sent.links.ours[name], {})
+        is_up = known.get("link_up") and name not in self._port_links.down
         sent_bytes, received_bytes = (sum(one[2] for one in leaving), sum(one[3] for one in arriving))
         sent, received = sum(one[0] for one in leaving), sum(one[1] for one in arriving)
         metric = messages.PortMetric(
             name=name,
             location=self._sent.links.locations[name],
-            link=messages.PortMetric.Link.Enum.Value("up" if known.get("link_up") else "down"),
+            link=messages.PortMetric.Link.Enum.Value("up" if is_up else "down"),
             capture=messages.PortMetric.Capture.Enum.Value(STARTED if name in self._sent.capturing else STOPPED),
             transmit=messages.PortMetric.Transmit.Enum.Value(STARTED if is_sending else STOPPED),
             frames_tx=sent,
@@ -252,6 +264,27 @@ class Generator:
                 if one.version == version and (not ethernets or one.ethernet in ethernets):
                     mac = opened.get(one.port, {}).get(f"dut_mac{version}", "")
                     yield one.ethernet, one.address, mac
+
+    # --- links ----------------------------------------------------------------------------------------
+
+    def link(self, state: str, names: Sequence[str]) -> list[str]:
+        """Take the links of ports ``up`` or ``down``; no names: of all. Until the next configuration. Returns warnings.
+
+        Raises:
+            Rejected: an unknown port, one that is no interface of the kernel, or one that sends now: its frames would
+                wait in the kernel until the link is up.
+        """
+        with self._lock:
+            self._sent.settle()
+            planned = self._sent.links
+            wanted = [planned.port(one, "port.link.port_names") for one in names] or list(planned.locations)
+            if not wanted:
+                raise Rejected("port.link: no port is configured")
+            sending = [one for one in self._sent.sending() if self._sent.flows[one].flow.tx in wanted]
+            if state == "down" and sending:
+                raise Rejected(f"port.link.port_names: {sending[0]} is sent from such a port: stop it first")
+            self._port_links.switch(state, {name: planned.sides[planned.ours[name]].port for name in wanted})
+            return []
 
     # --- captures -------------------------------------------------------------------------------------
 

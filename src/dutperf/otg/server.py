@@ -102,19 +102,21 @@ def controlled(generator: Generator, wanted: Message) -> list[str]:
     """
     coverage.check(wanted)
     kind = chosen(wanted)
-    if kind == "traffic" and wanted.traffic.HasField("flow_transmit"):
-        transmit = wanted.traffic.flow_transmit
-        if not transmit.HasField("state"):
-            raise Rejected("traffic.flow_transmit.state is missing")
-        return generator.transmit(name_of(transmit, "state"), list(transmit.flow_names))
-    if kind == "port" and wanted.port.HasField("capture"):
-        capture = wanted.port.capture
-        if not capture.HasField("state"):
-            raise Rejected("port.capture.state is missing")
-        return generator.capture(name_of(capture, "state"), list(capture.port_names))
     if kind == "protocol":
         return ["protocol.all: devices answer ARP and Neighbour Discovery from the configuration on"]
-    raise Rejected("the state says nothing of flows, captures or protocols")
+    changes = {
+        ("traffic", "flow_transmit"): (generator.transmit, "flow_names"),
+        ("port", "capture"): (generator.capture, "port_names"),
+        ("port", "link"): (generator.link, "port_names"),
+    }
+    what = chosen(getattr(wanted, kind)) if kind in ("traffic", "port") else ""
+    if (kind, what) not in changes:
+        raise Rejected("the state says nothing of flows, captures, links or protocols")
+    change, names = changes[kind, what]
+    given = getattr(getattr(wanted, kind), what)
+    if not given.HasField("state"):
+        raise Rejected(f"{kind}.{what}.state is missing")
+    return change(name_of(given, "state"), list(getattr(given, names)))
 
 
 def measured(generator: Generator, wanted: Message) -> Message:

@@ -125,9 +125,15 @@ def detect(argv: Sequence[str], ports: Sequence[str]) -> CoreChoice:
     return CoreChoice(tuple(sorted(found.cores)), _why(found), discovery=found, is_here=True)
 
 
+def interface_of(port: str) -> str | None:
+    """The kernel's interface that a port is; None: it is none."""
+    match = None if port in ("ring", "null") else _KERNEL_PORT.fullmatch(port)
+    return match and match[1]
+
+
 def behind(argv: Sequence[str], ports: Sequence[str]) -> Discovery | str | None:
     """The DUT behind the ports of an engine, or why it is not known; None: no port is the kernel's."""
-    names = [match[1] for port in ports if port not in ("ring", "null") and (match := _KERNEL_PORT.fullmatch(port))]
+    names = [name for port in ports if (name := interface_of(port))]
     if not names:
         return None
     if not _is_here(argv):

@@ -187,6 +187,15 @@ def test_devices_resolve_their_gateways_and_a_limit_of_the_router_is_its_loss() 
         request.ipv4_neighbors.ethernet_names = []
         neighbours = api.get_states(request).ipv4_neighbors
         assert {one.ipv4_address for one in neighbours if one.link_layer_address} == {"198.18.0.1", "198.19.0.1"}
+        action = api.control_action()
+        for destination in ("198.18.0.1", "198.19.0.1", "198.19.0.77"):
+            action.protocol.ipv4.ping.requests.add(src_name="ip 0", dst_ip=destination)
+        pings = api.set_control_action(action).response.protocol.ipv4.ping.responses
+        assert [(one.dst_ip[-2:], one.result) for one in pings] == [
+            (".1", "succeeded"),
+            (".1", "succeeded"),
+            ("77", "failed"),
+        ]
         found = sent(api)
         assert (found["free"].frames_tx, found["free"].frames_rx) == (2000, 2000)
         assert found["limited"].frames_tx == 2000

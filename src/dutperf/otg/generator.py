@@ -9,13 +9,14 @@ from contextlib import suppress
 from typing import Any
 
 from dutperf.errors import DutperfError
-from dutperf.otg import coverage, flows, links, recorded
+from dutperf.otg import coverage, echo, flows, links, recorded
 from dutperf.otg.flows import Flow
 from dutperf.otg.links import Links
 from dutperf.otg.model import Message, Rejected, messages, name_of
 from dutperf.otg.port_links import PortLinks
 from dutperf.otg.traffic import STARTED, STOPPED, Open, RunningFlow, Transmission
 from dutperf.setup.configuration import EngineSettings
+from dutperf.tester import TesterError
 
 POLL_S = 0.05
 DRAIN_S = 0.5
@@ -30,7 +31,7 @@ class Generator:
     def __init__(
         self, located: Mapping[str, str], engine: EngineSettings, open_tester: Open, drain_s: float = DRAIN_S
     ) -> None:
-        self._located = located
+        self._located, self._engine, self._open_tester = located, engine, open_tester
         self._sent = Transmission(engine, open_tester, drain_s)
         self._port_links = PortLinks(engine)
         self._lock = threading.RLock()
@@ -264,6 +265,26 @@ class Generator:
                 if one.version == version and (not ethernets or one.ethernet in ethernets):
                     mac = opened.get(one.port, {}).get(f"dut_mac{version}", "")
                     yield one.ethernet, one.address, mac
+
+    def ping(self, version: int, requests: Sequence[Message]) -> list[tuple[str, str, bool]]:
+        """Of each request: the device's name, the address, and whether this answers.
+
+        Raises:
+            Rejected: it is not possible, or frames are sent or captured now.
+        """
+        where = f"protocol.ipv{version}.ping.requests"
+        with self._lock:
+            each = [echo.planned(one, version, f"{where}[{n}]", self._sent.links) for n, one in enumerate(requests)]
+            if not each:
+                raise Rejected(f"{where}: there is none")
+            with self._sent.ports_free():
+                return [(one.source_name, one.destination, self._is_answered(one)) for one in each]
+
+    def _is_answered(self, one: echo.Ping) -> bool:
+        try:
+            return echo.is_answered(one, self._engine, self._open_tester)
+        except TesterError as error:
+            raise self._sent.in_their_words(error) from None
 
     # --- links ----------------------------------------------------------------------------------------
 

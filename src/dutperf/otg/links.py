@@ -218,16 +218,17 @@ def _vlans(given: Sequence[Message], where: str) -> list[int] | None:
 
 def _addressed(given: Message, version: int, where: str) -> dict[str, str]:
     """Address and gateway of a port."""
-    address = _address(given.address, version, f"{where}.address")
+    address = address_text(given.address, version, f"{where}.address")
     prefix = given.prefix or {4: 24, 6: 64}[version]
     try:
         own = str(ip_interface(f"{address}/{prefix}"))
     except ValueError as error:
         raise Rejected(f"{where}.prefix: {error}") from None
-    return {f"ipv{version}": own, f"gateway{version}": _address(given.gateway, version, f"{where}.gateway")}
+    return {f"ipv{version}": own, f"gateway{version}": address_text(given.gateway, version, f"{where}.gateway")}
 
 
-def _address(text: str, version: int, where: str) -> str:
+def address_text(text: str, version: int, where: str) -> str:
+    """An address as it is usually written. Raises Rejected: it is none of this IP version."""
     try:
         found = ip_address(text)
         if found.version != version:

@@ -45,8 +45,7 @@ class OtgServer:
         return _warned(controlled(self.generator, wanted))
 
     def control_action(self, wanted: Message) -> MessageOrFile:
-        coverage.check(wanted)
-        raise Rejected("actions are not covered", code=501)
+        return acted(self.generator, wanted)
 
     def metrics(self, wanted: Message) -> MessageOrFile:
         return measured(self.generator, wanted)
@@ -117,6 +116,24 @@ def controlled(generator: Generator, wanted: Message) -> list[str]:
     if not given.HasField("state"):
         raise Rejected(f"{kind}.{what}.state is missing")
     return change(name_of(given, "state"), list(getattr(given, names)))
+
+
+def acted(generator: Generator, wanted: Message) -> Message:
+    """Let devices ping. Raises Rejected: it is not possible."""
+    coverage.check(wanted)
+    version = chosen(wanted.protocol)
+    given = getattr(wanted.protocol, version, None)
+    if given is None or chosen(given) != "ping":
+        raise Rejected("the action is no ping")
+    found = messages.ControlActionResponse()
+    answer = found.response
+    for one in ("protocol", version, "ping"):
+        answer.choice = answer.Choice.Enum.Value(one)
+        answer = getattr(answer, one)
+    for source, destination, is_answered in generator.ping(int(version[-1]), given.ping.requests):
+        response = answer.responses.add(src_name=source, dst_ip=destination)
+        response.result = response.Result.Enum.Value("succeeded" if is_answered else "failed")
+    return found
 
 
 def measured(generator: Generator, wanted: Message) -> Message:

@@ -34,7 +34,8 @@ Open = Callable[[Setup, int, Sequence[Direction]], EngineTester]
 PROGRESS_MS = 100
 MOST_TRIALS = 1000
 """Of which the verdicts are kept."""
-_USUAL_FRAME = 1518
+USUAL_FRAME = 1518
+"""Bytes that ports take at least."""
 _MIDDLE = 15 / 16
 """Of a bucket of delays, which is an eighth of them wide, as a share of the largest."""
 _PATIENCE_S = 0.5
@@ -403,16 +404,17 @@ class Transmission:
         try:
             self._tester = self._opened_on(*self._setup())
         except TesterError as error:
-            self._failed = _Failed(error, self._in_their_words(error), time.monotonic())
+            told = self.in_their_words(error)
+            self._failed = _Failed(error, str(told), time.monotonic())
             if must or not error.is_temporary:
-                raise Rejected(self._failed.text, code=500, kind="internal") from None
+                raise told from None
         else:
             self._failed = None
 
     def _opened_on(self, setup: Setup, names: Sequence[Direction]) -> EngineTester:
         """The tester with open ports. Raises TesterError: they cannot be opened."""
-        longest = max((size for one in self.flows.values() for size in one.flow.sizes), default=_USUAL_FRAME)
-        tester = self._open_tester(setup, max(_USUAL_FRAME, longest), names)
+        longest = max((size for one in self.flows.values() for size in one.flow.sizes), default=USUAL_FRAME)
+        tester = self._open_tester(setup, max(USUAL_FRAME, longest), names)
         try:
             tester.environment()
         except TesterError:
@@ -420,13 +422,13 @@ class Transmission:
             raise
         return tester
 
-    def _in_their_words(self, error: TesterError) -> str:
+    def in_their_words(self, error: TesterError) -> Rejected:
         """With the place in the configuration of whatever is wrong, and names as they are there."""
         text = str(error)
         for theirs, ours in self.links.ours.items():
             text = text if ours == theirs else text.replace(f"the {ours} port", f"the port {theirs!r}")
         place = self.links.places.get(error.field or "", error.field)
-        return f"{place}: {text}" if place else text
+        return Rejected(f"{place}: {text}" if place else text, code=500, kind="internal")
 
     def _answering(self, failed: _Failed) -> dict[str, dict[str, Any]]:
         """What the engine tells of each port without the gateways that do not answer: it names one at a time."""
@@ -461,6 +463,22 @@ class Transmission:
         ports = list(sides)
         paths = paths or {f"{ports[0]}->{ports[1]}"}
         return Setup.model_construct(engine=self._engine, ports=sides, paths=tuple(sorted(paths))), names
+
+    @contextmanager
+    def ports_free(self) -> Iterator[None]:
+        """Give the ports back, and open them again after the block.
+
+        Raises:
+            Rejected: frames are sent or captured now.
+        """
+        self.settle()
+        if self._part is not None:
+            raise Rejected("flows are sent or frames are captured now: stop that first")
+        self._close_tester()
+        try:
+            yield
+        finally:
+            self._open(must=False)
 
     def _close_tester(self) -> None:
         tester, self._tester, self._failed = self._tester, None, None

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 import snappi
-from scapy.layers.inet import IP, TCP
+from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import Ether
 from scapy.utils import PcapReader
 
@@ -32,7 +32,7 @@ from .test_by_hand import DUT_CORE, by_hand, made
 pytestmark = pytest.mark.root
 ENDED_S = 10
 PATIENCE_S = 20
-EXAMPLE = Path(__file__).parents[2] / "examples/otg/two_flows.py"
+EXAMPLES = Path(__file__).parents[2] / "examples/otg"
 
 
 @contextmanager
@@ -154,15 +154,51 @@ def test_the_example_of_the_page_measures_a_bridge(options: tuple[str, ...]) -> 
         assert address.startswith("http://" if options else "https://")
         if options:
             return
-        done = subprocess.run(
-            [sys.executable, str(EXAMPLE), address, "eth1", "eth2"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        done = example("two_flows", address, "eth1", "eth2")
         assert re.search(r"^a to b: 10000 sent, \d+ received, loss ", done.stdout, re.MULTILINE), done.stderr
         assert done.returncode in (0, 3)
+
+
+def example(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=400)
+
+
+def test_the_example_of_flows_shows_which_of_them_a_router_loses() -> None:
+    """It forwards 3,000 frames/s of the 3,500; fewer where bursts of late frames make the trial invalid."""
+    with made("router", DUT_CORE) as name, serving(name) as address:
+        by_hand("limit", name, 3000, 10, "west")
+        done = example("loss_by_flow", address, "eth1", "eth2")
+    line = re.compile(r"^(\w+): (\d+) sent, (\d+) received, loss \S+ %, latency [\d.]+ us", re.MULTILINE)
+    found = line.findall(done.stdout)
+    assert [(kind, int(sent)) for kind, sent, _ in found] == [("voice", 1000), ("video", 2000), ("data", 4000)]
+    received = sum(int(one) for _, _, one in found)
+    assert 0 < received < 1.02 * 6000
+    assert done.returncode == 3 or received > 0.98 * 6000, done.stdout
+
+
+def test_the_examples_run_over_grpc_and_on_a_lab(tmp_path: Path) -> None:
+    file = tmp_path / "arrived.pcap"
+    with serving(None, "--lab", "kernel-ipv4", "--grpc-port", "0") as address:
+        done = example("neighbours", address, "left", "right")
+        assert len(re.findall(r"^ethernet\d: 198\.1\d\.0\.1 is at (?:\w\w:){5}\w\w$", done.stdout, re.MULTILINE)) == 2
+        assert done.stdout.count("succeeded") == 2
+        assert done.returncode == 0, done.stderr
+        done = example("capture", address, "left", "right", file)
+        assert "300 sent, 300 received" in done.stdout, done.stderr
+    with PcapReader(str(file)) as reader:
+        ports = [one[UDP].dport for one in reader if UDP in one and one[UDP].sport == 49184]
+    assert ports == [5000, 5001, 5002] * 100
+
+
+def test_the_example_of_vlans_tells_which_ones_a_bridge_forwards() -> None:
+    with made("bridge", DUT_CORE) as name, serving(name) as address:
+        rules = "table bridge vlans { chain c { type filter hook forward priority 0; vlan id 20 drop; }; }"
+        subprocess.run(["ip", "netns", "exec", f"{name}-dut", "nft", rules], check=True)
+        done = example("vlans", address, "eth1", "eth2", "10", "20")
+        told = ["VLAN 10: forwarded, 500 of 500", "VLAN 20: not forwarded, 0 of 500"]
+        assert done.stdout.splitlines() == told, done.stderr
+        assert done.returncode == 1
 
 
 def test_devices_resolve_their_gateways_and_a_limit_of_the_router_is_its_loss() -> None:
@@ -258,8 +294,7 @@ def test_a_search_by_a_script_reads_the_capacity_of_the_reference_dut() -> None:
     options = ["--lab", "refdut-ipv4", "--lab-option", "capacity_fps=2000", "--lab-option", "queue=10"]
     truth_fps = 2000 + 11
     with serving(None, *options, "--plain") as address:
-        command = [sys.executable, str(EXAMPLE.with_name("throughput.py")), address, "left", "right", "1000", "4000"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=400)
+        done = example("throughput", address, "left", "right", "1000", "4000")
         assert done.returncode in (0, 3), done.stderr
         last = done.stdout.splitlines()[-1]
         found = re.fullmatch(r"throughput: (?:at least )?(\d+)(?: and less than (\d+))? frames/s.*", last)

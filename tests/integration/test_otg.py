@@ -19,12 +19,14 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 import snappi
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import Ether
 from scapy.utils import PcapReader
 
+from dutperf.otg import certificate
 from undisturbed import NOT_SHOWN
 
 from .test_by_hand import DUT_CORE, by_hand, made
@@ -355,3 +357,20 @@ def test_a_second_server_is_told_who_has_the_ports_and_the_first_gives_them_back
     with serving(cable, "--plain") as third:
         again = snappi.api(location=third)
         assert list(again.set_config(configuration_of(again)).warnings) == []
+
+
+def test_elsewhere_grpc_has_tls_and_needs_the_token(cable: str, tmp_path: Path) -> None:
+    token = "a-token-of-this-test"
+    file, key = certificate.generate(tmp_path, "127.0.0.1")
+    of_tls = ["--certificate", str(file), "--key", str(key)]
+    with serving(cable, "--address", "0.0.0.0", "--token", token, *of_tls, "--grpc-port", "0") as address:
+        at = f"127.0.0.1:{address.rpartition(':')[2]}"
+        with grpc.secure_channel(at, grpc.ssl_channel_credentials(file.read_bytes())) as channel:
+            ask = channel.unary_unary("/otg.Openapi/GetVersion")
+            with pytest.raises(grpc.RpcError) as caught:
+                ask(b"")
+            assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+            assert ask(b"", metadata=[("authorization", f"Bearer {token}")])
+        with grpc.insecure_channel(at) as channel, pytest.raises(grpc.RpcError) as caught:
+            channel.unary_unary("/otg.Openapi/GetVersion")(b"", timeout=5)
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE

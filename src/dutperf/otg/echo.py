@@ -89,7 +89,7 @@ def is_answered(ping: Ping, engine: EngineSettings, open_tester: Open) -> bool:
             with closing(open_tester(setup, USUAL_FRAME, [direction])) as tester:
                 tester.run(trial)
         except TesterError as error:
-            if error.code == "no_answer":  # the gateway is silent
+            if error.code == "no_answer":  # the gateway does not answer
                 return False
             raise
         return any(_is_reply(one, ping, identifier) for one in frames_of(file))

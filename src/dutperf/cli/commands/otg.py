@@ -56,7 +56,7 @@ GrpcPort = Annotated[
         metavar="N",
         min=0,
         max=65535,
-        help="Serve gRPC too, on this TCP port; clients mostly expect 40051. 0: a free one.",
+        help="Serve gRPC too, on this port, such as 40051 (0: any).",
     ),
 ]
 Drain = Annotated[

@@ -15,19 +15,24 @@ namespace dutperf {
 
 namespace {
 
-// The most paths that begin at one port, with other streams.
-std::size_t most_paths_from_a_port(const OpenRequest& request) {
-    std::vector<std::size_t> from(request.sides.size());
-    for (const Path& path : request.paths) ++from[path.from];
-    return std::ranges::max(from);
+std::size_t paths_from(const OpenRequest& request, std::size_t port) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(request.paths, [port](const Path& path) { return path.from == port; }));
 }
+
+// More paths from a port share one pool, which is quicker to make than two for each. In return their frames are written
+// as they are sent: a buffer mostly has the frame of another path.
+constexpr std::size_t kMostWithOwnPools = 16;
+
+std::size_t pools_of(std::size_t paths) { return paths > kMostWithOwnPools ? 1 : 2 * paths; }
 
 // For each queue: enough for the driver's transmit ring, the pools' caches and a burst in transit. The paths from a
 // port share its ring, but one that sends alone may fill it: a ring of 1024, a cache of 384 and a burst of 512.
-unsigned frames_per_pool(const OpenRequest& request) {
+unsigned frames_per_pool(const OpenRequest& request, std::size_t paths) {
     constexpr std::size_t kFewest = 2048;
     const std::size_t of_port = request.max_frame_size > 2048 ? 4096 : 8192;
-    return static_cast<unsigned>(std::max(std::bit_floor(of_port / most_paths_from_a_port(request)), kFewest) - 1);
+    const std::size_t pools = std::max<std::size_t>(1, pools_of(paths) / 2);
+    return static_cast<unsigned>(std::max(std::bit_floor(of_port / pools), kFewest) - 1);
 }
 
 // Answers to ARP and NDP, and the additional frames of streams: about one in a hundred of those in a transmit ring.
@@ -41,13 +46,14 @@ std::uint64_t megabytes_needed(const OpenRequest& request, std::uint64_t page_by
     const Reach reach = reach_of(request.sides);
     const std::uint64_t sent = buffer_bytes(request.max_frame_size, reach, page_bytes);
     const std::uint64_t received = buffer_bytes(receive_buffer_size(request.max_frame_size), reach, page_bytes);
-    const std::uint64_t pools =
-        2 * request.paths.size() * pool_overhead_bytes(frames_per_pool(request) * request.queues);
-    const std::uint64_t frames = 2 * request.paths.size() * frames_per_pool(request) * sent +
-                                 request.sides.size() * receive_pool_frames(request.sides[0].port) * received;
-    const auto cards = static_cast<std::uint64_t>(
-        std::ranges::count_if(request.sides, [](const SideRequest& side) { return side.port.spec.does_dma(); }));
-    return (request.queues * frames + pools + cards * frames_per_pool(request) * sent) / (1024 * 1024) + kOtherMb;
+    std::uint64_t bytes = request.queues * request.sides.size() * receive_pool_frames(request.sides[0].port) * received;
+    for (std::size_t port = 0; port < request.sides.size(); ++port) {
+        const std::size_t paths = paths_from(request, port);
+        const unsigned count = frames_per_pool(request, paths);
+        bytes += pools_of(paths) * (request.queues * count * sent + pool_overhead_bytes(count * request.queues));
+        if (request.sides[port].port.spec.does_dma()) bytes += count * sent;
+    }
+    return bytes / (1024 * 1024) + kOtherMb;
 }
 
 EalOptions eal_options(const OpenRequest& request) {
@@ -130,18 +136,23 @@ void Session::open_ports() {
 }
 
 void Session::make_buffers() {
-    const unsigned count = frames_per_pool(request_) * request_.queues;
-    for (const Path& path : request_.paths) {
-        for (int kind = 0; kind < 2; ++kind)
+    const auto make = [&](const std::string& name, std::size_t port, unsigned count) {
+        return make_pool({name, count, request_.max_frame_size, reach_of(request_.sides), ports_[port]->numa_node()});
+    };
+    path_pools_.resize(2 * request_.paths.size());
+    for (std::size_t port = 0; port < ports_.size(); ++port) {
+        const std::size_t paths = paths_from(request_, port), first = frame_pools_.size();
+        const unsigned count = frames_per_pool(request_, paths);
+        for (std::size_t pool = 0; pool < pools_of(paths); ++pool)
             frame_pools_.push_back(
-                make_pool({"frames_" + std::to_string(frame_pools_.size()), count, request_.max_frame_size,
-                           reach_of(request_.sides), ports_[path.from]->numa_node()}));
-    }
-    for (const auto& port : ports_) {
+                make("frames_" + std::to_string(frame_pools_.size()), port, count * request_.queues));
+        for (std::size_t path = 0, pool = first; path < request_.paths.size(); ++path) {
+            if (request_.paths[path].from != port) continue;
+            for (int kind = 0; kind < 2; ++kind, ++pool)
+                path_pools_[2 * path + kind] = frame_pools_[std::min(pool, frame_pools_.size() - 1)].get();
+        }
         Pool& fillers = filler_pools_.emplace_back();
-        if (!port->is_card()) continue;
-        fillers = make_pool({"fillers_" + std::to_string(filler_pools_.size() - 1), frames_per_pool(request_),
-                             request_.max_frame_size, reach_of(request_.sides), port->numa_node()});
+        if (ports_[port]->is_card()) fillers = make("fillers_" + std::to_string(port), port, count);
     }
     control_pool_ =
         make_pool({"control", kControlFrames, request_.max_frame_size, reach_of(request_.sides), SOCKET_ID_ANY});
@@ -281,7 +292,7 @@ TestBed Session::bed() const {
         bed.clocks.push_back(clocks_[side].get());
         bed.filler_pools.push_back(filler_pools_[side].get());
     }
-    for (const Pool& pool : frame_pools_) bed.frame_pools.push_back(pool.get());
+    bed.frame_pools = path_pools_;
     bed.control_pool = control_pool_.get();
     bed.queues = request_.queues;
     bed.offloads = request_.offloads;

@@ -61,8 +61,9 @@ private:
     RoleCores cores_;
     OtherCores other_cores_;
     Memory memory_;
-    std::vector<Pool> frame_pools_;   // of each path two; outlive the ports: transmit rings still hold their frames
-    std::vector<Pool> filler_pools_;  // of each port; nullptr for one that is no card
+    std::vector<Pool> frame_pools_;         // outlive the ports: transmit rings still hold their frames
+    std::vector<rte_mempool*> path_pools_;  // of each path two of them: TestBed::frame_pools
+    std::vector<Pool> filler_pools_;        // of each port; nullptr for one that is no card
     Pool control_pool_;
     std::vector<std::unique_ptr<Port>> ports_;
     std::vector<std::unique_ptr<FollowedClock>> clocks_;  // of the ports, if needed

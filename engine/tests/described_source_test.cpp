@@ -351,6 +351,37 @@ TEST(DescribedSource, RewritesBuffersOfOtherKindsWhenOneRunsShort) {
     EXPECT_FALSE(shelves.take(another.data(), 1, left.data()));
 }
 
+// Buffers mostly have the frame of another stream, and no stream keeps any.
+TEST(DescribedSource, SharesAPoolWithOtherStreams) {
+    Chance chance(11);
+    const std::vector<DescribedFrame> frames{any_frame(chance), any_frame(chance)};
+    const Pool pool = small_pool();
+    const unsigned all = rte_mempool_avail_count(pool.get());
+    std::vector<std::unique_ptr<DescribedFrames>> made;
+    std::vector<std::unique_ptr<DescribedSource<false>>> streams;
+    for (std::size_t stream = 0; stream < 20; ++stream) {
+        const KindOrder order = stream % 2 == 0 ? KindOrder(std::vector<std::uint8_t>{0, 1, 1}) : KindOrder();
+        made.push_back(std::make_unique<DescribedFrames>(
+            PathPool(pool.get(), true),
+            made_of(stream % 2 == 0 ? frames : std::vector{frames[stream % 4 == 1 ? 0 : 1]}), order));
+        streams.push_back(std::make_unique<DescribedSource<false>>(
+            DescribedParts{.frames = made.back().get(), .stamps = StampChoice::every()}));
+    }
+    for (std::uint64_t k = 0; k < 30; ++k) {
+        for (std::size_t stream = 0; stream < streams.size(); ++stream) {
+            rte_mbuf* buffer = nullptr;
+            ASSERT_TRUE(streams[stream]->make(k, 1, 0, &buffer));
+            const auto [kind, number] = made[stream]->order().of(k);
+            const std::size_t of = stream % 2 == 0 ? kind : stream % 4 == 1 ? 0U : 1U;
+            const std::uint8_t* bytes = begin_of_frame(buffer);
+            ASSERT_EQ(Bytes(bytes, bytes + rte_pktmbuf_data_len(buffer)),
+                      expected_frame(frames[of], kind, k, number, 0));
+            rte_pktmbuf_free(buffer);
+            ASSERT_EQ(rte_mempool_avail_count(pool.get()), all);
+        }
+    }
+}
+
 TEST(DescribedFrame, NamesWhatContradicts) {
     DescribedFrame frame;
     frame.head.resize(42);

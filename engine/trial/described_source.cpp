@@ -7,7 +7,7 @@ namespace dutperf {
 
 // Writes the templates into the buffers of the pool, of each family about as many as its share, so that the loop need
 // not.
-DescribedFrames::DescribedFrames(rte_mempool* pool, std::vector<DescribedKind> kinds, KindOrder order)
+DescribedFrames::DescribedFrames(const PathPool& pool, std::vector<DescribedKind> kinds, KindOrder order)
     : pool_(pool), kinds_(std::move(kinds)), order_(std::move(order)), families_(FrameFamily::split(kinds_)) {
     for (std::size_t family = 0; family < families_.size(); ++family) {
         const std::vector<std::size_t>& of_family = families_[family].kinds();
@@ -18,7 +18,8 @@ DescribedFrames::DescribedFrames(rte_mempool* pool, std::vector<DescribedKind> k
         joint_.emplace(pool_, families_.front().image());
         return;
     }
-    for_each_at_home(pool_, [this, i = std::size_t{0}](rte_mbuf* buffer) mutable {
+    if (pool_.is_shared) return;
+    for_each_at_home(pool_.pool, [this, i = std::size_t{0}](rte_mbuf* buffer) mutable {
         families_[members_[order_.order()[i++ % order_.order().size()]].family].image().write(buffer);
     });
 }
@@ -30,7 +31,10 @@ bool DescribedFrames::follow_from_kind() const {
 }
 
 FrameShelves::FrameShelves(const DescribedFrames& frames)
-    : frames_(&frames), first_(frames.kinds().front().generation()), shelves_(frames.families().size()) {
+    : frames_(&frames),
+      stock_(frames.pool().is_shared ? 0 : kStock),
+      first_(frames.kinds().front().generation()),
+      shelves_(frames.families().size()) {
     family_of_.fill(kMostKinds);  // none
     for (std::size_t family = 0; family < shelves_.size(); ++family)
         family_of_[frames.families()[family].image().generation - first_] = static_cast<std::uint8_t>(family);
@@ -60,11 +64,12 @@ bool FrameShelves::take(const std::uint16_t* counts, std::uint32_t count, rte_mb
 bool FrameShelves::fetch(std::uint32_t count) {
     constexpr std::uint32_t kMore = 64;
     const auto get = [this](std::uint32_t number) {
-        if (rte_mempool_get_bulk(frames_->pool(), reinterpret_cast<void**>(fetched_.data()), number) != 0) return false;
+        if (rte_mempool_get_bulk(frames_->pool().pool, reinterpret_cast<void**>(fetched_.data()), number) != 0)
+            return false;
         sort(fetched_.data(), number);
         return true;
     };
-    return (waiting_ + kMore <= kStock && get(count + kMore)) || (waiting_ <= kStock && get(count)) ||
+    return (waiting_ + kMore <= stock_ && get(count + kMore)) || (waiting_ <= stock_ && get(count)) ||
            waiting_ >= count;
 }
 

@@ -26,11 +26,11 @@ namespace dutperf {
 // All kinds of a direction and the buffers for them. Several senders may use it.
 class DescribedFrames {
 public:
-    DescribedFrames(rte_mempool* pool, std::vector<DescribedKind> kinds, KindOrder order);
+    DescribedFrames(const PathPool& pool, std::vector<DescribedKind> kinds, KindOrder order);
     DescribedFrames(const DescribedFrames&) = delete;  // the images are in its own families
     DescribedFrames& operator=(const DescribedFrames&) = delete;
 
-    [[nodiscard]] rte_mempool* pool() const { return pool_; }
+    [[nodiscard]] const PathPool& pool() const { return pool_; }
     [[nodiscard]] const std::vector<DescribedKind>& kinds() const { return kinds_; }
     [[nodiscard]] const KindOrder& order() const { return order_; }
     [[nodiscard]] const std::vector<FrameFamily>& families() const { return families_; }
@@ -45,7 +45,7 @@ public:
     [[nodiscard]] bool follow_from_kind() const;
 
 private:
-    rte_mempool* pool_;
+    PathPool pool_;
     std::vector<DescribedKind> kinds_;
     KindOrder order_;
     std::vector<FrameFamily> families_;
@@ -67,7 +67,7 @@ public:
     bool take(const std::uint16_t* counts, std::uint32_t count, rte_mbuf** buffers);
 
 private:
-    static constexpr std::uint32_t kStock = 512;  // buffers that may wait
+    static constexpr std::uint32_t kStock = 512;  // buffers that may wait, not of a shared pool
     using Shelf = std::array<rte_mbuf*, kStock + 2 * kMaxBurst>;
 
     bool fetch(std::uint32_t count);
@@ -75,6 +75,7 @@ private:
     void rewrite(std::size_t family, std::uint32_t count);
 
     const DescribedFrames* frames_;
+    std::uint32_t stock_;
     std::uint32_t first_;                               // generation of the first kind
     std::array<std::uint8_t, kMostKinds> family_of_{};  // by generation
     std::vector<Shelf> shelves_;

@@ -66,6 +66,14 @@ inline void prefetch_frame(rte_mbuf* buffer) {
     __builtin_prefetch(reinterpret_cast<char*>(buffer + 1) + RTE_PKTMBUF_HEADROOM, 1);
 }
 
+// The pool of a path's frames. Of one that several paths share, no buffer is written before it is sent.
+struct PathPool {
+    explicit(false) PathPool(rte_mempool* of_path, bool shared = false) : pool(of_path), is_shared(shared) {}
+
+    rte_mempool* pool;
+    bool is_shared;
+};
+
 // Visits every buffer that is in the pool. The order of the pool does not change.
 void for_each_at_home(rte_mempool* pool, const std::function<void(rte_mbuf*)>& visit);
 
@@ -73,8 +81,8 @@ void for_each_at_home(rte_mempool* pool, const std::function<void(rte_mbuf*)>& v
 class ImagePool {
 public:
     // Writes the template into the buffers of the pool, so that the loop need not.
-    ImagePool(rte_mempool* pool, const FrameImage& image) : pool_(pool), image_(image), expected_(expected(image)) {
-        for_each_at_home(pool_, [this](rte_mbuf* buffer) { prepare({&buffer, 1}); });
+    ImagePool(const PathPool& of, const FrameImage& image) : pool_(of.pool), image_(image), expected_(expected(image)) {
+        if (!of.is_shared) for_each_at_home(pool_, [this](rte_mbuf* buffer) { prepare({&buffer, 1}); });
     }
 
     // Takes all `count` buffers or none.
@@ -114,7 +122,7 @@ private:
 // The buffers of one kind of frame and the template that they hold.
 class FramePool {
 public:
-    FramePool(rte_mempool* pool, const FrameTemplate& frame, std::uint32_t generation)
+    FramePool(const PathPool& pool, const FrameTemplate& frame, std::uint32_t generation)
         : frame_(frame), pool_(pool, FrameImage::of(frame_, generation)) {}
     FramePool(const FramePool&) = delete;  // the images are in its own template
     FramePool& operator=(const FramePool&) = delete;

@@ -68,7 +68,7 @@ QuestionParts RunningTrial::question_parts(Direction direction) {
     if (!spec_.queries_file.empty()) parts_.query_times = make_query_times(direction);
     query_frame_ = std::make_unique<dns::QueryFrame>(questions_, bed_.ports[side]->mac(), dut_mac(direction, true));
     query_pool_ = std::make_unique<ImagePool>(
-        bed_.frame_pools[2 * index_of(direction)],
+        bed_.pool_of(direction),
         FrameImage{.data = query_frame_->data(), .length = query_frame_->length(), .generation = next_generation()});
     return {.frame = query_frame_.get(),
             .pool = query_pool_.get(),

@@ -67,8 +67,8 @@ DescribedParts RunningTrial::described_parts(Direction direction) {
                                                      .pair = path.pair}),
                            next_generation());
     }
-    described_[index_of(direction)] = std::make_unique<DescribedFrames>(bed_.frame_pools[2 * index_of(direction)],
-                                                                        std::move(kinds), spec_.kind_order(direction));
+    described_[index_of(direction)] =
+        std::make_unique<DescribedFrames>(bed_.pool_of(direction), std::move(kinds), spec_.kind_order(direction));
     return {.frames = described_[index_of(direction)].get(),
             .stamps = StampChoice::of(spec_, direction),
             .nic = nic_sending(direction),
@@ -102,7 +102,7 @@ ReplayParts RunningTrial::replay_parts(Direction direction) {
                         " frames without a tag: every arrival is noted until the end of the trial",
                     field);
     }
-    return {.pool = bed_.frame_pools[2 * index_of(direction)],
+    return {.pool = bed_.pool_of(direction).pool,
             .list = stream.list,
             .source = bed_.ports[bed_.sending_port(direction)]->mac(),
             .destination = {Mac{}, dut_mac(direction, false), dut_mac(direction, true)},

@@ -14,6 +14,7 @@
 #include "flow/state_table.hpp"
 #include "port/neighbour_responder.hpp"
 #include "port/offloads.hpp"
+#include "trial/frame_source.hpp"
 #include "trial/nic_clock.hpp"
 #include "trial/role_cores.hpp"
 #include "trial/trial.hpp"
@@ -26,7 +27,7 @@ struct TestBed {
     std::vector<Path> paths;
     std::vector<Port*> ports;
     std::vector<NeighbourResponder*> responders;
-    std::vector<rte_mempool*> frame_pools;   // of each path: foreground, background
+    std::vector<rte_mempool*> frame_pools;   // of each path: foreground, background; the same one: many paths share it
     std::vector<rte_mempool*> filler_pools;  // of the ports; nullptr for one that is no card
     rte_mempool* control_pool;
     std::vector<rte_ring*> control_rings;  // ARP and NDP replies for the port's senders
@@ -43,6 +44,10 @@ struct TestBed {
     [[nodiscard]] const Path& path(Direction direction) const { return paths[index_of(direction)]; }
     [[nodiscard]] std::size_t sending_port(Direction direction) const { return path(direction).from; }
     [[nodiscard]] std::size_t receiving_port(Direction direction) const { return path(direction).to; }
+    [[nodiscard]] PathPool pool_of(Direction direction, bool foreground = true) const {
+        const std::size_t first = 2 * index_of(direction);
+        return {frame_pools[first + (foreground ? 0 : 1)], frame_pools[first] == frame_pools[first + 1]};
+    }
     [[nodiscard]] const std::string& name_of(Direction direction) const { return path(direction).name; }
     // The path's member of a request, for errors.
     [[nodiscard]] std::string field_of(Direction direction) const { return "params." + path(direction).member(); }

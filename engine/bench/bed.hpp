@@ -41,9 +41,9 @@ inline Port& null_port() {
     return one;
 }
 
-inline FrameTemplate frame_of(const TestBed& bed, std::uint8_t stream, const AddressVariations& vary) {
+inline FrameTemplate frame_of(const TestBed& bed, const AddressVariations& vary) {
     const FrameSpec spec{.size = 64, .addresses = {*parse_ipv4("198.18.0.2"), *parse_ipv4("198.19.0.2")}};
-    return {spec, bed.ports[0]->mac(), bed.ports[1]->mac(), {0, stream, 1024, 1}, vary};
+    return {spec, bed.ports[0]->mac(), bed.ports[1]->mac(), {0, 0, 1024, 1}, vary};
 }
 
 // Generations that no trial uses, each used once.

@@ -27,7 +27,7 @@ class Bench {
 public:
     explicit Bench(const TestBed& bed, StateTable* table)
         : bed_(bed),
-          pool_(bed.frame_pools[0], frame_of(bed, Stamps ? kStreamStamped : std::uint8_t{0}, {}), next_generation()),
+          pool_(bed.frame_pools[0], frame_of(bed, {}), next_generation()),
           source_({.foreground = &pool_,
                    .background = nullptr,
                    .fields = fields(table),

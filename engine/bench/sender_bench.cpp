@@ -51,7 +51,7 @@ BENCHMARK(driver_alone)->Name("send: the driver")->Apply(set_iterations);
 
 void with_template(benchmark::State& state) {
     const TestBed bed = session().bed();
-    FramePool pool(bed.frame_pools[0], frame_of(bed, 0, {}), next_generation());
+    FramePool pool(bed.frame_pools[0], frame_of(bed, {}), next_generation());
     const std::uint16_t port = null_port().id();
     Frames frames{};
     for (auto _ : state) {
@@ -84,8 +84,7 @@ template <Composition C>
 struct Parts {
     explicit Parts(const TestBed& bed)
         : pool(bed.frame_pools[0],
-               frame_of(bed, C.stamps ? kStreamStamped : std::uint8_t{0},
-                        {.destination = C.networks ? AddressVariation::network : AddressVariation::none}),
+               frame_of(bed, {.destination = C.networks ? AddressVariation::network : AddressVariation::none}),
                next_generation()),
           parts{.foreground = &pool,
                 .background = nullptr,
@@ -131,7 +130,7 @@ BENCHMARK(with_content<Composition{.ports = true, .connected = Connected::used}>
 
 void replies(benchmark::State& state) {
     const TestBed bed = session().bed();
-    FramePool pool(bed.frame_pools[0], frame_of(bed, 0, {}), next_generation());
+    FramePool pool(bed.frame_pools[0], frame_of(bed, {}), next_generation());
     const StateTable table(connection_space(), kConnections, false);
     ResponderSource<false, false> source({.pool = &pool,
                                           .table = &table,

@@ -14,15 +14,17 @@ namespace dutperf {
 
 inline constexpr std::size_t kTagSize = 18;
 inline constexpr std::uint32_t kSignature = 0xD75450;
-inline constexpr std::size_t kMostPaths = 240;  // a mesh of 16 ports
-// Byte 7 of the first two paths; it grows by one with every two paths.
+// Byte 7 of the first two paths; it grows by one with every two paths, and begins again with the upper half of them.
 inline constexpr std::uint8_t kTagVersion = 1;
+inline constexpr std::size_t kHalfOfPaths = 2 * (256 - kTagVersion), kMostPaths = 2 * kHalfOfPaths;
 inline constexpr std::uint64_t kMask40 = (std::uint64_t{1} << 40U) - 1;
 // A difference of two 40-bit stamps above this is negative: half the range each way, 110 s at 5 GHz.
 inline constexpr std::uint64_t kLongestDelay = kMask40 >> 1U;
 
-// Bits of the tag's stream byte. kStreamReverse: the lowest bit of the path's number.
-inline constexpr std::uint8_t kStreamReverse = 1, kStreamBackground = 2, kStreamStamped = 4;
+// Bits of the tag's stream byte. kStreamReverse: the lowest bit of the path's number; kStreamUpper: it is one of the
+// upper half.
+inline constexpr std::uint8_t kStreamReverse = 1, kStreamBackground = 2, kStreamUpper = 4;
+inline constexpr std::uint8_t kStreamPath = kStreamReverse | kStreamUpper;
 inline constexpr unsigned kStreamKindShift = 3;  // the bits above: the number of the kind, if frames are described
 
 namespace tag {
@@ -66,7 +68,8 @@ struct Tag {
 
     // The number of its path among those of the ports.
     [[nodiscard]] std::size_t path() const {
-        return 2U * static_cast<std::size_t>(pair - kTagVersion) + (stream & kStreamReverse);
+        return 2U * static_cast<std::size_t>(pair - kTagVersion) + (stream & kStreamReverse) +
+               ((stream & kStreamUpper) != 0 ? kHalfOfPaths : 0);
     }
 };
 
@@ -74,14 +77,16 @@ struct Tag {
 struct PathMark {
     std::uint8_t stream = 0, pair = kTagVersion;
 };
+// Of no path (Direction::none) the mark is one that no frame has.
 inline PathMark mark_of_path(std::size_t path) {
-    return {.stream = static_cast<std::uint8_t>(path % 2 != 0 ? kStreamReverse : 0),
-            .pair = static_cast<std::uint8_t>(kTagVersion + path / 2)};
+    if (path >= kMostPaths) return {.stream = 0, .pair = 0};
+    return {.stream = static_cast<std::uint8_t>((path % 2 != 0 ? kStreamReverse : 0) |
+                                                (path >= kHalfOfPaths ? kStreamUpper : 0)),
+            .pair = static_cast<std::uint8_t>(kTagVersion + path % kHalfOfPaths / 2)};
 }
 
 inline bool has_signature(const std::uint8_t* payload) {
-    return load_be32(payload + tag::kSignatureAt) >> 8U == kSignature &&
-           static_cast<std::uint8_t>(payload[tag::kPairAt] - kTagVersion) < kMostPaths / 2;
+    return load_be32(payload + tag::kSignatureAt) >> 8U == kSignature && payload[tag::kPairAt] >= kTagVersion;
 }
 
 // Writes the part of a tag that is the same in all frames of a stream; the rest becomes 0.

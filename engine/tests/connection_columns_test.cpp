@@ -47,7 +47,7 @@ FrameTemplate plain(bool ipv6, bool replies) {
     return {{.size = 101, .addresses = ipv6 ? v6 : v4},
             kSource,
             kDestination,
-            {.trial = 9, .stream = kStreamStamped, .source_port = 0, .destination_port = 0},
+            {.trial = 9, .stream = 0, .source_port = 0, .destination_port = 0},
             vary};
 }
 
@@ -119,7 +119,7 @@ std::vector<DescribedKind> kinds_of(const std::vector<DescribedFrame>& frames) {
     std::vector<DescribedKind> kinds;
     for (const DescribedFrame& frame : frames) {
         EXPECT_EQ(frame.contradiction(), "");
-        const auto kind = static_cast<std::uint8_t>(kinds.size() << kStreamKindShift | kStreamStamped);
+        const auto kind = static_cast<std::uint8_t>(kinds.size() << kStreamKindShift);
         const DescribedTemplate::Addressing of{kSource, kDestination, 9, kind, 1};
         kinds.emplace_back(DescribedTemplate(frame, of), kGeneration + static_cast<std::uint32_t>(kinds.size()));
     }

@@ -78,7 +78,7 @@ FrameTemplate frame_of(bool ipv6, std::uint16_t size, std::uint16_t trial) {
                                  .destination = AddressVariation::network,
                                  .source_offset = 1,
                                  .destination_offset = 0};
-    const FrameIdentity identity{.trial = trial, .stream = kStreamStamped, .source_port = 1024, .destination_port = 1};
+    const FrameIdentity identity{.trial = trial, .stream = 0, .source_port = 1024, .destination_port = 1};
     return {{.size = size, .addresses = ipv6 ? v6 : v4}, Mac{2}, Mac{4}, identity, vary};
 }
 

@@ -31,7 +31,7 @@ protected:
 
     void arrive(std::size_t receiver, std::uint64_t number, Ticks delay = 100) {
         now_ += 10;
-        const auto stream = static_cast<std::uint8_t>(kStreamStamped | (is_background(number) ? kStreamBackground : 0));
+        const auto stream = static_cast<std::uint8_t>(is_background(number) ? kStreamBackground : 0);
         const Tag tag{.trial = kTrial, .stream = stream, .sequence = number, .stamp = now_ - delay};
         for (RxStatistics* statistics : {shared_[receiver].get(), one_.get()}) {
             RxStatistics::Burst burst{.arrival = now_};

@@ -239,7 +239,7 @@ struct Buffer {
 struct Arriving {
     FollowedClock clock{[] { return std::optional(now_ticks()); }, kSecond};
     Ticks polled = now_ticks(), sent = polled - 1'000'000;
-    Tag stamped{.trial = 1, .stream = kStreamStamped, .sequence = 0, .stamp = sent & kMask40};
+    Tag stamped{.trial = 1, .stream = 0, .sequence = 0, .stamp = sent & kMask40};
     StampCounts counts{};
 
     Ticks arrival(std::optional<std::uint64_t> nic, const Tag& tag) {
@@ -288,7 +288,7 @@ TEST(BurstArrivals, WithinTheUncertaintyAreNotImpossible) {
 TEST(BurstArrivals, BeforeAFutureStampHaveNoDelay) {
     Arriving arriving;
     const Ticks leaves = arriving.polled + 400'000;
-    const Tag ahead{.trial = 1, .stream = kStreamStamped, .sequence = 0, .stamp = leaves & kMask40};
+    const Tag ahead{.trial = 1, .stream = 0, .sequence = 0, .stamp = leaves & kMask40};
     EXPECT_EQ(arriving.arrival(arriving.polled - 500'000, ahead), leaves);
     EXPECT_EQ(arriving.arrival(std::nullopt, ahead), leaves);
     EXPECT_EQ(arriving.counts.impossible, 2);
@@ -301,8 +301,8 @@ TEST(RxStatistics, AFrameBeforeItsTimeHasNoDelayAndIsInTime) {
         RxStatistics statistics(
             {1, Direction::forward, 2, bounds, Stamping::every, 1'000'000, nullptr, false, max_tsc_skew});
         RxStatistics::Burst burst{.arrival = 10'000'000};
-        statistics.take({.trial = 1, .stream = kStreamStamped, .sequence = 0, .stamp = 10'000'300}, burst);
-        statistics.take({.trial = 1, .stream = kStreamStamped, .sequence = 1, .stamp = 9'999'300}, burst);
+        statistics.take({.trial = 1, .stream = 0, .sequence = 0, .stamp = 10'000'300}, burst);
+        statistics.take({.trial = 1, .stream = 0, .sequence = 1, .stamp = 9'999'300}, burst);
         statistics.add(burst);
         return std::tuple(statistics.counts().received.load(), statistics.counts().late, statistics.counts().early,
                           statistics.delay()->min());

@@ -55,8 +55,7 @@ DescribedParts RunningTrial::described_parts(Direction direction) {
     const DescribedStream& stream = *spec_.streams[index_of(direction)]->described;
     std::vector<DescribedKind> kinds;
     for (const DescribedFrame& frame : stream.kinds) {
-        const auto stream_byte = static_cast<std::uint8_t>(
-            path.stream | (spec_.stamping != Stamping::none ? kStreamStamped : 0) | kinds.size() << kStreamKindShift);
+        const auto stream_byte = static_cast<std::uint8_t>(path.stream | kinds.size() << kStreamKindShift);
         const std::uint16_t vlan = vlan_of(frame.head.data(), frame.head.size());
         const Mac destination = dut_mac(direction, frame.destination == NextHop::ipv6, vlan);
         kinds.emplace_back(DescribedTemplate(frame, {.source = bed_.ports[side]->mac(),
@@ -117,16 +116,14 @@ FramePool* RunningTrial::make_pool_of(Direction direction, const FrameSpec& fram
     const std::size_t side = bed_.sending_port(direction);
     const StreamSpec& stream = *spec_.streams[index_of(direction)];
     const PathMark path = mark_of_path(index_of(direction));
-    const auto stream_byte = static_cast<std::uint8_t>(path.stream | (foreground ? 0 : kStreamBackground) |
-                                                       (spec_.stamping != Stamping::none ? kStreamStamped : 0));
+    const auto stream_byte = static_cast<std::uint8_t>(path.stream | (foreground ? 0 : kStreamBackground));
     const FrameIdentity identity{trial_mark(), stream_byte, ports_of_stream ? stream.source_port.min : std::uint16_t{0},
                                  ports_of_stream ? stream.destination_port.min : std::uint16_t{0}, path.pair};
     const Mac destination = dut_mac(direction, frame.is_ipv6());
     FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity,
                        variations(stream, frame.is_ipv6(), foreground));
     if (bed_.offloads.contains(Offload::checksums)) made.leave_checksums_to_hardware();
-    rte_mempool* pool = bed_.frame_pools[2 * index_of(direction) + (foreground ? 0 : 1)];
-    frame_pools_.push_back(std::make_unique<FramePool>(pool, made, next_generation()));
+    frame_pools_.push_back(std::make_unique<FramePool>(bed_.pool_of(direction, foreground), made, next_generation()));
     return frame_pools_.back().get();
 }
 

@@ -162,7 +162,7 @@ public:
     [[nodiscard]] const OtherTags& other_tags() const { return other_tags_; }
     // Whether a frame with this tag is one of this trial and path.
     [[nodiscard]] bool is_expected(const Tag& tag) const {
-        return tag.trial == expected_.trial && tag.pair == mark_.pair && (tag.stream & kStreamReverse) == mark_.stream;
+        return tag.trial == expected_.trial && tag.pair == mark_.pair && (tag.stream & kStreamPath) == mark_.stream;
     }
     // Whether no frame of this trial has a tag.
     [[nodiscard]] bool has_only_untagged() const {

@@ -59,7 +59,7 @@ inline std::vector<Path> left_and_right() { return {{"forward", 0, 1}, {"reverse
 inline bool are_left_and_right(const std::vector<Path>& paths) { return paths.front().group.empty(); }
 
 // The number of a path among those of the ports. With more than two ports there are more than these.
-enum class Direction : std::uint8_t { forward, reverse, none = 0xFF };
+enum class Direction : std::uint16_t { forward, reverse, none = 0xFFFF };
 
 inline std::size_t index_of(Direction direction) { return static_cast<std::size_t>(direction); }
 inline Direction direction_at(std::size_t path) { return static_cast<Direction>(path); }

@@ -182,7 +182,7 @@ def test_tag_and_payload(open_capture: OpenCapture, stamping: str) -> None:
         assert body[:3] == SIGNATURE
         assert body[3:5] == payload(packets[0])[3:5]  # the run
         assert body[5] == 0xCD  # the trial
-        assert body[6] == (4 if stamping == "every" else 0)  # may carry a stamp
+        assert body[6:8] == bytes([0, 1])  # forward
         assert sequence(packet) == number
         assert (body[13:18] == bytes(5)) == (stamping == "none")
         assert body[TAG_SIZE:] == bytes(i % 256 for i in range(TAG_SIZE, len(body)))

@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "measure/histogram.hpp"
+#include "platform/zeros.hpp"
 
 namespace dutperf {
 
@@ -72,7 +72,7 @@ private:
     }
 
     SignedHistogram changes_;
-    std::vector<Kept> kept_ = std::vector<Kept>(kKept);
+    Zeros<Kept> kept_ = Zeros<Kept>(kKept);
     std::uint64_t next_ = 0, last_ = 0;  // highest number so far + 1, and its delay
 };
 

@@ -2,7 +2,6 @@
 #include "measure/histogram.hpp"
 
 #include <cmath>
-#include <functional>
 
 namespace dutperf {
 
@@ -20,14 +19,16 @@ void Histogram::add(const Histogram& other) {
     min_ = std::min(min_, other.min_);
     max_ = std::max(max_, other.max_);
     total_ += other.total_;
-    std::ranges::transform(counts_, other.counts_, counts_.begin(), std::plus{});
+    for (std::size_t i = other.first(); i < other.end(); ++i) {
+        if (other.counts_[i] != 0) counts_[i] += other.counts_[i];
+    }
 }
 
 std::uint64_t Histogram::quantile(double share) const { return total_ != 0 ? ranked(rank_of(share, total_)) : 0; }
 
 std::uint64_t Histogram::ranked(std::uint64_t rank) const {
     std::uint64_t seen = 0;
-    for (std::size_t i = 0; i < counts_.size(); ++i) {
+    for (std::size_t i = first(); i < end(); ++i) {
         seen += counts_[i];
         if (seen >= rank) return std::clamp(middle_of(i), min_, max_);
     }
@@ -36,7 +37,7 @@ std::uint64_t Histogram::ranked(std::uint64_t rank) const {
 
 std::vector<Histogram::Bucket> Histogram::buckets() const {
     std::vector<Bucket> merged;
-    for (std::size_t i = 0; i < counts_.size(); ++i) {
+    for (std::size_t i = first(); i < end(); ++i) {
         if (counts_[i] == 0) continue;
         using Buckets = Cells<kBucketBits>;  // a bucket ends where a cell ends
         const std::uint64_t largest = Buckets::largest_in(Buckets::index_of(Cells<kPrecisionBits>::largest_in(i)));

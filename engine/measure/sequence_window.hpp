@@ -10,10 +10,10 @@
 #include <bit>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "frame/lanes.hpp"
 #include "measure/missing_frames.hpp"
+#include "platform/zeros.hpp"
 
 namespace dutperf {
 
@@ -190,7 +190,7 @@ private:
             }
     }
 
-    std::vector<std::uint64_t> words_;
+    Zeros<std::uint64_t> words_;
     bool slides_;
     MissingFrames missing_;
     std::uint64_t end_ = 0;      // highest number seen + 1

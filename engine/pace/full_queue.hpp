@@ -23,6 +23,8 @@ public:
         max_grace_ = clock_hz * kMaxGraceNs / 1'000'000'000;
     }
 
+    [[nodiscard]] bool is_used() const { return wait_ != 0; }
+
     // To be called at each turn of the sender's loop.
     void turn(std::uint64_t now) {
         if (last_ != 0 && now - last_ > wait_) [[unlikely]]

@@ -10,6 +10,7 @@
 #include "platform/cores.hpp"
 #include "platform/error.hpp"
 #include "trial/media.hpp"
+#include "trial/sender_turns.hpp"
 
 namespace dutperf {
 
@@ -30,7 +31,12 @@ constexpr std::uint64_t kFramesBetweenReadings = std::uint64_t{1} << 30U;
 
 // One core's loop. It runs its roles in turn until the trial's end and keeps its longest stall.
 struct RunningTrial::Loop {
-    std::vector<Sender*> senders;
+    Loop(SenderTurns its_senders, std::vector<Receiver*> its_receivers, unsigned core)
+        : senders(std::move(its_senders)), receivers(std::move(its_receivers)) {
+        stall.core = core;
+    }
+
+    SenderTurns senders;
     std::vector<Receiver*> receivers;
     LoopStall stall;
     std::thread thread;
@@ -47,8 +53,7 @@ struct RunningTrial::Loop {
     }
 
     void turn_until_end(RunningTrial& trial) {
-        std::size_t sending = static_cast<std::size_t>(
-            std::ranges::count_if(senders, [](const Sender* sender) { return !sender->done(); }));
+        std::size_t sending = senders.sending();
         Ticks last = now_ticks();
         for (Ticks now = last;;) {
             if (now - last > stall.whole && now >= trial.parts_.start) [[unlikely]]
@@ -59,8 +64,7 @@ struct RunningTrial::Loop {
                 return;
             }
             last = now;
-            Ticks known = 0;  // time after sending; serves the next turn if nothing was received
-            for (Sender* sender : senders) known = std::max(known, sender->turn(now));
+            Ticks known = senders.turn(now);  // serves the next turn if nothing was received
             for (Receiver* receiver : receivers) {
                 if (receiver->turn(now)) known = 0;
             }
@@ -72,9 +76,10 @@ struct RunningTrial::Loop {
 
     // Counts the senders that still send; the last one of the trial sets its end.
     std::size_t watch_sending(RunningTrial& trial, std::size_t sending) {
-        const auto still = static_cast<std::size_t>(
-            std::ranges::count_if(senders, [](const Sender* sender) { return !sender->done(); }));
+        const std::size_t still = senders.sending();
         stall.sending = stall.whole;
+        if (trial.stopped_.load(std::memory_order_relaxed)) [[unlikely]]
+            senders.wake();
         if (still == sending) [[likely]]
             return still;
         const auto ended = static_cast<int>(sending - still);
@@ -178,26 +183,25 @@ RunningTrial::~RunningTrial() {
 
 void RunningTrial::make_loops() {
     for (const unsigned core : bed_.cores.distinct()) {
-        auto loop = std::make_unique<Loop>();
-        loop->stall.core = core;
+        std::vector<Sender*> sending;
+        std::vector<Receiver*> receiving;
         for (const Direction direction : spec_.active()) {
             const auto& senders = parts_.senders[index_of(direction)];
             for (std::size_t queue = 0; queue < senders.size(); ++queue) {
                 if (bed_.cores.send[bed_.sending_port(direction)][queue] == core)
-                    loop->senders.push_back(senders[queue].get());
+                    sending.push_back(senders[queue].get());
             }
         }
         for (std::size_t port = 0; port < bed_.ports.size(); ++port) {
             if (parts_.idle_senders[port] && bed_.cores.send[port][0] == core)
-                loop->senders.push_back(parts_.idle_senders[port].get());
+                sending.push_back(parts_.idle_senders[port].get());
             if (spec_.server && spec_.server->port == port && bed_.cores.send[port][0] == core)
-                loop->senders.push_back(parts_.answer_sender.get());
+                sending.push_back(parts_.answer_sender.get());
             for (std::size_t queue = 0; queue < parts_.receivers[port].size(); ++queue) {
-                if (bed_.cores.receive[port][queue] == core)
-                    loop->receivers.push_back(parts_.receivers[port][queue].get());
+                if (bed_.cores.receive[port][queue] == core) receiving.push_back(parts_.receivers[port][queue].get());
             }
         }
-        loops_.push_back(std::move(loop));
+        loops_.push_back(std::make_unique<Loop>(SenderTurns(sending), std::move(receiving), core));
     }
 }
 

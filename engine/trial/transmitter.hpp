@@ -65,6 +65,9 @@ public:
     // the clock costs as much as sending two frames.
     virtual Ticks turn(Ticks now) = 0;
 
+    // When it needs the next turn, if not in each: its next frame is due, or it is to end. 0: in each.
+    [[nodiscard]] virtual Ticks next_turn() const { return 0; }
+
     virtual void start(const SendingTime& time) {
         counts_.late_bursts.start(time.start, time.end, time.burst_threshold, time.late);
         counts_.tester_time.resize(std::max<std::uint64_t>(1, time.parts));
@@ -84,6 +87,7 @@ public:
     void stop() { stopped_.store(true, std::memory_order_relaxed); }
     [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
     [[nodiscard]] const SenderCounts& counts() const { return counts_; }
+    [[nodiscard]] const rte_ring* control() const { return control_; }
     // Frames sent with a time stamp. Valid after the trial.
     [[nodiscard]] virtual std::uint64_t stamped() const { return 0; }
     // Counts of timed sending (send_at). Valid after the trial.
@@ -156,6 +160,12 @@ public:
             stopped_.load(std::memory_order_relaxed)) [[unlikely]]
             finish();
         return end;
+    }
+
+    // Where the DUT's input queue is the port's own, the time since the last turn tells a stall.
+    [[nodiscard]] Ticks next_turn() const override {
+        if (pending_ != 0 || additional_ || line_ || full_queue_.is_used() || schedule_.finished()) return 0;
+        return std::min(schedule_.next_due() - departures_.lead(), deadline_ + 1);
     }
 
     [[nodiscard]] std::uint64_t stamped() const override { return source_.stamped(); }

@@ -8,7 +8,10 @@ none itself. docs/decisions/0003-validity.md explains the rules and their limits
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from math import ceil
+from operator import add
 
 from dutperf.judge import own_server, setup_faults
 from dutperf.judge.own_loss import (
@@ -126,9 +129,10 @@ def judge(
     causes += tuple(_other_runs(trial, counts))
     own = measured(counts)
     beside = {direction: one for direction, one in counts.items() if direction not in own}
+    of_streams = reduce(_Late.with_those_of, (one for name, one in counts.items() if name.stream), _Late())
     for direction, one in own.items():
-        others = [each for name, each in counts.items() if name.stream and name is not direction]
-        causes += tuple(_causes(trial, direction, one, others))
+        late = of_streams if direction.stream else of_streams.with_those_of(one)
+        causes += tuple(_causes(trial, direction, one, late))
     known = {cause.text.partition(": ")[2] for cause in causes}
     causes += tuple(_of_other_streams(trial, beside, known, lossy=_is_lossy(trial, counts)))
     causes += tuple(setup_faults.of_neighbours(trial, measured(counts), neighbours or {}))
@@ -366,12 +370,44 @@ def _is_lossy(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> bool
     return any(loss_matters(trial, one) for one in measured(counts).values())
 
 
-def _causes(
-    trial: Trial, direction: Direction, counts: DirectionCounts, others: Sequence[DirectionCounts]
-) -> Iterator[Cause]:
-    """``others``: of the streams beside, whose bursts fill the DUT's queues as well."""
+@dataclass(frozen=True)
+class _Late:
+    """Frames of several streams that left late, in each part of the sending time."""
+
+    in_bursts: tuple[int, ...] = (0,) * LOSS_BINS
+    frames: tuple[int, ...] = (0,) * LOSS_BINS
+    """In bursts or not."""
+    latest_us: float = 0.0
+
+    def with_those_of(self, counts: DirectionCounts) -> _Late:
+        """With those of one more stream."""
+        bursts = None if counts.late_bursts is None else counts.late_bursts.bins
+        return _Late(
+            self.in_bursts if bursts is None else tuple(map(add, self.in_bursts, bursts)),
+            tuple(map(add, self.frames, late_frames(counts))),
+            max(self.latest_us, counts.lateness_us.max),
+        )
+
+    def put_into(self, counts: DirectionCounts) -> DirectionCounts:
+        """The counts as if these were their own."""
+        if self.frames == late_frames(counts):
+            return counts
+        late = {
+            name: kind(frames=sum(bins), bins=bins)
+            for name, kind, bins in (
+                ("late_bursts", LateBursts, self.in_bursts),
+                ("late_frames", LateFrames, self.frames),
+            )
+            if any(bins)
+        }
+        lateness = counts.lateness_us.model_copy(update={"max": self.latest_us})
+        return counts.model_copy(update={**late, "lateness_us": lateness})
+
+
+def _causes(trial: Trial, direction: Direction, counts: DirectionCounts, late: _Late) -> Iterator[Cause]:
+    """``late``: of this direction and the streams beside, whose bursts fill the DUT's queues as well."""
     for code, rule in RULES:
-        text = rule(trial, direction, _with_bursts_of(others, counts) if code == BURSTS else counts)
+        text = rule(trial, direction, late.put_into(counts) if code == BURSTS else counts)
         if text is not None:
             lasts = code in setup_faults.CERTAIN
             yield Cause(code=code, text=f"{counts.counted.path(direction)}: {text}", direction=direction, lasts=lasts)
@@ -472,10 +508,12 @@ def _fillers_forwarded(_trial: Trial, _direction: Direction, counts: DirectionCo
 def _sending_time(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
     """... in the intended time. :func:`_unsent` reports frames that were not sent."""
     ends_s = trial.all_streams()[direction].ends_ns(trial.duration_ns) / 1e9
-    streams = [one for one in trial.all_streams() if one.sending_port == direction.sending_port]
-    in_turn_s = (len(streams) - 1) * IN_TURN_S
-    limit_s = sending_time_limit_s(ends_s) + counts.tolerance_us / 1e6 + in_turn_s
+    limit_s = sending_time_limit_s(ends_s) + counts.tolerance_us / 1e6
     if counts.sent < counts.intended or counts.send_time_s <= limit_s:
+        return None
+    streams = [one for one in trial.all_streams() if one.sending_port == direction.sending_port]
+    limit_s += (len(streams) - 1) * IN_TURN_S
+    if counts.send_time_s <= limit_s:
         return None
     return f"sending took {counts.send_time_s:.6f} s, more than the {limit_s:.6f} s allowed"
 
@@ -533,24 +571,6 @@ def _bursts(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str
         f"{burst:,} {counts.counted.many} left late, by up to {counts.lateness_us.max / 1000:.3f} ms; they may have"
         f" caused the loss of {counts.lost:,}"
     )
-
-
-def _with_bursts_of(others: Sequence[DirectionCounts], counts: DirectionCounts) -> DirectionCounts:
-    """The counts as if the late frames of ``others`` were among their own."""
-    if not any(any(late_frames(one)) for one in others):
-        return counts
-    late = {
-        name: kind(frames=sum(bins), bins=bins)
-        for name, kind, of in (("late_bursts", LateBursts, _burst_bins), ("late_frames", LateFrames, late_frames))
-        if any(bins := tuple(map(sum, zip(*map(of, (counts, *others)), strict=True))))
-    }
-    latest_us = max(one.lateness_us.max for one in (counts, *others))
-    lateness = counts.lateness_us.model_copy(update={"max": latest_us})
-    return counts.model_copy(update={**late, "lateness_us": lateness})
-
-
-def _burst_bins(counts: DirectionCounts) -> tuple[int, ...]:
-    return (0,) * LOSS_BINS if counts.late_bursts is None else counts.late_bursts.bins
 
 
 def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, late_bursts: LateBursts) -> int:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
-from itertools import islice
+from itertools import cycle, islice, permutations
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ import frame_bytes
 from dutperf.captures import CapturedFrame
 from dutperf.frames import KINDS
 from dutperf.model import Bursts, Direction, SoFar, Trial, TrialResult, Verdict
-from dutperf.otg import app, certificate, coverage, headers, links, recorded
+from dutperf.otg import app, certificate, coverage, flows, headers, links, recorded, traffic
 from dutperf.otg.generator import Generator
 from dutperf.otg.model import Rejected, messages, of_members
 from dutperf.setup.configuration import EngineSettings, Setup
@@ -217,6 +217,35 @@ def test_a_flow_begins_later_by_its_delay() -> None:
     assert made.part(500, 500_000_000, goes_on=True) is None
 
 
+def test_a_thousand_flows_begin_one_after_the_other_within_the_time_of_a_frame() -> None:
+    each = planned(*(flow(name=f"f{n}", rate={"pps": str(200_000 if n % 2 else 1)}) for n in range(1000)))
+    parts = [one.part(0, 0, goes_on=False) for one in each]
+    begins_ns = [0 if part is None or part.begin_ns is None else part.begin_ns for part in parts]
+    assert begins_ns[::2] == [10_000 * n for n in range(0, 1000, 2)]
+    assert begins_ns[1::2] == [5 * n for n in range(1, 1000, 2)]
+    goes_on = each[4].part(1, 10**9, goes_on=True)
+    assert goes_on is not None
+    assert goes_on.begin_ns == 40_000
+
+
+def test_the_pairs_of_ports_between_flows_leave_numbers_for_fewer_of_them() -> None:
+    names = [f"p{number}" for number in range(6)]
+    pairs = list(permutations(names, 2))
+
+    def made(count: int, between: int) -> tuple[flows.Flow, ...]:
+        each = [
+            flow(name=f"f{n}", tx_rx={"port": {"tx_name": tx, "rx_names": [rx]}})
+            for n, (tx, rx) in zip(range(count), cycle(pairs[:between]), strict=False)
+        ]
+        wanted = {"ports": [{"name": name, "location": name} for name in names], "flows": each}
+        configuration = of_members(wanted, messages.Config)
+        return flows.planned(configuration, links.planned(configuration, dict.fromkeys(names, "null")))
+
+    assert len(made(1000, 20)) == 1000
+    with pytest.raises(Rejected, match="1,000 flows between 21 pairs of ports are not possible: at most 999 are"):
+        made(1000, 21)
+
+
 def test_bursts() -> None:
     burst = {"bursts": 3, "packets": 50, "inter_burst_gap": {"nanoseconds": 50_000_000}}
     [made] = planned(flow(rate={"pps": "1000"}, duration={"burst": burst}))
@@ -310,7 +339,7 @@ NEST = {"ports": PORTS, "lags": [{"name": "l"}], "devices": [{"name": "d", "bgp"
             configured(flow(size={"random": {"min": 64, "max": 1518}})),
             ["1,455 sizes are not possible: a flow has 1 to 32"],
         ),
-        (configured(*(flow(name=f"f{n}") for n in range(201))), ["201 flows are not possible: at most 200 are"]),
+        (configured(*(flow(name=f"f{n}") for n in range(1001))), ["1,001 flows are not possible: at most 1,000 are"]),
         (
             configured(flow(size={"fixed": 500}), layer1=[{"name": "l", "port_names": ["p1"], "mtu": 200}]),
             ["flows[0].size: 500 bytes are too many for the mtu of p1 (layer1)"],
@@ -507,6 +536,17 @@ def test_a_start_clears_the_counts(client: TestClient) -> None:
     for _ in range(2):
         transmit(client, "start")
         assert stopped(client)["f1"]["frames_tx"] == "100"
+
+
+def test_the_verdicts_of_so_many_flows_are_kept(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the last trial in any case."""
+    monkeypatch.setattr(traffic, "MOST_COUNTS", 4)
+    for flows_of_each, kept in ((1, 4), (2, 2), (5, 1)):
+        client.post("/config", json=configured(*(flow(name=f"f{n}") for n in range(flows_of_each))))
+        for _ in range(5):
+            transmit(client, "start")
+            stopped(client)
+        assert len(client.get("/dutperf/verdicts").json()["trials"]) == kept
 
 
 def test_one_flow_stops_beside_another(lasting: TestClient) -> None:

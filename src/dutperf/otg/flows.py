@@ -21,8 +21,11 @@ from dutperf.setup.size_mix import MOST_SIZES, SizeMix
 
 LONGEST_NS = 86_400 * NS_PER_S
 """Of a trial: a flow without an end is sent so long."""
-MOST_FLOWS = 200
-"""Beside the paths between their ports: a frame names 240 of both."""
+MOST_FLOWS = 1000
+_MOST_NAMED = 1020
+"""Flows, and pairs of ports between which they are sent: a frame names one of so many."""
+_APART_NS = 10_000
+"""The most between the beginnings of two flows. 1,000 frames cannot leave at one time: the last would be late."""
 MOST_DESCRIBED = 1_000_000
 """Bytes of the frames of all flows, as the engine gets them: it takes a MiB for a trial."""
 _GAP = 12
@@ -59,6 +62,8 @@ class Flow:
     """How many it sends; None: as long as ``sends_ns``..."""
     sends_ns: int | None = None
     """... or, None too, until it is stopped."""
+    shift_ns: int = 0
+    """How much later than the others it begins, which is less than the time between two of its frames."""
     is_reported: bool = False
     with_loss: bool = False
     with_times: bool = False
@@ -73,16 +78,15 @@ class Flow:
     def part(self, sent: int, sent_ns: int, *, goes_on: bool) -> Stream | None:
         """What is left to be sent after ``sent`` frames in ``sent_ns``; None: nothing. A flow that ``goes_on`` does
         not wait for its beginning."""
-        stream = self.stream.model_copy(update={"begin_ns": None}) if goes_on else self.stream
+        left_ns = None if self.sends_ns is None else self.sends_ns - sent_ns
         if self.frames is not None:
             left = self.frames - sent
-            if left <= 0:
-                return None
-            return stream.model_copy(update={"sends_ns": _lasts_ns(stream, left)})
-        if self.sends_ns is None:
-            return stream
-        left_ns = self.sends_ns - sent_ns
-        return stream.model_copy(update={"sends_ns": left_ns}) if left_ns > 0 else None
+            left_ns = _lasts_ns(self.stream, left) if left > 0 else 0
+        if left_ns is not None and left_ns <= 0:
+            return None
+        begin_ns = 0 if goes_on else self.stream.begin_ns or 0
+        begin_ns += min(self.shift_ns, LONGEST_NS - begin_ns - (left_ns or 0))
+        return self.stream.model_copy(update={"begin_ns": begin_ns or None, "sends_ns": left_ns})
 
 
 def as_sent(frame: DescribedFrame) -> DescribedFrame:
@@ -112,12 +116,20 @@ def planned(configuration: Message, links: Links) -> tuple[Flow, ...]:
     errors: list[str] = []
     names = links.stream_names([one.name for one in configuration.flows])
     if len(names) > MOST_FLOWS:
-        raise Rejected(f"flows: {len(names):,} flows are not possible: at most {MOST_FLOWS} are")
+        raise Rejected(f"flows: {len(names):,} flows are not possible: at most {MOST_FLOWS:,} are")
     for number, one in enumerate(configuration.flows):
         try:
-            flows.append(_flow(one, f"flows[{number}]", links, names[number]))
+            made = _flow(one, f"flows[{number}]", links, names[number])
+            apart_ns = min(_APART_NS, NS_PER_S // made.stream.rate_fps // MOST_FLOWS)
+            flows.append(replace(made, shift_ns=apart_ns * number))
         except Rejected as error:
             errors += error.errors
+    pairs = len({one.direction.path for one in flows})
+    if len(flows) + pairs > _MOST_NAMED:
+        errors.append(
+            f"flows: {len(flows):,} flows between {pairs} pairs of ports are not possible: at most"
+            f" {_MOST_NAMED - pairs:,} are"
+        )
     if errors:
         raise Rejected(*errors)
     if (described := sum(_described_bytes(one) for one in flows)) > MOST_DESCRIBED:

@@ -181,9 +181,8 @@ class Generator:
             self._sent.settle()
             if unknown := [one for one in names if one not in self._sent.flows]:
                 raise Rejected(f"flow.flow_names: there is no flow {unknown[0]!r}")
-            wanted = [
-                one for name, one in self._sent.flows.items() if one.flow.is_reported and (not names or name in names)
-            ]
+            chosen = set(names or self._sent.flows)
+            wanted = [one for name, one in self._sent.flows.items() if one.flow.is_reported and name in chosen]
             yield from [self._flow_metric(one) for one in wanted]
 
     def _flow_metric(self, one: RunningFlow) -> Message:

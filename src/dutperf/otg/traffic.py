@@ -33,7 +33,9 @@ Open = Callable[[Setup, int, Sequence[Direction]], EngineTester]
 """The tester on a setup: longest frame in bytes, and streams."""
 PROGRESS_MS = 100
 MOST_TRIALS = 1000
-"""Of which the verdicts are kept."""
+"""Of which the verdicts are kept..."""
+MOST_COUNTS = 20_000
+"""... with counts of so many flows altogether, 8 to 16 kB each."""
 USUAL_FRAME = 1518
 """Bytes that ports take at least."""
 _MIDDLE = 15 / 16
@@ -305,19 +307,20 @@ class Transmission:
 
     def _count(self, part: Part, result: TrialResult, lasted_ns: int) -> None:
         """Add what a trial counted of each flow; ``lasted_ns``: for how long it was sent."""
+        flows = self._by_direction()
         for direction, counts in (result.other_streams or {}).items():
-            one = self._of(direction)
+            one = flows[direction]
             stream = (part.trial.other_streams or {})[direction]
             sent_ns = max(0, min(stream.ends_ns(part.trial.duration_ns), lasted_ns) - (stream.begin_ns or 0))
             one.totals.add(counts, one.flow.sizes, part.began_ns, sent_ns)
             if one.flow.part(one.totals.sent, one.totals.sent_ns, goes_on=True) is None:
                 one.state = STOPPED
 
-    def _of(self, direction: Direction) -> RunningFlow:
-        return next(one for one in self.flows.values() if one.flow.direction is direction)
+    def _by_direction(self) -> dict[Direction, RunningFlow]:
+        return {one.flow.direction: one for one in self.flows.values()}
 
     def _note(self, part: Part, result: TrialResult | None, error: str) -> None:
-        names = {str(one.flow.direction): name for name, one in self.flows.items()}
+        names = {direction: one.flow.name for direction, one in self._by_direction().items()}
         causes = [error] if result is None else [one.text for one in result.causes]
         for internal in sorted(names, key=len, reverse=True):  # flow-10 before flow-1
             causes = [text.replace(internal, names[internal]) for text in causes]
@@ -328,12 +331,12 @@ class Transmission:
                 "verdict": str(Verdict.ABORTED) if result is None else str(result.verdict),
                 "causes": causes,
                 "counts": {
-                    self._of(direction).flow.name: one.model_dump(mode="json", exclude_none=True)
+                    names[direction]: one.model_dump(mode="json", exclude_none=True)
                     for direction, one in counts.items()
                 },
             }
         )
-        del self.verdicts[:-MOST_TRIALS]
+        del self.verdicts[: -max(1, min(MOST_TRIALS, MOST_COUNTS // max(1, len(part.names))))]
 
     def _doubts(self) -> list[str]:
         """Why the last trial says nothing about the DUT."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Self
 
 from dutperf.frames import text
@@ -39,7 +40,7 @@ class Header:
         """Its bits in the order of the wire."""
         return self.kind.cells(self.given)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Bytes on the wire; of ``eth`` with the type behind the tags."""
         return sum(cell.bits for cell in self.cells()) // 8

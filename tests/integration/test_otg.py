@@ -150,6 +150,22 @@ def test_flows_over_a_cable_are_counted_and_captured(cable: str, transport: str,
         assert {one[IP].len for one in frames} == {128 - 18}
 
 
+def test_hundreds_of_flows_are_counted_each_to_the_frame() -> None:
+    """Both ways through rings in memory. Each has a number of frames and a rate of its own. From 510 flows on a frame
+    has a further bit of their number."""
+    frames = {f"f{number}": 20 + number for number in range(600)}
+    with serving(None, "--ports", "eth1=ring", "--ports", "eth2=ring", "--plain") as address:
+        api = snappi.api(location=address)
+        configuration = configuration_of(api)
+        for number, (name, count) in enumerate(frames.items()):
+            added(configuration, name, number % 2, count, pps=100 + number)
+        assert list(api.set_config(configuration).warnings) == []
+        found = sent(api)
+        assert {name: (one.frames_tx, one.frames_rx) for name, one in found.items()} == {
+            name: (count, count) for name, count in frames.items()
+        }
+
+
 @pytest.mark.parametrize("options", [(), ("--plain",)])
 def test_the_example_of_the_page_measures_a_bridge(options: tuple[str, ...]) -> None:
     with made("bridge", DUT_CORE) as name, serving(name, *options) as address:

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "frame/bytes.hpp"
+
 namespace dutperf {
 
 namespace {
@@ -17,10 +19,10 @@ constexpr std::string_view kText = "dutperf filler ";
 constexpr std::size_t kTypeAt = 12, kVlanTag = 4;
 
 std::vector<std::uint8_t> mark(std::size_t path) {
-    std::vector<std::uint8_t> bytes(kEtherType.size() + kText.size() + 2);
+    std::vector<std::uint8_t> bytes(kEtherType.size() + kText.size() + 3);
     const auto text = std::ranges::copy(kEtherType, bytes.begin()).out;
     *std::ranges::copy(kText, text).out = path % 2 != 0 ? 'r' : 'f';
-    bytes.back() = static_cast<std::uint8_t>(path / 2);
+    store_be16(&bytes[bytes.size() - 2], static_cast<std::uint16_t>(path / 2));
     return bytes;
 }
 

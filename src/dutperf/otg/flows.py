@@ -27,7 +27,7 @@ _MOST_NAMED = 1020
 _APART_NS = 10_000
 """The most between the beginnings of two flows. 1,000 frames cannot leave at one time: the last would be late."""
 MOST_DESCRIBED = 1_000_000
-"""Bytes of the frames of all flows, as the engine gets them: it takes a MiB for a trial."""
+"""Bytes of the frames of all flows, as the engine gets them: a trial has two MiB, of them a quarter for the rest."""
 _GAP = 12
 """Ethernet's own, in bytes: the least that a flow may ask for."""
 PREDEFINED = {

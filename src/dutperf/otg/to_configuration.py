@@ -57,7 +57,7 @@ def convert(wanted: Message, located: Mapping[str, str]) -> Converted:
     if not 1 <= len(planned) <= _MOST_STREAMS:
         raise Rejected(
             f"flows: a configuration has 1 to {_MOST_STREAMS} streams, not {len(planned)}; dutperf otg has up to"
-            f" {MOST_FLOWS} flows"
+            f" {MOST_FLOWS:,} flows"
         )
     whole = _mapping(planned, planned_links)
     notes = [*warnings, *(text for one in planned for text in one.warnings), *_left_out(wanted, planned, planned_links)]

@@ -7,6 +7,7 @@ What was made is planned again as ``dutperf otg`` does it: a stream that would n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise
 
@@ -224,7 +225,7 @@ def _check_same(made: Message, setup: Setup, streams: Mapping[Direction, Stream]
     except Rejected as error:
         raise ConfigError(f"flows of the model would be refused: {error}", "streams") from None
     for (direction, ours), flow in zip(streams.items(), each, strict=True):
-        theirs = flow.part(0, 0, goes_on=False)
+        theirs = replace(flow, shift_ns=0).part(0, 0, goes_on=False)
         assert theirs is not None, "it has frames"
         if text := _difference(ours, theirs):
             raise _refused(setup, direction, "", f"would have {text} as a flow of the model")

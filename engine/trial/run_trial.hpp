@@ -51,6 +51,7 @@ public:
     // Counts so far, with these port counters.
     [[nodiscard]] SoFar so_far(Direction direction, const std::vector<PortCounters>& now) const;
     // Whether the tester's own links were down, by these counters.
+    [[nodiscard]] bool was_down(std::size_t side, const PortCounters& now) const;
     [[nodiscard]] std::vector<bool> links_down(const std::vector<PortCounters>& now) const;
     [[nodiscard]] const TrialSpec& spec() const { return spec_; }
     [[nodiscard]] const TestBed& bed() const { return bed_; }

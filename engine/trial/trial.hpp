@@ -504,7 +504,7 @@ struct DirectionResult {
 struct PortResult {
     std::uint64_t link_changes = 0;
     bool link_up = false;       // at the end
-    bool link_down = false;     // at any time, if the link is the port's own
+    bool link_down = false;     // at any time: its own link, or an interface of the kernel that was taken down
     bool dut_answered = false;  // before the trial
     std::string change;         // of the port since it was opened, at the end: a clause
     NeighbourEvidence neighbours;

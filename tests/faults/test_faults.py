@@ -61,7 +61,7 @@ LOSSY = {"loss_every": 50}
 """The DUT's own loss, to which nothing of the tester's may be added."""
 SENDER = frozenset({"sender_late", "sender_bursts", "sending_time", "unsent"})
 RECEIVER = frozenset({"tester_drops", "receiver_stall"})
-PORT_DOWN = SENDER | {"tester_drops"}
+PORT_DOWN = SENDER | {"tester_drops", "link_down"}
 DUT = frozenset({"dut_disturbed"})
 LATE_FRAMES: dict[str, Any] = {
     "dut": {"delay_ms": 300},

@@ -17,7 +17,7 @@ import pytest
 
 from dutperf.engine.client import EngineCommand
 from dutperf.engine.factory import engine_on
-from dutperf.model import Direction, DirectionCounts, TrialResult
+from dutperf.model import Direction, DirectionCounts, TrialResult, Verdict
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.tester import Progress, ProgressCallback, TesterError
@@ -177,6 +177,23 @@ def test_a_port_that_is_taken_away_is_not_the_duts_loss(kind: str, commands: str
         with pytest.raises(TesterError, match="start again when it is as before") as refused:
             run()
         assert (refused.value.code, refused.value.field) == ("port_away", "right.port")
+
+
+@pytest.mark.parametrize("port", ["eth1", "eth2"])
+def test_a_port_that_was_down_for_a_while_says_nothing_about_the_dut(port: str) -> None:
+    """The kernel keeps what is sent meanwhile, and sends it when the port is up: nothing may be lost, or late here."""
+    with made("router") as name, engine(name, "af_packet") as run:
+
+        def down_and_up(_progress: Progress) -> None:
+            for state in states:
+                subprocess.run(["ip", "-n", name, "link", "set", port, state], check=True)
+            states.clear()
+
+        states = ["down", "up"]
+        result = run(meanwhile=down_and_up)
+        assert result.verdict is Verdict.INVALID
+        side = {"eth1": "left", "eth2": "right"}[port]
+        assert f"the link of the {side} port was down during the trial" in [cause.text for cause in result.causes]
 
 
 def test_a_tun_device_is_refused() -> None:

@@ -13,13 +13,18 @@ _AFTER_HOST = re.compile(r"//(?:[^/?#@]*@)?([^/?#]*).*")
 
 
 def command_line(words: Sequence[str]) -> list[str]:
-    """A command line as it may be kept and shown: as text, and of a webhook's URL the host alone, because its path is
-    a password to most services."""
+    """A command line as it may be kept and shown: as text, without a server's token, and of a webhook's URL the host
+    alone, because its path is a password to most services."""
     texts = [word.encode(errors="backslashreplace").decode() for word in words]
-    return [
-        _AFTER_HOST.sub(r"//\1/...", text) if before == "--webhook" or text.startswith("--webhook=") else text
-        for before, text in zip(["", *texts], texts, strict=False)
-    ]
+    return [_kept(before, text) for before, text in zip(["", *texts], texts, strict=False)]
+
+
+def _kept(before: str, text: str) -> str:
+    if before == "--webhook" or text.startswith("--webhook="):
+        return _AFTER_HOST.sub(r"//\1/...", text)
+    if before == "--token":
+        return "..."
+    return "--token=..." if text.startswith("--token=") else text
 
 
 def as_root() -> str:

@@ -94,6 +94,8 @@ def test_root_has_the_leases_of_the_host_where_only_root_writes() -> None:
         (["--webhook", "https://ci.example/T0/secret?key=secret"], ["--webhook", "https://ci.example/..."]),
         (["--webhook=https://me:secret@ci.example/x"], ["--webhook=https://ci.example/..."]),
         (["--webhook", "https://secret@ci.example"], ["--webhook", "https://ci.example/..."]),
+        (["otg", "--token", "secret", "--plain"], ["otg", "--token", "...", "--plain"]),
+        (["--token=secret"], ["--token=..."]),
         (["--out", "//server/share"], ["--out", "//server/share"]),
         (["--out", "\udcff"], ["--out", "\\udcff"]),
     ],

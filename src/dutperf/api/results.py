@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dutperf import journal
+from dutperf import journal, procedures
 from dutperf.journal import JOURNAL, JournalError
 from dutperf.report import export, html
 from dutperf.report.html import REPORT
@@ -57,6 +57,12 @@ class Results:
 
     def __contains__(self, name: object) -> bool:
         return any(one.name == name for one in self.measured)
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Whether something is left to be measured, and nobody measures it."""
+        chosen = all(one.plan.procedure in procedures.NAMES for one in self.measured if one.events)
+        return chosen and not (self.is_complete or self.is_under_way)
 
     def __repr__(self) -> str:
         return f"Results({str(self.directory)!r}: {', '.join(map(repr, self.measured))})"
@@ -142,9 +148,9 @@ def _run(directory: Path) -> Results:
     under_way = journal.is_being_written(directory)  # before reading: a run that ends meanwhile was not killed
     events = journal.read(directory)
     plan = journal.plan_of(events, directory / JOURNAL)
-    definition = campaign.definition_of(plan)
-    summary = summarise(events, definition)
-    return Results(directory, summary, (Measured(definition.name, summary, events, under_way=under_way),))
+    reader = campaign.reader_of(plan)
+    summary = summarise(events, reader)
+    return Results(directory, summary, (Measured(reader.name, summary, events, under_way=under_way),))
 
 
 def _suite(directory: Path) -> Results:

@@ -32,8 +32,6 @@ class Chapter(StrEnum):
 class Definition(Reader):
     """One procedure."""
 
-    name: str
-    """Name of the command, and in every file."""
     chapter: Chapter = Chapter.RATES
     summary: str
     """One sentence for a person, with the clause."""

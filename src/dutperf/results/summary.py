@@ -53,10 +53,12 @@ class Summary(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """How to read the journal of a procedure's run."""
+    """How to read the journal of a procedure's run, or of one whose trials no procedure chose."""
 
+    name: str
+    """As the journal's plan, every file and, of a procedure, the command have it."""
     conditions: type[Conditions]
-    """The procedure's own model."""
+    """Its own model."""
     point: PointBuilder
     delays: streams.Delays = streams.delays
     """The delays of a stream in a trial."""

@@ -62,7 +62,8 @@ from dutperf.procedures.bench import (
 from dutperf.procedures.definition import Definition
 from dutperf.procedures.request import Request
 from dutperf.procedures.trial_action import ActionRunner, TrialAction
-from dutperf.results.summary import Summary, summarise, write_summary
+from dutperf.results import by_clients
+from dutperf.results.summary import Reader, Summary, summarise, write_summary
 from dutperf.run import attempts, tester_needs
 from dutperf.run.requests import Requests
 from dutperf.run.waiting import PROBE_FPS, is_dut_down, probe, wait_for_dut
@@ -74,7 +75,7 @@ from dutperf.tester.replayed import ReplayedTester
 from dutperf.traffic.names_in_turn import NamesInTurn
 from dutperf.version import __version__
 
-__all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "definition_of", "measure", "resume"]
+__all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "definition_of", "measure", "reader_of", "resume"]
 
 QUIET_AFTER = 2
 """After this many inconclusive trials of a load, wait until the machine is quiet: at most for the
@@ -161,12 +162,23 @@ def _check_readable(definition: Definition, plan: Plan, *events: Event) -> None:
         raise JournalError(f"nothing was sent, because nobody could read the results: {said}") from None
 
 
-def definition_of(plan: PlanEvent) -> Definition:
-    """The procedure of a journal's plan.
+def reader_of(plan: PlanEvent) -> Reader:
+    """How to read the journal with this plan.
 
     Raises:
-        JournalError: this version does not have it.
+        JournalError: this version does not have its procedure.
     """
+    return by_clients.READER if plan.procedure == by_clients.READER.name else definition_of(plan)
+
+
+def definition_of(plan: PlanEvent) -> Definition:
+    """The procedure of a journal's plan: that of a run that can be resumed.
+
+    Raises:
+        JournalError: this version does not have it, or none chose the trials.
+    """
+    if plan.procedure == by_clients.READER.name:
+        raise JournalError("the run cannot be resumed: clients of dutperf otg chose its trials; what they got is kept")
     try:
         return procedures.find(plan.procedure)
     except KeyError:

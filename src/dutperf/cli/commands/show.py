@@ -31,7 +31,7 @@ def show(directory: Directory, as_json: options.Json = False, verbose: options.V
         for one in found.measured:
             if (state := one.state()) is not None:
                 terminal.line(f"{one.name} is {state}")
-        if not (found.is_complete or found.is_under_way):
+        if found.can_be_resumed:
             terminal.line(f"resume with: {calling.command('resume', directory)}")
 
 

@@ -99,6 +99,7 @@ def trial(event: dict[str, Any], procedure: str) -> dict[str, Any]:
     result = event.get("result", {})
     of = {name: one for name, one in result.items() if isinstance(one, dict) and "intended" in one}
     of |= {name: one for name, one in (result.get("paths") or {}).items() if isinstance(one, dict)}
+    of = of or dict(result.get("other_streams") or {})
     return {
         "time": event.get("time"),
         "procedure": procedure,

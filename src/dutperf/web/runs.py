@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -28,7 +28,7 @@ from dutperf.api import results
 from dutperf.errors import first
 from dutperf.journal import JOURNAL, is_being_written, journals_of
 from dutperf.procedures.request import Request
-from dutperf.results import headline
+from dutperf.results import by_clients, headline
 from dutperf.results.headline import Headline
 from dutperf.results.summary import SUMMARY
 from dutperf.run import requests, resume
@@ -276,21 +276,27 @@ def _check_origin(directory: Path, check_plan: Callable[[str], object], check_co
         if (directory / PLAN).exists():
             check_plan((directory / PLAN).read_text(encoding="utf-8"))
         configs = _configs_of(directory)
+        by_others = any(one.get("procedure") == by_clients.READER.name for one in _beginnings(directory))
     except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         raise Refused("its files cannot be read", 409) from None
+    if by_others:
+        raise Refused("it cannot be resumed: clients of dutperf otg chose its trials", 409)
     for config in configs:
         check_config(config)
 
 
 def _configs_of(directory: Path) -> set[str]:
     """The configurations that a run or a suite was begun with."""
-    sources = []
+    return {str(one["source"]["config"]) for one in _beginnings(directory) if "config" in one.get("source", {})}
+
+
+def _beginnings(directory: Path) -> Iterator[dict[str, Any]]:
+    """The suite's file, and the first event of each journal."""
     if (directory / SUITE).exists():
-        sources.append(json.loads((directory / SUITE).read_text(encoding="utf-8")))
+        yield json.loads((directory / SUITE).read_text(encoding="utf-8"))
     for path in journals(directory):
         with path.open(encoding="utf-8") as file:
-            sources.append(json.loads(file.readline() or "{}"))
-    return {str(one["source"]["config"]) for one in sources if "config" in one.get("source", {})}
+            yield json.loads(file.readline() or "{}")
 
 
 def _ports_of(configs: Iterable[str]) -> frozenset[_Port]:

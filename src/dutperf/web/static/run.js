@@ -6,7 +6,7 @@ const number = value => value == null ? "-" : value.toLocaleString("en", {maximu
 const id = by("now").dataset.run;
 const ink = getComputedStyle(document.body).color;
 const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
-const MOST_POINTS = 600, MOST_ROWS = 200;
+const MOST_POINTS = 600, MOST_ROWS = 200, MOST_CURVES = 12;
 
 function plot(target, series, xLabel, xScale = {}) {
     const box = by(target);
@@ -77,12 +77,14 @@ function showProgress(now) {
     const searching = `${now.measurement === now.procedure ? "" : `${now.measurement}: `}${place}: trying ${load(now.load)} (passed ${load(now.passed)}, not ${load(now.not_passed)}); about ${now.trials_left} trials, ${number(now.remaining_s)} s left`;
     const byHand = now.procedure === "traffic";
     if (by("by-hand")) by("by-hand").hidden = !byHand;
-    by("where").textContent = byHand
+    const byClients = now.procedure === "otg";
+    by("done").hidden = byClients;
+    by("where").textContent = byClients ? now.note : byHand
         ? `${now.case}: part ${now.repetition} at ${load(now.load)} per direction, for at most ${number(now.remaining_s)} s` : searching;
     by("done").max = Math.max(1, now.trials_done + now.trials_left);
     by("done").value = now.trials_done;
     if (!now.trial) { before = null; return; }
-    const names = Object.keys(now.trial.directions);
+    const each = Object.keys(now.trial.directions), names = each.slice(0, MOST_CURVES);
     if (names.join() !== ratesOf) {
         ratesOf = names.join();
         by("rates").replaceChildren();
@@ -92,18 +94,22 @@ function showProgress(now) {
         rateData = [[], ...names.flatMap(() => [[], []])];
         before = null;
     }
-    if (before && now.trial.elapsed_s > before.elapsed_s) {
-        const passed = now.trial.elapsed_s - before.elapsed_s;
+    const passed = before ? now.trial.elapsed_s - before.elapsed_s : 0;
+    const rate = (name, what) => passed > 0 && before.directions[name]
+        ? Math.max(0, (now.trial.directions[name][what] - before.directions[name][what]) / passed) : null;
+    const told = Object.fromEntries(each.map(name => [name, ["sent", "received"].map(what => number(rate(name, what))).join(" / ")]));
+    if (passed > 0) {
         rateData[0].push((rateData[0].at(-1) ?? 0) + passed);
-        names.forEach((name, place) => ["sent", "received"].forEach((what, which) => rateData[1 + 2 * place + which].push(
-            Math.max(0, (now.trial.directions[name][what] - before.directions[name][what]) / passed))));
+        names.forEach((name, place) => ["sent", "received"].forEach((what, which) =>
+            rateData[1 + 2 * place + which].push(rate(name, what))));
         if (rateData[0].length > MOST_POINTS) rateData.forEach(values => values.shift());
         rates.setData(rateData);
     }
     before = now.trial;
-    by("directions").replaceChildren(...names.map(name => {
+    by("directions").replaceChildren(...each.map(name => {
         const counts = now.trial.directions[name], list = document.createElement("dl");
         const rows = [[name, ""], ["sent", number(counts.sent)], ["received", number(counts.received)],
+            ["frames/s, sent / received", told[name]],
             ["on the way or lost", number(counts.sent - counts.received)],
             ["largest lateness", `${number(counts.max_lateness_us)} µs`], ["lost by the tester", number(counts.tester_drops)]];
         for (const [term, value] of rows) {

@@ -14,6 +14,7 @@ from dutperf.model import Direction
 from dutperf.otg import app, coverage, flows, links
 from dutperf.otg.generator import Generator
 from dutperf.otg.model import messages, of_members
+from dutperf.otg.trial_log import TrialLog
 from dutperf.setup.configuration import EngineSettings, Setup
 from dutperf.setup.ports import open_request
 from dutperf.tester.simulated import SimulatedTester
@@ -75,9 +76,9 @@ def opening(kind: type[SimulatedTester], **members: Any) -> Any:
     return opened
 
 
-def serving(kind: type[SimulatedTester], **members: Any) -> Iterator[TestClient]:
+def serving(kind: type[SimulatedTester], log: TrialLog | None = None, **members: Any) -> Iterator[TestClient]:
     settings = EngineSettings(command=("true",))  # instead of the program that takes links down
-    generator = Generator(LOCATED, settings, opening(kind, **members), drain_s=0.0)
+    generator = Generator(LOCATED, settings, opening(kind, **members), drain_s=0.0, log=log)
     made = app.make(app.OtgServer(generator), Rules(TOKEN, "127.0.0.1"))
     try:
         with TestClient(made, "http://127.0.0.1:8443") as one:

@@ -327,21 +327,58 @@ def test_a_search_by_a_script_reads_the_capacity_of_the_reference_dut() -> None:
 def test_an_engine_that_stops_for_a_while_makes_the_trial_invalid(cable: str) -> None:
     with serving(cable, "--plain") as address:
         api = snappi.api(location=address)
-        configuration = configuration_of(api)
-        added(configuration, "endless", 0, 1).duration.continuous.gap = 12
-        api.set_config(configuration)
-        set_state(api, "flows", "start")
-        time.sleep(0.3)
-        [engine] = engines(cable)
-        os.kill(engine, signal.SIGSTOP)
-        time.sleep(0.3)
-        os.kill(engine, signal.SIGCONT)
-        time.sleep(0.3)
+        start_and_stop_the_engine(api, cable)
         assert any(
             text.startswith("not valid: endless: ") and " late" in text for text in set_state(api, "flows", "stop")
         )
         with urllib.request.urlopen(f"{address}/dutperf/verdicts") as answer:
             assert [one["verdict"] for one in json.load(answer)["trials"]] == ["invalid"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_on_the_disk_has_the_trials_of_clients(cable: str, number: signal.Signals, tmp_path: Path) -> None:
+    """Of two trials, the second one, in which the engine stops for a while, runs when the server ends."""
+    out = tmp_path / "run"
+    with serving(cable, "--plain", "--token", "a-secret-of-this-test", "--out", str(out), ends_with=number) as address:
+        api = snappi.api(location=address)
+        configuration = configuration_of(api)
+        added(configuration, "first flow", 0, 200)
+        api.set_config(configuration)
+        assert sent(api)["first flow"].frames_rx == 200
+        start_and_stop_the_engine(api, cable)
+        with urllib.request.urlopen(f"{address}/dutperf/verdicts") as answer:
+            assert json.load(answer) == {"trials": []}, "of this configuration"
+        time.sleep(0.5)
+        now = json.loads((out / "progress.json").read_text())
+        assert now["trial"]["directions"]["port1->port2:endless"]["sent"] > 500
+        assert now["note"].startswith("configuration 2: 1 flow, a trial runs; the last trial was ")
+    assert not (out / "progress.json").exists()
+    assert b"a-secret" not in b"".join(one.read_bytes() for one in out.iterdir())
+    shown = subprocess.run(
+        [sys.executable, "-m", "dutperf", "show", str(out), "--json"], capture_output=True, text=True, check=True
+    )
+    [point] = json.loads(shown.stdout)["points"]
+    [at] = point["rates"]
+    assert list(at["flows"]) == ["first flow, 128 bytes", "endless, 128 bytes"]
+    assert at["flows"]["endless, 128 bytes"]["limited_by"] == "tester"
+    written = (out / "report.html").read_text()
+    assert re.search(r"<td[^>]*>invalid: endless: a frame left [0-9.]+ ms late", written)
+    subprocess.run([sys.executable, "-m", "dutperf", "report", str(out)], check=True)
+    assert re.search(r"<td[^>]*>invalid: endless: a frame left", (out / "report.html").read_text())
+
+
+def start_and_stop_the_engine(api: Any, netns: str) -> None:
+    """Send a flow without an end, and let the engine stop for 300 ms."""
+    configuration = configuration_of(api)
+    added(configuration, "endless", 0, 1).duration.continuous.gap = 12
+    api.set_config(configuration)
+    set_state(api, "flows", "start")
+    time.sleep(0.3)
+    [engine] = engines(netns)
+    os.kill(engine, signal.SIGSTOP)
+    time.sleep(0.3)
+    os.kill(engine, signal.SIGCONT)
+    time.sleep(0.3)
 
 
 def engines(netns: str) -> list[int]:

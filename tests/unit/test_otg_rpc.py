@@ -18,9 +18,12 @@ from google.protobuf.empty_pb2 import Empty
 from snappi import otg_pb2_grpc
 
 from command_line import dutperf
-from dutperf.otg import certificate, rpc, server
+from dutperf.journal import Finding, read
+from dutperf.otg import certificate, rpc, server, trial_log
 from dutperf.otg.generator import Generator
 from dutperf.otg.model import messages
+from dutperf.otg.trial_log import TrialLog
+from dutperf.results.by_clients import ConfigurationFinding
 from dutperf.setup.configuration import EngineSettings
 from dutperf.web.access import Rules
 from otg_messages import LOCATED, TOKEN, Opened, configured, flow, opening
@@ -33,9 +36,11 @@ UNKNOWN_FIELD = b"\xba\x3e\x01x"
 
 
 @contextmanager
-def serving(address: str = "127.0.0.1", files: tuple[Path, Path] | None = None, **members: Any) -> Iterator[str]:
+def serving(
+    address: str = "127.0.0.1", files: tuple[Path, Path] | None = None, log: TrialLog | None = None, **members: Any
+) -> Iterator[str]:
     """A server that believes to listen on ``address``; where it does."""
-    generator = Generator(LOCATED, EngineSettings(), opening(Opened, **members), drain_s=0.0)
+    generator = Generator(LOCATED, EngineSettings(), opening(Opened, **members), drain_s=0.0, log=log)
     made = rpc.make(server.OtgServer(generator), Rules(TOKEN, address))
     if files is None:
         port = made.add_insecure_port("127.0.0.1:0")
@@ -246,3 +251,12 @@ def test_a_port_that_another_has_is_refused(address: str) -> None:
     done = dutperf("otg", "--ports", "left=null", "--port", "0", "--grpc-port", address.rpartition(":")[2])
     assert done.exit_code == 2
     assert "--grpc-port: cannot listen on 127.0.0.1" in done.output
+
+
+def test_the_journal_has_the_address_of_who_configured(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with trial_log.in_directory(out, trial_log.plan_event(0.0)) as log, serving(log=log) as address:
+        api = api_of(address)
+        api.set_config(api.config().deserialize(configured(flow())))
+    [configuration] = [one for one in read(out) if isinstance(one, Finding)]
+    assert ConfigurationFinding.of(configuration).client == "127.0.0.1"

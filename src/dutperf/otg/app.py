@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dutperf.errors import DutperfError
 from dutperf.otg.model import Message, Rejected, as_members, messages, of_error, of_members, read
 from dutperf.otg.server import MOST_BODY, OPERATIONS, MessageOrFile, Operation, OtgServer
+from dutperf.otg.trial_log import CLIENT
 from dutperf.web.access import Rules, is_foreign
 
 _LISTS = ("/config/append", "/config/delete")
@@ -45,6 +46,7 @@ def _endpoint(server: OtgServer, operation: Operation) -> Any:
             body += piece
             if len(body) > MOST_BODY:
                 return _refused(Rejected(f"more than {MOST_BODY:,} bytes", code=413))
+        CLIENT.set(request.client.host if request.client else "")
         return await run_in_threadpool(answered, bytes(body))
 
     return endpoint

@@ -15,6 +15,7 @@ from dutperf.otg.links import Links
 from dutperf.otg.model import Message, Rejected, messages, name_of
 from dutperf.otg.port_links import PortLinks
 from dutperf.otg.traffic import STARTED, STOPPED, Open, RunningFlow, Transmission
+from dutperf.otg.trial_log import TrialLog
 from dutperf.setup.configuration import EngineSettings
 from dutperf.tester import TesterError
 
@@ -25,14 +26,20 @@ DRAIN_S = 0.5
 class Generator:
     """What a client controls. Each method may be called from any thread.
 
-    ``located``: the ports that there are, by the locations of clients. ``engine``: how the engine runs.
+    ``located``: the ports that there are, by the locations of clients. ``engine``: how the engine runs. ``log``: gets
+    configurations and trials.
     """
 
     def __init__(
-        self, located: Mapping[str, str], engine: EngineSettings, open_tester: Open, drain_s: float = DRAIN_S
+        self,
+        located: Mapping[str, str],
+        engine: EngineSettings,
+        open_tester: Open,
+        drain_s: float = DRAIN_S,
+        log: TrialLog | None = None,
     ) -> None:
         self._located, self._engine, self._open_tester = located, engine, open_tester
-        self._sent = Transmission(engine, open_tester, drain_s)
+        self._sent = Transmission(engine, open_tester, drain_s, log or TrialLog())
         self._port_links = PortLinks(engine)
         self._lock = threading.RLock()
         self._configuration: Message = messages.Config()
@@ -53,6 +60,7 @@ class Generator:
         while not self._ended.wait(POLL_S):
             with self._lock, suppress(DutperfError):
                 self._sent.settle()
+                self._sent.show()
 
     # --- configuration --------------------------------------------------------------------------------
 
@@ -72,7 +80,7 @@ class Generator:
             warnings, planned_links, planned_flows = self._planned(wanted)
             self._configuration = messages.Config()
             self._port_links.restore()
-            self._sent.set(planned_links, planned_flows)
+            self._sent.set(planned_links, planned_flows, wanted)
             self._configuration.CopyFrom(wanted)
             return warnings + self._of_flows(planned_flows)
 
@@ -100,7 +108,7 @@ class Generator:
         """
         warnings, planned_links, planned_flows = self._planned(made)
         self._configuration = made
-        warnings += self._sent.change(planned_links, planned_flows)
+        warnings += self._sent.change(planned_links, planned_flows, made)
         return warnings + self._of_flows(planned_flows)
 
     def _own_configuration(self) -> Message:
@@ -171,7 +179,7 @@ class Generator:
         """Of each trial since the configuration was set, oldest first: flows, verdict, causes and all counts."""
         with self._lock:
             self._sent.settle()
-            return list(self._sent.verdicts)
+            return self._sent.log.verdicts()
 
     # --- what clients ask -----------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -17,6 +18,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from dutperf.errors import DutperfError
 from dutperf.otg.model import Message, Rejected, as_members, members_of, messages, of_error
 from dutperf.otg.server import MOST_BODY, OPERATIONS, MessageOrFile, Operation, OtgServer
+from dutperf.otg.trial_log import CLIENT
 from dutperf.web.access import Rules
 
 SERVICE: Any = messages.DESCRIPTOR.services_by_name["Openapi"]
@@ -58,6 +60,7 @@ def _handler(server: OtgServer, rules: Rules, method: Any) -> Any:
     def answered(given: Any, context: Any) -> Any:
         try:
             _check_token(rules, context)
+            CLIENT.set(_host(context.peer()))
             return made(operation.answer(server, read(given, operation, kind)))
         except DutperfError as error:
             _abort(context, of_error(error))
@@ -67,6 +70,11 @@ def _handler(server: OtgServer, rules: Rules, method: Any) -> Any:
     if method.server_streaming:
         return grpc.unary_stream_rpc_method_handler(answered)
     return grpc.unary_unary_rpc_method_handler(answered)
+
+
+def _host(peer: str) -> str:
+    """Of ``ipv4:127.0.0.1:50000``, or ``ipv6:%5B::1%5D:50000``, the address."""
+    return unquote(peer).partition(":")[2].rpartition(":")[0].strip("[]")
 
 
 def _check_token(rules: Rules, context: Any) -> None:

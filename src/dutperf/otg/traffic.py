@@ -18,13 +18,24 @@ from typing import Any
 
 from dutperf.engine.client import EngineTester
 from dutperf.errors import DutperfError
-from dutperf.model import MOST_CAPTURED, Capture, Direction, DirectionCounts, Trial, TrialResult, Verdict, ports_of
+from dutperf.model import (
+    MOST_CAPTURED,
+    Capture,
+    Cause,
+    Direction,
+    DirectionCounts,
+    Trial,
+    TrialResult,
+    Verdict,
+    ports_of,
+)
 from dutperf.model.pattern import NS_PER_S
 from dutperf.model.trial import TRIAL_NUMBERS, Stamping
 from dutperf.otg import links
 from dutperf.otg.flows import LONGEST_NS, Flow
 from dutperf.otg.links import Links
-from dutperf.otg.model import Rejected
+from dutperf.otg.model import Message, Rejected
+from dutperf.otg.trial_log import TrialLog
 from dutperf.setup.configuration import NO_PORT, EngineSettings, Setup
 from dutperf.tester import TesterError
 from dutperf.tester.in_background import TrialInBackground
@@ -32,10 +43,6 @@ from dutperf.tester.in_background import TrialInBackground
 Open = Callable[[Setup, int, Sequence[Direction]], EngineTester]
 """The tester on a setup: longest frame in bytes, and streams."""
 PROGRESS_MS = 100
-MOST_TRIALS = 1000
-"""Of which the verdicts are kept..."""
-MOST_COUNTS = 20_000
-"""... with counts of so many flows altogether, 8 to 16 kB each."""
 USUAL_FRAME = 1518
 """Bytes that ports take at least."""
 _MIDDLE = 15 / 16
@@ -129,16 +136,14 @@ class _Failed:
 class Transmission:
     """The flows, and the trial that sends them. One thread at a time may call its methods."""
 
-    def __init__(self, engine: EngineSettings, open_tester: Open, drain_s: float) -> None:
-        self._engine, self._open_tester = engine, open_tester
+    def __init__(self, engine: EngineSettings, open_tester: Open, drain_s: float, log: TrialLog) -> None:
+        self._engine, self._open_tester, self.log = engine, open_tester, log
         self._drain_ns = round(drain_s * NS_PER_S)
         self.links = Links()
         self.flows: dict[str, RunningFlow] = {}
         """By their names."""
         self.capturing: frozenset[str] = frozenset()
         """Ports at which frames are captured, by the configuration's names."""
-        self.verdicts: list[dict[str, Any]] = []
-        """Of each trial since the configuration was set, oldest first: flows, verdict, causes and all counts."""
         self._captured: list[tuple[Path, frozenset[str]]] = []
         self._tester: EngineTester | None = None
         self._failed: _Failed | None = None
@@ -156,8 +161,8 @@ class Transmission:
 
     # --- flows ----------------------------------------------------------------------------------------
 
-    def set(self, planned: Links, flows: Sequence[Flow]) -> None:
-        """Have these ports and flows instead of all that was there, and open the ports.
+    def set(self, planned: Links, flows: Sequence[Flow], configuration: Message) -> None:
+        """Have these ports and flows, of ``configuration``, instead of all that was there, and open the ports.
 
         Raises:
             Rejected: the ports cannot be opened, and never can; there are none then.
@@ -165,16 +170,17 @@ class Transmission:
         self._end_part()
         self._close_tester()
         self.links, self.flows = planned, {one.name: RunningFlow(one) for one in flows}
-        self.capturing, self._captured, self.verdicts = frozenset(), [], []
+        self.capturing, self._captured = frozenset(), []
+        self.log.configured(configuration, flows, is_new=True)
         try:
             self._open(must=False)
         except Rejected:
             self.links, self.flows = Links(), {}
             raise
 
-    def change(self, planned: Links, flows: Sequence[Flow]) -> list[str]:
-        """Have these flows at the same ports. Those that are there before and after keep their state and counts; those
-        that are sent pause meanwhile. Returns warnings.
+    def change(self, planned: Links, flows: Sequence[Flow], configuration: Message) -> list[str]:
+        """Have these flows, of ``configuration``, at the same ports. Those that are there before and after keep their
+        state and counts; those that are sent pause meanwhile. Returns warnings.
 
         Raises:
             Rejected: see :meth:`set`.
@@ -186,6 +192,7 @@ class Transmission:
                 self.flows[one.name] = before.get(one.name) or RunningFlow(one)
                 self.flows[one.name].flow = one
             self.links = planned
+            self.log.configured(configuration, flows, is_new=False)
             self._close_tester()
         self._open(must=False)
         return warnings
@@ -203,7 +210,7 @@ class Transmission:
         with self._between_trials("while other flows were changed", names) as warnings:
             for name in names:
                 self._change(self.flows[name], state)
-            warnings += [] if begins else self._doubts()
+            warnings += [] if begins else self.log.doubts()
         return warnings
 
     @contextmanager
@@ -236,42 +243,23 @@ class Transmission:
         """Send what is left of these flows; without any, listen.
 
         Raises:
-            Rejected: the ports cannot be opened; none of the flows is sent then.
+            Rejected: the ports cannot be opened, or the journal cannot be written; none of the flows is sent then.
         """
         try:
             self._open(must=True)
+            trial = self._next_trial(names)
+            if trial is not None and trial.other_streams:
+                self.log.begins(trial)
         except Rejected:
             for name in names:
                 self.flows[name].state = STOPPED
             raise
-        assert self._tester is not None, "it is open"
-        parts: dict[Direction, Any] = {}
-        for name in names:
-            one = self.flows[name]
-            left = one.flow.part(one.totals.sent, one.totals.sent_ns, goes_on=bool(one.totals.sent))
-            if left is None:
-                one.state = STOPPED
-            else:
-                parts[one.flow.direction] = left
-        if not parts and not self.capturing:
+        if trial is None:
             return
-        self._number = (self._number + 1) % TRIAL_NUMBERS
-        sending = tuple(name for name in names if self.flows[name].flow.direction in parts)
-        lasts = [
-            LONGEST_NS if one.sends_ns is None else (one.begin_ns or 0) + one.sends_ns for one in parts.values()
-        ] or [LONGEST_NS]
-        file = Path(self._directory.name) / f"{self._number}.pcapng" if self.capturing else None
-        stamped = any(flow.with_latency or flow.with_times for flow in (self.flows[name].flow for name in sending))
-        trial = Trial(
-            trial=self._number,
-            duration_ns=min(LONGEST_NS, max(lasts)),
-            drain_ns=self._drain_ns if parts else 0,
-            stamping=Stamping.EVERY if stamped else Stamping.NONE,
-            progress_ms=PROGRESS_MS,
-            other_streams=parts or None,
-            capture=None if file is None else Capture(path=str(file), first=MOST_CAPTURED),
-        )
+        assert self._tester is not None, "it is open"
         background = TrialInBackground(self._tester, trial)
+        sending = tuple(name for name in names if self.flows[name].flow.direction in (trial.other_streams or {}))
+        file = None if trial.capture is None else Path(trial.capture.path)
         self._part = Part(trial, sending, background, file)
         if file is not None:
             self._captured.append((file, self.capturing))
@@ -283,6 +271,36 @@ class Transmission:
             self._end_part(error)
             self._close_tester()  # a port that was made anew is opened the next time
             raise Rejected(error.sentence, code=500, kind="internal") from None
+
+    def _next_trial(self, names: Sequence[str]) -> Trial | None:
+        """The trial with what is left of these flows; None: nothing is to be sent or captured. Those of which nothing
+        is left are stopped."""
+        parts: dict[Direction, Any] = {}
+        for name in names:
+            one = self.flows[name]
+            left = one.flow.part(one.totals.sent, one.totals.sent_ns, goes_on=bool(one.totals.sent))
+            if left is None:
+                one.state = STOPPED
+            else:
+                parts[one.flow.direction] = left
+        if not parts and not self.capturing:
+            return None
+        self._number = (self._number + 1) % TRIAL_NUMBERS
+        lasts = [
+            LONGEST_NS if one.sends_ns is None else (one.begin_ns or 0) + one.sends_ns for one in parts.values()
+        ] or [LONGEST_NS]
+        file = Path(self._directory.name) / f"{self._number}.pcapng" if self.capturing else None
+        sent = (one.flow for one in map(self.flows.__getitem__, names) if one.flow.direction in parts)
+        stamped = any(flow.with_latency or flow.with_times for flow in sent)
+        return Trial(
+            trial=self._number,
+            duration_ns=min(LONGEST_NS, max(lasts)),
+            drain_ns=self._drain_ns if parts else 0,
+            stamping=Stamping.EVERY if stamped else Stamping.NONE,
+            progress_ms=PROGRESS_MS,
+            other_streams=parts or None,
+            capture=None if file is None else Capture(path=str(file), first=MOST_CAPTURED),
+        )
 
     def _end_part(self, error: DutperfError | None = None) -> None:
         """End the trial that runs, if one does, and count what it counted."""
@@ -303,7 +321,7 @@ class Transmission:
             for name in part.names:
                 self.flows[name].state = STOPPED
         if part.names:
-            self._note(part, result, "" if error is None else error.sentence)
+            self.log.ended(part.trial, result or _without_counts(part.trial, error))
 
     def _count(self, part: Part, result: TrialResult, lasted_ns: int) -> None:
         """Add what a trial counted of each flow; ``lasted_ns``: for how long it was sent."""
@@ -319,30 +337,6 @@ class Transmission:
     def _by_direction(self) -> dict[Direction, RunningFlow]:
         return {one.flow.direction: one for one in self.flows.values()}
 
-    def _note(self, part: Part, result: TrialResult | None, error: str) -> None:
-        names = {direction: one.flow.name for direction, one in self._by_direction().items()}
-        causes = [error] if result is None else [one.text for one in result.causes]
-        for internal in sorted(names, key=len, reverse=True):  # flow-10 before flow-1
-            causes = [text.replace(internal, names[internal]) for text in causes]
-        counts = {} if result is None else result.other_streams or {}
-        self.verdicts.append(
-            {
-                "flows": list(part.names),
-                "verdict": str(Verdict.ABORTED) if result is None else str(result.verdict),
-                "causes": causes,
-                "counts": {
-                    names[direction]: one.model_dump(mode="json", exclude_none=True)
-                    for direction, one in counts.items()
-                },
-            }
-        )
-        del self.verdicts[: -max(1, min(MOST_TRIALS, MOST_COUNTS // max(1, len(part.names))))]
-
-    def _doubts(self) -> list[str]:
-        """Why the last trial says nothing about the DUT."""
-        last = self.verdicts[-1:] if self.verdicts else []
-        return [f"not valid: {text}" for one in last if one["verdict"] != "valid" for text in one["causes"]]
-
     def settle(self) -> None:
         """Count what has ended, and go on listening where frames are captured."""
         part = self._part
@@ -354,6 +348,10 @@ class Transmission:
             self._end_part()
             if self.capturing:
                 self._begin_part(self.sending())
+
+    def show(self) -> None:
+        """Note in the log what runs now."""
+        self.log.show(self._part.background.progress if self._part is not None and self._part.names else None)
 
     def _note_ends(self, part: Part) -> None:
         """Flows that have ended, and whose last frames have arrived or never will, beside others that go on. The last
@@ -413,6 +411,7 @@ class Transmission:
                 raise told from None
         else:
             self._failed = None
+            self.log.opened(self._tester.environment())
 
     def _opened_on(self, setup: Setup, names: Sequence[Direction]) -> EngineTester:
         """The tester with open ports. Raises TesterError: they cannot be opened."""
@@ -568,3 +567,10 @@ class Transmission:
         if self._part is None or one.state != STARTED:
             return 0.0, 0.0
         return self._part.rates.get(one.flow.direction, (0.0, 0.0))
+
+
+def _without_counts(trial: Trial, error: DutperfError | None) -> TrialResult:
+    """The result of a trial of which the tester told nothing."""
+    code = error.code if isinstance(error, TesterError) else "internal"
+    text = "" if error is None else error.sentence
+    return TrialResult(trial=trial.trial, verdict=Verdict.ABORTED, causes=(Cause(code=code, text=text),))

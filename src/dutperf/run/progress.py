@@ -26,15 +26,28 @@ PROGRESS = "progress.json"
 @contextmanager
 def written(measurements: Sequence[Measurement], directory: Path) -> Iterator[Watch]:
     """Makes the observer of each measurement of the run or the suite in ``directory``. The file is gone at the end."""
-    path = directory / PROGRESS
     names = [one.name for one in measurements]
+    with _file_in(directory) as path:
 
-    @contextmanager
-    def watch(measurement: Measurement, number: int) -> Iterator[Observer]:
-        yield _Writer(path, {"measurement": measurement.name, "number": number, "measurements": names})
+        @contextmanager
+        def watch(measurement: Measurement, number: int) -> Iterator[Observer]:
+            yield _Writer(path, {"measurement": measurement.name, "number": number, "measurements": names})
 
-    try:
         yield watch
+
+
+@contextmanager
+def observed(name: str, directory: Path) -> Iterator[Observer]:
+    """The observer of the only run in ``directory``, which no procedure makes. The file is gone at the end."""
+    with _file_in(directory) as path:
+        yield _Writer(path, {"measurement": name, "number": 1, "measurements": [name]})
+
+
+@contextmanager
+def _file_in(directory: Path) -> Iterator[Path]:
+    path = directory / PROGRESS
+    try:
+        yield path
     finally:
         with suppress(OSError):
             path.unlink()

@@ -121,10 +121,15 @@ def measure(measurements: Sequence[Measurement], bench: Bench, out: Path, watch:
     if len(measurements) > 1:
         return begin(measurements, bench, out, watch)
     [only] = measurements
-    others = (SUITE,) if (out / JOURNAL).exists() else (SUITE, SUMMARY)  # of a journal that exists, its writer decides
-    journal.check_free(out, others, _OTHERS, f"{_OR_ELSE} {out}")
+    check_free(out)
     with watch(only, 1) as observer, bench.modified(only.conditions) as ready:
         return campaign.measure(only.definition, ready.tester, ready.plan(only.conditions), out, observer)
+
+
+def check_free(out: Path) -> None:
+    """Raises JournalError if ``out`` has other results than a journal, of which its writer decides."""
+    others = (SUITE,) if (out / JOURNAL).exists() else (SUITE, SUMMARY)
+    journal.check_free(out, others, _OTHERS, f"{_OR_ELSE} {out}")
 
 
 def begin(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch) -> SuiteSummary:

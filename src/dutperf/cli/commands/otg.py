@@ -5,25 +5,30 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dutperf import dut
 from dutperf.cli import options
 from dutperf.cli.errors import reported, say
 from dutperf.cli.listening import LOOPBACK, ListenAddress, TcpPort, check_token, listen, shown
 from dutperf.cli.output import terminal
 from dutperf.errors import require
+from dutperf.invocation import command_line
 from dutperf.run.testbench import Source, in_place
+from dutperf.setup import configuration
 from dutperf.setup.configuration import NO_PORT, ConfigError, EngineSettings
 
 if TYPE_CHECKING:
     from dutperf.otg.server import OtgServer
+    from dutperf.otg.trial_log import TrialLog
     from dutperf.web.access import Rules
 
 Ports = Annotated[
@@ -83,6 +88,7 @@ def otg(
     key: Key = None,
     token: Token = None,
     drain: Drain = 0.5,
+    out: options.Out = None,
 ) -> None:
     """Be a traffic generator for programs of the Open Traffic Generator API, as snappi."""
     with reported():
@@ -96,9 +102,9 @@ def otg(
         _check(given, netns, plain=plain, has_source=bool(lab or config_file), files=(certificate, key))
         files = None if certificate is None or key is None else (certificate, key)
         source = None if given else Source.of(lab, options.lab_options(lab_option), config_file)
-        with _ports(given, netns, source) as (located, engine):
+        with _ports(given, netns, source) as offered, _log(out, offered, drain) as log:
             where = _Where(address, port, grpc_port, token, files, plain)
-            _serve(located, engine, where, drain)
+            _serve(offered, where, drain, log)
 
 
 def _check(
@@ -139,15 +145,48 @@ def located_ports(given: Sequence[str]) -> dict[str, str]:
     return located
 
 
+@dataclass(frozen=True)
+class _Offered:
+    """Ports that clients may use."""
+
+    located: Mapping[str, str]
+    """By the names that they have for clients."""
+    engine: EngineSettings
+    plan: Mapping[str, Any]
+    """What the plan of a run says of them: JSON types."""
+
+
 @contextmanager
-def _ports(
-    given: Mapping[str, str], netns: str | None, source: Source | None
-) -> Iterator[tuple[Mapping[str, str], EngineSettings]]:
+def _ports(given: Mapping[str, str], netns: str | None, source: Source | None) -> Iterator[_Offered]:
     if source is None:
-        yield given, EngineSettings(netns=netns)
+        within = {} if netns is None else {"netns": netns}
+        yield _Offered(given, EngineSettings(netns=netns), {"source": {"ports": dict(given), **within}})
         return
     with in_place(source) as setup:
-        yield {name: side.port for name, side in setup.sides().items() if side is not NO_PORT}, setup.engine
+        located = {name: side.port for name, side in setup.sides().items() if side is not NO_PORT}
+        identity = dut.of_setup(setup).identity()
+        of_setup = {"source": source.as_json(setup), "config": configuration.as_json(setup), "dut": identity}
+        yield _Offered(located, setup.engine, of_setup)
+
+
+@contextmanager
+def _log(out: Path | None, offered: _Offered, drain_s: float) -> Iterator[TrialLog]:
+    """Of the trials: in a directory, if there is one, with the results at the end."""
+    from dutperf.otg import trial_log
+
+    if out is None:
+        yield trial_log.TrialLog()
+        return
+    invocation = ("dutperf", *command_line(sys.argv[1:]))
+    log = None
+    try:
+        with trial_log.in_directory(out, trial_log.plan_event(drain_s, invocation=invocation, **offered.plan)) as log:
+            yield log
+    finally:
+        if log is not None and log.summary is not None:
+            from dutperf.cli.commands.measure import show_result
+
+            show_result(log.summary, out, as_json=False, verbose=False)
 
 
 @dataclass(frozen=True)
@@ -163,7 +202,7 @@ class _Where:
     is_plain: bool
 
 
-def _serve(located: Mapping[str, str], engine: EngineSettings, where: _Where, drain_s: float) -> None:
+def _serve(offered: _Offered, where: _Where, drain_s: float, log: TrialLog) -> None:
     import uvicorn
 
     from dutperf.engine.factory import engine_on
@@ -174,7 +213,7 @@ def _serve(located: Mapping[str, str], engine: EngineSettings, where: _Where, dr
 
     rules = Rules(where.token or secrets.token_urlsafe(24), where.address)
     listening = listen(where.address, where.port)
-    server = OtgServer(Generator(located, engine, engine_on, drain_s))
+    server = OtgServer(Generator(offered.located, offered.engine, engine_on, drain_s, log))
     with tempfile.TemporaryDirectory(prefix="dutperf-otg-") as directory, listening, closing(server.generator):
         files = None if where.is_plain else where.files or certificate.generate(Path(directory), where.address)
         of_tls = {} if files is None else {"ssl_certfile": files[0], "ssl_keyfile": files[1]}
@@ -190,7 +229,7 @@ def _serve(located: Mapping[str, str], engine: EngineSettings, where: _Where, dr
             terminal.line(base if rules.is_local else f"{base}/{rules.token}")
             if rpc_port is not None:
                 terminal.line(f"gRPC: {shown(where.address)}:{rpc_port}")
-            say(f"ports by their locations: {', '.join(located)}; Ctrl-C ends the server and its traffic")
+            say(f"ports by their locations: {', '.join(offered.located)}; Ctrl-C ends the server and its traffic")
             uvicorn.Server(configured).run(sockets=[listening])
 
 

@@ -31,7 +31,7 @@ import frame_bytes
 from dutperf.captures import CapturedFrame
 from dutperf.frames import KINDS
 from dutperf.model import Bursts, Direction, SoFar, Trial, TrialResult, Verdict
-from dutperf.otg import app, certificate, coverage, flows, headers, links, recorded, traffic
+from dutperf.otg import app, certificate, coverage, flows, headers, links, recorded, trial_log
 from dutperf.otg.generator import Generator
 from dutperf.otg.model import Rejected, messages, of_members
 from dutperf.setup.configuration import EngineSettings, Setup
@@ -540,7 +540,7 @@ def test_a_start_clears_the_counts(client: TestClient) -> None:
 
 def test_the_verdicts_of_so_many_flows_are_kept(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the last trial in any case."""
-    monkeypatch.setattr(traffic, "MOST_COUNTS", 4)
+    monkeypatch.setattr(trial_log, "MOST_COUNTS", 4)
     for flows_of_each, kept in ((1, 4), (2, 2), (5, 1)):
         client.post("/config", json=configured(*(flow(name=f"f{n}") for n in range(flows_of_each))))
         for _ in range(5):

@@ -18,7 +18,7 @@ from dutperf.api import results
 from dutperf.journal import EndEvent, Event, JournalError, ResultEvent, TrialEvent, of_kind
 from dutperf.model import Cause, Trial, TrialResult, Verdict
 from dutperf.otg import trial_log
-from dutperf.otg.trial_log import TrialLog, verdict_of
+from dutperf.otg.trial_log import verdict_of
 from dutperf.report.html import REPORT
 from dutperf.results import by_clients
 from dutperf.results.by_clients import ConfigurationFinding
@@ -297,17 +297,6 @@ def test_an_error_of_the_server_is_the_end_of_the_run(tmp_path: Path) -> None:
         raise OSError("no more sockets")
     [end] = of_kind(journal.read(tmp_path / "run"), EndEvent)
     assert (end.outcome, end.message) == ("error", "no more sockets")
-
-
-def test_of_many_flows_fewer_verdicts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_log, "MOST_COUNTS", 5)
-    with contextmanager(serving)(Opened, TrialLog()) as client:
-        told = sent(client, flow(), flow(name="f2"), times=2)
-        assert len(told) == 2
-        for _ in range(3):
-            transmit(client, "start")
-            time.sleep(0.3)
-        assert len(verdicts(client)) == 2
 
 
 def test_a_full_disk_refuses_the_next_trial_and_is_said_at_the_end(

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dutperf import procedures
+from dutperf import journal, procedures
 from dutperf.dut.device import Device
-from dutperf.journal import ResumedJournal
-from dutperf.model import LimitedBy, Trial, TrialResult
+from dutperf.journal import ResultEvent, ResumedJournal, of_kind
+from dutperf.model import LimitedBy, Trial, TrialResult, Verdict
 from dutperf.procedures.times import TimesPoint
 from dutperf.run import attempts, campaign
 from dutperf.run.campaign import PlanError, Summary
@@ -145,6 +145,22 @@ class Interrupted(SimulatedTester):
 def with_resets(resets: SimulatedDevice, **conditions: Any) -> campaign.Plan:
     chosen = {"rate": Rate.parse("20k"), "repetitions": 2, "duration_s": 30} | conditions
     return replace(plan(**chosen), dut=resets)
+
+
+class Unseen(SimulatedTester):
+    """The progress of the first trial is not seen: this process did not run meanwhile."""
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        return super().run(trial, on_progress if self.trials else None)
+
+
+def test_a_trial_in_which_the_dut_was_not_reset_is_invalid_and_made_again(tmp_path: Path) -> None:
+    resets, tester = SimulatedDevice(Dut()), Unseen(SimulatedDut(outage_s=(11, 12)))
+    summary = measure(tester, with_resets(resets, frame_sizes=(84,)), tmp_path, "reset")
+    assert (len(tester.trials), resets.started, summary.points[0].finished) == (3, 2, 2)
+    results = [event.result for event in of_kind(journal.read(tmp_path), ResultEvent)]
+    assert [one.verdict for one in results] == [Verdict.INVALID, Verdict.VALID, Verdict.VALID]
+    assert [cause.code for cause in results[0].causes] == ["action_missed"]
 
 
 def test_a_command_that_fails_ends_the_run_and_the_trial_is_made_again(tmp_path: Path) -> None:

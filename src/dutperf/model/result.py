@@ -545,7 +545,8 @@ class Cause(Value):
     """One reason why a trial is not valid."""
 
     code: str
-    """One of validity.RULES, ``stopped``, ``engine_died``, or of an OTG server ``otg_metrics``, ``otg_verdict``."""
+    """One of validity.RULES, ``stopped``, ``engine_died``, ``action_missed``, or of an OTG server ``otg_metrics``,
+    ``otg_verdict``."""
     text: str
     """A sentence with the figures."""
     direction: Direction | None = None

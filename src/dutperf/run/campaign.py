@@ -46,7 +46,7 @@ from dutperf.journal import (
 )
 from dutperf.judge.setup_faults import OF_NEIGHBOURS
 from dutperf.machine import host
-from dutperf.model import TRIAL_NUMBERS, Case, Load, Trial, TrialResult, Verdict
+from dutperf.model import TRIAL_NUMBERS, Case, Cause, Load, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
 from dutperf.procedures.base import Procedure
 from dutperf.procedures.bench import (
@@ -77,6 +77,9 @@ from dutperf.version import __version__
 
 __all__ = ["Observer", "Plan", "PlanError", "Status", "Summary", "definition_of", "measure", "reader_of", "resume"]
 
+_ACTION_MISSED = Cause(
+    code="action_missed", text="the trial had ended when its progress was seen: the action on the DUT was not started"
+)
 QUIET_AFTER = 2
 """After this many inconclusive trials of a load, wait until the machine is quiet: at most for the
 time of one trial."""
@@ -491,9 +494,7 @@ class Campaign:
                 self._tester, trial, runner.progressed, on_preliminary=self._progressed, dut=self._plan.dut
             )
         if runner.missed and result.verdict is Verdict.VALID:
-            raise TesterError(
-                "the tester did not report the progress of the trial, so the action on the DUT was not started"
-            )
+            result = result.model_copy(update={"verdict": Verdict.INVALID, "causes": (_ACTION_MISSED,)})
         self._ended_s = time.monotonic()
         self._timed_trials += 1
         self._timed_s += self._ended_s - began_s

@@ -55,7 +55,8 @@ def test_terminal_report_pages_and_notebook_begin_with_the_same_lines(tmp_path: 
     [run] = runs.all()
     with TestClient(app.make(server), "http://127.0.0.1:8219") as client:
         pages = [client.get(f"/runs/{run.id}").text, client.get("/").text]
-    assert f"throughput: {first.first}" in unescape(pages[1])
+        assert f"throughput: <b>{first.first}</b>" in unescape(pages[1])
+        assert f"<td><p>{first.believed}</p></td>" in unescape(pages[1])
     for shown in (pages[0], found._repr_html_(), html.page(found.measured)):
         places = [unescape(shown).index(text) for text in (*lines, first.deviations)]
         assert places == sorted(places)

@@ -196,6 +196,15 @@ def test_a_measurement_is_the_same_everywhere(reader: TestClient, tmp_path: Path
         assert str(tmp_path) not in page, "directories are nobody's business"
 
 
+def test_the_store_lists_the_first_figure_of_each(reader: TestClient) -> None:
+    page = reader.get("/store").text
+    for one in reader.get("/api/store/measurements").json()["measurements"]:
+        figures = reader.get(f"/api/store/measurements/{one['id']}").json()["figures"]
+        first = next(figure for figure in figures if figure["median"] is not None)
+        assert one["figure"].startswith(f"{first['name']} {first['median']:,.6g} ({first['at']}")
+        assert f"<td>{one['figure']}</td>" in page
+
+
 def test_links_stay_when_the_store_is_made_again(reader: TestClient, tmp_path: Path) -> None:
     before = ids(reader)
     shutil.move(tmp_path / "results", tmp_path / "elsewhere")

@@ -25,11 +25,11 @@ from dutperf.report import html
 from dutperf.report.templating import environment
 from dutperf.results.measured import moment
 from dutperf.version import __version__
-from dutperf.web import forms, stored
+from dutperf.web import forms, overview, stored
 from dutperf.web.access import Access, Rules
 from dutperf.web.errors import Refused
 from dutperf.web.following import Follower, events
-from dutperf.web.runs import Run, Runs, progress
+from dutperf.web.runs import UNDER_WAY, Run, Runs, progress
 from dutperf.web.stored import Stored, as_json
 
 HERE = Path(__file__).parent
@@ -125,18 +125,17 @@ class Server:
 
     def index(self, request: Request) -> Response:
         """The runs, and the form."""
-        shown = [
-            {**self._listed(run), "results": [f"{name}: {one.first}" for name, one in self.runs.headlines(run).items()]}
-            for run in self.runs.all()[:MOST_SHOWN]
-        ]
-        return self._page("index.html.j2", request, runs=shown, setups=self.places.configurations())
+        shown = [self._shown(run) for run in self.runs.all()[:MOST_SHOWN]]
+        shown.sort(key=lambda one: one["state"] not in UNDER_WAY)
+        size = (overview.WIDTH, overview.HEIGHT)
+        return self._page("index.html.j2", request, runs=shown, size=size, setups=self.places.configurations())
 
     def run_page(self, request: Request) -> Response:
         """A run, live."""
         run = self._run(request)
         headlines = [
-            {"name": name, "html": html.paragraphs(one, f"/runs/{run.id}/report#deviations")}
-            for name, one in self.runs.headlines(run).items()
+            {"name": one.name, "html": html.paragraphs(one.headline, f"/runs/{run.id}/report#deviations")}
+            for one in self.runs.overview(run).lines
         ]
         return self._page("run.html.j2", request, run=self._listed(run), headlines=headlines)
 
@@ -251,6 +250,12 @@ class Server:
 
     def _listed(self, run: Run) -> dict[str, Any]:
         return {"id": run.id, "name": run.name, "state": self.runs.state(run), "changed": run.changed}
+
+    def _shown(self, run: Run) -> dict[str, Any]:
+        """Of a run in the list."""
+        one = self._listed(run)
+        now = overview.now(progress(run.directory)) if one["state"] in UNDER_WAY else ""
+        return {**one, "overview": self.runs.overview(run), "now": now}
 
     def _start(self, asked: dict[str, Any]) -> Response:
         by_text = "plan" in asked

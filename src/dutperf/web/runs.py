@@ -24,12 +24,10 @@ from typing import Any, Literal, TypeVar
 import yaml
 from pydantic import ValidationError
 
-from dutperf.api import results
 from dutperf.errors import first
 from dutperf.journal import JOURNAL, is_being_written, journals_of
 from dutperf.procedures.request import Request
-from dutperf.results import by_clients, headline
-from dutperf.results.headline import Headline
+from dutperf.results import by_clients
 from dutperf.results.summary import SUMMARY
 from dutperf.run import requests, resume
 from dutperf.run.progress import PROGRESS
@@ -38,7 +36,9 @@ from dutperf.run.suite import PLAN, SUITE
 from dutperf.setup import configuration
 from dutperf.setup.configuration import MEMORY_PORTS, ConfigError
 from dutperf.store import result_directories
+from dutperf.web import overview
 from dutperf.web.errors import Refused, without_directories
+from dutperf.web.overview import Overview
 
 LOG = "log.txt"
 PROGRESS_S = 0.1
@@ -51,9 +51,8 @@ _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _Port = tuple[tuple[str, ...], str | None, str]
 """The command by which the engine is started, maybe on another host; its network namespace; a port."""
 T = TypeVar("T")
-Headlines = dict[str, Headline]
-"""By the name of the measurement."""
 State = Literal["starting", "running", "stopped", "complete", "failed"]
+UNDER_WAY: tuple[State, ...] = ("starting", "running")
 
 
 @dataclass(frozen=True)
@@ -84,8 +83,8 @@ class Runs:
     """Of the runs that were started here."""
     _complete: dict[Path, tuple[tuple[Any, ...], bool]] = field(default_factory=dict)
     """By directory: its files as they were when they were read, and whether they were complete."""
-    _headlines: dict[Path, tuple[tuple[Any, ...], Headlines]] = field(default_factory=dict)
-    """The same, with the headlines."""
+    _overviews: dict[Path, tuple[tuple[Any, ...], Overview]] = field(default_factory=dict)
+    """The same, with what the list shows."""
     _found: tuple[float, dict[str, Run]] = (0.0, {})
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -125,11 +124,11 @@ class Runs:
             return "complete"
         return "failed" if ended not in (None, 0, 1, 3, 130, -signal.SIGINT, -signal.SIGKILL) else "stopped"
 
-    def headlines(self, run: Run) -> Headlines:
-        """Those of a run that is not under way, by the names of its measurements."""
-        if self.state(run) in ("starting", "running"):
-            return {}
-        return _once(self._headlines, run.directory, _headlines_in, {})
+    def overview(self, run: Run) -> Overview:
+        """What the list shows of a run; nothing of one that is under way."""
+        if self.state(run) in UNDER_WAY:
+            return Overview()
+        return _once(self._overviews, run.directory, overview.of_run, Overview())
 
     def start(self, plan: dict[str, Any], name: str) -> Run:
         """Start a plan.
@@ -185,7 +184,7 @@ class Runs:
         Raises:
             Refused: nothing is under way, or the process is not to be found.
         """
-        if self.state(run) not in ("starting", "running"):
+        if self.state(run) not in UNDER_WAY:
             raise Refused("nothing is under way there", 409)
         process = self._processes.get(run.id)
         if process is not None and process.poll() is None:
@@ -249,11 +248,6 @@ def _once(read: dict[Path, tuple[tuple[Any, ...], T]], directory: Path, make: Ca
             made = make(directory)
         read[directory] = (stamp, made)
     return made
-
-
-def _headlines_in(directory: Path) -> Headlines:
-    measured = results.read(directory).measured
-    return {one.name: headline.of_summary(one.summary) for one in measured if one.summary is not None}
 
 
 def run_in(directory: Path) -> Run:

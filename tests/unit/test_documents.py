@@ -253,3 +253,18 @@ def test_every_key_of_the_configuration_is_told() -> None:
     keys = of_parts | set(configuration.Setup.model_fields) - {"engine", "dut"}
     assert {key.rpartition(".")[2] for key in told} >= keys | set(FieldMode)
     assert {key.rpartition(".")[2] for key in told if "." in key} <= keys
+
+
+def _words(text: str) -> int:
+    """Without what is generated, and the bars of tables."""
+    text = re.sub(r"<!-- generated.*?<!-- end -->", "", text, flags=re.DOTALL)
+    text = re.sub(r"^\|?[ :|-]+\|[ :|-]*$", "", text, flags=re.MULTILINE)
+    return len(text.replace("|", " ").split())
+
+
+def test_the_documents_are_short() -> None:
+    """What is added to a page takes the place of something else: users read less than they are given."""
+    pages = [one for one in documents.documents() if one.startswith("docs/")]
+    assert sum(_words((documents.ROOT / one).read_text(encoding="utf-8")) for one in pages) <= 32_000
+    assert _words((documents.ROOT / "README.md").read_text(encoding="utf-8")) <= 1_200
+    assert len((documents.ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()) <= 60

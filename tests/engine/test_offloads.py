@@ -19,6 +19,7 @@ from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.model import Bursts, DirectionCounts, FieldMode, Poisson, TrialResult, VaryingAddress, Verdict
 from dutperf.setup.configuration import Offload
 from dutperf.tester import TesterError
+from undisturbed import valid
 
 from .conftest import OpenEngine, with_fake_nic
 from .streams import frame, stream, trial
@@ -127,8 +128,7 @@ def test_times_of_a_clock_that_cannot_be_read_are_not_offered(
 @pytest.mark.parametrize("stamping", ["every", "tagged"])
 @pytest.mark.parametrize("queues", [1, 2])
 def test_a_delay_ends_when_the_nic_says(open_engine: OpenEngine, stamping: str, queues: int) -> None:
-    result = measured(open_engine, "receive_timestamps", stamping=stamping, queues=queues)
-    assert result.verdict is Verdict.VALID, result.causes
+    result = valid(lambda: measured(open_engine, "receive_timestamps", stamping=stamping, queues=queues))
     for counts in result.directions().values():
         expect_all(counts)
         arrivals, delay = counts.receive_timestamps, counts.delay_us
@@ -337,4 +337,4 @@ def test_a_limit_and_a_frame_timeout_exclude_each_other(open_engine: OpenEngine)
     assert untimed is not None
     expect_all(untimed)
     with open_engine("ring", "ring", offloads=["send_at"]) as engine:
-        assert engine.run(timed).verdict is Verdict.VALID
+        valid(lambda: engine.run(timed))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -556,7 +557,7 @@ def test_every_procedure_has_figures_that_its_exports_have(name: str, tmp_path: 
     assert {value.median for _, value in figures} <= medians
     shown = dutperf("compare", tmp_path, tmp_path)
     assert shown.exit_code == 0, shown.output
-    assert "no difference shown" in shown.stdout
+    assert re.search("no difference shown|too few repetitions", shown.stdout)
 
 
 def test_suites_are_compared_measurement_by_measurement(tmp_path: Path) -> None:
@@ -616,3 +617,22 @@ def test_conditions_are_tests_for_a_ci_system(tmp_path: Path) -> None:
     done = dutperf(*asked, "--junit", file)
     assert done.exit_code == 0, done.output
     assert ElementTree.parse(file).getroot().get("failures") == "0"
+
+
+@pytest.mark.parametrize(
+    ("number", "other", "verdict"),
+    [
+        (3, 5_000.0, Verdict.TOO_FEW),
+        (4, 5_000.0, Verdict.LOWER),
+        (4, 50_000.0, Verdict.NO_DIFFERENCE),
+        (1, 50_000.0, Verdict.TOO_FEW),
+    ],
+)
+def test_samples_that_cannot_show_a_difference_are_called_too_few(number: int, other: float, verdict: Verdict) -> None:
+    """Three against three never have a p below 0.1, however far they are apart."""
+    base, another = (
+        Figure(median=value, values=tuple(value + n for n in range(number))) for value in (50_000.0, other)
+    )
+    row = Row(measurement="throughput", case=Case({}), load=None, figure="throughput_fps", base=base, other=another)
+    p = row.tails().two_sided
+    assert comparison._judged(row.model_copy(update={"p": p}), iter([p]), comparison.ALPHA).verdict is verdict

@@ -450,7 +450,8 @@ def test_who_may_not_enter_a_namespace_is_told_that_root_is_missing(
 def test_a_port_that_is_not_there_names_the_namespace() -> None:
     event = {"message": "there is no interface 'eth9' in this network namespace", "code": "port_away"}
     assert str(engine._tester_error(event, "router")).endswith("in this network namespace (engine.netns: router)")
-    assert str(engine._tester_error(event, None)) == event["message"]
+    assert str(engine._tester_error(event, None)) == f"{event['message']}; engine.netns: NAME names another one"
+    assert str(engine._tester_error(event | {"message": "no socket"}, None)) == "no socket"
     assert str(engine._tester_error({**event, "code": "busy"}, "router")) == event["message"]
 
 

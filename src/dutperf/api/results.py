@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dutperf import journal, procedures
+from dutperf.errors import require
 from dutperf.journal import JOURNAL, JournalError
 from dutperf.report import export, html
 from dutperf.report.html import REPORT
@@ -98,16 +99,18 @@ class Results:
         """The :meth:`rows` as a data frame of pandas.
 
         Raises:
-            ImportError: pandas or pyarrow is not installed (``dutperf[pandas]``).
+            MissingLibrary: pandas or pyarrow is not installed (``dutperf[pandas]``).
         """
+        require("pandas", "pandas", "to_pandas()")
         return self.to_arrow(trials=trials).to_pandas()
 
     def to_polars(self, *, trials: bool = False) -> polars.DataFrame:
         """The :meth:`rows` as a data frame of Polars.
 
         Raises:
-            ImportError: Polars or pyarrow is not installed (``dutperf[polars]``).
+            MissingLibrary: Polars or pyarrow is not installed (``dutperf[polars]``).
         """
+        require("polars", "polars", "to_polars()")
         import polars
 
         frame = polars.from_arrow(self.to_arrow(trials=trials))

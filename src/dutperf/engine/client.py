@@ -531,12 +531,16 @@ def may_enter_namespaces(status: Path = Path("/proc/self/status")) -> bool:
 
 def _tester_error(event: dict[str, Any], netns: str | None) -> TesterError:
     """``netns``: the network namespace where the engine runs; None: that of whoever started it."""
-    field, is_named = event.get("field"), netns is not None and event.get("code") == "port_away"
+    field, text = event.get("field"), str(event.get("message"))
+    if event.get("code") == "port_away" and netns is not None:
+        text = f"{text} (engine.netns: {netns})"
+    elif netns is None and text.endswith("in this network namespace"):
+        text = f"{text}; engine.netns: NAME names another one"
     name = field and str(field).removeprefix("params.")
     if name and name.partition(".")[0] in EngineSettings.model_fields:
         name = f"engine.{name}"
     return TesterError(
-        f"{event.get('message')}" + (f" (engine.netns: {netns})" if is_named else ""),
+        text,
         code=str(event.get("code")),
         field=name,
         max_frame_size=event.get("max_frame_size"),

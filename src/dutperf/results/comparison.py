@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from math import comb
 from typing import Any
 
 from dutperf.model import Case, LimitedBy, Load, Value, axes_of, is_load
@@ -37,6 +38,7 @@ class Verdict(StrEnum):
     LOWER = "lower"
     HIGHER = "higher"
     NO_DIFFERENCE = "no difference shown"
+    TOO_FEW = "too few repetitions"
     NOT_JUDGED = "not judged"
 
 
@@ -364,8 +366,15 @@ def _judged(row: Row, adjusted: Iterator[float], alpha: float) -> Row:
     if row.p is None or row.base is None or row.other is None:
         return row
     tails, p = row.tails(), next(adjusted)
-    direction = Verdict.LOWER if tails.low < tails.high else Verdict.HIGHER
-    return row.model_copy(update={"p": p, "verdict": direction if p <= alpha else Verdict.NO_DIFFERENCE})
+    verdict = Verdict.LOWER if tails.low < tails.high else Verdict.HIGHER
+    if p > alpha:
+        verdict = Verdict.TOO_FEW if _least_p(row.base, row.other) > alpha else Verdict.NO_DIFFERENCE
+    return row.model_copy(update={"p": p, "verdict": verdict})
+
+
+def _least_p(base: Figure, other: Figure) -> float:
+    """That of samples of these sizes of which one is wholly above the other."""
+    return 2 / comb(len(base.values) + len(other.values), len(base.values))
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -47,7 +47,9 @@ NOT_RUN = {
     r"dutperf resume": "after a run that was cut off: test_cli_resume.py",
 }
 """Commands that are only parsed, with what they are given: how they begin, and why."""
-OF_THE_SHELL = r"apt install \./|podman run |cd |export PATH=|ln -s |\./|make |(sudo )?\.venv/bin/dutperf |\.venv/bin/python "
+OF_THE_SHELL = (
+    r"apt install \./|podman run |cd |export PATH=|ln -s |\./|make |(sudo )?\.venv/bin/dutperf |\.venv/bin/python "
+)
 """Other first words of a line."""
 ELSEWHERE = {"CONTRIBUTING.md": "a procedure: test_procedures.py"}
 """Documents whose programs other tests run."""

@@ -400,9 +400,10 @@ private:
     rte_ring* control_;
     TrialMark trial_;
     std::vector<std::unique_ptr<OfPath>> paths_;
-    std::array<OfPath*, kMostPaths> by_number_{};
+    // on the heap: with 16 kB of them inside, receiving took up to 5 % longer
+    std::vector<OfPath*> by_number_ = std::vector<OfPath*>(kMostPaths);
     OfPath* current_ = nullptr;  // of the last frame
-    std::array<std::uint64_t, kMostPaths> misdelivered_{};
+    std::vector<std::uint64_t> misdelivered_ = std::vector<std::uint64_t>(kMostPaths);
     BatchMatch<kIpv4Layout> match4_;
     BatchMatch<kIpv6Layout> match6_;
     MixedMatch match_mixed_;

@@ -99,6 +99,26 @@ class DescribedField(Value):
             raise ValueError(f"the last number does not fit in {self.bits} bits")
         return self
 
+    @property
+    def period(self) -> int:
+        """Frames or flows after which its values repeat, unless they are random."""
+        return len(self.values or ()) or int(self.count or 1)
+
+    @property
+    def steady_step(self) -> int:
+        """By how much it grows each time, without turning over; 0: it does not."""
+        step = int(self.step or 0) * {"increasing": 1, "decreasing": -1}.get(self.mode, 0)
+        last = int(self.first or 0) + step * (self.period - 1)
+        return step if 0 <= last < 1 << self.bits else 0
+
+    def at(self, number: int) -> int:
+        """Its value in frame or flow ``number``, where the mode and the number say it: neither at random nor of a
+        connection."""
+        if self.values is not None:
+            return int(self.values[number % self.period])
+        steps = number % self.period * int(self.step or 0)
+        return (int(self.first or 0) + (steps if self.mode == "increasing" else -steps)) % (1 << self.bits)
+
     def _numbers(self) -> Iterator[str]:
         """Every value that stands in the member as it is."""
         if self.first is not None:

@@ -50,7 +50,7 @@ class _Value:
             return self.number
         shift = self.place.bit + self.place.bits - self.varies.bit - self.varies.bits
         mask = ((1 << self.varies.bits) - 1) << shift
-        return self.number & ~mask | _of_field(self.varies, number) << shift
+        return self.number & ~mask | self.varies.at(number) << shift
 
     @property
     def period(self) -> int:
@@ -59,7 +59,7 @@ class _Value:
             return 1
         if self.varies.mode == "random":
             raise InexpressibleError("a part of a field cannot vary at random")
-        return len(self.varies.values or ()) or int(self.varies.count or 1)
+        return self.varies.period
 
 
 @dataclass
@@ -157,13 +157,6 @@ def _is_constant(field: DescribedField) -> bool:
     return field.count == "1" or (field.values is not None and len(set(field.values)) == 1)
 
 
-def _of_field(field: DescribedField, number: int) -> int:
-    if field.values is not None:
-        return int(field.values[number % len(field.values)])
-    steps = number % int(field.count or 1) * int(field.step or 1)
-    return (int(field.first or 0) + (steps if field.mode == "increasing" else -steps)) % (1 << field.bits)
-
-
 # --- fields of the model --------------------------------------------------------------------------
 
 
@@ -208,7 +201,7 @@ def _put(pattern: Message, of_model: ModelField, each: Sequence[_Value], where: 
         setattr(pattern, "custom" if value.place.role is Role.CHECKSUM else "value", shown(number))
     elif len(each) == 1 and value.varies is not None and value.varies.mode == "random":
         _put_random(pattern, shown, value, where, made)
-    elif len(each) == 1 and value.varies is not None and "increment" in names and _counts(value.varies):
+    elif len(each) == 1 and value.varies is not None and "increment" in names and value.varies.steady_step:
         _put_counter(pattern, shown, value, value.varies)
     else:
         period = lcm(*(one.period for one in varying))
@@ -225,20 +218,11 @@ def _shown(of_model: ModelField) -> Any:
     return int if of_model.show is str else of_model.show
 
 
-def _counts(field: DescribedField) -> bool:
-    """Whether it counts without passing the end of its range."""
-    if field.mode not in ("increasing", "decreasing"):
-        return False
-    way = (int(field.count or 1) - 1) * int(field.step or 1)
-    last = int(field.first or 0) + (way if field.mode == "increasing" else -way)
-    return 0 <= last < 1 << field.bits
-
-
 def _put_counter(pattern: Message, shown: Any, value: _Value, field: DescribedField) -> None:
     shift = value.place.bit + value.place.bits - field.bit - field.bits
-    counter = pattern.increment if field.mode == "increasing" else pattern.decrement
-    counter.start, counter.count = shown(value.number), int(field.count or 1)
-    counter.step = shown(int(field.step or 1) << shift)
+    counter = pattern.increment if field.steady_step > 0 else pattern.decrement
+    counter.start, counter.count = shown(value.number), field.period
+    counter.step = shown(abs(field.steady_step) << shift)
 
 
 def _put_random(pattern: Message, shown: Any, value: _Value, where: str, made: ModelPacket) -> None:

@@ -269,7 +269,7 @@ class Transmission:
             self._part.began_ns = time.time_ns() - round((progress.elapsed_s if progress else 0.0) * NS_PER_S)
         except DutperfError as error:
             self._end_part(error)
-            self._close_tester()  # a port that was made anew is opened the next time
+            self._close_tester()  # a port that was made again is opened the next time
             raise Rejected(error.sentence, code=500, kind="internal") from None
 
     def _next_trial(self, names: Sequence[str]) -> Trial | None:

@@ -46,7 +46,7 @@ was meant."""
 
 
 class NoCount(TesterError):
-    """A metric is not there, or is no number."""
+    """A metric is missing, or is not a number."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text, code="otg", field="engine.otg")

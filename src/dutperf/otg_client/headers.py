@@ -259,12 +259,12 @@ class _Reader:
         if len(varying) > 1 or one.bit < self._at or shift < 0:
             raise NotPossible(f"{place} in which several fields vary, or one that is longer")
         kept = number & ~((1 << one.bits) - 1 << shift)
-        step = 0 if one.by == "flow" else _steady_step(one)
+        step = 0 if one.by == "flow" else one.steady_step
         if step:
             kind = "increment" if step > 0 else "decrement"
             counted = {"start": kept | int(one.first or 0) << shift, "step": abs(step) << shift}
             formed = {key: of.form(value) for key, value in counted.items()}
-            return {"choice": kind, kind: {**formed, "count": int(one.count or 1)}}
+            return {"choice": kind, kind: {**formed, "count": one.period}}
         return {"choice": "values", "values": [of.form(kept | each << shift) for each in self._values(place, one)]}
 
     def _values(self, place: str, one: DescribedField) -> list[int]:
@@ -274,32 +274,16 @@ class _Reader:
             raise NotPossible("connections")
         if one.by == "flow" and frame.flow_order == "random":
             raise NotPossible("flows in random order")
-        period = frame.flows if one.by == "flow" else len(one.values or ()) or int(one.count or 1)
+        period = frame.flows if one.by == "flow" else one.period
         if one.mode == "random" and one.by == "frame":
             period = _PERIODS[self._random % len(_PERIODS)]
             self._random += 1
         if period > MOST_VALUES:
             raise NotPossible(f"{place} with more than {MOST_VALUES:,} values that repeat")
+        if one.mode != "random":
+            return [one.at(number) for number in range(period)]
         draw = Random(f"{self._seed} {one.bit}")
-        return [_value(one, number, draw) for number in range(period)]
-
-
-def _steady_step(one: DescribedField) -> int:
-    """By how much a field grows from frame to frame, without turning over; 0: it does not."""
-    step = int(one.step or 0) * {"increasing": 1, "decreasing": -1}.get(one.mode, 0)
-    last = int(one.first or 0) + step * (int(one.count or 1) - 1)
-    return step if 0 <= last < 1 << one.bits else 0
-
-
-def _value(one: DescribedField, number: int, draw: Random) -> int:
-    if one.mode == "list":
-        values = one.values or ()
-        return int(values[number % len(values)])
-    first, count = int(one.first or 0), int(one.count or 1)
-    if one.mode == "random":
-        return first + draw.randrange(count)
-    step = int(one.step or 1) * (1 if one.mode == "increasing" else -1)
-    return first + number % count * step & (1 << one.bits) - 1
+        return [int(one.first or 0) + draw.randrange(int(one.count or 1)) for _ in range(period)]
 
 
 def _walk(reader: _Reader) -> Iterator[_Header]:

@@ -29,6 +29,7 @@ from dutperf.web import forms, overview, stored
 from dutperf.web.access import Access, Rules
 from dutperf.web.errors import Refused
 from dutperf.web.following import Follower, events
+from dutperf.web.overview import Overview
 from dutperf.web.runs import UNDER_WAY, Run, Runs, progress
 from dutperf.web.stored import Stored, as_json
 
@@ -132,12 +133,12 @@ class Server:
 
     def run_page(self, request: Request) -> Response:
         """A run, live."""
-        run = self._run(request)
+        run = self._shown(self._run(request))
         headlines = [
-            {"name": one.name, "html": html.paragraphs(one.headline, f"/runs/{run.id}/report#deviations")}
-            for one in self.runs.overview(run).lines
+            {"name": one.name, "html": html.paragraphs(one.headline, f"/runs/{run['id']}/report#deviations")}
+            for one in run["overview"].lines
         ]
-        return self._page("run.html.j2", request, run=self._listed(run), headlines=headlines)
+        return self._page("run.html.j2", request, run=run, headlines=headlines)
 
     def report(self, request: Request) -> Response:
         """The report of a run as it is now."""
@@ -254,8 +255,9 @@ class Server:
     def _shown(self, run: Run) -> dict[str, Any]:
         """Of a run in the list."""
         one = self._listed(run)
-        now = overview.now(progress(run.directory)) if one["state"] in UNDER_WAY else ""
-        return {**one, "overview": self.runs.overview(run), "now": now}
+        if one["state"] in UNDER_WAY:
+            return {**one, "overview": Overview(), "now": overview.now(progress(run.directory))}
+        return {**one, "overview": self.runs.overview(run), "now": ""}
 
     def _start(self, asked: dict[str, Any]) -> Response:
         by_text = "plan" in asked

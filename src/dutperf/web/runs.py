@@ -125,9 +125,7 @@ class Runs:
         return "failed" if ended not in (None, 0, 1, 3, 130, -signal.SIGINT, -signal.SIGKILL) else "stopped"
 
     def overview(self, run: Run) -> Overview:
-        """What the list shows of a run; nothing of one that is under way."""
-        if self.state(run) in UNDER_WAY:
-            return Overview()
+        """What the list shows of a run that is not under way."""
         return _once(self._overviews, run.directory, overview.of_run, Overview())
 
     def start(self, plan: dict[str, Any], name: str) -> Run:

@@ -60,8 +60,7 @@ def sent(api):
     return metrics
 
 
-def last_verdict(server):
-    """Of the last trial, and its causes."""
+def verdicts(server):
+    """Of each trial of this configuration, with its causes."""
     with urllib.request.urlopen(f"{server}/dutperf/verdicts", context=ssl._create_unverified_context()) as answer:
-        last = json.load(answer)["trials"][-1]
-    return last["verdict"], last["causes"]
+        return [(one["verdict"], one["causes"]) for one in json.load(answer)["trials"]]

@@ -6,7 +6,7 @@ python loss_by_flow.py https://127.0.0.1:8443 LOCATION LOCATION
 
 import sys
 
-from common import connect, flow_of_udp, hosts, last_verdict, sent, set_config
+from common import connect, flow_of_udp, hosts, sent, set_config, verdicts
 
 KINDS = {"voice": (46, 218, 500), "video": (34, 1280, 1000), "data": (0, 1518, 2000)}
 """DSCP, size in bytes, frames/s."""
@@ -26,7 +26,7 @@ def main(server, *locations):
             f"{one.name}: {one.frames_tx} sent, {one.frames_rx} received, loss {one.loss:.3g} %,"
             f" latency {average / 1000:.1f} us, at most {most / 1000:.1f} us"
         )
-    verdict, causes = last_verdict(server)
+    verdict, causes = verdicts(server)[-1]
     print("; ".join([verdict, *causes]))
     return 0 if verdict == "valid" else 3
 

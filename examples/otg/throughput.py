@@ -7,7 +7,7 @@ python throughput.py https://127.0.0.1:8443 LOCATION LOCATION LOWEST HIGHEST
 
 import sys
 
-from common import connect, flow_of_udp, hosts, last_verdict, sent
+from common import connect, flow_of_udp, hosts, sent, verdicts
 
 SECONDS, SIZE, RESOLUTION, REPEATS = 1, 128, 0.002, 10
 
@@ -17,7 +17,7 @@ def trial(api, server, configuration, pps):
     configuration.flows[0].rate.pps = pps
     api.set_config(configuration)
     [metric] = sent(api)
-    verdict, causes = last_verdict(server)
+    verdict, causes = verdicts(server)[-1]
     print(
         f"{pps} frames/s: {metric.frames_tx} sent, {metric.frames_rx} received,",
         "; ".join([verdict, *causes]),

@@ -4,17 +4,13 @@
 python two_flows.py https://127.0.0.1:8443 LOCATION LOCATION
 """
 
-import json
-import ssl
 import sys
-import time
-import urllib.request
 
-import snappi
+from common import connect, sent, set_config, verdicts
 
 
 def main(server: str, *locations: str) -> int:
-    api = snappi.api(location=server)
+    api = connect(server)
     configuration = api.config()
     a, b = (configuration.ports.add(name=name, location=one) for name, one in zip("ab", locations, strict=True))
     for sender, receiver, size in ((a, b, 128), (b, a, 512)):
@@ -28,27 +24,13 @@ def main(server: str, *locations: str) -> int:
         flow.size.fixed, flow.rate.pps = size, 5000
         flow.duration.fixed_packets.packets = 10000
         flow.metrics.enable = flow.metrics.loss = True
-    for text in api.set_config(configuration).warnings:
-        print("warning:", text)
-
-    state = api.control_state()
-    state.traffic.flow_transmit.state = "start"
-    api.set_control_state(state)
-    request = api.metrics_request()
-    request.flow.flow_names = []
-    metrics = api.get_metrics(request).flow_metrics
-    while any(one.transmit != "stopped" for one in metrics):
-        time.sleep(0.1)
-        metrics = api.get_metrics(request).flow_metrics
-    for one in metrics:
+    set_config(api, configuration)
+    for one in sent(api):
         print(f"{one.name}: {one.frames_tx} sent, {one.frames_rx} received, loss {one.loss:g} %")
-
-    unverified = ssl._create_unverified_context()
-    with urllib.request.urlopen(f"{server}/dutperf/verdicts", context=unverified) as answer:
-        trials = json.load(answer)["trials"]
-    for trial in trials:
-        print("; ".join([trial["verdict"], *trial["causes"]]))
-    return 0 if all(trial["verdict"] == "valid" for trial in trials) else 3
+    trials = verdicts(server)
+    for verdict, causes in trials:
+        print("; ".join([verdict, *causes]))
+    return 0 if all(verdict == "valid" for verdict, _ in trials) else 3
 
 
 if __name__ == "__main__":

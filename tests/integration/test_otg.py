@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -27,6 +27,7 @@ from scapy.layers.l2 import Ether
 from scapy.utils import PcapReader
 
 from dutperf.otg import certificate
+from snappi_calls import metrics, sent, set_flows
 from undisturbed import NOT_SHOWN
 
 from .test_by_hand import DUT_CORE, by_hand, made
@@ -94,31 +95,10 @@ def added(configuration: Any, name: str, sender: int, packets: int, pps: int = 1
     return one
 
 
-def set_state(api: Any, kind: str, state: str) -> Sequence[str]:
+def set_capture(api: Any, state: str) -> None:
     wanted = api.control_state()
-    if kind == "capture":
-        wanted.port.capture.state = state
-    else:
-        wanted.traffic.flow_transmit.state = state
-    return list(api.set_control_state(wanted).warnings)
-
-
-def metrics(api: Any) -> dict[str, Any]:
-    request = api.metrics_request()
-    request.flow.flow_names = []
-    return {one.name: one for one in api.get_metrics(request).flow_metrics}
-
-
-def sent(api: Any) -> dict[str, Any]:
-    """The metrics of all flows, once these have been sent."""
-    assert set_state(api, "flows", "start") == []
-    end_s = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end_s:
-        found = metrics(api)
-        if all(one.transmit == "stopped" for one in found.values()):
-            return found
-        time.sleep(0.1)
-    raise AssertionError("the flows do not stop")
+    wanted.port.capture.state = state
+    api.set_control_state(wanted)
 
 
 @pytest.mark.parametrize(("transport", "options"), [("http", ()), ("grpc", ("--grpc-port", "0"))])
@@ -131,8 +111,8 @@ def test_flows_over_a_cable_are_counted_and_captured(cable: str, transport: str,
         added(configuration, "out", 0, 90)
         added(configuration, "back", 1, 60, pps=500)
         assert list(api.set_config(configuration).warnings) == []
-        set_state(api, "capture", "start")
-        found = sent(api)
+        set_capture(api, "start")
+        found = sent(api, PATIENCE_S)
         assert {name: (one.frames_tx, one.frames_rx, one.loss) for name, one in found.items()} == {
             "out": (90, 90, 0),
             "back": (60, 60, 0),
@@ -142,7 +122,7 @@ def test_flows_over_a_cable_are_counted_and_captured(cable: str, transport: str,
         request.port_name = "port eth1"
         with PcapReader(BytesIO(api.get_capture(request).read())) as reader:  # while the capture goes on
             assert len([one for one in reader if len(one) == 128]) == 60
-        set_state(api, "capture", "stop")
+        set_capture(api, "stop")
         request.port_name = "port eth2"
         with PcapReader(BytesIO(api.get_capture(request).read())) as reader:
             frames = [Ether(bytes(one)[:-4]) for one in reader if len(one) == 128]
@@ -160,7 +140,7 @@ def test_hundreds_of_flows_are_counted_each_to_the_frame() -> None:
         for number, (name, count) in enumerate(frames.items()):
             added(configuration, name, number % 2, count, pps=100 + number)
         assert list(api.set_config(configuration).warnings) == []
-        found = sent(api)
+        found = sent(api, PATIENCE_S)
         assert {name: (one.frames_tx, one.frames_rx) for name, one in found.items()} == {
             name: (count, count) for name, count in frames.items()
         }
@@ -250,7 +230,7 @@ def test_devices_resolve_their_gateways_and_a_limit_of_the_router_is_its_loss() 
             (".1", "succeeded"),
             ("77", "failed"),
         ]
-        found = sent(api)
+        found = sent(api, PATIENCE_S)
         assert (found["free"].frames_tx, found["free"].frames_rx) == (2000, 2000)
         assert found["limited"].frames_tx == 2000
         assert found["limited"].frames_rx == pytest.approx(500 * 2 + 10, rel=0.02)
@@ -283,7 +263,7 @@ def test_a_link_that_goes_down_at_the_receiver_loses_frames_and_the_trial_says_s
             configuration = configuration_of(api)
             added(configuration, "out", 0, 1).duration.continuous.gap = 12
             api.set_config(configuration)
-            set_state(api, "flows", "start")
+            set_flows(api, "start")
             time.sleep(0.3)
             for state in ("down", "up"):
                 wanted = api.control_state()
@@ -293,7 +273,7 @@ def test_a_link_that_goes_down_at_the_receiver_loses_frames_and_the_trial_says_s
                 before = metrics(api)["out"].frames_rx
                 time.sleep(1)
             assert metrics(api)["out"].frames_rx > before
-            assert any("port_down" in text for text in set_state(api, "flows", "stop"))
+            assert any("port_down" in text for text in set_flows(api, "stop"))
             one = metrics(api)["out"]
             assert one.frames_rx < one.frames_tx - 500
             wanted.port.link.state = "down"
@@ -328,9 +308,7 @@ def test_an_engine_that_stops_for_a_while_makes_the_trial_invalid(cable: str) ->
     with serving(cable, "--plain") as address:
         api = snappi.api(location=address)
         start_and_stop_the_engine(api, cable)
-        assert any(
-            text.startswith("not valid: endless: ") and " late" in text for text in set_state(api, "flows", "stop")
-        )
+        assert any(text.startswith("not valid: endless: ") and " late" in text for text in set_flows(api, "stop"))
         with urllib.request.urlopen(f"{address}/dutperf/verdicts") as answer:
             assert [one["verdict"] for one in json.load(answer)["trials"]] == ["invalid"]
 
@@ -344,7 +322,7 @@ def test_a_run_on_the_disk_has_the_trials_of_clients(cable: str, number: signal.
         configuration = configuration_of(api)
         added(configuration, "first flow", 0, 200)
         api.set_config(configuration)
-        assert sent(api)["first flow"].frames_rx == 200
+        assert sent(api, PATIENCE_S)["first flow"].frames_rx == 200
         start_and_stop_the_engine(api, cable)
         with urllib.request.urlopen(f"{address}/dutperf/verdicts") as answer:
             assert json.load(answer) == {"trials": []}, "of this configuration"
@@ -372,7 +350,7 @@ def start_and_stop_the_engine(api: Any, netns: str) -> None:
     configuration = configuration_of(api)
     added(configuration, "endless", 0, 1).duration.continuous.gap = 12
     api.set_config(configuration)
-    set_state(api, "flows", "start")
+    set_flows(api, "start")
     time.sleep(0.3)
     [engine] = engines(netns)
     os.kill(engine, signal.SIGSTOP)
@@ -394,7 +372,7 @@ def test_a_signal_ends_the_server_and_its_traffic_though_a_client_stays(cable: s
         configuration = configuration_of(api)
         added(configuration, "endless", 0, 1).duration.continuous.gap = 12
         api.set_config(configuration)
-        set_state(api, "flows", "start")
+        set_flows(api, "start")
         assert metrics(api)["endless"].transmit == "started"
     assert engines(cable) == []
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +26,7 @@ from dutperf.results.by_clients import ConfigurationFinding
 from dutperf.setup.configuration import EngineSettings
 from dutperf.web.access import Rules
 from otg_messages import LOCATED, TOKEN, Opened, configured, flow, opening
+from snappi_calls import metrics, sent
 
 IP = {"name": "ip1", "address": "198.18.0.2", "gateway": "198.18.0.1"}
 ETHERNET = {"name": "e1", "mac": "02:00:00:00:00:01", "connection": {"choice": "port_name", "port_name": "p1"}}
@@ -71,28 +71,7 @@ def api_of(address: str) -> Any:
     return snappi.api(location=address, transport=snappi.Transport.GRPC)
 
 
-def set_flows(api: Any, state: str) -> list[str]:
-    wanted = api.control_state()
-    wanted.traffic.flow_transmit.state = state
-    return list(api.set_control_state(wanted).warnings)
-
-
-def metrics(api: Any) -> dict[str, Any]:
-    request = api.metrics_request()
-    request.flow.flow_names = []
-    return {one.name: one for one in api.get_metrics(request).flow_metrics}
-
-
-def sent(api: Any) -> dict[str, Any]:
-    """The metrics of all flows, once these have been sent."""
-    set_flows(api, "start")
-    end_s = time.monotonic() + 10
-    while time.monotonic() < end_s:
-        found = metrics(api)
-        if all(one.transmit == "stopped" for one in found.values()):
-            return found
-        time.sleep(0.02)
-    raise AssertionError("they have not stopped")
+PATIENCE_S = 10
 
 
 def test_every_operation_is_served() -> None:
@@ -109,7 +88,7 @@ def test_snappi_configures_sends_counts_and_asks(address: str, streaming: bool) 
     wanted = api.config().deserialize(configured(flow(), devices=[DEVICE]))
     assert list(api.set_config(wanted).warnings) == []
     assert api.get_config().serialize() == wanted.serialize()
-    found = sent(api)
+    found = sent(api, PATIENCE_S)
     assert {name: (one.frames_tx, one.frames_rx, one.port_rx) for name, one in found.items()} == {
         "f1": (100, 100, "p2")
     }
@@ -142,7 +121,7 @@ def test_snappi_changes_the_flows(address: str) -> None:
 def test_several_clients_control_the_same_flows(address: str) -> None:
     first, second = api_of(address), api_of(address)
     first.set_config(first.config().deserialize(configured(flow())))
-    sent(second)
+    sent(second, PATIENCE_S)
     counts: list[int] = []
     each = [threading.Thread(target=lambda: counts.append(metrics(api_of(address))["f1"].frames_rx)) for _ in range(20)]
     for one in each:

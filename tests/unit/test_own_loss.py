@@ -342,3 +342,24 @@ def test_a_dut_may_pause_without_a_counter_that_shows_it() -> None:
     assert validity.proven_failed(asked, shown, causes) is not None
     assert validity.proven_failed(asked, shown, causes, Starvation(unseen_s=0.005)) is not None
     assert validity.proven_failed(asked, shown, causes, Starvation(unseen_s=0.007)) is None
+
+
+def test_no_more_is_proven_than_was_lost() -> None:
+    """A DUT that has no core for 4 ms in 5, but for the times when the sender is held up: what it loses usually, in
+    all of the time, would be more than it lost. It had no core for as long as sending that takes."""
+    asked = a_trial(3_000).model_copy(update={"question": SEARCH})
+    stalls = [Stall(at / 10, at / 10 + 0.018) for at in range(1, 10)]
+    frames = sent(asked, stalls, 0)
+    held_up = [(one.start_s, one.end_s + 0.01) for one in stalls]
+    gone = [
+        frame
+        for frame in frames
+        if frame.due_s % 0.005 < 0.004 and not any(begin <= frame.due_s < end for begin, end in held_up)
+    ]
+    shown = counted(asked, frames, gone)
+    _, causes = validity.judge(asked, shown)
+    assert causes
+    assert own_loss.own_loss(asked, shown) <= len(gone)
+    without_core_s = len(gone) / len(frames)
+    for missed_s, proven in ((without_core_s, False), (without_core_s / 2, True)):
+        assert (validity.proven_failed(asked, shown, causes, Starvation(at_most_s=missed_s)) is not None) == proven

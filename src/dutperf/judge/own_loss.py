@@ -115,8 +115,9 @@ def _beyond_capacity(
     longest_waits: int = 0,
 ) -> int:
     """The bound by the loss at a steady rate: the usual loss of the clear parts for every part after the
-    first loss, minus the frames that bursts or disturbances may have left in the queue. Of disturbances
-    these are those of all until it was full, and ``longest_waits`` times those of the longest.
+    first loss, or all frames that were lost where these are fewer, minus the frames that bursts or disturbances may
+    have left in the queue. Of disturbances these are those of all until it was full, and ``longest_waits`` times
+    those of the longest.
 
     The usual loss is that of the earlier or the later half of the clear parts, whichever is smaller: a
     DUT that loses a frame now and then anyway may have a queue that disturbances fill later.
@@ -151,7 +152,7 @@ def _beyond_capacity(
         _rate_fps(trial),
     )
     in_queue += ceil(longest_waits * max((one.waited_s for one in disturbances), default=0.0) * _rate_fps(trial))
-    return floor(usual_loss * (LOSS_BINS - 1 - first)) - in_queue - _punctual(trial)
+    return min(sum(lost), floor(usual_loss * (LOSS_BINS - 1 - first))) - in_queue - _punctual(trial)
 
 
 def _usual_loss(groups: Sequence[int], highest_share: float) -> float:

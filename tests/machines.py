@@ -37,6 +37,8 @@ class FakeKernel(Machine):
     """Card to the kernel's own driver of it."""
     written: list[tuple[str, str]] = field(default_factory=list)
     started: list[str] = field(default_factory=list)
+    stamps: dict[str, str] = field(default_factory=dict)
+    """Interface to what ``ethtool -T`` says of it."""
 
     def write(self, path: str, text: str) -> None:
         """See :meth:`Machine.write`; then do what the kernel does."""
@@ -129,9 +131,11 @@ class FakeKernel(Machine):
         self.shown.append(usual | shown)
 
     def programs(self, argv: Sequence[str]) -> Done:
-        """``ip`` and ``modprobe``."""
+        """``ip``, ``ethtool`` and ``modprobe``."""
         if argv[0] == "ip":
             return Done(0, json.dumps((self.routes if "-4" in argv else []) if "route" in argv else self.shown))
+        if argv[0] == "ethtool":
+            return Done(0, self.stamps.get(argv[2], "")) if argv[2] in self.stamps else Done(127)
         self.started.append(" ".join(argv))
         if argv[0] == "modprobe" and argv[1] not in self.modules:
             return Done(1, errors=f"modprobe: FATAL: Module {argv[1]} not found\n")

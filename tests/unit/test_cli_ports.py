@@ -18,9 +18,36 @@ from dutperf.cli.output import steps
 from dutperf.machine import doctor
 from dutperf.machine.access import Done
 from dutperf.machine.doctor import Finding
+from dutperf.machine.timestamping import stamps_of
 from machines import DEVICES, FakeKernel, but, made_up
 
 A, B = "0000:01:00.0", "0000:01:00.1"
+
+
+SOFTWARE = """Time stamping parameters for tl:
+Capabilities:
+\tsoftware-transmit
+\tsoftware-receive
+\tsoftware-system-clock
+PTP Hardware Clock: none
+Hardware Transmit Timestamp Modes: none
+Hardware Receive Filter Modes: none
+"""
+HARDWARE = """Time stamping parameters for eth1:
+Capabilities:
+\thardware-transmit
+\tsoftware-transmit
+\thardware-receive
+\tsoftware-receive
+\tsoftware-system-clock
+\thardware-raw-clock
+PTP Hardware Clock: 0
+Hardware Transmit Timestamp Modes:
+\toff
+\ton
+Hardware Receive Filter Modes:
+\tnone
+"""
 
 
 @pytest.fixture
@@ -47,16 +74,33 @@ def dutperf(*arguments: str, answer: str | None = None) -> Result:
 
 def test_the_table_names_every_card_and_interface(kernel: FakeKernel) -> None:
     kernel.interface("tl", linkinfo={"info_kind": "veth"})
+    kernel.stamps["tl"] = SOFTWARE
     result = dutperf("ports")
     assert result.exit_code == 0
     rows = [line.split() for line in result.stdout.splitlines()]
-    assert [A, "eth0", "e1000e", "-", "up,", "1,000", "Mbit/s", "default", "route", "-"] in rows
-    assert [B, "eth1", "e1000e", "-", "up,", "1,000", "Mbit/s", "-", "af_xdp:eth1"] in rows
-    assert ["-", "tl", "(veth)", "-", "-", "up,", "1,000", "Mbit/s", "-", "af_xdp:tl"] in rows
+    assert [A, "eth0", "e1000e", "-", "up,", "1,000", "Mbit/s", "-", "default", "route", "-"] in rows
+    assert [B, "eth1", "e1000e", "-", "up,", "1,000", "Mbit/s", "-", "-", "af_xdp:eth1"] in rows
+    assert ["-", "tl", "(veth)", "-", "-", "up,", "1,000", "Mbit/s", "kernel", "-", "af_xdp:tl"] in rows
     assert result.stdout.splitlines()[-2:] == [
         f"{A}: carries the default route and is never given to DPDK",
         f"{B}: for DPDK: dutperf ports bind {B}",
     ]
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (SOFTWARE, "kernel"),
+        ("Time stamping parameters for lo:\nCapabilities:\n\tsoftware-receive\n\tsoftware-system-clock\n", "-"),
+        (f"{HARDWARE}\tptpv1-l4-sync\n\tptpv2-event\n", "kernel, card (PTP only)"),
+        (f"{HARDWARE}\tall\n", "kernel, card"),
+        (None, None),
+    ],
+    ids=["veth", "nobody", "82576", "I350", "no ethtool"],
+)
+def test_who_stamps_the_frames_of_an_interface(kernel: FakeKernel, told: str | None, words: str | None) -> None:
+    kernel.stamps.update({} if told is None else {"eth1": told})
+    assert stamps_of(kernel, "eth1") == words
 
 
 def test_for_a_program(kernel: FakeKernel) -> None:
@@ -73,6 +117,7 @@ def test_for_a_program(kernel: FakeKernel) -> None:
         "numa_node": None,
         "link": True,
         "speed_mbps": 1000,
+        "stamps": None,
         "iommu_group": "2",
         "default_route": False,
         "use": None,

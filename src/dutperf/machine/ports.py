@@ -11,6 +11,7 @@ from dutperf.machine import pci
 from dutperf.machine.access import Machine
 from dutperf.machine.interfaces import ETHERNET, Interface, interfaces, with_default_route
 from dutperf.machine.pci import BESIDE_VFIO, SHARED, Function
+from dutperf.machine.timestamping import stamps_of
 
 MEASURED_WITH = ("veth",)
 """Kinds of virtual interfaces that a tester can use: cables between network namespaces."""
@@ -32,6 +33,8 @@ class Port:
     numa_node: int | None
     link: bool | None
     speed_mbps: int | None
+    stamps: str | None
+    """Who can time-stamp its frames (:func:`dutperf.machine.timestamping.stamps_of`)."""
     iommu_group: str | None
     default_route: bool
     use: str | None
@@ -123,6 +126,7 @@ def _of_card(known: Inventory, card: Function) -> Iterator[Port]:
             numa_node=card.numa_node,
             link=None if one is None else one.carrier,
             speed_mbps=None if one is None else one.speed_mbps,
+            stamps=None if one is None else stamps_of(known.machine, one.name),
             iommu_group=card.group,
             default_route=carries,
             use=known.use(card),
@@ -149,6 +153,7 @@ def _without_card(known: Inventory, one: Interface) -> Port:
         numa_node=one.numa_node,
         link=one.carrier,
         speed_mbps=one.speed_mbps,
+        stamps=stamps_of(known.machine, one.name),
         iommu_group=None,
         default_route=carries,
         use=one.use(),

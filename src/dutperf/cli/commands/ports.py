@@ -27,7 +27,7 @@ Addresses = Annotated[
     list[str],
     typer.Argument(metavar="ADDRESS", help="PCI addresses (0000:01:00.0 or 01:00.0), or interfaces of cards."),
 ]
-COLUMNS = ("PCI address", "interface", "driver", "NUMA", "link", "use", "port")
+COLUMNS = ("PCI address", "interface", "driver", "NUMA", "link", "stamps", "use", "port")
 
 
 def machine() -> Machine:
@@ -102,7 +102,7 @@ def _cells(port: Port) -> tuple[str | None, ...]:
     name = f"{port.interface} ({port.kind})" if port.kind else port.interface
     numa_node = None if port.numa_node is None else str(port.numa_node)
     use = "default route" if port.default_route else "in use" if port.use else None
-    return port.address, name, port.driver, numa_node, _link(port), use, port.port
+    return port.address, name, port.driver, numa_node, _link(port), port.stamps, use, port.port
 
 
 def remarks(found: Sequence[Port]) -> list[str]:

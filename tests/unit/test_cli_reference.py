@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import documents
 from command_syntax import parse
 from dutperf import procedures
-from dutperf.cli import app, examples, help_screen, panels, reference
+from dutperf.cli import app, examples, help_screen, index, panels, reference
 from dutperf.journal import JOURNAL
 from dutperf.otg.model import SPECIFICATION
 from dutperf.run.suite import SUITE
@@ -54,6 +54,15 @@ def test_what_needs_no_procedure_imports_none(command: list[str]) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_list_of_commands_fits_on_eighty_lines_with_one_for_each() -> None:
+    lines = help_of("")
+    assert len(lines) <= 80
+    for panel in {panel for _, panel, _ in index.COMMANDS.values()}:
+        each = lines[lines.index(f"{panel}:") + 1 :]
+        named = [name for name, (_, of, _) in index.COMMANDS.items() if of == panel]
+        assert [line.split()[0] for line in each[: len(named)]] == named
 
 
 def help_of(command: str, columns: int = 80) -> list[str]:

@@ -146,7 +146,7 @@ def point(recorded: Recorded) -> AgeingPoint:
 
 PROCEDURE = Definition(
     name="address-ageing",
-    summary="Measure how long a switch keeps a MAC address that sends nothing more (RFC 2889 5.7.2).",
+    summary="Measure how long an address is kept (RFC 2889 5.7.2).",
     chapter=Chapter.TABLES,
     example="--lab linux-bridge --lab-option ports=3 --lab-option ageing_s=5 --duration 10",
     simulated={"duration_s": 3},

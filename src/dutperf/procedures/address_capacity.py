@@ -184,7 +184,7 @@ def point(recorded: Recorded) -> AddressCapacityPoint:
 
 PROCEDURE = Definition(
     name="address-capacity",
-    summary="Search for the number of MAC addresses that a switch learns and keeps (RFC 2889 5.7).",
+    summary="Search for the number of addresses kept (RFC 2889 5.7).",
     chapter=Chapter.TABLES,
     example="--lab linux-bridge --lab-option ports=3 --lab-option addresses=1000 --learning-rate 5k",
     simulated={"first_addresses": 100, "most_addresses": 2_000, "address_error": 50, "repetitions": 2},

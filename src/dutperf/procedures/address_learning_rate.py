@@ -144,7 +144,7 @@ def point(recorded: Recorded) -> LearningRatePoint:
 
 PROCEDURE = Definition(
     name="address-learning-rate",
-    summary="Search for the highest rate at which a switch learns MAC addresses (RFC 2889 5.8).",
+    summary="Search for the rate of address learning (RFC 2889 5.8).",
     chapter=Chapter.TABLES,
     example="--lab linux-bridge --lab-option ports=3 --addresses 2000 --max-rate 50k --repetitions 3",
     simulated={"max_rate": "10k", "resolution": "5%", "repetitions": 2},

@@ -451,9 +451,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name="back-to-back",
-    summary=(
-        "Search for the longest burst at the maximum rate that the DUT forwards without loss (RFC 9004, RFC 2544 26.4)."
-    ),
+    summary="Search for the longest lossless burst (RFC 9004, 2544 26.4).",
     chapter=Chapter.RATES,
     example="--lab kernel-ipv4 --lab-option limit_fps=20000 --rate 20k --max-rate 50k --max-burst 1 --repetitions 3",
     simulated={"max_rate": "70k", "burst_resolution": 0.02},

@@ -236,7 +236,7 @@ RULES = deviations.rules(Clause("RFC 8219 section 12", deviations.single_iterati
 
 PROCEDURE = Definition(
     name="broadcast",
-    summary="Search for the rate at which a switch forwards every broadcast to every port (RFC 2889 5.10).",
+    summary="Search for the rate of broadcasts (RFC 2889 5.10).",
     chapter=Chapter.TABLES,
     example="--lab linux-bridge --lab-option ports=4 --max-rate 20k --duration 5 --repetitions 3",
     simulated={"max_rate": "70k", "resolution": "5%", "repetitions": 2},

@@ -282,7 +282,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name="burst-interval",
-    summary="Search for the shortest interval between bursts that the DUT forwards without loss (RFC 2544 21).",
+    summary="Search for the shortest lossless burst interval (RFC 2544 21).",
     chapter=Chapter.RATES,
     example="--lab kernel-ipv4 --bursts 16,64 --max-rate 50k --duration 0.5 --drain 0.2 --repetitions 3",
     simulated={"max_rate": "50k", "bursts": (16, 64), "interval_resolution": 0.05, "repetitions": 2},

@@ -467,7 +467,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name="dns64",
-    summary="Search for the highest rate at which a DNS64 server answers every query in time (RFC 8219 9).",
+    summary="Search for the highest rate of a DNS64 server (RFC 8219 9).",
     chapter=Chapter.RATES,
     example="--lab refdut-dns64 --max-rate 10k --resolution 5% --duration 2 --settle 1 --repetitions 3",
     simulated={"max_rate": "10k", "resolution": "5%", "repetitions": 2},

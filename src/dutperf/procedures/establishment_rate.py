@@ -240,9 +240,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name="establishment-rate",
-    summary=(
-        "Search for the highest rate at which a stateful DUT opens connections, and validate each (RFC 9693 4.5, 4.6)."
-    ),
+    summary="Search for the rate of connections (RFC 9693 4.5, 4.6).",
     chapter=Chapter.CONNECTIONS,
     example="--lab nft-nat44 --connections 2000 --max-rate 20k --resolution 10% --repetitions 1",
     simulated={"max_rate": "70k", "resolution": "5%"},

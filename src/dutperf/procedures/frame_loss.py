@@ -512,10 +512,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name="frame-loss",
-    summary=(
-        "Measure the share of frames that the DUT loses, from the highest rate down until nothing is lost (RFC 2544"
-        " 26.3)."
-    ),
+    summary="Measure loss from the highest rate down (RFC 2544 26.3).",
     chapter=Chapter.RATES,
     example="--lab kernel-ipv4 --rates 20k,10k --duration 2 --out results/loss",
     simulated={"max_rate": "70k"},

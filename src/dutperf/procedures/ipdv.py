@@ -99,7 +99,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name=IPDV.name,
-    summary="Measure how the delay changes from frame to frame at the throughput (RFC 8219 7.3.2).",
+    summary="Measure delay changes from frame to frame (RFC 8219 7.3.2).",
     chapter=Chapter.DELAYS,
     example="--lab kernel-ipv4 --rate 10k --duration 5 --repetitions 3",
     known_truth=_known_truth,

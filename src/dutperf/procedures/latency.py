@@ -250,10 +250,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name=LATENCY.name,
-    summary=(
-        "Measure the latency of tagged frames at the throughput: typical and worst case (RFC 8219 7.2), or the mean"
-        " (RFC 2544 26.2)."
-    ),
+    summary="Measure latency at the throughput (RFC 8219 7.2, 2544 26.2).",
     chapter=Chapter.DELAYS,
     example="--lab kernel-ipv4 --rate 10k --duration 5 --repetitions 3",
     simulated={"tags": 500, "tag_after_s": 0.1},

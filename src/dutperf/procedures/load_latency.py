@@ -423,7 +423,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name="load-latency",
-    summary="Measure delay, its variation and loss at shares of the throughput, from lone frames to 100 % and beyond.",
+    summary="Measure delay and loss at shares of the throughput.",
     chapter=Chapter.LOADS,
     example="--lab kernel-ipv4 --rate 20k --loads 0,10,50,90,100,120 --duration 10 --pattern poisson",
     known_truth=_known_truth,

@@ -234,7 +234,7 @@ def point(recorded: Recorded) -> NdpCapacityPoint:
 
 PROCEDURE = Definition(
     name="ndp-capacity",
-    summary="Search for the number of neighbours to which a router forwards (RFC 8161, NDP-MAX-NEIGHBORS).",
+    summary="Search for the number of NDP neighbours (RFC 8161).",
     chapter=Chapter.TABLES,
     example="--config gateway.yaml --first-neighbours 500 --resolution-rate 2k --test-rate 5k",
     simulated={"first_neighbours": 50, "most_neighbours": 200, "test_rate": "10k", "repetitions": 2},

@@ -86,7 +86,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name=PDV.name,
-    summary="Measure the packet delay variation of all frames at the throughput (RFC 8219 7.3.1).",
+    summary="Measure packet delay variation of all frames (RFC 8219 7.3.1).",
     chapter=Chapter.DELAYS,
     example="--lab kernel-ipv4 --rate 10k --duration 5 --repetitions 3",
     known_truth=_known_truth,

@@ -557,7 +557,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name="ramp",
-    summary="Show loss and delay over the offered load while the rate rises: where the DUT begins to lose frames.",
+    summary="Show where loss and delay begin while the rate rises.",
     chapter=Chapter.LOADS,
     example="--lab kernel-ipv4 --lab-option limit_fps=10000 --from 1k --to 20k --over 20 --directions forward",
     simulated={"to_rate": "70k", "repetitions": 2},

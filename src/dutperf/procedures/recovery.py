@@ -187,7 +187,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name=RECOVERY.name,
-    summary="Measure how long the DUT still loses frames after an overload (RFC 2544 26.5).",
+    summary="Measure how long loss lasts after an overload (RFC 2544 26.5).",
     chapter=Chapter.TIMES,
     example="--lab kernel-ipv4 --lab-option limit_fps=20000 --rate 10k --overload 3 --duration 6 --repetitions 3",
     simulated={"overload_s": 0.25},

@@ -193,7 +193,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name=RESET.name,
-    summary="Measure how long a DUT forwards nothing when it is reset (RFC 2544 26.6, RFC 6201).",
+    summary="Measure how long a reset stops the DUT (RFC 2544 26.6, 6201).",
     chapter=Chapter.TIMES,
     example="--lab kernel-ipv4 --rate 5k --duration 5 --reset-after 2 --repetitions 3",
     simulated={"duration_s": 3, "reset_after_s": 1},

@@ -375,7 +375,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name="soak",
-    summary="Find how probable it is that the DUT loses frames at a rate, by trials over hours.",
+    summary="Find how probable loss is at a rate, by trials over hours.",
     chapter=Chapter.LOADS,
     example="--lab kernel-ipv4 --rate 10k --duration 5 --for 60 --target 0.2",
     simulated={"soak_s": 10},

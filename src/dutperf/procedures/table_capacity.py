@@ -368,7 +368,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name="table-capacity",
-    summary="Search for the number of connections that a stateful DUT can hold (RFC 9693 4.9).",
+    summary="Search for the number of connections held (RFC 9693 4.9).",
     chapter=Chapter.CONNECTIONS,
     example=(
         "--lab refdut-nat44 --lab-option connections=1500 --first-connections 500 --most-connections 4000"

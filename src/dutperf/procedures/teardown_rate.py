@@ -190,7 +190,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name="teardown-rate",
-    summary="Measure how fast a stateful DUT deletes all its connections (RFC 9693 4.8).",
+    summary="Measure how fast connections are deleted (RFC 9693 4.8).",
     chapter=Chapter.CONNECTIONS,
     example="--lab nft-nat44 --connections 2000,4000 --repetitions 3",
     known_truth=_known_truth,

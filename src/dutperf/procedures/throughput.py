@@ -408,9 +408,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name="throughput",
-    summary=(
-        "Search for the highest rate at which the DUT loses nothing (RFC 2544 26.1), and show the evidence for it."
-    ),
+    summary="Search for the highest rate without loss (RFC 2544 26.1).",
     chapter=Chapter.RATES,
     example="--lab kernel-ipv4 --max-rate 100k --duration 0.5 --drain 0.2 --repetitions 3 --out results/gateway",
     known_truth=_known_truth,

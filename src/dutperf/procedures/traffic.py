@@ -419,7 +419,7 @@ def _known_truth() -> KnownTruth:
 
 PROCEDURE = Definition(
     name="traffic",
-    summary="Send at a rate that is changed by hand while it is sent; show delay and loss at each rate.",
+    summary="Send at a rate that is changed by hand; show delay and loss.",
     chapter=Chapter.LOADS,
     example="--lab kernel-ipv4 --rate 20k --duration 30 --out results/by-hand",
     simulated={"rate": "30k"},

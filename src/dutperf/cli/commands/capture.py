@@ -40,7 +40,7 @@ def capture(
     ] = USUAL_FRAMES,
     as_json: options.Json = False,
 ) -> None:
-    """Write the frames that arrive at the tester's ports to a file, with their times."""
+    """Write the frames that arrive at the ports to a file, with times."""
     with reported():
         source, _ = split_source(
             {"lab": lab, "lab_option": lab_option, "config_file": config_file, "queues": queues, "offloads": offloads}

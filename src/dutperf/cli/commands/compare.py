@@ -79,8 +79,9 @@ def compare(
     form: Form = "text",
     junit_file: JUnit = None,
 ) -> None:
-    """Compare results figure by figure: the differences, and whether they are significant at a stated
-    error rate.
+    """Compare results: the differences, and whether they are significant.
+
+    Every figure is compared, at a stated error rate.
 
     Exit status: 0 no condition failed, 1 a condition failed, 2 not comparable, 3 a condition cannot
     be judged (incomplete results, limited by the tester).

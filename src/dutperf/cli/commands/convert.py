@@ -37,10 +37,10 @@ To = Annotated[
 
 
 def convert(file: File = configuration.FILE, to: To = None, ports: Ports = None) -> None:
-    """Convert another tester's configuration file to one of dutperf, or one of dutperf to a script, on standard output.
+    """Convert another tester's configuration, or one to a script.
 
-    Settings that siitperf does not have come from DUTPERF_PORTS, DUTPERF_NETNS, DUTPERF_CORES and
-    DUTPERF_GATEWAYS, as for siitperf-tp.
+    The result is on standard output. Settings that siitperf does not have come from DUTPERF_PORTS, DUTPERF_NETNS,
+    DUTPERF_CORES and DUTPERF_GATEWAYS, as for siitperf-tp.
     """
     with reported():
         located = located_ports(ports or [])

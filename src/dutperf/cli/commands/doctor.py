@@ -31,7 +31,7 @@ def doctor(
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Check this machine for measuring: what it has, what is missing, and what to do about it.
+    """Check this machine: what is missing for measuring, what to do.
 
     --fix shows and then makes the changes that need no reboot. It does not change the kernel's
     command line (isolcpus, intel_iommu): the advice names those options.

@@ -45,8 +45,10 @@ Streams = Annotated[
 def export(
     directory: Directory, form: Form = "csv", trials: Trials = False, streams: Streams = False, out: Out = None
 ) -> None:
-    """Export the tables of a run or a suite, one file for each measurement: DIR/export/NAME.csv,
-    .parquet, .tex or .md."""
+    """Export the tables of a run or a suite, for other programs.
+
+    One file for each measurement: DIR/export/NAME.csv, .parquet, .tex or .md.
+    """
     with reported():
         chosen = FORMATS[form]
         if trials and chosen in files.TABLES:

@@ -90,7 +90,7 @@ def otg(
     drain: Drain = 0.5,
     out: options.Out = None,
 ) -> None:
-    """Be a traffic generator for programs of the Open Traffic Generator API, as snappi."""
+    """Serve the Open Traffic Generator API, for programs such as snappi."""
     with reported():
         os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # children exec at once; before snappi imports it
         for library in ("snappi", "starlette", "uvicorn", "cryptography"):

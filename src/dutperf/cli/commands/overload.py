@@ -56,10 +56,10 @@ def _overload(
     watchers: Watchers,
     **given: Any,
 ) -> None:
-    """Measure procedures with one flow and with many, and show by how much their figures get worse (RFC 8219 10).
+    """Compare figures with one flow and with many (RFC 8219 10).
 
-    The flows begin together, or one after the other with --flows-apart. Options without a default have that of each
-    procedure: see its own help.
+    Each procedure is measured with one flow and with many. The flows begin together, or one after the other with
+    --flows-apart. Options without a default have that of each procedure: see its own help.
     """
     source, options = split_source(given)
     numbers = ",".join(map(str, flow_numbers(flows, intermediate=intermediate)))

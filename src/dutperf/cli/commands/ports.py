@@ -37,10 +37,10 @@ def machine() -> Machine:
 
 @app.callback()
 def list_ports(context: typer.Context, as_json: options.Json = False) -> None:
-    """List the network cards and interfaces of this machine, their use, and their port names in a
-    configuration.
+    """List this machine's cards and interfaces, and their port names.
 
-    dutperf ports bind gives cards to DPDK; dutperf ports unbind gives them back to the kernel.
+    It shows their use, and how a configuration names them as ports. dutperf ports bind gives cards to DPDK; dutperf
+    ports unbind gives them back to the kernel.
     """
     if context.invoked_subcommand is not None:
         return

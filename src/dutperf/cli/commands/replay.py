@@ -31,7 +31,10 @@ FILE = Annotated[Path, typer.Argument(metavar="FILE", help="The capture: pcap or
 
 
 def replay(**given: Any) -> None:
-    """Send the frames of a capture, at its own times or at a rate; show what the DUT lost."""
+    """Send the frames of a capture, at its own times or at a rate.
+
+    Shows what the DUT lost.
+    """
     with reported():
         _replay(**given)
 

@@ -10,6 +10,6 @@ from dutperf.cli.options import Directory
 
 
 def report(directory: Directory) -> None:
-    """Write DIR/report.html again: one file with tables, plots, conditions and every trial."""
+    """Write DIR/report.html again: tables, plots, conditions, every trial."""
     with reported():
         say(f"the report is {results.write_report(directory)}")

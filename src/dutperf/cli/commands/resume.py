@@ -26,8 +26,10 @@ def resume(
     *,
     watchers: Watchers,
 ) -> None:
-    """Resume a run or a suite after its last finished trial; the result is that of an uninterrupted
-    one."""
+    """Resume a run or a suite after its last finished trial.
+
+    The result is that of an uninterrupted one.
+    """
     resume_and_show(directory, config_file, as_json, verbose, watchers)
 
 

@@ -53,8 +53,10 @@ def run(
     *,
     watchers: Watchers,
 ) -> None:
-    """Run the procedures of a plan: for each traffic mix the throughput first, then the procedures that
-    need it."""
+    """Run the procedures of a plan.
+
+    For each traffic mix the throughput is first, then the procedures that need it.
+    """
     planned = plan_file.load(plan)
     source = planned.source.with_lab_options(options.lab_options(lab_option))
     directory = out or fresh_directory(plan.stem)

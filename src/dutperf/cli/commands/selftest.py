@@ -81,10 +81,10 @@ def selftest(
     markdown_file: Markdown = None,
     as_json: options.Json = False,
 ) -> None:
-    """Test the tester: calibrate it without a DUT, and measure the reference DUT by every procedure.
+    """Test the tester: calibrate it, and measure a reference DUT.
 
-    --config, --queues and --offloads are for the ports to calibrate; the reference DUT has the ports
-    of its lab.
+    It is calibrated without a DUT. The reference DUT is measured by every procedure. --config, --queues and
+    --offloads are for the ports to calibrate; the reference DUT has the ports of its lab.
     """
     with reported():
         parts = _parts(only)

@@ -51,7 +51,10 @@ def serve(
     store: StoreFile = None,
     token: Token = None,
 ) -> None:
-    """Serve a page to start, watch, stop and resume runs, and to look through the store."""
+    """Serve a page to start, watch, stop and resume runs.
+
+    It also looks through the store.
+    """
     with reported():
         for library in ("starlette", "uvicorn"):
             require(library, "serve", "dutperf serve")

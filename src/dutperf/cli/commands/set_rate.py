@@ -22,7 +22,10 @@ def set_rate(
     ] = None,
     end: Annotated[bool, typer.Option("--end", help="End the traffic instead.")] = False,
 ) -> None:
-    """Change the rate of `dutperf traffic` while it runs, or end it. Waits until that has happened."""
+    """Change the rate of `dutperf traffic` while it runs, or end it.
+
+    Waits until that has happened.
+    """
     with reported():
         if end == (rate is not None):
             raise ConfigError("give either a rate or --end", "RATE")

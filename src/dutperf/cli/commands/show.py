@@ -18,7 +18,10 @@ from dutperf.journal import JOURNAL, TRIAL_FILE
 
 
 def show(directory: Directory, as_json: options.Json = False, verbose: options.Verbose = False) -> None:
-    """Show the results of a run, a suite or a trial, and their state; changes nothing."""
+    """Show the results of a run, a suite or a trial, and their state.
+
+    Changes nothing.
+    """
     with reported():
         if (directory / TRIAL_FILE).exists() and not (directory / JOURNAL).exists():
             _show_trial(directory, as_json)

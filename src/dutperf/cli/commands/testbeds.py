@@ -15,7 +15,10 @@ from dutperf.run import lease
 
 
 def testbeds(as_json: options.Json = False) -> None:  # noqa: PT028
-    """List the testbeds that were leased on this host since it booted (--testbed), and who has them."""
+    """List the testbeds that are leased on this host, and who has them.
+
+    Leases (--testbed) that ended are listed too, since the host booted.
+    """
     with reported():
         found = lease.all_leases()
         if as_json:

@@ -68,7 +68,9 @@ def trend(
     junit_file: JUnit = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show figures over time, and where they changed (jumpavg); check conditions on the newest.
+    """Show figures over time, and where they changed; check conditions.
+
+    Changes are found by jumpavg. Conditions are checked on the newest figures.
 
     Exit status: 0 no condition failed, 1 a condition failed, 3 a condition cannot be judged (too short a
     history).

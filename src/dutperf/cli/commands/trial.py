@@ -39,7 +39,7 @@ def status_of(result: TrialResult) -> int:
 
 
 def trial(**given: Any) -> None:
-    """Run one trial at a given rate; show whether it is valid, and what the DUT lost."""
+    """Run one trial at a rate: is it valid, and what was lost?"""
     with reported():
         _trial(**given)
 

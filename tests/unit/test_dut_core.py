@@ -385,7 +385,7 @@ def test_the_testers_own_loops_on_the_duts_core_are_named() -> None:
     _, [cause] = validity.judge(trial(), lossy, Starvation(share=0.9, by_tester=True))
     assert cause.text == (
         "the tester's own loops (engine.cores), which have a core of the DUT, and others took"
-        " 90% of the core of the DUT, which runs on this machine, while frames were lost"
+        " 90% of the core of the DUT while frames were lost"
     )
 
 

@@ -11,7 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from dutperf.judge.validity import judge
+from dutperf.model import Direction
 from dutperf.watch import neighbours
+from dutperf.watch.dut_core import Starvation
+from plans import counts, trial
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -49,10 +53,7 @@ def two_readings(proc: Path) -> tuple[neighbours.Load, neighbours.Load]:
 def test_who_took_how_much_of_the_testers_core(tmp_path: Path) -> None:
     before, after = two_readings(tmp_path / "proc")
     told = neighbours.sentence(before, after, ("dutperf-engine",))
-    assert told == (
-        "load of others on the tester's cores during the trial: core 1:"
-        " 3 % stolen by the hypervisor, 2 % kdamond.0, 0.4 % dutperf itself, 0.2 % (a) b"
-    )
+    assert told == ("on the tester's core 1: 3 % stolen by the hypervisor, 2 % kdamond.0")
     assert neighbours.sentence(before, neighbours.Load(before.at_s + 1, before.cores, before.threads)) == ""
 
 
@@ -64,7 +65,7 @@ def test_the_engine_of_another_run_is_not_ours(tmp_path: Path) -> None:
     told = neighbours.sentence(
         before, neighbours.Load(before.at_s + 1, after.cores, after.threads), ("dutperf-engine",)
     )
-    assert told == "load of others on the tester's cores during the trial: core 1: 7 % dutperf-engine"
+    assert told == "on the tester's core 1: 7 % dutperf-engine"
 
 
 def test_numbers_that_were_given_anew_make_no_endless_line() -> None:
@@ -82,7 +83,26 @@ def test_who_took_how_much_of_the_duts_core(tmp_path: Path) -> None:
     after = neighbours.reading((1,), tmp_path / "proc")
     load = neighbours.Load(before.at_s + 1, after.cores, after.threads)
     told = neighbours.sentence(before, load, ("dutperf-engine",), of_dut=(1,), pids=(4,))
-    assert told == "load of others on the DUT's cores during the trial: core 1: 49 % sh, 10 % dutperf-engine"
+    assert told == "on the DUT's core 1: 49 % sh, 10 % dutperf-engine"
+
+
+def test_the_shares_sum_up_to_what_others_took(tmp_path: Path) -> None:
+    """Of 37 % the two greatest have 5 %, a small one 1.5 %, and programs that have ended since the rest."""
+    proc = tmp_path / "proc"
+    threads = {4: (4, "tayga", 1, 0), 5: (5, "a-name-of-fifte", 1, 0), 6: (6, "b", 1, 0), 7: (7, "c", 1, 0)}
+    write(proc, 0, threads)
+    before = neighbours.reading((1,), proc)
+    ran_ms = {4: 300, 5: 30, 6: 15, 7: 20}
+    write(proc, 0, {number: (*one[:3], ran_ms[number]) for number, one in threads.items()})
+    (proc / "stat").write_text(f"cpu1 {TICKS * 60 // 100} 0 {TICKS * 7 // 100} 0 0 0 50 0 0 0\n")
+    after = neighbours.reading((1,), proc)
+    load = neighbours.Load(before.at_s + 1, after.cores, after.threads)
+    said = neighbours.sentence(before, load, of_dut=(1,), pids=(4,))
+    assert said == "on the DUT's core 1: 3 % a-name-of-fifte, 2 % c, 32 % small or ended programs"
+    gone = neighbours.Load(load.at_s, load.cores, {})
+    assert neighbours.sentence(before, gone, of_dut=(1,)) == "on the DUT's core: 67 % small or ended programs"
+    _, [cause] = judge(trial(), {Direction.FORWARD: counts(received=400)}, Starvation(share=0.37))
+    assert len(f"{cause.text} ({said})") < 2 * 100  # lines of a terminal
 
 
 @pytest.mark.parametrize(
@@ -104,7 +124,7 @@ def test_what_a_cpu_quota_stopped_is_no_load_of_others(group: str, stat: str, li
     told = "the CPU quota of this control group stopped it for 0.25 s"
     assert neighbours.sentence(*loads) == told
     both = neighbours.sentence(loads[0], replace(after, stopped_s=loads[1].stopped_s), ("dutperf-engine",))
-    assert both.startswith(f"{told}; load of others on the tester's cores")
+    assert both.startswith(f"{told}; on the tester's core 1: ")
 
 
 def test_this_machine_can_be_read() -> None:

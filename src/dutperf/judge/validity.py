@@ -144,15 +144,12 @@ def judge(
         causes += (
             Cause(
                 code=DUT_DISTURBED,
-                text=(
-                    f"{_who_took(missed)} {taken:.0%} of the core of the DUT, which runs on this machine, while"
-                    f" {trial.counted.were_lost}"
-                ),
+                text=f"{_who_took(missed)} {taken:.0%} of the core of the DUT while {trial.counted.were_lost}",
             ),
         )
     elif _may_be_starvation_loss(trial, counts, paused_s := _paused_s(trial, counts, missed), missed.disturbances):
         text = (
-            f"the DUT, which runs on this machine, had to wait {paused_s * 1000:.1f} ms for its core, and lost no more"
+            f"the DUT had to wait {paused_s * 1000:.1f} ms for its core, and lost no more"
             f" {trial.counted.many} than were sent meanwhile"
         )
         causes += (Cause(code=DUT_DISTURBED, text=text),)

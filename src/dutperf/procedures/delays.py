@@ -347,9 +347,7 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     def _dut_disturbed(self) -> str:
         taken = self.dut_core_taken or 0.0
         return (
-            f", other processes took up to {taken:.0%} of the core of the DUT, which runs on this machine"
-            if taken > DUT_CORE_TAKEN_LIMIT
-            else ""
+            f", other processes took up to {taken:.0%} of the core of the DUT" if taken > DUT_CORE_TAKEN_LIMIT else ""
         )
 
     @classmethod

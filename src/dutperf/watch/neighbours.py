@@ -22,9 +22,11 @@ from dutperf.model.digits import two_digits
 PROC = Path("/proc")
 _USER, _NICE, _SYSTEM, _IRQ, _SOFTIRQ, _STEAL = 0, 1, 2, 5, 6, 7
 """Fields of /proc/stat's lines (proc(5)), in ticks."""
-MOST_NAMED = 4
-"""For each core, those that took most."""
+MOST_NAMED = 2
+"""For each core, those that took most: the message has two lines on a terminal."""
 LEAST_SHARE = 0.001
+LEAST_REST = 0.01
+"""Ticks are too coarse for a smaller share."""
 QUIET_SHARE = 0.02
 """Largest share of a core that others may take on a quiet machine."""
 LOOK_S = 0.25
@@ -131,28 +133,49 @@ def _times(before: Load, after: Load, is_ours: Callable[[Thread], bool]) -> dict
 def sentence(
     before: Load, after: Load, ours: Sequence[str] = (), of_dut: Collection[int] = (), pids: Collection[int] = ()
 ) -> str:
-    """``load of others on the tester's cores during the trial: core 1: 3.1 % stolen by the
-    hypervisor, 2 % kdamond``, the same of the cores ``of_dut``, whose processes are ``pids``, and what a CPU quota did;
-    empty where there was little."""
+    """``on the tester's core 1: 3.1 % stolen by the hypervisor, 2 % kdamond, 23 % small or ended programs``, the same
+    of the cores ``of_dut``, whose processes are ``pids``, and what a CPU quota did; empty where there was little."""
     stopped_s = after.stopped_s - before.stopped_s
     by_quota = [f"the CPU quota of this control group stopped it for {stopped_s:.2g} s"] if stopped_s > 0 else []
-    tester = _in_words({core: took for core, took in shares(before, after, ours).items() if core not in of_dut})
-    dut = _in_words({core: took for core, took in shares(before, after, (), pids).items() if core in of_dut})
-    load = [f"load of others on the tester's cores during the trial: {tester}"] if tester else []
-    load += [f"load of others on the DUT's cores during the trial: {dut}"] if dut else []
+    testers = {core: took for core, took in shares(before, after, ours).items() if core not in of_dut}
+    duts = {core: took for core, took in shares(before, after, (), pids).items() if core in of_dut}
+    load = [
+        f"on {whose} {said}"
+        for whose, by_core in (("the tester's", testers), ("the DUT's", duts))
+        if (said := _in_words(by_core, ended_share(before, after, by_core.keys())))
+    ]
     return "; ".join((*by_quota, *load))
 
 
-def _in_words(by_core: Mapping[int, Mapping[str, float]]) -> str:
-    texts = []
+def ended_share(before: Load, after: Load, cores: Collection[int]) -> float:
+    """Of the time of one core: for how long ``cores``, taken together, ran what is no thread of theirs in ``after``.
+    It has ended, or runs elsewhere."""
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    busy_s = sum(
+        (after.cores[core][field] - before.cores.get(core, after.cores[core])[field]) * tick_s
+        for core in cores
+        for field in (_USER, _NICE, _SYSTEM)
+    )
+    ran_ns = sum(
+        thread.run_ns - (before.threads[number].run_ns if number in before.threads else 0)
+        for number, thread in after.threads.items()
+        if thread.core in cores and not _is_softirq(thread)
+    )
+    return max(0.0, (busy_s - ran_ns / 1e9) / max(after.at_s - before.at_s, 1e-9))
+
+
+def _in_words(by_core: Mapping[int, Mapping[str, float]], ended: float) -> str:
+    """The greatest of each core, then what is missing in their sum."""
+    texts, rest = [], ended
     for core, took in by_core.items():
-        named = [
-            f"{two_digits(share * 100)} % {name}"
-            for name, share in list(took.items())[:MOST_NAMED]
-            if share >= LEAST_SHARE
-        ]
-        texts += [f"core {core}: {', '.join(named)}"] if named else []
-    return "; ".join(texts)
+        named = {name: share for name, share in list(took.items())[:MOST_NAMED] if share >= LEAST_SHARE}
+        rest += sum(took.values()) - sum(named.values())
+        each = (f"{two_digits(share * 100)} % {name}" for name, share in named.items())
+        texts += [f"core {core}: {', '.join(each)}"] if named else []
+    if rest < LEAST_REST:
+        return "; ".join(texts)
+    said = f"{two_digits(rest * 100)} % small or ended programs"
+    return f"{'; '.join(texts)}, {said}" if texts else f"core{'s' if len(by_core) > 1 else ''}: {said}"
 
 
 def wait_until_quiet(cores: Sequence[int], limit_s: float, ours: Sequence[str] = ()) -> float:

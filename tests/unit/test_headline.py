@@ -88,7 +88,7 @@ def test_invalid_trials_are_counted_as_in_the_report(tmp_path: Path) -> None:
     assert (trials.done, trials.invalid, trials.repeated) == (len(done), len(invalid), len(again))
     assert invalid
     assert (
-        f"{len(done)} trials, {len(invalid)} invalid and repeated, latest frame "
+        f"{len(done)} trials, {len(invalid)} invalid and repeated, in the others each frame left at most "
         in headline.of_summary(summary).believed
     )
 
@@ -176,7 +176,9 @@ def test_commands_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     }
     for argument, name in started.items():
         monkeypatch.setattr(sys, "argv", [argument])
-        assert calling.after_measuring(directory) == tuple(f"{name} {words}" for words in quoted)
+        printed = calling.after_measuring(directory)
+        assert printed == tuple(f"{name} {words}" for words in quoted)
+        assert tuple(map(calling.as_called, printed)) == printed
     monkeypatch.setenv("PATH", str(program.parent))
     monkeypatch.setattr(sys, "argv", [str(program)])
     assert calling.after_measuring(directory) == tuple(f"dutperf {words}" for words in quoted)

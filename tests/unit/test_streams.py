@@ -208,7 +208,18 @@ def test_tables_report_and_exports(tmp_path: Path) -> None:
     table = tables.by_stream(summary)
     assert table is not None
     assert table.heads == (
-        *("frame size", "IPv4", "frames/s", "direction", "stream", "trials", "sent", "received", "lost", "loss ratio"),
+        *(
+            "frame size",
+            "IPv4 size",
+            "frames/s",
+            "direction",
+            "stream",
+            "trials",
+            "sent",
+            "received",
+            "lost",
+            "loss ratio",
+        ),
         *("TL, ms", "WCL, ms"),
     )
     [voice, web, *_] = table.rows

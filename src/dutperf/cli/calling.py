@@ -14,12 +14,12 @@ from dutperf.cli.index import COMMANDS
 NAME = "dutperf"
 OTHER = "OTHER_DIR"
 """In place of a directory that only the person knows."""
-_COMMAND = re.compile(rf"(?<![\w./-]){NAME} (?=(?:{'|'.join(COMMANDS)})\b)")
+_COMMAND = re.compile(rf"(?<![\w./-])(?<!-m ){NAME} (?=(?:{'|'.join(COMMANDS)})\b)")
 
 
 def as_called(text: str) -> str:
     """``text`` with the program as it was called in place of ``dutperf``, where the shell does not find that: in a
-    source tree or a virtual environment ``.venv/bin/dutperf``, or ``python -m dutperf``."""
+    source tree or a virtual environment ``.venv/bin/dutperf``, or ``python -m dutperf``. What is so already stays."""
     program = _program(Path(sys.argv[0]))
     return text if program == NAME else _COMMAND.sub(lambda _: f"{program} ", text)
 

@@ -52,7 +52,7 @@ DIRECTION_RATES: Axis[str] = Axis("direction_rates", "forward:reverse", "fwd:rev
 CACHED_NAMES: Axis[int] = Axis("cached", "% cached", "% cached")
 AAAA_NAMES: Axis[int] = Axis("with_aaaa", "% AAAA", "% AAAA")
 """Shares of names that a DNS64 server has in its cache, and that have an AAAA record (RFC 8219 section 9.2)."""
-FRAME_SIZE_IPV4: Axis[int] = Axis("frame_size_ipv4", "bytes", "IPv4", derived=True)
+FRAME_SIZE_IPV4: Axis[int] = Axis("frame_size_ipv4", "bytes", "IPv4 size", derived=True)
 """Size of the IPv4 frames: smaller, unless all frames are IPv4 (RFC 8219 5.1.1)."""
 
 

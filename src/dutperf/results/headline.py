@@ -57,7 +57,7 @@ def _figure(point: Point) -> str:
 
 
 def _believed(trials: RunTrials) -> str:
-    """``30 trials, 1 invalid and repeated, latest frame 310 µs``."""
+    """``30 trials, 1 invalid and repeated, in the others each frame left at most 310 µs late``."""
     if not trials.done:
         return "no trial has ended"
     return ", ".join(text for text in (count_of(trials.done, "trial"), _invalid(trials), _latest(trials)) if text)
@@ -73,7 +73,12 @@ def _invalid(trials: RunTrials) -> str:
 
 def _latest(trials: RunTrials) -> str:
     late_us = trials.max_lateness_us
-    return "" if late_us is None else f"latest {trials.counted} {late_us:,.{0 if late_us >= 10 else 1}f} µs"
+    where = "in the others " if trials.invalid else ""
+    return (
+        ""
+        if late_us is None
+        else f"{where}each {trials.counted} left at most {late_us:,.{0 if late_us >= 10 else 1}f} µs late"
+    )
 
 
 def _deviations(found: Sequence[Deviation], conditions: dict[str, Any]) -> str:

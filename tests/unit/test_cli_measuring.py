@@ -45,8 +45,12 @@ def test_throughput_for_a_person(config: Path, tmp_path: Path) -> None:
     assert re.match(r"quick run: deviates from RFC 2544.* in \d+ points, see the report or --verbose$", deviations)
     assert "RFC 2544 section 24" not in result.stdout
     out = tmp_path / "out"
-    commands = [f"dutperf show {out}", f"dutperf report {out}", f"dutperf compare {out} OTHER_DIR"]
+    commands = [f"dutperf show {out}", f"dutperf report {out}", "dutperf compare --help"]
     assert [line.strip() for line in result.stdout.splitlines()[-4:]] == ["next:", *commands]
+    again = throughput(config, tmp_path / "again")
+    (tmp_path / "later" / "summary.json").parent.mkdir()
+    (tmp_path / "later" / "summary.json").write_text('{"procedure": "latency"}')
+    assert again.stdout.splitlines()[-1].strip() == f"dutperf compare {out} {tmp_path / 'again'}"
     assert "trial 1: 1,000 frames/s: nothing lost" in result.stderr
     assert result.stderr.startswith("throughput: about ")
 

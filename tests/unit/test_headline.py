@@ -165,7 +165,7 @@ def test_an_inconsistent_dut_is_told_by_the_range(loads: Sequence[tuple[int, str
 
 def test_commands_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = Path("my results/one")
-    quoted = ("show 'my results/one'", "report 'my results/one'", "compare 'my results/one' OTHER_DIR")
+    quoted = ("show 'my results/one'", "report 'my results/one'", "compare before 'my results/one'")
     program = tmp_path / "bin" / "dutperf"
     program.parent.mkdir()
     program.touch(0o755)
@@ -176,9 +176,9 @@ def test_commands_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     }
     for argument, name in started.items():
         monkeypatch.setattr(sys, "argv", [argument])
-        printed = calling.after_measuring(directory)
+        printed = calling.after_measuring(directory, Path("before"))
         assert printed == tuple(f"{name} {words}" for words in quoted)
         assert tuple(map(calling.as_called, printed)) == printed
     monkeypatch.setenv("PATH", str(program.parent))
     monkeypatch.setattr(sys, "argv", [str(program)])
-    assert calling.after_measuring(directory) == tuple(f"dutperf {words}" for words in quoted)
+    assert calling.after_measuring(directory, Path("before")) == tuple(f"dutperf {words}" for words in quoted)

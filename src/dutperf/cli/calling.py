@@ -12,8 +12,6 @@ from pathlib import Path
 from dutperf.cli.index import COMMANDS
 
 NAME = "dutperf"
-OTHER = "OTHER_DIR"
-"""In place of a directory that only the person knows."""
 _COMMAND = re.compile(rf"(?<![\w./-])(?<!-m ){NAME} (?=(?:{'|'.join(COMMANDS)})\b)")
 
 
@@ -29,9 +27,10 @@ def command(*words: str | Path) -> str:
     return as_called(shlex.join([NAME, *map(str, words)]))
 
 
-def after_measuring(directory: Path) -> tuple[str, ...]:
-    """What a person may type next with the results in ``directory``."""
-    return command("show", directory), command("report", directory), command("compare", directory, OTHER)
+def after_measuring(directory: Path, before: Path | None) -> tuple[str, ...]:
+    """What a person may type next with the results in ``directory``; ``before``: those of an earlier run, if any."""
+    compare = ("--help",) if before is None else (before, directory)
+    return command("show", directory), command("report", directory), command("compare", *compare)
 
 
 def _program(called: Path) -> str:

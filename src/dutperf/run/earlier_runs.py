@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,26 @@ def fresh_directory(procedure: str) -> Path:
 def _remove_if_empty(directory: Path) -> None:
     with suppress(OSError):
         directory.rmdir()
+
+
+def newest_beside(directory: Path) -> Path | None:
+    """The results beside ``directory`` that ended last and have one of its measurements; None: there are none."""
+    wanted = _measured(directory)
+    found = (path for path in directory.parent.glob(f"*/{SUMMARY}") if path.parent.name != directory.name)
+    others = (path for path in found if _measured(path.parent) & wanted)
+    newest = max(others, key=lambda path: path.stat().st_mtime, default=None)
+    return None if newest is None else newest.parent
+
+
+def _measured(directory: Path) -> frozenset[str]:
+    """The names of the finished measurements: of a run the procedure, of a suite its folders."""
+    try:
+        summary = json.loads((directory / SUMMARY).read_text(encoding="utf-8"))
+        return frozenset(
+            [summary["procedure"]] if "procedure" in summary else map(itemgetter("name"), summary["measurements"])
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return frozenset()
 
 
 def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:

@@ -25,7 +25,7 @@ from dutperf.procedures.definition import Definition
 from dutperf.report.html import REPORT
 from dutperf.run import suite
 from dutperf.run.campaign import Summary
-from dutperf.run.earlier_runs import fresh_directory
+from dutperf.run.earlier_runs import fresh_directory, newest_beside
 from dutperf.run.suite import SUITE, SuiteSummary
 from dutperf.run.testbench import Bench, bench
 from dutperf.setup.conditions import Conditions
@@ -83,7 +83,7 @@ def show_result(result: Summary | SuiteSummary, directory: Path, as_json: bool, 
     if not as_json:
         what = "summaries" if isinstance(result, SuiteSummary) else "journal, summary"
         terminal.line(f"{what} and {REPORT} are in {directory}" if has_report else f"the results are in {directory}")
-        terminal.line("\n  ".join(["next:", *calling.after_measuring(directory)]))
+        terminal.line("\n  ".join(["next:", *calling.after_measuring(directory, newest_beside(directory))]))
     return exit_status(result)
 
 

@@ -27,7 +27,7 @@ ALL_CAPABILITIES = "Name:\tx\nCapEff:\t000001ffffffffff\n"
 GOOD = {
     "proc/cpuinfo": "".join(CPU.format(core) for core in range(8)),
     "proc/stat": "cpu  1000 0 1000 98000 0 0 0 0 0 0\ncpu0 1 2 3\n",
-    "proc/mounts": "sysfs /sys sysfs rw 0 0\nhugetlbfs /dev/hugepages hugetlbfs rw 0 0\n",
+    "proc/mounts": "/dev/vda / ext4 rw 0 0\nsysfs /sys sysfs rw 0 0\nhugetlbfs /dev/hugepages hugetlbfs rw 0 0\n",
     "proc/self/status": ALL_CAPABILITIES,
     "proc/meminfo": "MemTotal: 16000000 kB\nMemAvailable:    8000000 kB\n",
     "proc/filesystems": "nodev\tsysfs\nnodev\thugetlbfs\n",
@@ -193,6 +193,7 @@ AF_XDP = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_xdp.so.23"
         ("virtual machine", {"proc/cpuinfo": CPU.format(0).replace("fpu", "fpu hypervisor")}, "note", "interrupt"),
         ("huge pages", {FREE_2MB: "0\n"}, "missing", "2 MB: 512 reserved, 0 free"),
         ("huge pages", {FREE_2MB: "0\n", FREE_1GB: "2\n"}, "ok", "1 GB: 0 reserved, 2 free"),
+        ("namespaces", {"proc/mounts": "proc /proc proc rw 0 0\n"}, "missing", "as in a chroot"),
         ("hugetlbfs", {"proc/mounts": "proc /proc proc rw 0 0\n"}, "note", "not mounted"),
         (
             "privileges",

@@ -341,7 +341,7 @@ def test_a_failing_program_is_one_sentence_with_its_complaint() -> None:
 
 def test_in_a_chroot_it_is_said_how_namespaces_can_be_entered() -> None:
     command = """echo '"mount --make-rslave /" failed: Invalid argument' >&2; exit 255"""
-    with pytest.raises(LabError, match=r"Invalid argument: / is no mount point, as in a chroot\. Begin with unshare"):
+    with pytest.raises(LabError, match=r"Invalid argument: / is no mount point, as in a chroot: begin with unshare"):
         run(["sh", "-c", command])
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from dutperf.lab.errors import LabError
+from dutperf.machine import root_mount
 
 TESTER_PORTS = ("tl", "tr")
 """The tester's ends of the left and of the right cable."""
@@ -24,9 +25,6 @@ DUT_PORTS = ("dl", "dr")
 CABLES = tuple(zip(TESTER_PORTS, DUT_PORTS, strict=True))
 """Both ends of each cable."""
 _IPV6_SETTINGS = Path("/proc/sys/net/ipv6")
-_NO_MOUNT_POINT = (
-    ": / is no mount point, as in a chroot. Begin with unshare --mount, then mount --rbind DIR DIR, and enter DIR after"
-)
 NEIGHBOUR_LIFE_S = 3600
 """Lifetime of the DUT's neighbour entries without traffic."""
 
@@ -45,7 +43,7 @@ def run(argv: Sequence[str], stdin: str = "") -> str:
         raise LabError(f"cannot run {argv[0]}: {error.strerror}") from None
     if done.returncode != 0:
         complaint = (done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"]
-        advice = _NO_MOUNT_POINT if "--make-rslave" in complaint[0] else ""
+        advice = f": {root_mount.NO_MOUNT_POINT}: {root_mount.ADVICE}" if "--make-rslave" in complaint[0] else ""
         raise LabError(f"{' '.join(argv[:6])} failed: {complaint[0]}{advice}")
     return done.stdout
 

@@ -23,7 +23,7 @@ from typing import Literal
 from dutperf import installation
 from dutperf.errors import DutperfError
 from dutperf.invocation import as_root
-from dutperf.machine import access, cpu_quota, cpu_sets, memory, pci, processor
+from dutperf.machine import access, cpu_quota, cpu_sets, memory, pci, processor, root_mount
 from dutperf.machine.access import MachineError
 from dutperf.machine.binding import load
 from dutperf.machine.pci import DRIVERS, HANDING_OVER, SHARED, VFIO, Function
@@ -359,6 +359,15 @@ def privileges(machine: Machine) -> Iterator[Finding]:
         )
 
 
+def namespaces(machine: Machine) -> Iterator[Finding]:
+    """Whether labs and DUTs in named network namespaces can be entered."""
+    if root_mount.is_mount_point(machine):
+        yield Finding("namespaces", "ok", "can be entered")
+    else:
+        text = f"labs cannot enter them: {root_mount.NO_MOUNT_POINT}"
+        yield Finding("namespaces", "missing", text, root_mount.ADVICE)
+
+
 def locked_memory(machine: Machine) -> Iterator[Finding]:
     """Packet sockets and DPDK lock memory; CAP_IPC_LOCK lifts the limit."""
     if (
@@ -451,6 +460,7 @@ _CHECKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
     hugetlbfs,
     locked_memory,
     privileges,
+    namespaces,
     kernel_features,
     dpdk,
     cards,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How this copy of dutperf was installed, and the commands that install what is missing. They work there as they
-stand."""
+"""How this copy of dutperf was installed: the commands that install what is missing, which work there as they stand,
+and where its documents are."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ DEBIAN = {"matplotlib": "python3-matplotlib", "starlette": "python3-starlette", 
 }
 """Debian 12's and 13's packages of optional libraries; they have none of the others."""
 VENV = "~/dutperf-venv"
+DEBIAN_DOCS = "/usr/share/doc/dutperf"
 
 
 def source_tree() -> Path | None:
@@ -56,6 +57,14 @@ def package(*names: str) -> str:
     """The command that installs packages of Debian; elsewhere what is to be installed."""
     wanted = " ".join(names)
     return f"apt-get install {wanted}" if shutil.which("apt-get") else f"install what Debian calls {wanted}"
+
+
+def page(name: str) -> str:
+    """Where the page ``name`` of docs/ is; a wheel has none."""
+    root = source_tree()
+    if root is not None:
+        return f"{root}/docs/{name}.md"
+    return f"{DEBIAN_DOCS}/{name}.md" if is_debian_package() else f"docs/{name}.md of the source tree"
 
 
 def _pip() -> str:

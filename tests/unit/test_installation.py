@@ -14,6 +14,7 @@ import pytest
 
 import dutperf
 from dutperf import installation
+from dutperf.cli import examples
 from dutperf.invocation import as_root
 
 ROOT = Path(__file__).parents[2]
@@ -82,12 +83,32 @@ def test_every_extra_that_is_named_has_the_library() -> None:
     assert {"plots", "parquet", "serve", "otg"} <= set(named) <= EXTRAS.keys()
 
 
-def test_no_other_place_words_such_a_command() -> None:
+def test_no_other_place_words_such_a_command_or_names_a_page() -> None:
     for path in Path(dutperf.__file__).parent.rglob("*.py"):
         if path.name != "installation.py":
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            for node in ast.walk(tree):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     assert not re.search(r"(apt-get|apt|pip) install |make (setup|build)\b", node.value), path
+                    assert "docs/" not in node.value or id(node) in docstrings, path
+
+
+def test_a_page_is_named_as_the_source_tree_has_it() -> None:
+    assert Path(installation.page("store")).read_text(encoding="utf-8") == (ROOT / "docs/store.md").read_text()
+
+
+@pytest.mark.usefixtures("debian")
+def test_a_page_is_named_as_the_package_has_it() -> None:
+    assert "\nMore: /usr/share/doc/dutperf/labs.md" in examples.epilog("lab up")
+    packaging = ROOT / "packaging" / "debian"
+    assert "docs/*.md" in (packaging / "dutperf.docs").read_text().splitlines()
+    assert "dh_compress --exclude=.md" in (packaging / "rules").read_text()
+
+
+@pytest.mark.usefixtures("wheel")
+def test_a_page_is_not_in_a_wheel() -> None:
+    assert installation.page("store") == "docs/store.md of the source tree"
 
 
 def test_as_root_is_the_same_command_with_its_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import frame_bytes
 from command_line import dutperf
-from dutperf import traffic
+from dutperf import installation, traffic
 from dutperf.frames import Stack
 from dutperf.model import Direction, Stream, Trial
 from dutperf.otg import flows, links, script, to_configuration, to_message
@@ -321,7 +321,7 @@ def test_what_a_configuration_does_not_have_is_told() -> None:
         "captures: all is left out: give dutperf trial --capture first",
         "metrics: dutperf trial shows delays of f 1 with --frame-timeout, and no time stamps",
         "f 1: no end is given, so dutperf trial sends for its --duration",
-        "f 1: a trial is not valid if the DUT changes the VLAN tags (docs/frames.md)",
+        f"f 1: a trial is not valid if the DUT changes the VLAN tags ({installation.page('frames')})",
     ]
     assert [one.name for one in setup.streams] == ["flow-1", "flow-2"]
 

@@ -4,6 +4,8 @@ in the manual pages. Procedures have their examples in their own files."""
 
 from __future__ import annotations
 
+from dutperf import installation
+
 EXAMPLES = {
     "trial": "--lab kernel-ipv6 --rate 20k --duration 5",
     "capture": "--lab kernel-ipv4 --seconds 5 --to arrived.pcapng",
@@ -53,7 +55,7 @@ PAGES = {
     "otg": "otg",
     "overload": "overload",
     "run": "plans",
-    "plan": "testbeds",
+    "plan": "plans",
     "resume": "getting-started",
     "show": "getting-started",
     "report": "getting-started",
@@ -91,8 +93,8 @@ def epilog(command: str) -> str:
 
 
 def page(command: str) -> str:
-    """The document about the command: ``docs/store.md``."""
-    return f"docs/{PAGES.get(command.split()[0], 'procedures')}.md"
+    """The document about the command, where this installation has it."""
+    return installation.page(PAGES.get(command.split()[0], "procedures"))
 
 
 def line(command: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from dutperf import installation
 from dutperf.model import IPV6_HEADER_EXCESS, MAX_FRAME_SIZE, Bursts
 from dutperf.model.pattern import NS_PER_S
 from dutperf.otg import coverage, links
@@ -175,7 +176,8 @@ def _unlike(planned: Sequence[Flow]) -> Iterator[str]:
     if endless := [one.name for one in planned if _sends_ns(one) is None]:
         yield f"{_and(endless)}: no end is given, so dutperf trial sends for its --duration"
     if tagged := [one.name for one in planned if any(header.name == "vlan" for header in one.headers.headers)]:
-        yield f"{_and(tagged)}: a trial is not valid if the DUT changes the VLAN tags (docs/frames.md)"
+        page = installation.page("frames")
+        yield f"{_and(tagged)}: a trial is not valid if the DUT changes the VLAN tags ({page})"
 
 
 def _translated(ports: Mapping[str, Any], planned: Sequence[Flow]) -> Iterator[str]:

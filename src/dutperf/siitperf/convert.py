@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from dutperf import installation
 from dutperf.model import Opening
 from dutperf.setup import configuration, host_address
 from dutperf.setup.configuration import ConfigError
@@ -103,7 +104,7 @@ def _stateful_comments(settings: Settings) -> Iterator[str]:
     )
     yield (
         "Before each trial all connections of the DUT are deleted: set dut.commands.clear_connections and"
-        " count_connections (docs/stateful.md)."
+        f" count_connections ({installation.page('stateful')})."
     )
     if stateful.space(settings).opening is Opening.RANDOM:
         yield (

@@ -26,9 +26,7 @@ NAMES = tuple(one.name for one in procedures.every() if issubclass(one.condition
 """The procedures whose frames may belong to flows."""
 Named = Annotated[
     list[str],
-    typer.Argument(
-        metavar="PROCEDURE...", help="Procedures to measure: throughput, latency and others (docs/overload.md)."
-    ),
+    typer.Argument(metavar="PROCEDURE...", help="Procedures to measure: throughput, latency and others."),
 ]
 Many = Annotated[
     int,

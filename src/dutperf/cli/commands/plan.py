@@ -23,7 +23,7 @@ from dutperf.setup.configuration import ConfigError
 
 app = group("plan", no_args_is_help=True, help="Check a plan, or split it into jobs.")
 
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN.yaml", help="The plan; see docs/plans.md.")]
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN.yaml", help="The plan: a YAML file.")]
 Into = Annotated[Path, typer.Option("--into", metavar="DIR", help="Directory for the plans of the jobs; a new one.")]
 DIVIDED = ((("frame-size", "frame-sizes"), ""), (("networks",), "networks"), (("foreground",), "foreground"))
 """Options whose values are measured one by one: their keys in a plan, and what precedes a value in a job's name."""

@@ -22,9 +22,7 @@ from dutperf.run.suite import PLAN, SUITE, has_begun
 from dutperf.run.testbench import bench
 from dutperf.setup.configuration import ConfigError
 
-PlanFile = Annotated[
-    Path, typer.Argument(metavar="PLAN.yaml", help="Test setup, procedures and their options; see docs/plans.md.")
-]
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN.yaml", help="Test setup, procedures and their options.")]
 
 
 LabOption = Annotated[

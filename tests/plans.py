@@ -257,14 +257,14 @@ class Counting(SimulatedTester):
 class CountingDevice(SimulatedDevice):
     """Whose losses ``count`` tells."""
 
-    def __init__(self, count: Callable[[], ByCause | None]) -> None:
+    def __init__(self, count: Callable[[], ByCause | str]) -> None:
         super().__init__(Dut(name="simulated"), has_connections=True)
         self._count = count
 
     def counts_losses(self) -> bool:
         return True
 
-    def losses(self) -> ByCause | None:
+    def losses(self) -> ByCause | str:
         return self._count()
 
 

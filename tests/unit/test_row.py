@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -220,7 +221,7 @@ def test_one_that_does_not_answer_makes_the_losses_unknown(tmp_path: Path) -> No
 
     result = devices.losses_during(restart)
     assert result.dut_losses is None
-    assert result.dut_losses_unknown == "PLAT: the DUT did not tell its loss counters"
+    assert re.match("PLAT: the DUT did not tell its loss counters: .*No such file", str(result.dut_losses_unknown))
     counters(tmp_path, "plat", "forward queue 7\n")
 
     def go_back() -> TrialResult:
@@ -257,6 +258,9 @@ def test_no_loss_of_any_dut_is_left_out_or_added_to_another_s(lost: list[dict[Di
 
 
 # --- losses by what was sent on the links ---------------------------------------------------------
+
+
+PRINTED_NOTHING = "printed nothing: it prints a line for each counter, also for 0"
 
 
 def linked(tmp_path: Path, *shown: str, duts: list[dict[str, Any]] | None = None) -> DeviceRow:
@@ -331,6 +335,17 @@ def test_what_a_dut_counted_itself_is_not_told_twice(tmp_path: Path) -> None:
     assert row.losses_during(run).dut_losses == {Direction.REVERSE: expected}
 
 
+def test_why_a_link_cannot_be_asked_after_a_trial_is_in_the_result(tmp_path: Path) -> None:
+    row = linked(tmp_path, "forward 0\n")
+
+    def unreachable() -> TrialResult:
+        (tmp_path / "link0").unlink()
+        return RESULT.model_copy(update={"forward": counts(received=900)})
+
+    [said] = [one.sentence() for one in losses(row.losses_during(unreachable)).values()]
+    assert re.search(r"no counter says .*: between\.passed: ended with status 1; .*link0.*No such file", said)
+
+
 @pytest.mark.parametrize(
     ("shown", "why"),
     [
@@ -343,7 +358,7 @@ def test_what_a_dut_counted_itself_is_not_told_twice(tmp_path: Path) -> None:
             "forward 0\n",
             "900 frames arrived over the link behind CLAT, of which it counted none (forward): what does passed count?",
         ),
-        ("", "the link behind CLAT: no counter says what was sent on it"),
+        ("", f"the link behind CLAT: no counter says what was sent on it: between.passed: {PRINTED_NOTHING}"),
         ("reverse 5\n", "the link behind CLAT: its counters went back during the trial, or are missing after it"),
     ],
 )

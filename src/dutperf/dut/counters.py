@@ -31,16 +31,16 @@ class CommandCounters(Generic[Read]):
         self._key = key
         self._has_told = False
 
-    def now(self) -> Read | None:
-        """Their values. None: the device does not answer now. After a first answer, a command that fails or prints
-        nothing gives None too: a device that restarts cannot answer."""
+    def now(self) -> Read | str:
+        """Their values. A text: why they are not known now. After a first answer, a command that fails or prints
+        nothing gives one: a device that restarts cannot answer."""
         try:
             if not (output := self._output()).strip():
                 raise ConfigError("printed nothing: it prints a line for each counter, also for 0", self._key)
-        except ConfigError:
+        except ConfigError as error:
             if not self._has_told:
                 raise
-            return None
+            return str(error)
         try:
             values = self._read(output)
         except ValueError as error:
@@ -67,10 +67,10 @@ def of_link(link: LinkBetween, key: str) -> LinkCounters | None:
     )
 
 
-def passed_between(before: Passed | None, after: Passed | None) -> Passed | str:
+def passed_between(before: Passed | str, after: Passed | str) -> Passed | str:
     """Frames that were sent on a link between two readings, or why that is not known."""
-    if before is None or after is None:
-        return "no counter says what was sent on it"
+    if isinstance(before, str) or isinstance(after, str):
+        return f"no counter says what was sent on it: {before if isinstance(before, str) else after}"
     if before.keys() != after.keys() or any(after[way] < count for way, count in before.items()):
         return "its counters went back during the trial, or are missing after it"
     return {way: count - before[way] for way, count in after.items()}

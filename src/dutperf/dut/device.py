@@ -109,8 +109,8 @@ class Device:
         """Whether it has loss counters that can be read."""
         return self.can("losses")
 
-    def losses(self) -> ByCause | None:
-        """Its loss counters. None: it does not answer now (:meth:`dutperf.dut.counters.CommandCounters.now`)."""
+    def losses(self) -> ByCause | str:
+        """Its loss counters, or why they are not known now (:meth:`dutperf.dut.counters.CommandCounters.now`)."""
         return self._losses.now()
 
     def losses_during(self, run: Callable[[], TrialResult]) -> TrialResult:
@@ -205,10 +205,10 @@ class Device:
             raise ConfigError(str(error), self._key(name)) from None
 
 
-def losses_between(before: ByCause | None, after: ByCause | None) -> ByCause | str:
+def losses_between(before: ByCause | str, after: ByCause | str) -> ByCause | str:
     """What a DUT lost between two readings of its loss counters, or why that is not known."""
-    if before is None or after is None:
-        return "the DUT did not tell its loss counters"
+    if isinstance(before, str) or isinstance(after, str):
+        return f"the DUT did not tell its loss counters: {before if isinstance(before, str) else after}"
     if unusable := _gone(before, after) or _went_back(before, after):
         return unusable
     lost = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,11 +25,12 @@ class ReferenceDevice(Device):
     def counts_losses(self) -> bool:
         return True
 
-    def losses(self) -> ByCause | None:
-        with suppress(RefDutError):
+    def losses(self) -> ByCause | str:
+        try:
             truth = self._client.counters()
-            return {Direction.FORWARD: truth.forward.lost, Direction.REVERSE: truth.reverse.lost}
-        return None
+        except RefDutError as error:
+            return str(error)
+        return {Direction.FORWARD: truth.forward.lost, Direction.REVERSE: truth.reverse.lost}
 
     def deletes_connections(self) -> bool:
         return self._counted() is not None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -28,9 +29,22 @@ Named = Annotated[
     list[str],
     typer.Argument(metavar="PROCEDURE...", help="Procedures to measure: throughput, latency and others."),
 ]
+
+
+def _many(text: str) -> int:
+    """The number of flows. Elsewhere --flows takes a list."""
+    number = int(text) if re.fullmatch("[0-9]+", text) else 0
+    if not 2 <= number <= MOST_FLOWS:
+        raise typer.BadParameter(
+            f"give one number from 2 to {MOST_FLOWS:,}, not {text}: it is compared with one flow; --intermediate adds"
+            " numbers between"
+        )
+    return number
+
+
 Many = Annotated[
     int,
-    typer.Option("--flows", metavar="N", min=2, max=MOST_FLOWS, help="The larger number of flows in each direction."),
+    typer.Option("--flows", metavar="N", parser=_many, help="The larger number of flows in each direction."),
 ]
 Intermediate = Annotated[
     bool, typer.Option("--intermediate", help="Measure a quarter, a half and three quarters of the flows too.")
@@ -95,7 +109,7 @@ def _conditions() -> dict[str, tuple[Any, Any]]:
 
 def _signature() -> Signature:
     named = Parameter("procedure", Parameter.POSITIONAL_OR_KEYWORD, annotation=Named)
-    most, between = {"flows": (Many, 1000)}, {"intermediate": (Intermediate, False)}
+    most, between = {"flows": (Many, "1000")}, {"intermediate": (Intermediate, False)}
     return Signature([named, *condition_options.parameters({**most, **SOURCE, **between, **_conditions(), **MEASURED})])
 
 

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What MkDocs is told about this project: documents that stand beside the code become pages, and
-the references of commands, procedures and labs are made from the commands, procedures and labs
-themselves. Called by MkDocs (mkdocs.yml)."""
+"""What MkDocs is told about this project: documents that stand beside the code become pages, and the reference of
+commands is made from the commands themselves. Called by MkDocs (mkdocs.yml)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -14,11 +12,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from dutperf import lab, procedures
-from dutperf.cli import examples, reference
-from dutperf.procedures.definition import Definition
-from dutperf.setup.conditions import Conditions
-from dutperf.setup.option import Offered, offered
+from dutperf.cli import reference
 
 ROOT = Path(__file__).parents[2]
 BESIDE_THE_CODE = {
@@ -46,16 +40,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links as they are in the project become links between pages; what is made from the code is
-    put in."""
+    """Links as they are in the project become links between pages."""
     del config, files
     here = PurePosixPath(page.file.src_uri)
     document = PurePosixPath(BESIDE_THE_CODE.get(str(here), f"docs/{here}"))
-    linked = _LINK.sub(lambda found: _between_pages(found["path"], document, here) + (found["anchor"] or ""), markdown)
-    made = {"<!-- procedures -->": procedure_pages, "<!-- labs -->": labs, "<!-- conditions -->": conditions}
-    for place, make in made.items():
-        linked = linked.replace(place, make()) if place in linked else linked
-    return linked
+    return _LINK.sub(lambda found: _between_pages(found["path"], document, here) + (found["anchor"] or ""), markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
@@ -70,56 +59,6 @@ def commands() -> str:
         " Completion for your shell: `dutperf --install-completion`.\n"
     )
     return "\n".join([head, *(reference.markdown(page) for page in reference.pages())])
-
-
-def procedure_pages() -> str:
-    """Every procedure with its options and their defaults."""
-    return "\n\n".join("\n".join(_procedure(definition.name)) for definition in procedures.every())
-
-
-def conditions() -> str:
-    """Every member of the conditions with its default: those of every measurement, then each
-    procedure's own."""
-    lines = ["| name | default | what it is |", "| --- | --- | --- |"]
-    lines += [f"| `{one.name}` | {_default(one)} | {one.option.described()} |" for one in offered(Conditions)]
-    for definition in procedures.every():
-        lines += [f"| **{definition.name}** | | |"]
-        lines += [f"| `{one.name}` | {_default(one)} | {one.option.described()} |" for one in _own(definition)]
-    return "\n".join(lines)
-
-
-def _own(definition: Definition) -> list[Offered]:
-    """What the procedure offers beyond every measurement, or with another default."""
-    common = {one.name: one.field.default for one in offered(Conditions)}
-    return [
-        one for one in offered(definition.conditions) if one.name not in common or common[one.name] != one.field.default
-    ]
-
-
-def _default(one: Offered) -> str:
-    return "" if one.default is None else f"`{one.default}`"
-
-
-def labs() -> str:
-    """Every lab with its options."""
-    return "\n\n".join(
-        "\n".join(
-            [
-                f"### {info.name}",
-                "",
-                f"{info.summary}.",
-                "",
-                *(f"* `{name}`: {text}" for name, text in info.options.items()),
-            ]
-        )
-        for info in lab.list_labs()
-    )
-
-
-def _procedure(name: str) -> Iterator[str]:
-    definition = procedures.find(name)
-    yield from (f"* `dutperf {name}`: {definition.summary}", f"    * Example: `{examples.line(name)}`")
-    yield "    * Options of its own: " + ", ".join(f"`{one.flag}`" for one in _own(definition))
 
 
 def _between_pages(path: str, document: PurePosixPath, here: PurePosixPath) -> str:

@@ -41,6 +41,9 @@ def test_the_generated_lists_have_every_command_and_procedure() -> None:
     assert made["MODELS"].read_text() == made["models"](), "run make format"
     assert made["COMBINATIONS"].read_text() == made["combined"](), "run make format"
     assert made["FRAMES"].read_text() == made["headers_and_fields"](), "run make format"
+    assert made["PROCEDURES"].read_text() == made["procedures_and_options"](), "run make format"
+    assert made["LABS"].read_text() == made["labs_and_options"](), "run make format"
+    assert made["CONDITIONS"].read_text() == made["conditions_and_defaults"](), "run make format"
     if f"snappi {SPECIFICATION}." in made["OTG"].read_text():  # another version has other fields that are refused
         assert made["OTG"].read_text() == made["covered"](), "run make format"
 

@@ -17,7 +17,17 @@ import pytest
 from dutperf.engine import client as engine
 from dutperf.engine import process
 from dutperf.engine.client import EngineCommand, EngineTester, Patience
-from dutperf.model import FieldMode, FrameSpec, Question, Stream, Trial, VaryingField, Verdict
+from dutperf.model import (
+    Cause,
+    FieldMode,
+    FrameSpec,
+    Question,
+    Stream,
+    Trial,
+    TrialResult,
+    VaryingField,
+    Verdict,
+)
 from dutperf.tester import Progress, TesterError
 from dutperf.watch.core_choice import CoreChoice
 from dutperf.watch.dut_core import DutCores, DutWatch, Sending, Starvation
@@ -460,3 +470,17 @@ def test_a_port_that_is_not_there_names_the_namespace() -> None:
 )
 def test_an_error_names_the_key_of_the_configuration(told: str, key: str) -> None:
     assert engine._tester_error({"message": "no", "code": "bad_request", "field": told}, None).field == key
+
+
+def test_who_had_a_core_is_said_of_the_first_cause_that_it_may_explain() -> None:
+    codes = ("drops", "sender_late", "sender_bursts", "dut_disturbed")
+    causes = tuple(Cause(code=code, text=code) for code in codes)
+    result = TrialResult(trial=1, verdict=Verdict.INVALID, causes=causes)
+    told = engine._with_others(result, ("the tester's", "the DUT's")).causes
+    assert [one.text for one in told] == [
+        "drops",
+        "sender_late (the tester's)",
+        "sender_bursts",
+        "dut_disturbed (the DUT's)",
+    ]
+    assert engine._with_others(result, ("", "")) == engine._with_others(result, ()) == result

@@ -52,9 +52,9 @@ def two_readings(proc: Path) -> tuple[neighbours.Load, neighbours.Load]:
 
 def test_who_took_how_much_of_the_testers_core(tmp_path: Path) -> None:
     before, after = two_readings(tmp_path / "proc")
-    told = neighbours.sentence(before, after, ("dutperf-engine",))
+    told = neighbours.on_testers(before, after, (1,), ("dutperf-engine",))
     assert told == ("on the tester's core 1: 3 % stolen by the hypervisor, 2 % kdamond.0")
-    assert neighbours.sentence(before, neighbours.Load(before.at_s + 1, before.cores, before.threads)) == ""
+    assert neighbours.on_testers(before, neighbours.Load(before.at_s + 1, before.cores, before.threads), (1,)) == ""
 
 
 def test_the_engine_of_another_run_is_not_ours(tmp_path: Path) -> None:
@@ -62,9 +62,8 @@ def test_the_engine_of_another_run_is_not_ours(tmp_path: Path) -> None:
     before = neighbours.reading((1,), tmp_path / "proc")
     write(tmp_path / "proc", 0, {6: (6, "dutperf-engine", 1, 900), 9: (9, "dutperf-engine", 1, 70)}, of_another_run=9)
     after = neighbours.reading((1,), tmp_path / "proc")
-    told = neighbours.sentence(
-        before, neighbours.Load(before.at_s + 1, after.cores, after.threads), ("dutperf-engine",)
-    )
+    later = neighbours.Load(before.at_s + 1, after.cores, after.threads)
+    told = neighbours.on_testers(before, later, (1,), ("dutperf-engine",))
     assert told == "on the tester's core 1: 7 % dutperf-engine"
 
 
@@ -82,7 +81,7 @@ def test_who_took_how_much_of_the_duts_core(tmp_path: Path) -> None:
     write(tmp_path / "proc", 0, {number: (*one[:3], ran_ms[number]) for number, one in threads.items()})
     after = neighbours.reading((1,), tmp_path / "proc")
     load = neighbours.Load(before.at_s + 1, after.cores, after.threads)
-    told = neighbours.sentence(before, load, ("dutperf-engine",), of_dut=(1,), pids=(4,))
+    told = neighbours.on_duts(before, load, (1,), (4,))
     assert told == "on the DUT's core 1: 49 % sh, 10 % dutperf-engine"
 
 
@@ -97,10 +96,10 @@ def test_the_shares_sum_up_to_what_others_took(tmp_path: Path) -> None:
     (proc / "stat").write_text(f"cpu1 {TICKS * 60 // 100} 0 {TICKS * 7 // 100} 0 0 0 50 0 0 0\n")
     after = neighbours.reading((1,), proc)
     load = neighbours.Load(before.at_s + 1, after.cores, after.threads)
-    said = neighbours.sentence(before, load, of_dut=(1,), pids=(4,))
-    assert said == "on the DUT's core 1: 3 % a-name-of-fifte, 2 % c, 32 % small or ended programs"
+    said = neighbours.on_duts(before, load, (1,), (4,))
+    assert said == "on the DUT's core 1: 3 % a-name-of-fifte, 2 % c, 32 % small, ended or moved programs"
     gone = neighbours.Load(load.at_s, load.cores, {})
-    assert neighbours.sentence(before, gone, of_dut=(1,)) == "on the DUT's core: 67 % small or ended programs"
+    assert neighbours.on_duts(before, gone, (1,), ()) == "on the DUT's core: 67 % small, ended or moved programs"
     _, [cause] = judge(trial(), {Direction.FORWARD: counts(received=400)}, Starvation(share=0.37))
     assert len(f"{cause.text} ({said})") < 2 * 100  # lines of a terminal
 
@@ -122,8 +121,8 @@ def test_what_a_cpu_quota_stopped_is_no_load_of_others(group: str, stat: str, li
         (tmp_path / stat).write_text(f"nr_throttled 7\n{line.format(stopped_ms)}\n")
         loads.append(replace(load, stopped_s=neighbours.reading((1,), tmp_path / "proc").stopped_s))
     told = "the CPU quota of this control group stopped it for 0.25 s"
-    assert neighbours.sentence(*loads) == told
-    both = neighbours.sentence(loads[0], replace(after, stopped_s=loads[1].stopped_s), ("dutperf-engine",))
+    assert neighbours.on_testers(*loads, (1,)) == told
+    both = neighbours.on_testers(loads[0], replace(after, stopped_s=loads[1].stopped_s), (1,), ("dutperf-engine",))
     assert both.startswith(f"{told}; on the tester's core 1: ")
 
 

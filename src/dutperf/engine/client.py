@@ -81,8 +81,8 @@ _CAP_SYS_ADMIN = 21
 _PORT_CHANGES = TypeAdapter(dict[str, str])
 LOOPS = ("dutperf-engine",)
 """Names of the threads that the tester's cores are for."""
-HELD_UP = frozenset({BURSTS, LATE, DUT_DISTURBED, "receiver_stall", "sending_time", "unsent"})
-"""Codes of causes that other processes on the tester's cores may explain."""
+HELD_UP = frozenset({BURSTS, LATE, "receiver_stall", "sending_time", "unsent"}), frozenset({DUT_DISTURBED})
+"""Codes of causes that other processes on the tester's cores may explain, and on the DUT's."""
 _report_ms: ContextVar[int | None] = ContextVar("report_ms", default=None)
 
 
@@ -170,7 +170,7 @@ class _Facts:
     watch: _Watch
     event: dict[str, Any]
     starvation: Starvation
-    others: str
+    others: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -345,7 +345,7 @@ class EngineTester:
         finally:  # also ends the watch of a trial that failed
             starvation = self._starvation(watch)
         result = _result(watch, event, starvation, self._unrelated)
-        others = "" if around is None or result.verdict is Verdict.VALID else self._load_of_others(around)
+        others = () if around is None or result.verdict is Verdict.VALID else self._load_of_others(around)
         return _Judged(_with_others(result, others), _Facts(watch, event, starvation, others))
 
     def _give_frames(self, process: EngineProcess, trial: Trial) -> None:
@@ -381,11 +381,13 @@ class EngineTester:
     def _load(self) -> neighbours.Load | None:
         return neighbours.reading(self._busy_cores()) if self._own_cores() else None
 
-    def _load_of_others(self, around: neighbours.Load) -> str:
-        """Of those who had the cores of the tester and of the DUT since ``around``."""
+    def _load_of_others(self, around: neighbours.Load) -> tuple[str, ...]:
+        """Of those who had the cores of the tester since ``around``, and those of the DUT."""
         dut = () if self._choice is None or self._dut_watch is None else self._choice.dut_cores
         pids = () if self._dut_watch is None else self._dut_watch.pids
-        return neighbours.sentence(around, neighbours.reading(self._busy_cores()), LOOPS, dut, pids)
+        busy = self._busy_cores()
+        own, now = set(busy) - set(dut) or set(busy), neighbours.reading(busy)
+        return neighbours.on_testers(around, now, own, LOOPS), neighbours.on_duts(around, now, dut, pids)
 
     def _starvation(self, watch: _Watch) -> Starvation:
         """CPU time that a DUT on this machine did not get during the trial."""
@@ -685,16 +687,14 @@ def _ended_early(ended_by: tuple[Cause, ...], found: tuple[Cause, ...]) -> tuple
     return Verdict.INVALID, ended_by + more
 
 
-def _with_others(result: TrialResult, others: str) -> TrialResult:
-    """The result with ``others`` (processes on the tester's cores) added to the first cause that they
-    may explain."""
-    first = next((place for place, cause in enumerate(result.causes) if cause.code in HELD_UP), None)
-    if first is None or not others:
-        return result
-    causes = [
-        cause.model_copy(update={"text": f"{cause.text} ({others})"}) if place == first else cause
-        for place, cause in enumerate(result.causes)
-    ]
+def _with_others(result: TrialResult, others: Sequence[str]) -> TrialResult:
+    """The result with ``others`` (by the cores on which they ran, as in ``HELD_UP``) added to the first cause that
+    they may explain."""
+    causes = list(result.causes)
+    for codes, said in zip(HELD_UP, others, strict=False):
+        first = next((place for place, cause in enumerate(causes) if cause.code in codes), None)
+        if first is not None and said:
+            causes[first] = causes[first].model_copy(update={"text": f"{causes[first].text} ({said})"})
     return result.model_copy(update={"causes": tuple(causes)})
 
 

@@ -130,26 +130,29 @@ def _times(before: Load, after: Load, is_ours: Callable[[Thread], bool]) -> dict
     return by_core
 
 
-def sentence(
-    before: Load, after: Load, ours: Sequence[str] = (), of_dut: Collection[int] = (), pids: Collection[int] = ()
-) -> str:
-    """``on the tester's core 1: 3.1 % stolen by the hypervisor, 2 % kdamond, 23 % small or ended programs``, the same
-    of the cores ``of_dut``, whose processes are ``pids``, and what a CPU quota did; empty where there was little."""
+def on_testers(before: Load, after: Load, cores: Collection[int], ours: Sequence[str] = ()) -> str:
+    """``on the tester's core 1: 3.1 % stolen by the hypervisor, 2 % kdamond, 23 % small, ended or moved programs``, and
+    what a CPU quota did; empty where there was little."""
     stopped_s = after.stopped_s - before.stopped_s
-    by_quota = [f"the CPU quota of this control group stopped it for {stopped_s:.2g} s"] if stopped_s > 0 else []
-    testers = {core: took for core, took in shares(before, after, ours).items() if core not in of_dut}
-    duts = {core: took for core, took in shares(before, after, (), pids).items() if core in of_dut}
-    load = [
-        f"on {whose} {said}"
-        for whose, by_core in (("the tester's", testers), ("the DUT's", duts))
-        if (said := _in_words(by_core, ended_share(before, after, by_core.keys())))
-    ]
-    return "; ".join((*by_quota, *load))
+    by_quota = f"the CPU quota of this control group stopped it for {stopped_s:.2g} s" if stopped_s > 0 else ""
+    took = {core: took for core, took in shares(before, after, ours).items() if core in cores}
+    return "; ".join(filter(None, (by_quota, _sentence("tester's", took, gone_share(before, after, took.keys())))))
 
 
-def ended_share(before: Load, after: Load, cores: Collection[int]) -> float:
-    """Of the time of one core: for how long ``cores``, taken together, ran what is no thread of theirs in ``after``.
-    It has ended, or runs elsewhere."""
+def on_duts(before: Load, after: Load, cores: Collection[int], pids: Collection[int]) -> str:
+    """The same of a DUT's cores, whose processes are ``pids``."""
+    took = {core: took for core, took in shares(before, after, (), pids).items() if core in cores}
+    return _sentence("DUT's", took, gone_share(before, after, took.keys(), pids))
+
+
+def _sentence(whose: str, took: Mapping[int, Mapping[str, float]], gone: float) -> str:
+    said = _in_words(took, gone)
+    return f"on the {whose} {said}" if said else ""
+
+
+def gone_share(before: Load, after: Load, cores: Collection[int], pids: Collection[int] = ()) -> float:
+    """Of the time of one core: for how long ``cores``, taken together, ran what has ended since or runs elsewhere, but
+    for the processes ``pids``."""
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
     busy_s = sum(
         (after.cores[core][field] - before.cores.get(core, after.cores[core])[field]) * tick_s
@@ -159,14 +162,14 @@ def ended_share(before: Load, after: Load, cores: Collection[int]) -> float:
     ran_ns = sum(
         thread.run_ns - (before.threads[number].run_ns if number in before.threads else 0)
         for number, thread in after.threads.items()
-        if thread.core in cores and not _is_softirq(thread)
+        if (thread.core in cores or thread.pid in pids) and not _is_softirq(thread)
     )
     return max(0.0, (busy_s - ran_ns / 1e9) / max(after.at_s - before.at_s, 1e-9))
 
 
-def _in_words(by_core: Mapping[int, Mapping[str, float]], ended: float) -> str:
+def _in_words(by_core: Mapping[int, Mapping[str, float]], gone: float) -> str:
     """The greatest of each core, then what is missing in their sum."""
-    texts, rest = [], ended
+    texts, rest = [], gone
     for core, took in by_core.items():
         named = {name: share for name, share in list(took.items())[:MOST_NAMED] if share >= LEAST_SHARE}
         rest += sum(took.values()) - sum(named.values())
@@ -174,7 +177,7 @@ def _in_words(by_core: Mapping[int, Mapping[str, float]], ended: float) -> str:
         texts += [f"core {core}: {', '.join(each)}"] if named else []
     if rest < LEAST_REST:
         return "; ".join(texts)
-    said = f"{two_digits(rest * 100)} % small or ended programs"
+    said = f"{two_digits(rest * 100)} % small, ended or moved programs"
     return f"{'; '.join(texts)}, {said}" if texts else f"core{'s' if len(by_core) > 1 else ''}: {said}"
 
 

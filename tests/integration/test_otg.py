@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -155,6 +156,14 @@ def test_the_example_of_the_page_measures_a_bridge(options: tuple[str, ...]) -> 
         done = example("two_flows", address, "eth1", "eth2")
         assert re.search(r"^a to b: 10000 sent, \d+ received, loss ", done.stdout, re.MULTILINE), done.stderr
         assert done.returncode in (0, 3)
+
+
+def test_a_client_without_tls_is_told_so() -> None:
+    with serving(None, "--ports", "eth1=ring", "--ports", "eth2=ring") as address:
+        with pytest.raises(urllib.error.HTTPError) as error:
+            urllib.request.urlopen(address.replace("https", "http") + "/config", timeout=PATIENCE_S)
+        assert (error.value.code, "speaks TLS" in error.value.read().decode()) == (400, True)
+        assert dict(snappi.api(location=address).get_config().serialize(encoding="dict")) == {}
 
 
 def example(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:

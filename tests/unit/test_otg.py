@@ -4,7 +4,9 @@ answer; nothing is sent."""
 
 from __future__ import annotations
 
+import asyncio
 import binascii
+import json
 import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +33,7 @@ import frame_bytes
 from dutperf.captures import CapturedFrame
 from dutperf.frames import KINDS
 from dutperf.model import Bursts, Direction, SoFar, Trial, TrialResult, Verdict
-from dutperf.otg import app, certificate, coverage, flows, headers, links, recorded, trial_log
+from dutperf.otg import app, certificate, coverage, flows, headers, links, recorded, tls, trial_log
 from dutperf.otg.generator import Generator
 from dutperf.otg.model import Rejected, messages, of_members
 from dutperf.setup.configuration import EngineSettings, Setup
@@ -881,6 +883,26 @@ def test_the_certificate_is_one_that_tls_takes(tmp_path: Path) -> None:
     made = certificate.generate(tmp_path, "192.0.2.1")
     ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*made)
     assert made[1].stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "CONNECT"])
+def test_a_plain_request_to_tls_gets_a_sentence(method: str, tmp_path: Path) -> None:
+    files = certificate.generate(tmp_path, "127.0.0.1")
+
+    async def told() -> bytes:
+        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=tls.server_context(*files))
+        async with server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(f"{method} /config HTTP/1.1\r\n".encode())
+            found = await reader.readuntil(b"}")
+            writer.write(b"\r\n{}")  # what comes later resets no connection
+            await writer.drain()
+            writer.write_eof()
+            return found + await reader.read()
+
+    head, _, body = asyncio.run(told()).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(body)["errors"] == ["this server speaks TLS: use https:// in its address"]
 
 
 NAMES = (

@@ -206,7 +206,7 @@ def _serve(offered: _Offered, where: _Where, drain_s: float, log: TrialLog) -> N
     import uvicorn
 
     from dutperf.engine.factory import engine_on
-    from dutperf.otg import app, certificate
+    from dutperf.otg import app, certificate, tls
     from dutperf.otg.generator import Generator
     from dutperf.otg.server import OtgServer
     from dutperf.web.access import Rules
@@ -216,15 +216,12 @@ def _serve(offered: _Offered, where: _Where, drain_s: float, log: TrialLog) -> N
     server = OtgServer(Generator(offered.located, offered.engine, engine_on, drain_s, log))
     with tempfile.TemporaryDirectory(prefix="dutperf-otg-") as directory, listening, closing(server.generator):
         files = None if where.is_plain else where.files or certificate.generate(Path(directory), where.address)
-        of_tls = {} if files is None else {"ssl_certfile": files[0], "ssl_keyfile": files[1]}
         configured = uvicorn.Config(
-            app.make(server, rules),
-            log_level="warning",
-            lifespan="off",
-            timeout_graceful_shutdown=_GOODBYE_S,
-            **of_tls,  # type: ignore[arg-type]
+            app.make(server, rules), log_level="warning", lifespan="off", timeout_graceful_shutdown=_GOODBYE_S
         )
-        base = f"{'https' if of_tls else 'http'}://{shown(where.address)}:{listening.getsockname()[1]}"
+        configured.load()
+        configured.ssl = None if files is None else tls.server_context(*files)
+        base = f"{'http' if files is None else 'https'}://{shown(where.address)}:{listening.getsockname()[1]}"
         with _rpc(server, rules, where, files) as rpc_port:
             terminal.line(base if rules.is_local else f"{base}/{rules.token}")
             if rpc_port is not None:

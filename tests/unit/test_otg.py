@@ -874,6 +874,27 @@ def test_a_body_that_is_too_long_is_refused(client: TestClient) -> None:
     assert (answer.status_code, answer.json()["code"]) == (413, 413)
 
 
+def test_a_client_that_goes_in_the_middle_of_a_request_is_no_error(client: TestClient) -> None:
+    pieces = iter([{"type": "http.request", "body": b'{"ports', "more_body": True}, {"type": "http.disconnect"}])
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/config",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost")],
+        "client": ("127.0.0.1", 50000),
+    }
+
+    async def receive() -> Any:
+        return next(pieces)
+
+    async def send(_message: Any) -> None:
+        """To nobody."""
+
+    asyncio.run(client.app(scope, receive, send))
+    assert client.get("/config").json() == {}
+
+
 def test_any_client_may_use_this_version(client: TestClient) -> None:
     told = client.get("/capabilities/version").json()
     assert told["api_spec_version"] == ">=1.0.0"

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -32,7 +32,7 @@ def make(server: OtgServer, rules: Rules) -> Starlette:
     return Starlette(
         routes=[*routes, Route("/dutperf/verdicts", _verdicts(server))],
         middleware=[Middleware(_Guard, rules=rules)],
-        exception_handlers={HTTPException: _not_there, DutperfError: _failed},
+        exception_handlers={HTTPException: _not_there, DutperfError: _failed, ClientDisconnect: _gone},
     )
 
 
@@ -82,6 +82,10 @@ async def _not_there(_request: Request, error: Exception) -> Response:
 async def _failed(_request: Request, error: Exception) -> Response:
     assert isinstance(error, DutperfError)
     return _refused(of_error(error))
+
+
+async def _gone(_request: Request, _error: Exception) -> Response:
+    return Response()  # nobody gets it
 
 
 def _message(body: bytes, operation: Operation) -> Message:

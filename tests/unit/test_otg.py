@@ -36,6 +36,7 @@ from dutperf.model import Bursts, Direction, SoFar, Trial, TrialResult, Verdict
 from dutperf.otg import app, certificate, coverage, flows, headers, links, recorded, tls, trial_log
 from dutperf.otg.generator import Generator
 from dutperf.otg.model import Rejected, messages, of_members
+from dutperf.otg.traffic import Open
 from dutperf.setup.configuration import EngineSettings, Setup
 from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
@@ -699,6 +700,16 @@ def test_a_gateway_that_does_not_answer_is_a_warning_and_starts_nothing() -> Non
 
 
 @contextmanager
+def served(opened: Open) -> Iterator[TestClient]:
+    generator = Generator(LOCATED, EngineSettings(), opened, drain_s=0.0)
+    try:
+        with TestClient(app.make(app.OtgServer(generator), Rules(TOKEN, "127.0.0.1")), LOCAL) as one:
+            yield one
+    finally:
+        generator.close()
+
+
+@contextmanager
 def with_faults(*faults: tuple[str, str, str]) -> Iterator[TestClient]:
     """A server whose ports have faults, each of a field, a code and a text: those of gateways only where a port has
     one."""
@@ -714,12 +725,8 @@ def with_faults(*faults: tuple[str, str, str]) -> Iterator[TestClient]:
 
         return Faulty()
 
-    generator = Generator(LOCATED, EngineSettings(), opened, drain_s=0.0)
-    try:
-        with TestClient(app.make(app.OtgServer(generator), Rules(TOKEN, "127.0.0.1")), LOCAL) as one:
-            yield one
-    finally:
-        generator.close()
+    with served(opened) as one:
+        yield one
 
 
 def neighbours(client: TestClient) -> dict[str, str | None]:
@@ -747,6 +754,75 @@ def test_a_port_that_cannot_be_opened_is_told_with_its_place(code: str, status: 
         assert bool(one.get("/config").json()) == (status == 200)
         started = one.post("/control/state", json={"traffic": {"flow_transmit": {"state": "start"}}}).json()
         assert started["code"] == (500 if status == 200 else 400)
+
+
+class Failing(Lasting):
+    """One whose flow of 9 frames/s cannot be sent."""
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        if any(one.rate_fps == 9 for one in trial.streams().values()):
+            raise TesterError("the engine is gone", code="internal")
+        return super().run(trial, on_progress)
+
+
+CHANGES: list[tuple[str, str, Any]] = [
+    ("PATCH", "", {"flows": {"property_names": ["size"], "flows": [{"name": "f1", "size": {"fixed": 2000}}]}}),
+    ("PATCH", "/append", [{"flows": [flow(name="f2", size={"fixed": 2000})]}]),
+    ("POST", "", configured(flow(name="f2", size={"fixed": 2000}))),
+]
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+@pytest.mark.parametrize(("method", "path", "change"), CHANGES)
+def test_a_change_whose_ports_cannot_be_opened_changes_nothing(
+    method: str, path: str, change: Any, is_sent: bool
+) -> None:
+    """What is sent goes on, with its counts."""
+
+    def opened(_setup: Setup, size: int, _streams: Sequence[Direction]) -> Any:
+        class Narrow(Lasting):
+            def environment(self) -> dict[str, Any]:
+                if size > 1518:
+                    raise TesterError("the p2 port takes 1518 bytes", code="port", field="p2.port")
+                return super().environment()
+
+        return Narrow()
+
+    endless = flow(duration={"continuous": {}}, rate={"pps": "1000"})
+    with served(opened) as one:
+        one.post("/config", json=configured(endless, flow(name="f0")))
+        before = one.get("/config").json()
+        if is_sent:
+            transmit(one, "start", "f1")
+            time.sleep(0.1)
+        answer = one.request(method, f"/config{path}", json=change)
+        assert (answer.status_code, answer.json()["errors"]) == (
+            500,
+            ["ports[1].location: the p2 port takes 1518 bytes"],
+        )
+        assert one.get("/config").json() == before
+        assert set(metrics(one)) == {"f0", "f1"}
+        assert metrics(one)["f1"]["transmit"] == ("started" if is_sent else "stopped")
+        transmit(one, "stop")
+        assert int(metrics(one)["f1"]["frames_tx"]) >= (100 if is_sent else 0)
+        assert one.patch("/config/append", json=[{"flows": [flow(name="f2")]}]).status_code == 200
+
+
+def test_a_change_with_which_flows_cannot_go_on_changes_nothing() -> None:
+    endless = flow(duration={"continuous": {}}, rate={"pps": "1000"})
+    change = {"flows": {"property_names": ["rate"], "flows": [{"name": "f1", "rate": {"pps": "9"}}]}}
+    with contextmanager(serving)(Failing) as one:
+        one.post("/config", json=configured(endless))
+        transmit(one, "start")
+        before = one.get("/config").json()
+        answer = one.patch("/config", json=change)
+        assert (answer.status_code, answer.json()["errors"]) == (500, ["the engine is gone"])
+        assert one.get("/config").json() == before
+        assert metrics(one)["f1"]["transmit"] == "started"
+        transmit(one, "stop")
+        assert [trial["verdict"] for trial in one.get("/dutperf/verdicts").json()["trials"]] == [
+            *("valid", "aborted", "valid")
+        ]
 
 
 # --- links ----------------------------------------------------------------------------------------

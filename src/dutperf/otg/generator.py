@@ -73,14 +73,14 @@ class Generator:
         """Set it, and open its ports; traffic that runs is stopped. Returns warnings.
 
         Raises:
-            Rejected: it is not possible; the former one remains, and its traffic goes on. Where its ports can never be
-                opened, which is found out without those of the former one, none is set.
+            Rejected: it is not possible; the former one remains, and its traffic goes on. It pauses where the ports
+                can never be opened, which is found out without those of the former one.
         """
         with self._lock:
             warnings, planned_links, planned_flows = self._planned(wanted)
-            self._configuration = messages.Config()
             self._port_links.restore()
-            self._sent.set(planned_links, planned_flows, wanted)
+            self._sent.set(planned_links, planned_flows, wanted, self._configuration)
+            self._configuration = messages.Config()
             self._configuration.CopyFrom(wanted)
             return warnings + self._of_flows(planned_flows)
 
@@ -107,8 +107,8 @@ class Generator:
             Rejected: it is not possible; nothing has changed.
         """
         warnings, planned_links, planned_flows = self._planned(made)
+        warnings += self._sent.change(planned_links, planned_flows, made, self._configuration)
         self._configuration = made
-        warnings += self._sent.change(planned_links, planned_flows, made)
         return warnings + self._of_flows(planned_flows)
 
     def _own_configuration(self) -> Message:

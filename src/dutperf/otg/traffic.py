@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -161,41 +161,57 @@ class Transmission:
 
     # --- flows ----------------------------------------------------------------------------------------
 
-    def set(self, planned: Links, flows: Sequence[Flow], configuration: Message) -> None:
+    def set(self, planned: Links, flows: Sequence[Flow], configuration: Message, former: Message) -> None:
         """Have these ports and flows, of ``configuration``, instead of all that was there, and open the ports.
 
         Raises:
-            Rejected: the ports cannot be opened, and never can; there are none then.
+            Rejected: see :meth:`change`.
         """
-        self._end_part()
-        self._close_tester()
-        self.links, self.flows = planned, {one.name: RunningFlow(one) for one in flows}
-        self.capturing, self._captured = frozenset(), []
-        self.log.configured(configuration, flows, is_new=True)
-        try:
+        with self._undone(former):
+            self._end_part()
+            self._close_tester()
+            self.links, self.flows = planned, {one.name: RunningFlow(one) for one in flows}
+            self.capturing, self._captured = frozenset(), []
+            self.log.configured(configuration, flows)
             self._open(must=False)
-        except Rejected:
-            self.links, self.flows = Links(), {}
-            raise
+        self.log.forget()
 
-    def change(self, planned: Links, flows: Sequence[Flow], configuration: Message) -> list[str]:
+    def change(self, planned: Links, flows: Sequence[Flow], configuration: Message, former: Message) -> list[str]:
         """Have these flows, of ``configuration``, at the same ports. Those that are there before and after keep their
         state and counts; those that are sent pause meanwhile. Returns warnings.
 
         Raises:
-            Rejected: see :meth:`set`.
+            Rejected: the ports cannot be opened, and never can, or what was sent cannot go on. What was there of the
+                ``former`` configuration is there then, and goes on.
         """
         self.settle()
-        with self._between_trials("while flows were changed") as warnings:
-            before, self.flows = self.flows, {}
-            for one in flows:
-                self.flows[one.name] = before.get(one.name) or RunningFlow(one)
-                self.flows[one.name].flow = one
-            self.links = planned
-            self.log.configured(configuration, flows, is_new=False)
-            self._close_tester()
-        self._open(must=False)
+        with self._undone(former):
+            with self._between_trials("while flows were changed") as warnings:
+                self.links, self.flows = planned, {one.name: self._going_on(one) for one in flows}
+                self.log.configured(configuration, flows)
+                self._close_tester()
+            self._open(must=False)
         return warnings
+
+    @contextmanager
+    def _undone(self, former: Message) -> Iterator[None]:
+        """If something is rejected in the block, have again what was there of the ``former`` configuration."""
+        before = self.links, self.flows, self.capturing, self._captured
+        try:
+            yield
+        except Rejected:
+            self.links, self.flows, self.capturing, self._captured = before
+            if self.links.sides:
+                self.log.configured(former, [one.flow for one in self.flows.values()])
+            with suppress(Rejected):
+                with self._between_trials("while another configuration was refused"):
+                    self._close_tester()
+                self._open(must=False)
+            raise
+
+    def _going_on(self, flow: Flow) -> RunningFlow:
+        """With the state and the counts of the one of its name, if there is one."""
+        return replace(self.flows.get(flow.name) or RunningFlow(flow), flow=flow)
 
     def transmit(self, state: str, names: Sequence[str]) -> list[str]:
         """``start``, ``stop``, ``pause`` or ``resume`` these flows. Returns warnings.

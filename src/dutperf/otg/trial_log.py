@@ -73,12 +73,10 @@ class TrialLog:
 
     # --- what happens ---------------------------------------------------------------------------------
 
-    def configured(self, configuration: Message, flows: Sequence[Flow], *, is_new: bool) -> None:
-        """A client has set a configuration, or, unless it ``is_new``, changed it."""
+    def configured(self, configuration: Message, flows: Sequence[Flow]) -> None:
+        """A client has set or changed a configuration."""
         self._names = {one.direction: one.name for one in flows}
         self._configurations += 1
-        if is_new:
-            self._verdicts.clear()
         if self._journal is None:
             return  # a large configuration takes a while to write
         members = as_members(configuration)
@@ -92,6 +90,10 @@ class TrialLog:
                 configuration=None if self._text == before else members,
             )
         )
+
+    def forget(self) -> None:
+        """What is sent from now on is of another configuration: it has no verdicts yet."""
+        self._verdicts.clear()
 
     def opened(self, tester: Mapping[str, Any]) -> None:
         """The tester has opened ports; ``tester`` is its environment."""

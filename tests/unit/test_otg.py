@@ -363,6 +363,10 @@ NEST = {"ports": PORTS, "lags": [{"name": "l"}], "devices": [{"name": "d", "bgp"
         ),
         (configured(flow(duration={"fixed_packets": {"packets": 0}})), ["none would be sent"]),
         (configured(flow(duration={"burst": {"packets": 0}})), ["duration.burst.packets: none would be sent"]),
+        (
+            configured(flow(duration={"burst": {"packets": 1_000_001}})),
+            ["flows[0].duration.burst.packets: a burst has at most 1,000,000 frames"],
+        ),
         (configured(flow(duration={"continuous": {"gap": 100}})), ["a least gap of more than 12 bytes is not covered"]),
         (configured(flow(packet=[{"ipv4": {}}])), ["flows[0].packet: frames begin with ethernet, not ipv4"]),
         (

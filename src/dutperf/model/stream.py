@@ -97,11 +97,15 @@ class Poisson(Value):
     kind: Literal["poisson"] = "poisson"
 
 
+MOST_IN_BURST = 1_000_000
+"""Frames."""
+
+
 class Bursts(Value):
     """Bursts of ``frames`` frames (RFC 2544 section 21) at the intervals of the mean rate."""
 
     kind: Literal["bursts"] = "bursts"
-    frames: Annotated[int, Field(ge=2, le=1_000_000)]
+    frames: Annotated[int, Field(ge=2, le=MOST_IN_BURST)]
     within_fps: Fps | None = None
     """Rate within a burst; None: all frames are due at once and leave as fast as the sender can send."""
 

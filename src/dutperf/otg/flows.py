@@ -12,6 +12,7 @@ from math import ceil
 from dutperf.frames import FrameError, Stack, build
 from dutperf.model import MAX_FRAME_SIZE, PREAMBLE_AND_GAP, Bursts, DescribedFrame, Direction, Stream
 from dutperf.model.pattern import NS_PER_S, SteadyTimes
+from dutperf.model.stream import MOST_IN_BURST
 from dutperf.model.value import HIGHEST_FPS
 from dutperf.otg import payload
 from dutperf.otg.headers import OpenFields, stack_of
@@ -350,6 +351,8 @@ def _bursts(flow: Flow, burst: Message, where: str, media_mbps: int | None) -> F
     packets, rate_fps = burst.packets if burst.HasField("packets") else 1, flow.stream.rate_fps
     if packets == 0:
         raise Rejected(f"{where}.packets: none would be sent")
+    if packets > MOST_IN_BURST:
+        raise Rejected(f"{where}.packets: a burst has at most {MOST_IN_BURST:,} frames")
     gap_ns = _delay_ns(burst.inter_burst_gap, f"{where}.inter_burst_gap", media_mbps)
     mean = Fraction(packets) / (Fraction(packets, rate_fps) + Fraction(gap_ns, NS_PER_S))
     whole = round(mean)

@@ -812,6 +812,13 @@ def test_a_change_whose_ports_cannot_be_opened_changes_nothing(
         assert one.patch("/config/append", json=[{"flows": [flow(name="f2")]}]).status_code == 200
 
 
+def test_a_ring_alone_is_refused() -> None:
+    with switching(["true"], Opened, loop="ring") as one:
+        answer = one.post("/config", json={"ports": [{"name": "p1", "location": "loop"}]})
+        told = ["ports[0].location: what leaves a ring needs a port where it arrives"]
+        assert (answer.status_code, answer.json()["errors"]) == (400, told)
+
+
 def test_a_change_with_which_flows_cannot_go_on_changes_nothing() -> None:
     endless = flow(duration={"continuous": {}}, rate={"pps": "1000"})
     change = {"flows": {"property_names": ["rate"], "flows": [{"name": "f1", "rate": {"pps": "9"}}]}}

@@ -472,11 +472,19 @@ class Transmission:
         return {}
 
     def _setup(self) -> tuple[Setup, list[Direction]]:
-        """Ports and paths; a port alone, and flows without a receiver, have one on which nothing arrives."""
+        """Ports and paths; a port alone, and flows without a receiver, have one on which nothing arrives.
+
+        Raises:
+            Rejected: a ring would have such a port.
+        """
         names = [one.flow.direction for one in self.flows.values()]
         sides = dict(self.links.sides)
         paths = {str(name.path) for name in names}
         if len(sides) == 1 or any(name.receiving_port == links.NOWHERE for name in names):
+            if rings := [name for name, side in sides.items() if side.port == "ring"]:
+                raise Rejected(
+                    f"{self.links.places[f'{rings[0]}.port']}: what leaves a ring needs a port where it arrives"
+                )
             sides[links.NOWHERE] = NO_PORT
         ports = list(sides)
         paths = paths or {f"{ports[0]}->{ports[1]}"}

@@ -215,7 +215,7 @@ FrameBytes advertisement(const Host& host, const NeighbourMessage& request, cons
                        : ndp_frame(host.mac, to, request.sender.bytes, message);
 }
 
-bool is_listener_query(const Untagged& frame) {
+bool is_query(const Untagged& frame) {
     const std::uint8_t* ip = frame.data() + ndp::kIpAt;
     return frame.size() > mld::kAt && load_be16(frame.data() + ethernet::kType) == ethernet::kTypeIpv6 &&
            ip[ipv6::kNextHeader] == mld::kHopByHop && frame.data()[ndp::kAt] == kProtocolIcmpv6 &&
@@ -283,6 +283,11 @@ std::uint16_t vlan_of(const std::uint8_t* frame, std::size_t length) {
     return tagged ? load_be16(frame + ethernet::kSize) & kVlanMask : std::uint16_t{0};
 }
 
+bool is_seen_by(const Host& host, const std::uint8_t* frame, std::size_t length) {
+    return host.other_vlans.empty() ||
+           std::ranges::find(host.other_vlans, vlan_of(frame, length)) == host.other_vlans.end();
+}
+
 FrameBytes in_vlan(FrameBytes frame, std::uint16_t vlan) {
     if (vlan == 0) return frame;
     std::array<std::uint8_t, ethernet::kVlanTagSize> tag{};
@@ -310,7 +315,7 @@ std::vector<FrameBytes> answers(const Host& host, const std::uint8_t* frame, std
     const Untagged message(frame, length);
     std::vector<FrameBytes> untagged, replies;
     if (const auto reply = answer(host, message)) untagged = {*reply};
-    if (is_listener_query(message)) untagged = listener_reports(host);
+    if (is_query(message)) untagged = listener_reports(host);
     for (const FrameBytes& reply : untagged) {
         if (!message.tags().empty() || host.vlans.empty()) {
             replies.push_back(with_tags(reply, message.tags()));
@@ -320,6 +325,8 @@ std::vector<FrameBytes> answers(const Host& host, const std::uint8_t* frame, std
     }
     return replies;
 }
+
+bool is_listener_query(const std::uint8_t* frame, std::size_t length) { return is_query(Untagged(frame, length)); }
 
 std::vector<FrameBytes> listener_reports(const Host& host) {
     if (!host.ipv6) return {};

@@ -24,7 +24,7 @@ struct Gateway {
     std::optional<Mac> mac;
 };
 
-// The tester's host on one port. It has the link-local address of its MAC address too.
+// A host of the tester on a port. It has the link-local address of its MAC address too.
 struct Host {
     Mac mac{};
     std::optional<Ipv4> ipv4;
@@ -32,7 +32,8 @@ struct Host {
     std::vector<std::uint16_t> vlans{};  // in which it asks for the DUT's addresses; empty: without a tag
     AddressRanges others{};          // for which it answers as well, but not whoever makes sure that an address is free
     Gateway dut{};                   // whose addresses are not the tester's, whatever the ranges are
-    std::vector<Mac> other_ports{};  // of the tester: a bridge passes on what they say
+    std::vector<Mac> other_hosts{};  // of the tester: a bridge passes on what they say
+    std::vector<std::uint16_t> other_vlans{};  // of the port's other hosts, which it is not in
 };
 
 // An ARP packet, a Neighbour Solicitation or a Neighbour Advertisement.
@@ -53,6 +54,9 @@ bool is_own(const Host& host, const IpAddress& address);
 // Whether the host answers a request for this address.
 bool answers_for(const Host& host, const IpAddress& address);
 
+// Whether the host sees the frame: hosts that share a port see those of their own VLANs.
+bool is_seen_by(const Host& host, const std::uint8_t* frame, std::size_t length);
+
 // The VLAN of a frame's outermost tag (IEEE 802.1Q); 0: none.
 std::uint16_t vlan_of(const std::uint8_t* frame, std::size_t length);
 
@@ -63,6 +67,9 @@ FrameBytes in_vlan(FrameBytes frame, std::uint16_t vlan);
 // (MLD), with the same tags; nothing for any other frame. Some drivers hide tags: a host of several VLANs answers a
 // request without a tag in each of them.
 std::vector<FrameBytes> answers(const Host& host, const std::uint8_t* frame, std::size_t length);
+
+// Whether it asks which groups have listeners (MLD).
+bool is_listener_query(const std::uint8_t* frame, std::size_t length);
 
 // MLDv2 reports (RFC 3810) that the host listens to the groups to which its IPv6 addresses are solicited: a switch that
 // snoops passes on requests for no other groups. They name kMostGroups at most.

@@ -85,7 +85,7 @@ bool NeighbourResponder::resolve_gateways(std::chrono::milliseconds timeout,
 void NeighbourResponder::ask_for_ranges() {
     const std::vector<IpAddress> targets = to_ask_for();
     if (targets.empty()) return;
-    const std::uint64_t sent_before = sent_, counted_before = port_.counters().driver_sent;
+    const std::uint64_t sent_before = sent_at_port(), counted_before = port_.counters().driver_sent;
     const auto serve_for = [this](std::chrono::milliseconds time) {
         const auto end = std::chrono::steady_clock::now() + time;
         for (; std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(kPause)) serve();
@@ -95,7 +95,7 @@ void NeighbourResponder::ask_for_ranges() {
         send_in_vlans({address_probe(host_, targets[i])});
     }
     serve_for(kProbesAnswered);
-    port_.transmit_ledger().add_uncounted(sent_ - sent_before, counted_before, port_.counters().driver_sent);
+    port_.transmit_ledger().add_uncounted(sent_at_port() - sent_before, counted_before, port_.counters().driver_sent);
 }
 
 std::vector<IpAddress> NeighbourResponder::to_ask_for() {
@@ -131,7 +131,7 @@ std::set<Mac> NeighbourResponder::gateway_macs() const {
     return macs;
 }
 
-NeighbourWatch NeighbourResponder::watch() const { return {host_, gateway_macs()}; }
+WatchedHost NeighbourResponder::watched() const { return {.host = host_, .macs = gateway_macs()}; }
 
 NeighbourEvidence NeighbourResponder::take_conflicts() {
     NeighbourEvidence evidence;
@@ -231,14 +231,24 @@ void NeighbourResponder::receive(const Take& take) {
 }
 
 void NeighbourResponder::serve() {
-    receive([this](const std::uint8_t* frame, std::size_t length) { answer(frame, length); });
+    receive([this](const std::uint8_t* frame, std::size_t length) {
+        for (NeighbourResponder* host : at_port_) {
+            if (is_seen_by(host->host_, frame, length)) host->answer(frame, length);
+        }
+    });
+}
+
+std::uint64_t NeighbourResponder::sent_at_port() const {
+    std::uint64_t sent = 0;
+    for (const NeighbourResponder* host : at_port_) sent += host->sent_;
+    return sent;
 }
 
 void NeighbourResponder::answer(const std::uint8_t* frame, std::size_t length) {
     learn(frame, length);
     if (const auto message = read_neighbour_message(frame, length)) {
         if (const auto claim = claim_in(*message, host_)) add_claim(*claim, host_, gateway_macs(), claims_);
-        if (std::ranges::find(host_.other_ports, message->mac) == host_.other_ports.end())
+        if (std::ranges::find(host_.other_hosts, message->mac) == host_.other_hosts.end())
             heard_.insert(vlan_of(frame, length));
     }
     for (const FrameBytes& reply : answers(host_, frame, length)) send(reply);

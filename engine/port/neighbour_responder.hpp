@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tester's host on one port: between trials it answers ARP and NDP for its addresses and resolves the DUT's MAC
+// A host of the tester on a port: between trials it answers ARP and NDP for its addresses and resolves the DUT's MAC
 // addresses, so that no static entries are needed. (During a trial the receiving loop answers: neighbour_watch.hpp.)
 #pragma once
 
@@ -55,7 +55,7 @@ public:
     void answer_for(const AddressRanges& of_trial);
 
     // What the receivers of a trial answer, and what they look for.
-    [[nodiscard]] NeighbourWatch watch() const;
+    [[nodiscard]] WatchedHost watched() const;
 
     // Gateways that answered with two MAC addresses when they were asked last: two stations have the address; or with
     // another one than the request gives. And what
@@ -90,6 +90,9 @@ public:
     // Frames handed over to the port so far.
     [[nodiscard]] std::uint64_t sent() const { return sent_; }
 
+    // Whichever of the port's hosts takes frames from the port, each gets them. `hosts`: all of the port.
+    void share_port(const std::vector<NeighbourResponder*>& hosts) { at_port_ = hosts; }
+
     // For a host that receives requests before it sends any, such as a router: answers a received frame and learns the
     // gateways' MAC addresses from replies and from requests.
     void handle(const std::uint8_t* frame, std::size_t length);
@@ -108,6 +111,7 @@ private:
     template <class Take>
     void receive(const Take& take);
     void answer(const std::uint8_t* frame, std::size_t length);
+    [[nodiscard]] std::uint64_t sent_at_port() const;
     void send(const FrameBytes& frame);
     void send_in_vlans(const std::vector<FrameBytes>& frames);
     [[nodiscard]] bool has_gateway() const { return gateway_.ipv4 || gateway_.ipv6 || gateway_.mac; }
@@ -120,6 +124,7 @@ private:
     Gateway gateway_;
     rte_mempool* pool_;
     Found found4_, found6_;
+    std::vector<NeighbourResponder*> at_port_{this};
     NeighbourEvidence claims_;        // between trials
     AddressRanges asked_;             // whose addresses it has asked for
     std::vector<IpAddress> claimed_;  // of ranges, by other stations

@@ -2,6 +2,7 @@
 #include "port/neighbour_watch.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace dutperf {
 
@@ -54,7 +55,7 @@ void NeighbourEvidence::add(const NeighbourEvidence& other) {
 
 std::optional<NeighbourEvidence::Conflict> claim_in(const NeighbourMessage& message, const Host& host) {
     if (message.sender.is_unspecified() || !answers_for(host, message.sender)) return std::nullopt;
-    if (message.mac == host.mac || std::ranges::find(host.other_ports, message.mac) != host.other_ports.end())
+    if (message.mac == host.mac || std::ranges::find(host.other_hosts, message.mac) != host.other_hosts.end())
         return std::nullopt;
     return NeighbourEvidence::Conflict{.address = message.sender,
                                        .of_range = !is_own(host, message.sender),
@@ -70,18 +71,29 @@ void add_claim(NeighbourEvidence::Conflict claim, const Host& host, const std::s
 }
 
 std::vector<FrameBytes> NeighbourWatch::take(const std::uint8_t* frame, std::size_t length) {
-    if (const auto message = read_neighbour_message(frame, length)) note(*message);
-    return answers(host_, frame, length);
+    const auto message = read_neighbour_message(frame, length);
+    if (!message && !is_listener_query(frame, length)) return {};
+    std::vector<FrameBytes> replies;
+    bool is_known = !message || message->wants_no_answer();
+    for (const WatchedHost& one : hosts_) {
+        if (!is_seen_by(one.host, frame, length)) continue;
+        if (message && note(*message, one)) is_known = true;
+        std::ranges::move(answers(one.host, frame, length), std::back_inserter(replies));
+    }
+    if (!is_known) {
+        evidence_.add(
+            NeighbourEvidence::Unanswered{.target = message->target, .asker = message->sender, .requests = 1});
+    }
+    return replies;
 }
 
-void NeighbourWatch::note(const NeighbourMessage& message) {
-    if (!macs_.empty() && is_gateway(host_.dut, message.sender) && !macs_.contains(message.mac))
+bool NeighbourWatch::note(const NeighbourMessage& message, const WatchedHost& of) {
+    const auto& [host, macs] = of;
+    if (!macs.empty() && is_gateway(host.dut, message.sender) && !macs.contains(message.mac))
         evidence_.add(NeighbourEvidence::Moved{
-            .gateway = message.sender, .mac = message.mac, .messages = 1, .given = host_.dut.mac});
-    if (const auto claim = claim_in(message, host_)) add_claim(*claim, host_, macs_, evidence_);
-    if (message.wants_no_answer() || is_gateway(host_.dut, message.target) || answers_for(host_, message.target))
-        return;
-    evidence_.add(NeighbourEvidence::Unanswered{.target = message.target, .asker = message.sender, .requests = 1});
+            .gateway = message.sender, .mac = message.mac, .messages = 1, .given = host.dut.mac});
+    if (const auto claim = claim_in(message, host)) add_claim(*claim, host, macs, evidence_);
+    return message.is_request && (is_gateway(host.dut, message.target) || answers_for(host, message.target));
 }
 
 }  // namespace dutperf

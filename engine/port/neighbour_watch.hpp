@@ -61,12 +61,19 @@ std::optional<NeighbourEvidence::Conflict> claim_in(const NeighbourMessage& mess
 void add_claim(NeighbourEvidence::Conflict claim, const Host& host, const std::set<Mac>& gateways,
                NeighbourEvidence& to);
 
+struct WatchedHost {
+    Host host{};
+    std::set<Mac> macs{};  // of its gateways, by which frames are sent to them; empty: they have not answered, or were
+                           // not asked
+};
+
 class NeighbourWatch {
 public:
-    NeighbourWatch() = default;
-    // `macs`: of the gateways, by which frames are sent to them; empty: the gateways have not answered, or were not
-    // asked.
-    NeighbourWatch(Host host, std::set<Mac> macs) : host_(std::move(host)), macs_(std::move(macs)) {}
+    NeighbourWatch() : NeighbourWatch(Host{}, {}) {}
+    NeighbourWatch(Host host, std::set<Mac> macs)
+        : NeighbourWatch({{.host = std::move(host), .macs = std::move(macs)}}) {}
+    // `hosts`: all of a port.
+    explicit NeighbourWatch(std::vector<WatchedHost> hosts) : hosts_(std::move(hosts)) {}
 
     // The replies to a received frame, which is no test frame.
     std::vector<FrameBytes> take(const std::uint8_t* frame, std::size_t length);
@@ -74,10 +81,10 @@ public:
     [[nodiscard]] const NeighbourEvidence& evidence() const { return evidence_; }
 
 private:
-    void note(const NeighbourMessage& message);
+    // Whether a request is for the host or its gateway.
+    bool note(const NeighbourMessage& message, const WatchedHost& of);
 
-    Host host_;
-    std::set<Mac> macs_;
+    std::vector<WatchedHost> hosts_;
     NeighbourEvidence evidence_;
 };
 

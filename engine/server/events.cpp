@@ -449,7 +449,7 @@ json opened_event(const Session& session) {
         const auto path = std::ranges::find(bed.paths, side, &Path::from);
         const Port& direct = *bed.ports[path == bed.paths.end() ? side : path->to];
         (are_left_and_right(bed.paths) ? out[name] : out["ports"][name]) =
-            port_json(*bed.ports[side], session.request().sides[side], *bed.responders[side], direct.mac());
+            port_json(*bed.ports[side], session.request().sides[side], bed.hosts[side]->first(), direct.mac());
     }
     return out;
 }

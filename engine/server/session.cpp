@@ -163,10 +163,11 @@ void Session::make_buffers() {
         Host host = request_.sides[side].host;
         host.mac = ports_[side]->mac();
         for (const auto& port : ports_) {
-            if (port != ports_[side]) host.other_ports.push_back(port->mac());
+            if (port != ports_[side]) host.other_hosts.push_back(port->mac());
         }
-        responders_.push_back(std::make_unique<NeighbourResponder>(*ports_[side], host, request_.sides[side].gateway,
-                                                                   control_pool_.get()));
+        hosts_.push_back(std::make_unique<PortHosts>(
+            *ports_[side], std::vector<HostRequest>{{.host = host, .gateway = request_.sides[side].gateway}},
+            control_pool_.get()));
     }
 }
 
@@ -184,28 +185,28 @@ void Session::follow_clocks() {
 }
 
 void Session::find_dut() {
-    std::vector<NeighbourResponder*> all;
-    for (const auto& responder : responders_) {
-        responder->report_groups();
-        all.push_back(responder.get());
+    const std::vector<NeighbourResponder*> all = first_of_each(bed().hosts);
+    for (const auto& hosts : hosts_) hosts->report_groups();
+    for (std::size_t side = 0; side < ports_.size(); ++side) find_gateways(side, all);
+}
+
+void Session::find_gateways(std::size_t side, const std::vector<NeighbourResponder*>& all) {
+    NeighbourResponder& host = hosts_[side]->first();
+    if (host.resolve(request_.resolve_timeout, all)) return;
+    const bool arp = !host.has_mac4();
+    const std::string what = arp ? "ARP for gateway4" : "Neighbour Discovery for gateway6";
+    std::string message = "the DUT did not answer " + what + " on the " + ports_[side]->side() + " port within " +
+                          std::to_string(request_.resolve_timeout.count()) + " ms" +
+                          host.why_silent(std::min(kUntaggedPatience, request_.resolve_timeout));
+    for (const NeighbourEvidence::Conflict& one : host.take_conflicts().conflicts) {
+        if (one.is_gateway) continue;  // two stations answered for the other gateway
+        message.append("; another station, MAC address ")
+            .append(to_string(one.mac))
+            .append(", claims ")
+            .append(to_string(one.address))
+            .append(", for which the port answers");
     }
-    for (std::size_t side = 0; side < ports_.size(); ++side) {
-        if (responders_[side]->resolve(request_.resolve_timeout, all)) continue;
-        const bool arp = !responders_[side]->has_mac4();
-        const std::string what = arp ? "ARP for gateway4" : "Neighbour Discovery for gateway6";
-        std::string message = "the DUT did not answer " + what + " on the " + ports_[side]->side() + " port within " +
-                              std::to_string(request_.resolve_timeout.count()) + " ms" +
-                              responders_[side]->why_silent(std::min(kUntaggedPatience, request_.resolve_timeout));
-        for (const NeighbourEvidence::Conflict& one : responders_[side]->take_conflicts().conflicts) {
-            if (one.is_gateway) continue;  // two stations answered for the other gateway
-            message.append("; another station, MAC address ")
-                .append(to_string(one.mac))
-                .append(", claims ")
-                .append(to_string(one.address))
-                .append(", for which the port answers");
-        }
-        throw Error("no_answer", message, ports_[side]->side() + (arp ? ".gateway4" : ".gateway6"));
-    }
+    throw Error("no_answer", message, ports_[side]->side() + (arp ? ".gateway4" : ".gateway6"));
 }
 
 void Session::warn() {
@@ -279,7 +280,7 @@ void Session::await_links() {
 }
 
 void Session::serve() {
-    for (const auto& responder : responders_) responder->serve();
+    for (const auto& hosts : hosts_) hosts->serve();
 }
 
 TestBed Session::bed() const {
@@ -287,7 +288,7 @@ TestBed Session::bed() const {
     bed.paths = request_.paths;
     for (std::size_t side = 0; side < ports_.size(); ++side) {
         bed.ports.push_back(ports_[side].get());
-        bed.responders.push_back(responders_[side].get());
+        bed.hosts.push_back(hosts_[side].get());
         bed.control_rings.push_back(control_rings_[side].get());
         bed.clocks.push_back(clocks_[side].get());
         bed.filler_pools.push_back(filler_pools_[side].get());

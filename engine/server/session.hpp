@@ -13,7 +13,7 @@
 #include "platform/cores.hpp"
 #include "platform/eal.hpp"
 #include "port/kernel_port.hpp"
-#include "port/neighbour_responder.hpp"
+#include "port/port_hosts.hpp"
 #include "port/port_locks.hpp"
 #include "server/requests.hpp"
 #include "trial/role_cores.hpp"
@@ -50,6 +50,7 @@ private:
     void await_links();
     void make_buffers();
     void find_dut();
+    void find_gateways(std::size_t side, const std::vector<NeighbourResponder*>& all);
     void place();
     void follow_clocks();
     void warn();
@@ -68,7 +69,7 @@ private:
     std::vector<std::unique_ptr<Port>> ports_;
     std::vector<std::unique_ptr<FollowedClock>> clocks_;  // of the ports, if needed
     std::vector<std::unique_ptr<rte_ring, RingDeleter>> control_rings_;
-    std::vector<std::unique_ptr<NeighbourResponder>> responders_;
+    std::vector<std::unique_ptr<PortHosts>> hosts_;
     mutable std::unique_ptr<StateTable> state_;  // written by trials
     mutable std::unique_ptr<dns::TcpConnections> dns_connections_;
     std::optional<double> skew_ticks_;

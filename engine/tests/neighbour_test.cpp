@@ -349,7 +349,7 @@ TEST(NeighbourWatch, AnotherStationWithAnAddressOfTheTesterIsAConflict) {
     EXPECT_TRUE(
         seen({arp_request(kTester, *kTester.ipv4), question, arp_request(dut_in_range, *kTester.ipv4)}).empty());
     Host bridged = tester_of_a_range();
-    bridged.other_ports = {rogue.mac};
+    bridged.other_hosts = {rogue.mac};
     NeighbourWatch watch(bridged, {});
     watch.take(announced.data(), announced.size());
     EXPECT_TRUE(watch.evidence().empty());

@@ -52,7 +52,7 @@ QuestionParts RunningTrial::question_parts(Direction direction) {
     const std::string field = bed_.field_of(direction) + ".questions";
     const std::size_t side = bed_.sending_port(direction);
     require_one_queue(bed_, field);
-    require_no_vlans(*bed_.responders[side], field);
+    require_no_vlans(bed_.hosts[side]->first(), field);
     if (bed_.offloads.contains(Offload::checksums))
         throw Error("bad_request", "goes without the offload checksums: the queries have theirs", field);
     const std::uint64_t entries = open_at_once(spec_, direction);
@@ -99,8 +99,8 @@ void RunningTrial::watch_answers(std::size_t port, Receiver& receiver) const {
 // Its answers are in buffers for background, of a path that begins at its port: only mixed streams have a use for them.
 void RunningTrial::make_server(std::size_t port) {
     require_one_queue(bed_, "params.server");
-    require_no_vlans(*bed_.responders[port], "params.server");
-    const Host& host = bed_.responders[port]->host();
+    require_no_vlans(bed_.hosts[port]->first(), "params.server");
+    const Host& host = bed_.hosts[port]->first().host();
     dns::NameServerOptions options{.zone = spec_.server->zone,
                                    .ttl_s = spec_.server->ttl_s,
                                    .ipv4 = host.ipv4,

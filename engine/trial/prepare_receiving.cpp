@@ -137,7 +137,7 @@ void RunningTrial::make_receivers(std::size_t port) {
             return expected;
         };
         auto& receiver = parts_.receivers[port].emplace_back(std::make_unique<Receiver>(
-            open.queue(queue), bed_.responders[port]->watch(), expect(paths.empty() ? Direction::none : paths.front()),
+            open.queue(queue), bed_.hosts[port]->watch(), expect(paths.empty() ? Direction::none : paths.front()),
             bed_.control_pool, bed_.control_rings[port]));
         for (std::size_t path = 1; path < paths.size(); ++path) receiver->expect(expect(paths[path]));
         receiver->watch_room(open.peer_queue_size());

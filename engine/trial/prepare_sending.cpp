@@ -42,7 +42,7 @@ FieldPair address_fields(const StreamSpec& stream, std::uint64_t seed, std::uint
 // Where a path's frames go: to the DUT, or without one to the port at the path's end.
 Mac RunningTrial::dut_mac(Direction direction, bool ipv6, std::uint16_t vlan) const {
     const Mac& direct = bed_.ports[far_port(direction)]->mac();
-    return bed_.responders[bed_.sending_port(direction)]->dut_mac(ipv6, direct, vlan);
+    return bed_.hosts[bed_.sending_port(direction)]->first().dut_mac(ipv6, direct, vlan);
 }
 
 DescribedParts RunningTrial::described_parts(Direction direction) {

@@ -123,11 +123,9 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
     }
     if (spec_.fill) require_fill_possible();
     answer_for_streams();
-    for (NeighbourResponder* responder : bed_.responders) {
-        answered_.push_back(responder->resolve(kAnswerTimeout, bed_.responders));
-    }
+    for (PortHosts* hosts : bed_.hosts) answered_.push_back(hosts->resolve(kAnswerTimeout, first_of_each(bed_.hosts)));
     if (bed_.ports.size() > 2) announce_ports();
-    for (NeighbourResponder* responder : bed_.responders) conflicts_.push_back(responder->take_conflicts());
+    for (PortHosts* hosts : bed_.hosts) conflicts_.push_back(hosts->take_conflicts());
     prepare_connections();
     for (const Direction direction : spec_.active()) {
         make_senders(direction);
@@ -154,8 +152,8 @@ void RunningTrial::answer_for_streams() {
         ranges[bed_.receiving_port(direction)].add(stream.answered_to);
     }
     for (std::size_t port = 0; port < ranges.size(); ++port) {
-        bed_.responders[port]->answer_for(ranges[port]);
-        bed_.responders[port]->report_groups();
+        bed_.hosts[port]->first().answer_for(ranges[port]);
+        bed_.hosts[port]->report_groups();
     }
 }
 
@@ -163,14 +161,15 @@ void RunningTrial::answer_for_streams() {
 // never sent any. ARP and NDP did it where there are gateways.
 void RunningTrial::announce_ports() {
     constexpr std::chrono::milliseconds kArrival{20};
-    const auto is_direct = [](const NeighbourResponder* one) {
-        return !one->gateway().ipv4 && !one->gateway().ipv6 && !one->gateway().mac;
+    const auto is_direct = [](const PortHosts* hosts) {
+        const Gateway& gateway = hosts->first().gateway();
+        return !gateway.ipv4 && !gateway.ipv6 && !gateway.mac;
     };
-    if (std::ranges::none_of(bed_.responders, is_direct)) return;
-    for (NeighbourResponder* responder : bed_.responders) responder->announce();
+    if (std::ranges::none_of(bed_.hosts, is_direct)) return;
+    for (PortHosts* hosts : bed_.hosts) hosts->announce();
     const auto end = std::chrono::steady_clock::now() + kArrival;
     while (std::chrono::steady_clock::now() < end) {
-        for (NeighbourResponder* responder : bed_.responders) responder->serve();
+        for (PortHosts* hosts : bed_.hosts) hosts->serve();
     }
 }
 
@@ -208,7 +207,7 @@ void RunningTrial::make_loops() {
 void RunningTrial::start() {
     for (std::size_t side = 0; side < bed_.ports.size(); ++side) {
         parts_.before[side] = bed_.ports[side]->counters();
-        parts_.answered_before[side] = bed_.responders[side]->sent();
+        parts_.answered_before[side] = bed_.hosts[side]->sent();
         parts_.media_mbps[side] = bed_.ports[side]->link().mbps;
     }
     for (FollowedClock* clock : bed_.clocks) {
@@ -306,7 +305,7 @@ bool RunningTrial::done() {
     if (!drains_ || waited ||
         std::ranges::all_of(spec_.active(), [this](Direction direction) { return is_counted(direction); }))
         return true;
-    for (NeighbourResponder* responder : bed_.responders) responder->serve();
+    for (PortHosts* hosts : bed_.hosts) hosts->serve();
     return false;
 }
 
@@ -407,7 +406,7 @@ TrialResult RunningTrial::finish() {
     result.began_s = began_s_;
     for (std::size_t side = 0; side < bed_.ports.size(); ++side) {
         parts_.after[side] = bed_.ports[side]->counters();
-        parts_.answered_after[side] = bed_.responders[side]->sent();
+        parts_.answered_after[side] = bed_.hosts[side]->sent();
         PortResult& port = result.ports.emplace_back();
         port.link_changes = parts_.after[side].carrier_changes - parts_.before[side].carrier_changes;
         port.link_up = bed_.ports[side]->link().up;
@@ -416,7 +415,7 @@ TrialResult RunningTrial::finish() {
         port.change = parts_.after[side].change;
         port.neighbours = conflicts_[side];
         for (const auto& receiver : parts_.receivers[side]) port.neighbours.add(receiver->neighbours());
-        bed_.responders[side]->remember(port.neighbours);
+        bed_.hosts[side]->remember(port.neighbours);
     }
     // Asking the kernel may take its time: only after the counters of all ports.
     for (const auto& port : bed_.ports) switched_on.push_back(port->switched_on());

@@ -12,8 +12,8 @@
 
 #include "dns/tcp_connections.hpp"
 #include "flow/state_table.hpp"
-#include "port/neighbour_responder.hpp"
 #include "port/offloads.hpp"
+#include "port/port_hosts.hpp"
 #include "trial/frame_source.hpp"
 #include "trial/nic_clock.hpp"
 #include "trial/role_cores.hpp"
@@ -26,7 +26,7 @@ namespace dutperf {
 struct TestBed {
     std::vector<Path> paths;
     std::vector<Port*> ports;
-    std::vector<NeighbourResponder*> responders;
+    std::vector<PortHosts*> hosts;
     std::vector<rte_mempool*> frame_pools;   // of each path: foreground, background; the same one: many paths share it
     std::vector<rte_mempool*> filler_pools;  // of the ports; nullptr for one that is no card
     rte_mempool* control_pool;

@@ -37,6 +37,7 @@ struct DescribedFrame {
     std::uint16_t tag_at = 0;
     bool source_mac_of_port = true;
     NextHop destination = NextHop::given;  // whose MAC is the destination
+    std::size_t host = 0;                  // of those at the port: the source, whose gateways are the next hops
     std::vector<DescribedChecksum> checksums;
     std::vector<VaryingBits> fields;
     std::uint32_t flows = 1;

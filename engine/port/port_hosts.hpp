@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tester's hosts on one port. The first one has the port's MAC address.
+// The tester's hosts on one port. The first one has the port's MAC address; others may have their own.
 #pragma once
 
 #include <chrono>
@@ -14,6 +14,8 @@ struct HostRequest {
     Host host;
     Gateway gateway;
 };
+
+inline constexpr std::size_t kMostHosts = 256;  // of a port
 
 class PortHosts {
 public:

@@ -121,7 +121,7 @@ Tunnel read_tunnel(Reader reader) {
 // Packets to the DUT's own addresses are answered or dropped, and counted nowhere.
 void check_ends(const DutRequest& request, const Reader& params) {
     for (const SideRequest& side : request.sides) {
-        const Host& host = side.host;
+        const Host& host = side.host.host;
         const std::size_t* four = host.ipv4 ? request.routes.ipv4.find(*host.ipv4) : nullptr;
         const std::size_t* six = host.ipv6 ? request.routes.ipv6.find(*host.ipv6) : nullptr;
         for (const std::size_t* exit : {four, six}) {
@@ -188,8 +188,8 @@ Dns64Request read_dns64(Reader reader, const std::array<SideRequest, 2>& sides) 
     request.prefix = read_translation_prefix(reader);
     reader.finish();
     const auto& [left, right] = sides;
-    if (!left.host.ipv6) reader.fail("server", "has no effect without left.ipv6, the address that clients ask");
-    if (four ? !right.host.ipv4 : !right.host.ipv6)
+    if (!left.host.host.ipv6) reader.fail("server", "has no effect without left.ipv6, the address that clients ask");
+    if (four ? !right.host.host.ipv4 : !right.host.host.ipv6)
         reader.fail("server", std::string("needs right.") + (four ? "ipv4" : "ipv6") + ", from which it is asked");
     return request;
 }

@@ -85,10 +85,10 @@ void ReferenceDut::open(const DutRequest& request) {
     for (PortOptions& one : options) one.buffers = request.buffers;
     ports_ = open_ports(options).ports;
     for (std::size_t side = 0; side < 2; ++side) {
-        Host host = request.sides[side].host;
+        auto [host, gateway] = request.sides[side].host;
         host.mac = ports_[side]->mac();
         responders_[side] =
-            std::make_unique<NeighbourResponder>(*ports_[side], host, request.sides[side].gateway, control_pool_.get());
+            std::make_unique<NeighbourResponder>(*ports_[side], host, gateway, control_pool_.get());
     }
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "frame/dissect.hpp"
+#include "port/port_hosts.hpp"
 
 namespace dutperf {
 
@@ -156,6 +157,7 @@ DescribedFrame read_described_frame(Reader frame, std::uint16_t max_frame_size) 
     described.tag_at = static_cast<std::uint16_t>(frame.integer("tag_at", {0, kMaxFrameSize}));
     described.source_mac_of_port = frame.text("source_mac", {"port", "given"}, "port") == "port";
     described.destination = next_hops.at(frame.text("destination_mac", {"given", "next_hop4", "next_hop6"}, "given"));
+    described.host = frame.integer("host", {0, kMostHosts - 1}, 0);
     for (Reader& checksum : frame.objects("checksums")) described.checksums.push_back(read_checksum(checksum));
     for (Reader& field : frame.objects("fields")) described.fields.push_back(read_field(field));
     if (described.checksums.size() > kMostChecksums) frame.fail("checksums", "has more than 16 entries");

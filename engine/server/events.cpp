@@ -365,7 +365,12 @@ std::string opened_as(const Port& port, const SideRequest& side) {
     return (port.spec().kind == PortSpec::Kind::af_xdp ? "af_xdp:" : "af_packet:") + port.spec().argument;
 }
 
-json port_json(const Port& port, const SideRequest& side, const NeighbourResponder& responder, const Mac& direct) {
+void add_dut_macs(const NeighbourResponder& of, const Mac& direct, json& to) {
+    if (of.host().ipv4) to["dut_mac4"] = to_string(of.dut_mac(false, direct));
+    if (of.host().ipv6) to["dut_mac6"] = to_string(of.dut_mac(true, direct));
+}
+
+json port_json(const Port& port, const SideRequest& side, const PortHosts& hosts, const Mac& direct) {
     const LinkStatus link = port.link();
     json out{{"port", opened_as(port, side)},
              {"driver", port.driver()},
@@ -378,8 +383,9 @@ json port_json(const Port& port, const SideRequest& side, const NeighbourRespond
     out["offloads_available"] = names_of(port.available_offloads());
     if (!port.interface_driver().empty()) out["interface_driver"] = port.interface_driver();
     out["flow_control"] = port.flow_control() ? json(name_of(*port.flow_control())) : json(nullptr);
-    if (side.host.ipv4) out["dut_mac4"] = to_string(responder.dut_mac(false, direct));
-    if (side.host.ipv6) out["dut_mac6"] = to_string(responder.dut_mac(true, direct));
+    add_dut_macs(hosts.first(), direct, out);
+    for (std::size_t host = 1; host < hosts.size(); ++host)
+        add_dut_macs(hosts[host], direct, out["hosts"].emplace_back(json{{"mac", to_string(hosts[host].host().mac)}}));
     return out;
 }
 
@@ -449,7 +455,7 @@ json opened_event(const Session& session) {
         const auto path = std::ranges::find(bed.paths, side, &Path::from);
         const Port& direct = *bed.ports[path == bed.paths.end() ? side : path->to];
         (are_left_and_right(bed.paths) ? out[name] : out["ports"][name]) =
-            port_json(*bed.ports[side], session.request().sides[side], bed.hosts[side]->first(), direct.mac());
+            port_json(*bed.ports[side], session.request().sides[side], *bed.hosts[side], direct.mac());
     }
     return out;
 }

@@ -395,6 +395,20 @@ void check_numbers(const Reader& params, const std::vector<Path>& paths, const T
     }
 }
 
+// The members of the port, or of a further host there.
+HostRequest read_host(Reader& of) {
+    HostRequest made{.host = {.ipv4 = of.ipv4("ipv4"), .ipv6 = of.ipv6("ipv6")},
+                     .gateway = {.ipv4 = of.ipv4("gateway4"), .ipv6 = of.ipv6("gateway6"), .mac = of.mac("gateway_mac")}};
+    made.host.others = read_ranges(of, "answers_for");
+    for (const std::uint64_t vlan : of.integers("vlans", {1, kMostVlan}))
+        made.host.vlans.push_back(static_cast<std::uint16_t>(vlan));
+    if (made.gateway.ipv4 && !made.host.ipv4)
+        of.fail("ipv4", "is missing: gateway4 is asked for its MAC address from there");
+    if (made.gateway.ipv6 && !made.host.ipv6)
+        of.fail("ipv6", "is missing: gateway6 is asked for its MAC address from there");
+    return made;
+}
+
 }  // namespace
 
 SideRequest read_side(Reader side, const std::string& name) {
@@ -405,16 +419,8 @@ SideRequest read_side(Reader side, const std::string& name) {
                     .mac = side.mac("mac"),
                     .receive_ring = static_cast<std::uint32_t>(side.integer("receive_ring", {8, 65536}, 4096)),
                     .max_frame_size = 0};
-    request.host = {.mac = {}, .ipv4 = side.ipv4("ipv4"), .ipv6 = side.ipv6("ipv6")};
-    request.host.others = read_ranges(side, "answers_for");
-    for (const std::uint64_t vlan : side.integers("vlans", {1, kMostVlan}))
-        request.host.vlans.push_back(static_cast<std::uint16_t>(vlan));
-    request.port.in_vlans = !request.host.vlans.empty();
-    request.gateway = {.ipv4 = side.ipv4("gateway4"), .ipv6 = side.ipv6("gateway6"), .mac = side.mac("gateway_mac")};
-    if (request.gateway.ipv4 && !request.host.ipv4)
-        side.fail("ipv4", "is missing: gateway4 is asked for its MAC address from there");
-    if (request.gateway.ipv6 && !request.host.ipv6)
-        side.fail("ipv6", "is missing: gateway6 is asked for its MAC address from there");
+    request.host = read_host(side);
+    request.port.in_vlans = !request.host.host.vlans.empty();
     side.finish();
     return request;
 }
@@ -517,11 +523,27 @@ void read_other_streams(Reader& params, OpenRequest& request) {
         params.fail("other_streams", "and paths must be at most " + std::to_string(kMostPaths) + " together");
 }
 
+std::vector<HostRequest> read_further_hosts(Reader& port) {
+    std::vector<HostRequest> hosts;
+    for (Reader& one : port.objects("hosts")) {
+        hosts.push_back(read_host(one));
+        hosts.back().host.mac = one.mac("mac").value_or(Mac{});
+        one.finish();
+    }
+    if (hosts.size() >= kMostHosts)
+        port.fail("hosts", "must be at most " + std::to_string(kMostHosts - 1) + " further hosts");
+    return hosts;
+}
+
 void read_ports(Reader& params, OpenRequest& request) {
     constexpr std::size_t kMostPorts = 16;
     for (Reader& port : params.objects("ports")) {
         const std::string name = read_port_name(port, request.sides);
+        std::vector<HostRequest> further = read_further_hosts(port);
         request.sides.push_back(read_side(port, name));
+        SideRequest& side = request.sides.back();
+        for (const HostRequest& one : further) side.port.in_vlans |= !one.host.vlans.empty();
+        side.further_hosts = std::move(further);
     }
     if (request.sides.size() < 2 || request.sides.size() > kMostPorts)
         params.fail("ports", "must be 2 to " + std::to_string(kMostPorts) + " ports");

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "platform/eal.hpp"
-#include "port/neighbour_responder.hpp"
+#include "port/port_hosts.hpp"
 #include "server/reader.hpp"
 #include "trial/trial.hpp"
 
@@ -18,8 +18,9 @@ namespace dutperf {
 struct SideRequest {
     PortOptions port;
     std::string port_text;
-    Host host;  // its MAC is the port's, which is known when the port is open
-    Gateway gateway;
+    // In place of a MAC address of zeros they have the port's, which is known when the port is open.
+    HostRequest host;
+    std::vector<HostRequest> further_hosts{};
 };
 
 struct OpenRequest {

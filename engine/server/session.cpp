@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <thread>
 
 #include "platform/ending.hpp"
@@ -160,15 +161,28 @@ void Session::make_buffers() {
         control_rings_.emplace_back(rte_ring_create(("control_" + ports_[side]->side()).c_str(), 256, SOCKET_ID_ANY,
                                                     0));  // for all loops of the port
         if (!control_rings_[side]) throw Error("no_memory", "no memory for the ring of control frames");
-        Host host = request_.sides[side].host;
-        host.mac = ports_[side]->mac();
-        for (const auto& port : ports_) {
-            if (port != ports_[side]) host.other_hosts.push_back(port->mac());
-        }
-        hosts_.push_back(std::make_unique<PortHosts>(
-            *ports_[side], std::vector<HostRequest>{{.host = host, .gateway = request_.sides[side].gateway}},
-            control_pool_.get()));
+        hosts_.push_back(std::make_unique<PortHosts>(*ports_[side], hosts_of(side), control_pool_.get()));
     }
+}
+
+// With their MAC addresses, and those of all others.
+std::vector<HostRequest> Session::hosts_of(std::size_t side) const {
+    std::vector<HostRequest> made;
+    std::vector<Mac> macs;
+    for (std::size_t port = 0; port < ports_.size(); ++port) {
+        std::vector<HostRequest> hosts{request_.sides[port].host};
+        std::ranges::copy(request_.sides[port].further_hosts, std::back_inserter(hosts));
+        for (HostRequest& one : hosts) {
+            if (one.host.mac == Mac{}) one.host.mac = ports_[port]->mac();
+            macs.push_back(one.host.mac);
+        }
+        if (port == side) made = std::move(hosts);
+    }
+    for (HostRequest& one : made) {
+        one.host.other_hosts = macs;
+        std::erase(one.host.other_hosts, one.host.mac);
+    }
+    return made;
 }
 
 void Session::place() {
@@ -187,11 +201,13 @@ void Session::follow_clocks() {
 void Session::find_dut() {
     const std::vector<NeighbourResponder*> all = first_of_each(bed().hosts);
     for (const auto& hosts : hosts_) hosts->report_groups();
-    for (std::size_t side = 0; side < ports_.size(); ++side) find_gateways(side, all);
+    for (std::size_t side = 0; side < ports_.size(); ++side) {
+        for (std::size_t host = 0; host < hosts_[side]->size(); ++host) find_gateways(side, host, all);
+    }
 }
 
-void Session::find_gateways(std::size_t side, const std::vector<NeighbourResponder*>& all) {
-    NeighbourResponder& host = hosts_[side]->first();
+void Session::find_gateways(std::size_t side, std::size_t number, const std::vector<NeighbourResponder*>& all) {
+    NeighbourResponder& host = (*hosts_[side])[number];
     if (host.resolve(request_.resolve_timeout, all)) return;
     const bool arp = !host.has_mac4();
     const std::string what = arp ? "ARP for gateway4" : "Neighbour Discovery for gateway6";
@@ -206,7 +222,8 @@ void Session::find_gateways(std::size_t side, const std::vector<NeighbourRespond
             .append(to_string(one.address))
             .append(", for which the port answers");
     }
-    throw Error("no_answer", message, ports_[side]->side() + (arp ? ".gateway4" : ".gateway6"));
+    const std::string place = number == 0 ? "" : ".hosts." + std::to_string(number - 1);
+    throw Error("no_answer", message, ports_[side]->side() + place + (arp ? ".gateway4" : ".gateway6"));
 }
 
 void Session::warn() {

@@ -50,7 +50,8 @@ private:
     void await_links();
     void make_buffers();
     void find_dut();
-    void find_gateways(std::size_t side, const std::vector<NeighbourResponder*>& all);
+    [[nodiscard]] std::vector<HostRequest> hosts_of(std::size_t side) const;
+    void find_gateways(std::size_t side, std::size_t number, const std::vector<NeighbourResponder*>& all);
     void place();
     void follow_clocks();
     void warn();

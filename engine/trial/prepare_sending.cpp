@@ -40,9 +40,9 @@ FieldPair address_fields(const StreamSpec& stream, std::uint64_t seed, std::uint
 }  // namespace
 
 // Where a path's frames go: to the DUT, or without one to the port at the path's end.
-Mac RunningTrial::dut_mac(Direction direction, bool ipv6, std::uint16_t vlan) const {
+Mac RunningTrial::dut_mac(Direction direction, bool ipv6, std::uint16_t vlan, std::size_t host) const {
     const Mac& direct = bed_.ports[far_port(direction)]->mac();
-    return bed_.hosts[bed_.sending_port(direction)]->first().dut_mac(ipv6, direct, vlan);
+    return (*bed_.hosts[bed_.sending_port(direction)])[host].dut_mac(ipv6, direct, vlan);
 }
 
 DescribedParts RunningTrial::described_parts(Direction direction) {
@@ -50,15 +50,20 @@ DescribedParts RunningTrial::described_parts(Direction direction) {
         throw Error("bad_request", "the offload checksums is for UDP directly over IP: described frames go without it",
                     bed_.field_of(direction) + ".frames");
     }
-    const std::size_t side = bed_.sending_port(direction);
+    const PortHosts& hosts = *bed_.hosts[bed_.sending_port(direction)];
     const PathMark path = mark_of_path(index_of(direction));
     const DescribedStream& stream = *spec_.streams[index_of(direction)]->described;
     std::vector<DescribedKind> kinds;
     for (const DescribedFrame& frame : stream.kinds) {
         const auto stream_byte = static_cast<std::uint8_t>(path.stream | kinds.size() << kStreamKindShift);
         const std::uint16_t vlan = vlan_of(frame.head.data(), frame.head.size());
-        const Mac destination = dut_mac(direction, frame.destination == NextHop::ipv6, vlan);
-        kinds.emplace_back(DescribedTemplate(frame, {.source = bed_.ports[side]->mac(),
+        if (frame.host >= hosts.size()) {
+            throw Error("bad_request",
+                        "is no host of the port, which has " + std::to_string(hosts.size()) + ", numbered from 0",
+                        bed_.field_of(direction) + ".frames." + std::to_string(kinds.size()) + ".host");
+        }
+        const Mac destination = dut_mac(direction, frame.destination == NextHop::ipv6, vlan, frame.host);
+        kinds.emplace_back(DescribedTemplate(frame, {.source = hosts[frame.host].host().mac,
                                                      .destination = destination,
                                                      .trial = trial_mark(),
                                                      .stream = stream_byte,

@@ -114,7 +114,7 @@ private:
     [[nodiscard]] std::unique_ptr<LineFiller> make_line_filler(Direction direction) const;
     // In the tags of the trial's frames.
     [[nodiscard]] TrialMark trial_mark() const { return mark_of_trial(bed_.run, spec_.number); }
-    [[nodiscard]] Mac dut_mac(Direction direction, bool ipv6, std::uint16_t vlan = 0) const;
+    [[nodiscard]] Mac dut_mac(Direction direction, bool ipv6, std::uint16_t vlan = 0, std::size_t host = 0) const;
 
     TestBed bed_;
     TrialSpec spec_;

@@ -383,19 +383,11 @@ NEST = {"ports": PORTS, "lags": [{"name": "l"}], "devices": [{"name": "d", "bgp"
         ),
         (configured(flow(packet=[*UDP, {"custom": {"bytes": "4"}}])), ["custom.bytes: '4' are no bytes"]),
         (
-            configured(flow(tx_rx={"device": {"tx_names": ["d1"], "rx_names": ["d2", "d1"]}})),
-            ["make a flow for each pair"],
-        ),
-        (
             configured(flow(tx_rx={"device": {"tx_names": ["x"], "rx_names": ["y"]}})),
             ["there is no device, interface or"],
         ),
         (configured(captures=[{"name": "c", "port_names": ["p9"]}]), ["captures[0].port_names: there is no port 'p9'"]),
         (configured(layer1=[{"name": "l", "port_names": ["p9"]}]), ["layer1[0].port_names: there is no port 'p9'"]),
-        (
-            configured(devices=[*DEVICES, DEVICES[0] | {"name": "d3"}]),
-            ["devices[2].ethernets[0]: a second interface at port p1 is not covered"],
-        ),
     ],
 )
 def test_what_is_not_possible_is_told_with_its_place(wanted: dict[str, Any], said: list[str]) -> None:

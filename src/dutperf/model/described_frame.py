@@ -144,6 +144,8 @@ class DescribedFrame(Value):
     tag_at: Offset
     source_mac: Literal["port", "given"] = "port"
     destination_mac: Literal["next_hop4", "next_hop6", "given"]
+    host: Annotated[int, Field(ge=1, le=255)] | None = None
+    """Number of the host on the sending port whose MAC address and gateways it has; None: the port's own."""
     checksums: tuple[Checksum, ...] = ()
     """In the order in which the engine computes them: one may cover those before it."""
     fields: tuple[DescribedField, ...] = ()

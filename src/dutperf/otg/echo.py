@@ -48,14 +48,15 @@ class Ping:
 
 def planned(request: Message, version: int, where: str, links: Links) -> Ping:
     """What a client asks for. Raises Rejected: it is not possible."""
-    end = links.end(request.src_name, f"{where}.src_name")
-    source = end.addresses.get(f"ipv{version}")
-    if source is None:
+    ends = links.ends_of(request.src_name, f"{where}.src_name")
+    end = next((one for one in ends if f"ipv{version}" in one.addresses), None)
+    if end is None:
         raise Rejected(f"{where}.src_name: {request.src_name} has no IPv{version} address")
+    source = end.addresses[f"ipv{version}"]
     destination = address_text(request.dst_ip, version, f"{where}.dst_ip")
-    if any(destination in one.addresses.values() for one in links.ends.values()):
+    if any(destination in one.addresses.values() for each in links.ends.values() for one in each):
         raise Rejected(f"{where}.dst_ip: {destination} is a device's, and devices answer no echo requests", code=501)
-    side = links.sides[links.ours[end.port]]
+    side = links.host(end)
     own, gateway = (side.ipv4, side.gateway4) if version == 4 else (side.ipv6, side.gateway6)
     assert own is not None, "a device has it"
     if ip_address(destination) in own.network and destination != str(gateway):

@@ -3,22 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil
+from itertools import accumulate, pairwise, product
+from math import ceil, lcm
+from typing import Any
 
 from dutperf.frames import FrameError, Stack, build
 from dutperf.model import MAX_FRAME_SIZE, PREAMBLE_AND_GAP, Bursts, DescribedFrame, Direction, Stream
+from dutperf.model.described_frame import DescribedField
 from dutperf.model.pattern import NS_PER_S, SteadyTimes
 from dutperf.model.stream import MOST_IN_BURST
 from dutperf.model.value import HIGHEST_FPS
 from dutperf.otg import payload
 from dutperf.otg.headers import OpenFields, stack_of
-from dutperf.otg.links import Links
+from dutperf.otg.links import DeviceEnd, Links
 from dutperf.otg.model import Message, Rejected, chosen, name_of
 from dutperf.setup.size_mix import MOST_SIZES, SizeMix
+from dutperf.spelling import count_of
 
 LONGEST_NS = 86_400 * NS_PER_S
 """Of a trial: a flow without an end is sent so long."""
@@ -31,6 +35,8 @@ MOST_DESCRIBED = 1_000_000
 """Bytes of the frames of all flows, as the engine gets them: a trial has two MiB, of them a quarter for the rest."""
 _GAP = 12
 """Ethernet's own, in bytes: the least that a flow may ask for."""
+MOST_TURNS = 4096
+"""Values of a field over the pairs of devices that share it."""
 PREDEFINED = {
     "imix": "64=7,570=4,1518=1",
     "ipsec_imix": "90=58.67,92=2,594=23.66,1418=15.67",
@@ -47,10 +53,32 @@ _MOST_OFF = Fraction(1, 1000)
 
 
 @dataclass(frozen=True)
+class _Pair:
+    """What the frames of two devices have, or of two ports."""
+
+    name: str = ""
+    host: int = 0
+    """Number of the sender on its port."""
+    open: OpenFields = field(default_factory=OpenFields)
+
+
+@dataclass(frozen=True)
+class _Route:
+    """Where a flow is sent: from one port to another."""
+
+    tx: str
+    rx: str
+    pairs: tuple[_Pair, ...] = (_Pair(),)
+    """Whose frames take turns."""
+
+
+@dataclass(frozen=True)
 class Flow:
-    """A flow, ready to be sent."""
+    """A flow, ready to be sent; of one between several ports the part from one to another."""
 
     name: str
+    of: str
+    """The name of the whole."""
     direction: Direction
     """Its path and stream."""
     tx: str
@@ -74,7 +102,7 @@ class Flow:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Of each kind of its frames, in bytes."""
-        return self.mix.sizes
+        return self.stream.sizes
 
     def part(self, sent: int, sent_ns: int, *, goes_on: bool) -> Stream | None:
         """What is left to be sent after ``sent`` frames in ``sent_ns``; None: nothing. A flow that ``goes_on`` does
@@ -120,9 +148,9 @@ def planned(configuration: Message, links: Links) -> tuple[Flow, ...]:
         raise Rejected(f"flows: {len(names):,} flows are not possible: at most {MOST_FLOWS:,} are")
     for number, one in enumerate(configuration.flows):
         try:
-            made = _flow(one, f"flows[{number}]", links, names[number])
-            apart_ns = min(_APART_NS, NS_PER_S // made.stream.rate_fps // MOST_FLOWS)
-            flows.append(replace(made, shift_ns=apart_ns * number))
+            for made in _flow(one, f"flows[{number}]", links, names[number]):
+                apart_ns = min(_APART_NS, NS_PER_S // made.stream.rate_fps // MOST_FLOWS)
+                flows.append(replace(made, shift_ns=apart_ns * number))
         except Rejected as error:
             errors += error.errors
     pairs = len({one.direction.path for one in flows})
@@ -145,38 +173,30 @@ def _described_bytes(flow: Flow) -> int:
     return sum(len(frame.model_dump_json()) for frame in flow.stream.frames)
 
 
-def _flow(flow: Message, where: str, links: Links, name: str) -> Flow:
+def _flow(flow: Message, where: str, links: Links, name: str) -> Sequence[Flow]:
+    """Its parts."""
     if not flow.name:
         raise Rejected(f"{where}.name is missing")
-    tx, rx, ends, warnings = _ends(flow, where, links)
-    stack = stack_of(flow.packet, where, ends)
+    routes, warnings = _routes(flow, where, links)
+    first = routes[0]
+    headers = stack_of(flow.packet, where, first.pairs[0].open)
     # a flow that says nothing of its size has the smallest frames with its headers
-    sizes = _sizes(flow.size, f"{where}.size") if flow.HasField("size") else SizeMix.single(stack.min_size)
-    frames = _frames(stack, sizes, where, flow.name)
-    if flow.HasField("payload"):
-        pattern, repeats = payload.pattern_of(flow.payload, f"{where}.payload")
-        frames = tuple(payload.filled(one, pattern, repeats=repeats) for one in frames)
-    longest, most = max(sizes.sizes), links.longest.get(tx)
-    tags = sum(chosen(one) == "vlan" for one in flow.packet)
-    if most is not None and longest > most + 4 * tags:
-        raise Rejected(f"{where}.size: {longest:,} bytes are too many for the mtu of {tx} (layer1)")
-    media_mbps = links.speeds.get(tx)
+    sizes = _sizes(flow.size, f"{where}.size") if flow.HasField("size") else SizeMix.single(headers.min_size)
+    for tx in dict.fromkeys(one.tx for one in routes):
+        _check_longest(flow, tx, max(sizes.sizes), where, links)
+    media_mbps = links.speeds.get(first.tx)
+    if len({one.tx for one in routes}) > 1:
+        media_mbps = None  # a share of which of them
     rate_fps = _rate(flow.rate, sizes, media_mbps, where, flow.name)
-    several = len(frames) > 1
-    stream = Stream(
-        rate_fps=rate_fps,
-        frames=frames,
-        order=sizes.kinds() if several and not sizes.random else (),
-        shares=sizes.shares() if several and sizes.random else (),
-    )
     metrics = flow.metrics
-    made = Flow(
+    whole = Flow(
         name=flow.name,
-        direction=links.direction(tx, rx).with_stream(name),
-        tx=tx,
-        rx=rx,
-        stream=stream,
-        headers=stack,
+        of=flow.name,
+        direction=links.direction(first.tx, first.rx).with_stream(name),
+        tx=first.tx,
+        rx=first.rx,
+        stream=Stream(rate_fps=rate_fps, **_kinds(flow, sizes, first, where)),
+        headers=headers,
         mix=sizes,
         is_reported=metrics.enable,
         with_loss=metrics.loss,
@@ -184,37 +204,143 @@ def _flow(flow: Message, where: str, links: Links, name: str) -> Flow:
         with_latency=metrics.latency.enable,
         warnings=warnings,
     )
-    return _lasting(made, flow.duration, f"{where}.duration", media_mbps)
+    whole = _lasting(whole, flow.duration, f"{where}.duration", media_mbps)
+    return [whole] if len(routes) == 1 else _parts(whole, flow, sizes, routes, where, links)
 
 
-def _ends(flow: Message, where: str, links: Links) -> tuple[str, str, OpenFields, tuple[str, ...]]:
-    """Its ports, what follows from its devices, and warnings."""
+def _parts(
+    whole: Flow, flow: Message, sizes: SizeMix, routes: Sequence[_Route], where: str, links: Links
+) -> Sequence[Flow]:
+    """A flow between several ports: each pair of devices has the same share of its rate and frames."""
+    if whole.stream.pattern is not None:
+        raise Rejected(f"{where}.duration.burst: bursts between several ports are not covered: make a flow for each")
+    weights = [len(one.pairs) for one in routes]
+    rates = _split(whole.stream.rate_fps, weights)
+    if min(rates) == 0:
+        raise Rejected(f"{where}.rate: {whole.name} would send less than 1 frame/s between some of its ports")
+    frames = [None] * len(routes) if whole.frames is None else _split(whole.frames, weights)
+    return [
+        replace(
+            whole,
+            name=f"{whole.name}: {route.tx} to {route.rx}",
+            direction=links.direction(route.tx, route.rx).with_stream(whole.direction.stream),
+            tx=route.tx,
+            rx=route.rx,
+            stream=whole.stream.model_copy(update={"rate_fps": rate_fps, **_kinds(flow, sizes, route, where)}),
+            frames=count,
+            warnings=() if number else whole.warnings,
+        )
+        for number, (route, rate_fps, count) in enumerate(zip(routes, rates, frames, strict=True))
+        if count != 0
+    ]
+
+
+def _split(amount: int, weights: Sequence[int]) -> list[int]:
+    """Whole shares."""
+    ends = [amount * before // sum(weights) for before in accumulate(weights)]
+    return [end - begin for begin, end in pairwise([0, *ends])]
+
+
+def _kinds(flow: Message, sizes: SizeMix, route: _Route, where: str) -> dict[str, Any]:
+    """The frames of a stream, and in which order: each pair has one of each size, and they take turns."""
+    each: list[DescribedFrame] = []
+    pairs = len(route.pairs)
+    if pairs * len(sizes.sizes) > MOST_SIZES:
+        raise Rejected(
+            f"{where}.tx_rx.device: {pairs} pairs of devices with frames of {count_of(len(sizes.sizes), 'size')} are"
+            f" not possible: {MOST_SIZES} kinds of frames are, from one port to another; make several flows"
+        )
+    for number, pair in enumerate(route.pairs):
+        frames = _frames(stack_of(flow.packet, where, pair.open), sizes, where, flow.name)
+        if flow.HasField("payload"):
+            pattern, repeats = payload.pattern_of(flow.payload, f"{where}.payload")
+            frames = tuple(payload.filled(one, pattern, repeats=repeats) for one in frames)
+        each += [_of_pair(one, pair, number, pairs, f"{where}.packet") for one in frames]
+    made: dict[str, Any] = {"frames": tuple(each)}
+    if len(each) > 1 and sizes.random:
+        made["shares"] = sizes.shares() * pairs
+    elif len(each) > 1:
+        kinds, in_turn = len(sizes.sizes), sizes.kinds()
+        turns = range(lcm(pairs, len(in_turn)))
+        made["order"] = tuple(turn % pairs * kinds + in_turn[turn % len(in_turn)] for turn in turns)
+    return made
+
+
+def _of_pair(frame: DescribedFrame, pair: _Pair, number: int, pairs: int, where: str) -> DescribedFrame:
+    """The frame of one of ``pairs`` that take turns: values that change from frame to frame do so over all pairs."""
+    if pairs == 1:
+        return frame.model_copy(update={"host": pair.host or None})
+    if any(lcm(one.period, pairs) > MOST_TURNS for one in frame.fields if one.mode != "random"):
+        raise Rejected(f"{where}: more than {MOST_TURNS:,} values of a field that {pairs} pairs of devices share")
+    fields = tuple(one if one.mode == "random" else _in_turn(one, number, pairs) for one in frame.fields)
+    return frame.model_copy(update={"name": f"{frame.name}, {pair.name}", "host": pair.host or None, "fields": fields})
+
+
+def _in_turn(field: DescribedField, number: int, pairs: int) -> DescribedField:
+    values = [field.at(turn) for turn in range(number, lcm(field.period, pairs), pairs)]
+    return DescribedField(bit=field.bit, bits=field.bits, mode="list", values=tuple(map(str, values)))
+
+
+def _check_longest(flow: Message, tx: str, longest: int, where: str, links: Links) -> None:
+    most = links.longest.get(tx)
+    tags = sum(chosen(one) == "vlan" for one in flow.packet)
+    if most is not None and longest > most + 4 * tags:
+        raise Rejected(f"{where}.size: {longest:,} bytes are too many for the mtu of {tx} (layer1)")
+
+
+def _routes(flow: Message, where: str, links: Links) -> tuple[Sequence[_Route], tuple[str, ...]]:
+    """Where it is sent, and warnings."""
     if not flow.HasField("tx_rx"):
         raise Rejected(f"{where}.tx_rx is missing")
     kind = chosen(flow.tx_rx, "port")
-    if kind == "port":
-        given, place = flow.tx_rx.port, f"{where}.tx_rx.port"
-        receivers = [*given.rx_names, *([given.rx_name] if given.rx_name else [])]
-        if len(set(receivers)) > 1:
-            raise Rejected(
-                f"{place}.rx_names: several receiving ports of one flow are not covered: make a flow for each"
-            )
-        tx = links.port(given.tx_name, f"{place}.tx_name")
-        rx = links.port(receivers[0], f"{place}.rx_names") if receivers else links.other(tx)
-        warnings = () if rx else (f"{flow.name}: it has no receiving port, so nothing of it counts as received",)
-        _differ(tx, rx, place)
-        return tx, rx, OpenFields(), warnings
-    given, place = flow.tx_rx.device, f"{where}.tx_rx.device"
-    if len(given.tx_names) != 1 or len(given.rx_names) != 1:
-        raise Rejected(f"{place}: only flows from one device to one are covered: make a flow for each pair")
-    sender = links.end(given.tx_names[0], f"{place}.tx_names")
-    receiver = links.end(given.rx_names[0], f"{place}.rx_names")
-    _differ(sender.port, receiver.port, place)
+    if kind == "device":
+        return _between_devices(flow, f"{where}.tx_rx.device", links), ()
+    given, place = flow.tx_rx.port, f"{where}.tx_rx.port"
+    receivers = [*given.rx_names, *([given.rx_name] if given.rx_name else [])]
+    if len(set(receivers)) > 1:
+        raise Rejected(f"{place}.rx_names: several receiving ports of one flow are not covered: make a flow for each")
+    tx = links.port(given.tx_name, f"{place}.tx_name")
+    rx = links.port(receivers[0], f"{place}.rx_names") if receivers else links.other(tx)
+    warnings = () if rx else (f"{flow.name}: it has no receiving port, so nothing of it counts as received",)
+    _differ(tx, rx, place)
+    return [_Route(tx, rx)], warnings
+
+
+def _between_devices(flow: Message, where: str, links: Links) -> Sequence[_Route]:
+    """The pairs of its devices, by their ports."""
+    version = next((one for one in map(chosen, flow.packet) if one in ("ipv4", "ipv6")), "")
+    by_ports: dict[tuple[str, str], list[_Pair]] = {}
+    for tx_name, rx_name in _pairs_of_names(flow.tx_rx.device, where):
+        senders = _with_address(links.ends_of(tx_name, f"{where}.tx_names"), version)
+        receivers = _with_address(links.ends_of(rx_name, f"{where}.rx_names"), version)
+        for sender, receiver in product(senders, receivers):
+            _differ(sender.port, receiver.port, where)
+            pair = _Pair(f"{tx_name} to {rx_name}", sender.host, _between(sender, receiver))
+            by_ports.setdefault((sender.port, receiver.port), []).append(pair)
+    return [_Route(tx, rx, tuple(pairs)) for (tx, rx), pairs in by_ports.items()]
+
+
+def _pairs_of_names(given: Message, where: str) -> Sequence[tuple[str, str]]:
+    if not given.tx_names or not given.rx_names:
+        raise Rejected(f"{where}: tx_names and rx_names each need a device")
+    if not given.HasField("mode") or name_of(given, "mode") == "mesh":
+        return list(product(given.tx_names, given.rx_names))
+    if len(given.tx_names) != len(given.rx_names):
+        raise Rejected(f"{where}: one_to_one needs as many tx_names as rx_names")
+    return list(zip(given.tx_names, given.rx_names, strict=True))
+
+
+def _with_address(ends: Sequence[DeviceEnd], version: str) -> Sequence[DeviceEnd]:
+    """Those with an address of the frames' IP version; if there are none, the first."""
+    return [one for one in ends if version in one.addresses] or ends[:1]
+
+
+def _between(sender: DeviceEnd, receiver: DeviceEnd) -> OpenFields:
     addresses: dict[str, Mapping[str, str]] = {"ethernet": {"src": "", "dst": ""}}
     for version in ("ipv4", "ipv6"):
         own, other = sender.addresses.get(version), receiver.addresses.get(version)
         addresses[version] = {name: text for name, text in (("src", own), ("dst", other)) if text}
-    return sender.port, receiver.port, OpenFields(addresses), ()
+    return OpenFields(addresses)
 
 
 def _differ(tx: str, rx: str, where: str) -> None:

@@ -14,7 +14,7 @@ from dutperf.otg.flows import Flow
 from dutperf.otg.links import Links
 from dutperf.otg.model import Message, Rejected, messages, name_of
 from dutperf.otg.port_links import PortLinks
-from dutperf.otg.traffic import STARTED, STOPPED, Open, RunningFlow, Transmission
+from dutperf.otg.traffic import PAUSED, STARTED, STOPPED, Open, RunningFlow, Transmission, hosts_of, joined
 from dutperf.otg.trial_log import TrialLog
 from dutperf.setup.configuration import EngineSettings
 from dutperf.tester import TesterError
@@ -162,14 +162,21 @@ class Generator:
             Rejected: an unknown flow, or the ports cannot be opened.
         """
         with self._lock:
-            if unknown := [one for one in names if one not in self._sent.flows]:
-                raise Rejected(f"traffic.flow_transmit.flow_names: there is no flow {unknown[0]!r}")
-            if not self._sent.flows:
+            wanted = [name for parts in self._chosen(names, "traffic.flow_transmit").values() for name in parts]
+            if not wanted:
                 raise Rejected("traffic.flow_transmit: no flow is configured")
-            wanted = list(names) or list(self._sent.flows)
             if state in ("start", "resume") and (off := self._without_link(wanted)):
                 raise Rejected(f"traffic.flow_transmit: the link of {self._sent.flows[off[0]].flow.tx} is down")
             return self._sent.transmit(state, wanted)
+
+    def _chosen(self, names: Sequence[str], where: str) -> Mapping[str, list[str]]:
+        """The parts of these flows; no names: of all. Raises Rejected: an unknown one."""
+        parts: dict[str, list[str]] = {}
+        for name, one in self._sent.flows.items():
+            parts.setdefault(one.flow.of, []).append(name)
+        if unknown := [one for one in names if one not in parts]:
+            raise Rejected(f"{where}.flow_names: there is no flow {unknown[0]!r}")
+        return {name: parts[name] for name in parts if not names or name in names}
 
     def _without_link(self, names: Iterable[str]) -> list[str]:
         """Of these flows, those whose sending port is down."""
@@ -187,21 +194,19 @@ class Generator:
         """Of the flows that report any, and no names: of all these."""
         with self._lock:
             self._sent.settle()
-            if unknown := [one for one in names if one not in self._sent.flows]:
-                raise Rejected(f"flow.flow_names: there is no flow {unknown[0]!r}")
-            chosen = set(names or self._sent.flows)
-            wanted = [one for name, one in self._sent.flows.items() if one.flow.is_reported and name in chosen]
-            yield from [self._flow_metric(one) for one in wanted]
+            each = [[self._sent.flows[name] for name in parts] for parts in self._chosen(names, "flow").values()]
+            yield from [self._flow_metric(parts) for parts in each if parts[0].flow.is_reported]
 
-    def _flow_metric(self, one: RunningFlow) -> Message:
-        sent, received, sent_bytes, received_bytes = self._sent.so_far(one)
-        sent_fps, received_fps = self._sent.rates(one)
-        mean = sum(one.flow.sizes) / len(one.flow.sizes)
+    def _flow_metric(self, parts: Sequence[RunningFlow]) -> Message:
+        flow = parts[0].flow
+        sent, received, sent_bytes, received_bytes = map(sum, zip(*map(self._sent.so_far, parts), strict=True))
+        sent_fps, received_fps = map(sum, zip(*map(self._sent.rates, parts), strict=True))
+        mean = sum(flow.sizes) / len(flow.sizes)
         metric = messages.FlowMetric(
-            name=one.flow.name,
-            port_tx=one.flow.tx,
-            port_rx=one.flow.rx,
-            transmit=messages.FlowMetric.Transmit.Enum.Value(one.state),
+            name=flow.of,
+            port_tx=", ".join(dict.fromkeys(one.flow.tx for one in parts)),
+            port_rx=", ".join(dict.fromkeys(one.flow.rx for one in parts)),
+            transmit=messages.FlowMetric.Transmit.Enum.Value(_state(parts)),
             frames_tx=sent,
             frames_rx=received,
             bytes_tx=round(sent_bytes),
@@ -214,12 +219,12 @@ class Generator:
             setattr(metric, f"{way}_rate_bytes", fps * mean)
             for unit, factor in (("bps", 1), ("kbps", 1e3), ("mbps", 1e6)):
                 setattr(metric, f"{way}_rate_{unit}", fps * mean * 8 / factor)
-        if one.flow.with_loss:
+        if flow.with_loss:
             metric.loss = max(0.0, 100 * (sent - received) / sent) if sent else 0.0
-        totals = one.totals
-        if one.flow.with_times and totals.first_ns is not None and totals.last_ns is not None:
+        totals = joined([one.totals for one in parts])
+        if flow.with_times and totals.first_ns is not None and totals.last_ns is not None:
             metric.timestamps.first_timestamp_ns, metric.timestamps.last_timestamp_ns = totals.first_ns, totals.last_ns
-        if one.flow.with_latency and totals.latency_ns is not None:
+        if flow.with_latency and totals.latency_ns is not None:
             least, most, total, number = totals.latency_ns
             metric.latency.minimum_ns, metric.latency.maximum_ns = least, most
             metric.latency.average_ns = min(most, max(least, total / number))
@@ -270,7 +275,8 @@ class Generator:
             opened = self._sent.opened()
             for one in self._sent.links.neighbours:
                 if one.version == version and (not ethernets or one.ethernet in ethernets):
-                    mac = opened.get(one.port, {}).get(f"dut_mac{version}", "")
+                    known = hosts_of(opened.get(one.port, {}))
+                    mac = known[one.host].get(f"dut_mac{version}", "") if one.host < len(known) else ""
                     yield one.ethernet, one.address, mac
 
     def ping(self, version: int, requests: Sequence[Message]) -> list[tuple[str, str, bool]]:
@@ -344,6 +350,12 @@ class Generator:
             snap = settings.packet_size or None
             is_new = settings.HasField("format") and name_of(settings, "format") == "pcapng"
             return recorded.file_of(files, self._sent.links.ours[name], snap=snap, is_new=is_new)
+
+
+def _state(parts: Sequence[RunningFlow]) -> str:
+    """Of a flow by those of its parts, which may end one after the other."""
+    states = {one.state for one in parts}
+    return next((one for one in (STARTED, PAUSED) if one in states), STOPPED)
 
 
 def _property(update: Message, number: int) -> str:

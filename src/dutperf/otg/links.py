@@ -15,13 +15,15 @@ from dutperf.errors import first
 from dutperf.model import Direction
 from dutperf.model.value import PORT_NAME, STREAM_NAME
 from dutperf.otg.model import Message, Rejected, chosen, name_of
-from dutperf.setup.configuration import Side
+from dutperf.setup.configuration import SharedPort, Side
 
 NOWHERE = "nowhere"
 """The receiving port of flows that have none: a device of DPDK on which nothing arrives."""
 _ETHERNET = 18
 """Bytes of an Ethernet frame beside its packet."""
 MOST_PORTS = 15
+MOST_HOSTS = 256
+"""On a port."""
 _SPEEDS = {
     "speed_10_fd_mbps": 10,
     "speed_10_hd_mbps": 10,
@@ -44,6 +46,8 @@ class DeviceEnd:
     """Where a flow between devices begins or ends."""
 
     port: str
+    host: int
+    """Its number on the port."""
     addresses: Mapping[str, str]
     """``ipv4`` and ``ipv6``."""
 
@@ -55,6 +59,8 @@ class Neighbour:
     ethernet: str
     port: str
     """Its name of ours."""
+    host: int
+    """Number of the host there that asks for it."""
     version: int
     address: str
 
@@ -73,7 +79,7 @@ class Links:
     """Bytes of a frame, of those that have an MTU."""
     places: dict[str, str] = field(default_factory=dict)
     """Where the configuration has a setting of the engine's, such as ``left.port`` or ``left.gateway4``."""
-    ends: dict[str, DeviceEnd] = field(default_factory=dict)
+    ends: dict[str, list[DeviceEnd]] = field(default_factory=dict)
     """By the names of devices, their interfaces and addresses."""
     neighbours: list[Neighbour] = field(default_factory=list)
 
@@ -83,8 +89,8 @@ class Links:
             raise Rejected(f"{where}: there is no port {name!r}")
         return name
 
-    def end(self, name: str, where: str) -> DeviceEnd:
-        """The end with this name. Raises Rejected where there is none."""
+    def ends_of(self, name: str, where: str) -> Sequence[DeviceEnd]:
+        """Those with this name. Raises Rejected where there is none."""
         if name not in self.ends:
             raise Rejected(f"{where}: there is no device, interface or address {name!r}")
         return self.ends[name]
@@ -97,6 +103,13 @@ class Links:
     def direction(self, tx: str, rx: str) -> Direction:
         """The path from one port to another."""
         return Direction(f"{self.ours[tx]}->{self.ours[rx] if rx else NOWHERE}")
+
+    def host(self, end: DeviceEnd) -> Side:
+        """The host of an end, alone on its port."""
+        port = self.sides[self.ours[end.port]]
+        if not isinstance(port, SharedPort):
+            return port
+        return port.hosts[end.host - 1] if end.host else Side.model_construct(**port.model_dump(exclude={"hosts"}))
 
     @staticmethod
     def stream_names(given: Sequence[str]) -> list[str]:
@@ -132,11 +145,12 @@ def planned(configuration: Message, located: Mapping[str, str]) -> Links:
             raise Rejected(
                 f"ports[{number}].location: there is no port {port.location!r} here; there are {', '.join(located)}"
             )
-    members = {name: {"port": located[location], "version": 4} for name, location in links.locations.items()}
     _layers(configuration, links)
-    _devices(configuration, links, members)
-    for name, one in members.items():
-        links.sides[links.ours[name]] = _side(one, name, links)
+    hosts = _devices(configuration, links)
+    for name, location in links.locations.items():
+        port = {"port": located[location], "version": 4}
+        each = [_side(port | one, name, number, links) for number, one in enumerate(hosts[name] or [{}])]
+        links.sides[links.ours[name]] = _shared(each, name) if len(each) > 1 else each[0]
     return links
 
 
@@ -172,40 +186,69 @@ def _layers(configuration: Message, links: Links) -> None:
                 links.longest[name] = layer.mtu + _ETHERNET
 
 
-def _devices(configuration: Message, links: Links, members: dict[str, dict[str, Any]]) -> None:
+def _devices(configuration: Message, links: Links) -> dict[str, list[dict[str, Any]]]:
+    """Of each port the members of its hosts."""
+    hosts: dict[str, list[dict[str, Any]]] = {name: [] for name in links.locations}
     for number, device in enumerate(configuration.devices):
         for index, ethernet in enumerate(device.ethernets):
             where = f"devices[{number}].ethernets[{index}]"
             port = links.port(ethernet.connection.port_name, f"{where}.connection.port_name")
-            if "mac" in members[port]:
-                raise Rejected(f"{where}: a second interface at port {port} is not covered")
-            end = _interface(ethernet, where, port, links, members[port])
-            for name in (device.name, ethernet.name):
-                links.ends.setdefault(name, end)
+            ends = list(_interface(ethernet, where, port, links, hosts[port]))
+            for name in {device.name, ethernet.name}:
+                links.ends.setdefault(name, []).extend(ends)
+    return hosts
 
 
-def _interface(ethernet: Message, where: str, port: str, links: Links, members: dict[str, Any]) -> DeviceEnd:
-    members["mac"] = ethernet.mac or None
-    members["vlans"] = _vlans(ethernet.vlans, f"{where}.vlans")
-    addresses: dict[str, str] = {}
-    macs: set[str] = set()
+def _interface(
+    ethernet: Message, where: str, port: str, links: Links, hosts: list[dict[str, Any]]
+) -> Iterator[DeviceEnd]:
+    """Its hosts: addresses of both IP versions share one, where their gateways' MAC addresses are given alike."""
+    of_link = {"mac": ethernet.mac or None, "vlans": _vlans(ethernet.vlans, f"{where}.vlans")}
+    each: dict[tuple[int, str | None], dict[int, tuple[Message, str]]] = {}
     for version, given in ((4, ethernet.ipv4_addresses), (6, ethernet.ipv6_addresses)):
-        if len(given) > 1:
-            raise Rejected(f"{where}.ipv{version}_addresses: more than one address is not covered")
-        for one in given:
-            place = f"{where}.ipv{version}_addresses[0]"
+        for number, one in enumerate(given):
+            mac = one.gateway_mac.value if chosen(one.gateway_mac, "auto") == "value" else None
+            each.setdefault((number, mac), {})[version] = one, f"{where}.ipv{version}_addresses[{number}]"
+    for (_, mac), addresses in (each or {(0, None): {}}).items():
+        members = of_link | {"gateway_mac": mac, "version": min(addresses, default=6)}
+        for version, (one, place) in addresses.items():
             members |= _addressed(one, version, place)
-            addresses[f"ipv{version}"] = str(ip_address(one.address))
-            mac = one.gateway_mac.value if chosen(one.gateway_mac, "auto") == "value" else ""
-            macs |= {mac}
-            links.neighbours.append(Neighbour(ethernet.name, links.ours[port], version, members[f"gateway{version}"]))
-            links.places[f"{links.ours[port]}.gateway{version}"] = f"{place}.gateway"
-            links.ends.setdefault(one.name, DeviceEnd(port, {f"ipv{version}": addresses[f"ipv{version}"]}))
-    if len(macs) > 1:
-        raise Rejected(f"{where}: gateways of different MAC addresses, or one with and one without, are not covered")
-    members["gateway_mac"] = next(iter(macs), "") or None
-    members["version"] = 4 if "ipv4" in addresses else 6
-    return DeviceEnd(port, addresses)
+            _check_free(members, version, hosts, f"{place}.address")
+        yield _host_of(members, addresses, ethernet.name, port, len(hosts), links)
+        hosts.append(members)
+
+
+def _host_of(
+    members: Mapping[str, Any],
+    addresses: Mapping[int, tuple[Message, str]],
+    ethernet: str,
+    port: str,
+    number: int,
+    links: Links,
+) -> DeviceEnd:
+    ours = links.ours[port]
+    own: dict[str, str] = {}
+    for version, (one, place) in addresses.items():
+        own[f"ipv{version}"] = str(ip_address(one.address))
+        links.neighbours.append(Neighbour(ethernet, ours, number, version, members[f"gateway{version}"]))
+        links.places[f"{_of_host(ours, number)}.gateway{version}"] = f"{place}.gateway"
+        alone = {f"ipv{version}": own[f"ipv{version}"]}
+        links.ends.setdefault(one.name, []).append(DeviceEnd(port, number, alone))
+    return DeviceEnd(port, number, own)
+
+
+def _of_host(port: str, number: int) -> str:
+    """How the engine names a host on a port."""
+    return f"{port}.hosts.{number - 1}" if number else port
+
+
+def _check_free(members: Mapping[str, Any], version: int, hosts: Sequence[Mapping[str, Any]], where: str) -> None:
+    """Raises Rejected where another host on the port has the address, in the same VLAN."""
+    own = ip_interface(members[f"ipv{version}"]).ip
+    for one in hosts:
+        other = one.get(f"ipv{version}")
+        if other is not None and ip_interface(other).ip == own and one["vlans"] == members["vlans"]:
+            raise Rejected(f"{where}: {own} is that of another interface too")
 
 
 def _vlans(given: Sequence[Message], where: str) -> list[int] | None:
@@ -238,13 +281,19 @@ def address_text(text: str, version: int, where: str) -> str:
     return str(found)
 
 
-def _side(members: Mapping[str, Any], name: str, links: Links) -> Side:
-    """The port; without a device it has no addresses."""
+def _side(members: Mapping[str, Any], name: str, number: int, links: Links) -> Side:
+    """A host on the port; without a device it has no addresses."""
     try:
         given = {key: value for key, value in members.items() if value is not None}
         return Side.model_validate(given)
     except ValidationError as error:
         wrong = first(error)
         setting = ".".join(map(str, wrong["loc"]))
-        place = links.places.get(f"{links.ours[name]}.{setting}", f"port {name}: {setting}")
+        place = links.places.get(f"{_of_host(links.ours[name], number)}.{setting}", f"port {name}: {setting}")
         raise Rejected(f"{place}: {wrong['msg']}") from None
+
+
+def _shared(hosts: Sequence[Side], name: str) -> SharedPort:
+    if len(hosts) > MOST_HOSTS:
+        raise Rejected(f"devices: port {name} has {len(hosts)} addresses; at most {MOST_HOSTS} are possible")
+    return SharedPort.model_construct(**dict(hosts[0]), hosts=tuple(hosts[1:]))

@@ -21,7 +21,7 @@ from dutperf.otg.links import NOWHERE, Links
 from dutperf.otg.model import Message, Rejected
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
-from dutperf.setup.configuration import NO_PORT, ConfigError, Setup, Side, is_port
+from dutperf.setup.configuration import NO_PORT, ConfigError, Setup, SharedPort, Side, is_port
 from dutperf.setup.size_mix import SizeMix
 from dutperf.traffic.other_streams import PlannedOthers
 
@@ -60,6 +60,7 @@ def convert(wanted: Message, located: Mapping[str, str]) -> Converted:
             f"flows: a configuration has 1 to {_MOST_STREAMS} streams, not {len(planned)}; dutperf otg has up to"
             f" {MOST_FLOWS:,} flows"
         )
+    _check_simple(planned, planned_links)
     whole = _mapping(planned, planned_links)
     notes = [*warnings, *(text for one in planned for text in one.warnings), *_left_out(wanted, planned, planned_links)]
     notes += _unlike(planned)
@@ -72,6 +73,16 @@ def convert(wanted: Message, located: Mapping[str, str]) -> Converted:
             notes.append(f"ports.{ours}.port: enter the port of {location!r}, which is no port of dutperf, or --ports")
     comments = "".join(f"# {line}\n" for line in _comments(planned, planned_links))
     return Converted(comments + _dumped(whole), notes)
+
+
+def _check_simple(planned: Sequence[Flow], planned_links: Links) -> None:
+    """Raises Rejected for what only a server sends."""
+    if shared := [
+        name for name, ours in planned_links.ours.items() if isinstance(planned_links.sides[ours], SharedPort)
+    ]:
+        raise Rejected(f"devices: port {shared[0]} has several interfaces or addresses, a port of a configuration one")
+    if several := [one.of for one in planned if one.name != one.of]:
+        raise Rejected(f"{several[0]}: a flow between several ports is no stream of a configuration")
 
 
 def _dumped(whole: Mapping[str, Any]) -> str:

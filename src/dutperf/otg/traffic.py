@@ -36,7 +36,7 @@ from dutperf.otg.flows import LONGEST_NS, Flow
 from dutperf.otg.links import Links
 from dutperf.otg.model import Message, Rejected
 from dutperf.otg.trial_log import TrialLog
-from dutperf.setup.configuration import NO_PORT, EngineSettings, Setup
+from dutperf.setup.configuration import NO_PORT, EngineSettings, Setup, SharedPort, Side
 from dutperf.tester import TesterError
 from dutperf.tester.in_background import TrialInBackground
 
@@ -93,6 +93,24 @@ class Totals:
         if counts.arrivals is not None and received:
             self.first_ns = self.first_ns or began_ns + round(counts.arrivals.first_s * NS_PER_S)
             self.last_ns = began_ns + round(counts.arrivals.last_s * NS_PER_S)
+
+
+def joined(parts: Sequence[Totals]) -> Totals:
+    """The times and latencies of the parts of a flow."""
+    latencies = [one.latency_ns for one in parts if one.latency_ns is not None]
+    first = [one.first_ns for one in parts if one.first_ns is not None]
+    last = [one.last_ns for one in parts if one.last_ns is not None]
+    least, most, total, number = zip(*latencies, strict=True) if latencies else ((), (), (), ())
+    return Totals(
+        latency_ns=(min(least), max(most), sum(total), sum(number)) if latencies else None,
+        first_ns=min(first, default=None),
+        last_ns=max(last, default=None),
+    )
+
+
+def hosts_of(port: Mapping[str, Any]) -> list[Any]:
+    """What the engine tells of the hosts on a port, of the port's own first; none of one that is not open."""
+    return [port, *port.get("hosts", [])] if port else []
 
 
 @dataclass
@@ -451,13 +469,14 @@ class Transmission:
     def _answering(self, failed: _Failed) -> dict[str, dict[str, Any]]:
         """What the engine tells of each port without the gateways that do not answer: it names one at a time."""
         setup, names = self._setup()
-        error, silent = failed.error, list[tuple[str, str]]()
+        error, silent = failed.error, list[tuple[str, int, str]]()
         while error.code == "no_answer":
-            port, _, gateway = (error.field or "").partition(".")
-            if (port, gateway) in silent or port not in setup.sides():
+            port, *way, gateway = (error.field or "").split(".")
+            host = int(way[1]) + 1 if way else 0
+            if (port, host, gateway) in silent or port not in setup.sides():
                 break
-            silent.append((port, gateway))
-            left = setup.sides()[port].model_copy(update={gateway: None})
+            silent.append((port, host, gateway))
+            left = _without(setup.sides()[port], host, gateway)
             setup = setup.model_copy(update={"ports": setup.sides() | {port: left}})
             try:
                 tester = self._opened_on(setup, names)
@@ -466,8 +485,8 @@ class Transmission:
                 continue
             with closing(tester):
                 found = {name: dict(one) for name, one in ports_of(tester.environment()).items()}
-            for port, gateway in silent:
-                found[port].pop(gateway.replace("gateway", "dut_mac"))
+            for port, host, gateway in silent:
+                hosts_of(found[port])[host].pop(gateway.replace("gateway", "dut_mac"))
             return found
         return {}
 
@@ -591,6 +610,15 @@ class Transmission:
         if self._part is None or one.state != STARTED:
             return 0.0, 0.0
         return self._part.rates.get(one.flow.direction, (0.0, 0.0))
+
+
+def _without(side: Side, host: int, gateway: str) -> Side:
+    """The port without a gateway of one of its hosts."""
+    if host == 0 or not isinstance(side, SharedPort):
+        return side.model_copy(update={gateway: None})
+    hosts = list(side.hosts)
+    hosts[host - 1] = hosts[host - 1].model_copy(update={gateway: None})
+    return side.model_copy(update={"hosts": tuple(hosts)})
 
 
 def _without_counts(trial: Trial, error: DutperfError | None) -> TrialResult:

@@ -310,6 +310,13 @@ class Side(Value):
         return bool(self.gateway4 or self.gateway6 or self.gateway_mac)
 
 
+class SharedPort(Side):
+    """A port on which the tester has several hosts. No configuration has one."""
+
+    hosts: Annotated[tuple[Side, ...], Field(max_length=255)] = ()
+    """Further ones, each as if it were alone on the port."""
+
+
 NO_PORT = Side.model_construct(
     port="vdev:net_null_unused,no-rx=1",
     version=6,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dutperf.model import Direction, address_range, ports_of
-from dutperf.setup.configuration import LINK_TIMEOUT_S, NO_PORT, Setup, Side
+from dutperf.setup.configuration import LINK_TIMEOUT_S, NO_PORT, Setup, SharedPort, Side
 
 
 def with_media(setup: Setup, environment: dict[str, Any]) -> Setup:
@@ -63,8 +63,15 @@ def _from_to(sender: str, receiver: str) -> dict[str, str]:
 
 
 def _port(side: Side) -> dict[str, Any]:
+    members = {"port": side.port, "receive_ring": side.receive_ring}
+    request = {name: value for name, value in members.items() if value is not None} | _host(side)
+    if isinstance(side, SharedPort):
+        request["hosts"] = [_host(one) for one in side.hosts]
+    return request
+
+
+def _host(side: Side) -> dict[str, Any]:
     members = {
-        "port": side.port,
         "mac": side.mac,
         "ipv4": side.ipv4 and str(side.ipv4.ip),
         "ipv6": side.ipv6 and str(side.ipv6.ip),
@@ -73,7 +80,6 @@ def _port(side: Side) -> dict[str, Any]:
         "gateway_mac": side.gateway_mac,
         "answers_for": _answers_for(side),
         "vlans": side.vlans and list(side.vlans),
-        "receive_ring": side.receive_ring,
     }
     return {name: value for name, value in members.items() if value is not None}
 

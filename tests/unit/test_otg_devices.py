@@ -197,6 +197,37 @@ def test_a_port_has_a_bounded_number_of_hosts() -> None:
         linked([{"name": "a", "ethernets": many}])
 
 
+def test_a_loopback_is_an_address_behind_an_interface() -> None:
+    """The interface answers for it, and flows from it go by the gateway of the interface."""
+    loopbacks = {
+        "name": "r",
+        "ipv4_loopbacks": [{"name": "lo4", "eth_name": "e12", "address": "198.18.200.1"}],
+        "ipv6_loopbacks": [{"name": "lo6", "eth_name": "e12", "address": "2001:2:0:200::1"}],
+    }
+    devices = [*DEVICES, loopbacks]
+    port = linked(devices).sides["p1"]
+    assert isinstance(port, SharedPort)
+    assert port.answers_for == ()
+    assert list(map(str, port.hosts[0].answers_for)) == ["198.18.200.1/32", "2001:2:0:200::1/128"]
+    [made] = planned(between(["lo4"], ["e21 0"]), devices=devices)
+    assert [ends(one) for one in made.stream.frames] == [(1, "198.18.200.1", "198.19.0.2")]
+    [made] = planned(between(["e21 0"], ["b"]), devices=devices)
+    assert [ends(one)[2] for one in made.stream.frames] == ["198.18.2.2"]
+
+
+@pytest.mark.parametrize(
+    ("loopback", "said"),
+    [
+        ({"eth_name": "e99", "address": "198.18.200.1"}, r"ipv4_loopbacks\[0\].eth_name: there is no interface 'e99'"),
+        ({"eth_name": "a", "address": "198.18.200.1"}, "eth_name: there is no interface 'a'"),
+        ({"eth_name": "e11", "address": "2001:2::1"}, "address: '2001:2::1' is no IPv4 address"),
+    ],
+)
+def test_a_loopback_needs_an_interface_and_an_address(loopback: dict[str, str], said: str) -> None:
+    with pytest.raises(Rejected, match=said):
+        linked([*DEVICES, {"name": "r", "ipv4_loopbacks": [loopback]}])
+
+
 def test_the_engine_gets_the_hosts_with_the_port() -> None:
     setup = Setup.model_construct(engine=EngineSettings(), ports=linked(DEVICES).sides, paths=("p1->p2",))
     [port, _] = open_request(setup, 1518)["ports"]

@@ -7,7 +7,7 @@ for each of them: for destinations where the frames leave it, for sources where 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address
 from typing import Any
 
@@ -49,13 +49,23 @@ def _own(port: Mapping[str, Any]) -> list[Any]:
 
 
 def _ranges(ranges: Iterable[AddressRange], port: Mapping[str, Any]) -> dict[str, list[dict[str, str]]]:
-    """By IP version, those that a host at ``port`` may have; none where nobody asks."""
+    """By IP version, those that a host at ``port`` may have beside its own and the further hosts'; none where nobody
+    asks."""
     if not {"gateway4", "gateway6", "gateway_mac"} & set(port):
         return {}
-    known = [one(address) for address in _own(port)]
-    found = merged(range_ for range_ in ranges if range_ not in known)
+    known = list(_known(port))
+    found = merged(range_ for range_ in ranges if range_.request() not in known)
     by_version = {
         version: [range_.request() for range_ in found if range_.version == own.version][:MOST_RANGES]
         for version, own in (("ipv4" if own.version == 4 else "ipv6", own) for own in _own(port))
     }
     return {version: each for version, each in by_version.items() if each}
+
+
+def _known(port: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """The port's own addresses, and those for which further hosts there answer."""
+    yield from (one(address).request() for address in _own(port))
+    for host in port.get("hosts", ()):
+        yield from (one(address).request() for address in _own(host))
+        for ranges in host.get("answers_for", {}).values():
+            yield from ranges

@@ -81,6 +81,8 @@ class Links:
     """Where the configuration has a setting of the engine's, such as ``left.port`` or ``left.gateway4``."""
     ends: dict[str, list[DeviceEnd]] = field(default_factory=dict)
     """By the names of devices, their interfaces and addresses."""
+    interfaces: dict[str, list[DeviceEnd]] = field(default_factory=dict)
+    """Those of interfaces alone."""
     neighbours: list[Neighbour] = field(default_factory=list)
 
     def port(self, name: str, where: str) -> str:
@@ -194,9 +196,26 @@ def _devices(configuration: Message, links: Links) -> dict[str, list[dict[str, A
             where = f"devices[{number}].ethernets[{index}]"
             port = links.port(ethernet.connection.port_name, f"{where}.connection.port_name")
             ends = list(_interface(ethernet, where, port, links, hosts[port]))
+            links.interfaces[ethernet.name] = ends
             for name in {device.name, ethernet.name}:
                 links.ends.setdefault(name, []).extend(ends)
+    for number, device in enumerate(configuration.devices):
+        for version, each in ((4, device.ipv4_loopbacks), (6, device.ipv6_loopbacks)):
+            for index, one in enumerate(each):
+                _loopback(one, version, f"devices[{number}].ipv{version}_loopbacks[{index}]", links, hosts)
     return hosts
+
+
+def _loopback(one: Message, version: int, where: str, links: Links, hosts: Mapping[str, list[dict[str, Any]]]) -> None:
+    """An address behind an interface, for which this answers as well."""
+    if one.eth_name not in links.interfaces:
+        raise Rejected(f"{where}.eth_name: there is no interface {one.eth_name!r}")
+    behind = links.interfaces[one.eth_name]
+    address = address_text(one.address, version, f"{where}.address")
+    end = next((end for end in behind if f"ipv{version}" in end.addresses), behind[0])
+    members = hosts[end.port][end.host]
+    members["answers_for"] = (*members.get("answers_for", ()), address)
+    links.ends.setdefault(one.name, []).append(DeviceEnd(end.port, end.host, {f"ipv{version}": address}))
 
 
 def _interface(

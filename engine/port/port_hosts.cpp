@@ -24,7 +24,8 @@ PortHosts::PortHosts(Port& port, std::vector<HostRequest> hosts, rte_mempool* po
     std::vector<NeighbourResponder*> all;
     for (HostRequest& one : hosts) one.host.other_vlans = other_vlans(hosts, one.host);
     for (const HostRequest& one : hosts)
-        all.push_back(each_.emplace_back(std::make_unique<NeighbourResponder>(port, one.host, one.gateway, pool)).get());
+        all.push_back(
+            each_.emplace_back(std::make_unique<NeighbourResponder>(port, one.host, one.gateway, pool)).get());
     for (NeighbourResponder* one : all) one->share_port(all);
 }
 

@@ -87,8 +87,7 @@ void ReferenceDut::open(const DutRequest& request) {
     for (std::size_t side = 0; side < 2; ++side) {
         auto [host, gateway] = request.sides[side].host;
         host.mac = ports_[side]->mac();
-        responders_[side] =
-            std::make_unique<NeighbourResponder>(*ports_[side], host, gateway, control_pool_.get());
+        responders_[side] = std::make_unique<NeighbourResponder>(*ports_[side], host, gateway, control_pool_.get());
     }
 }
 

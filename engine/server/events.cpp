@@ -230,6 +230,13 @@ json server_json(const ServerResult& server, std::uint64_t clock_hz) {
     return out;
 }
 
+// By values, in digits.
+json tracked_json(const TrackedBits& tracked) {
+    json values = json::object();
+    for (const auto& [value, frames] : tracked.counts()) values[std::to_string(value)] = frames;
+    return {{"values", std::move(values)}, {"others", tracked.others()}};
+}
+
 json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     json out{{"intended", result.intended},
              {"sent", result.sent},
@@ -267,6 +274,8 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     add_media(result, out);
     if (const auto& backlog = result.receive_backlog)
         out["receive_backlog"] = {{"frames", backlog->frames}, {"ring", backlog->ring}, {"counted", backlog->counted}};
+    if (result.tracked) out["tracked"] = tracked_json(*result.tracked);
+    if (!result.received_at.empty()) out["received_at"] = result.received_at;
     if (!result.misdelivered.empty()) out["misdelivered"] = result.misdelivered;
     if (!result.icmp_errors.empty()) out["icmp_errors"] = icmp_errors_json(result.icmp_errors);
     if (result.losses) {
@@ -470,11 +479,13 @@ json progress_event(RunningTrial& trial, std::uint64_t clock_hz) {
     const std::vector<PortCounters> counters = trial.read_counters();
     for (const Direction direction : trial.spec().active()) {
         const SoFar so_far = trial.so_far(direction, counters);
-        of_path(out, bed.path(direction)) = {{"sent", so_far.sent},
-                                             {"received", so_far.received},
-                                             {"max_lateness_us", us(so_far.max_lateness, clock_hz)},
-                                             {"tester_drops", so_far.tester_drops},
-                                             {"nic_clock_us", us(so_far.nic_clock_uncertainty, clock_hz)}};
+        json& of = of_path(out, bed.path(direction));
+        of = {{"sent", so_far.sent},
+              {"received", so_far.received},
+              {"max_lateness_us", us(so_far.max_lateness, clock_hz)},
+              {"tester_drops", so_far.tester_drops},
+              {"nic_clock_us", us(so_far.nic_clock_uncertainty, clock_hz)}};
+        if (!so_far.received_at.empty()) of["received_at"] = so_far.received_at;
     }
     const std::vector<bool> down = trial.links_down(counters);
     out["link_down"] = sides_json(bed, [&](std::size_t port) { return bool{down[port]}; });

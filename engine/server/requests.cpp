@@ -163,6 +163,20 @@ Pattern read_pattern(Reader& stream, std::uint64_t rate_fps, const std::optional
     return made;
 }
 
+std::vector<TrackedBits::Range> read_tracked(Reader& stream) {
+    std::vector<TrackedBits::Range> ranges;
+    std::size_t bits = 0;
+    for (Reader& one : stream.objects("tracked")) {
+        ranges.push_back({.bit = static_cast<std::uint32_t>(one.integer("bit", {0, 8 * kMaxFrameSize})),
+                          .bits = static_cast<std::uint32_t>(one.integer("bits", {1, TrackedBits::kMostBits}))});
+        one.finish();
+        bits += ranges.back().bits;
+    }
+    if (bits > TrackedBits::kMostBits)
+        stream.fail("tracked", "must have at most " + std::to_string(TrackedBits::kMostBits) + " bits");
+    return ranges;
+}
+
 StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_t duration_ns,
                        const std::shared_ptr<const FrameList>& loaded) {
     constexpr std::uint16_t kSourcePort = 0xC020, kDestinationPort = 7;  // RFC 2544 C.2.6.4
@@ -179,6 +193,7 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_
         spec.answered_to = read_ranges(*answered, "to");
         answered->finish();
     }
+    spec.tracked = read_tracked(stream);
     if (!spec.replayed && !spec.questions) spec.described = read_described(stream, max_frame_size);
     if (const auto* joining = std::get_if<Joining>(&spec.pattern)) {
         if (!spec.described) stream.fail("pattern", "joining goes with described frames only");
@@ -397,8 +412,9 @@ void check_numbers(const Reader& params, const std::vector<Path>& paths, const T
 
 // The members of the port, or of a further host there.
 HostRequest read_host(Reader& of) {
-    HostRequest made{.host = {.ipv4 = of.ipv4("ipv4"), .ipv6 = of.ipv6("ipv6")},
-                     .gateway = {.ipv4 = of.ipv4("gateway4"), .ipv6 = of.ipv6("gateway6"), .mac = of.mac("gateway_mac")}};
+    HostRequest made{
+        .host = {.ipv4 = of.ipv4("ipv4"), .ipv6 = of.ipv6("ipv6")},
+        .gateway = {.ipv4 = of.ipv4("gateway4"), .ipv6 = of.ipv6("gateway6"), .mac = of.mac("gateway_mac")}};
     made.host.others = read_ranges(of, "answers_for");
     for (const std::uint64_t vlan : of.integers("vlans", {1, kMostVlan}))
         made.host.vlans.push_back(static_cast<std::uint16_t>(vlan));
@@ -468,13 +484,19 @@ std::string read_port_name(Reader& port, const std::vector<SideRequest>& before)
     return name;
 }
 
+// Their number if there is none.
+std::size_t port_named(const std::string& name, const std::vector<SideRequest>& ports) {
+    const auto port = std::ranges::find_if(ports, [&](const SideRequest& one) { return one.port.side == name; });
+    return static_cast<std::size_t>(port - ports.begin());
+}
+
 // `of`: begins what an error says of the member; empty for a path.
 std::size_t read_end(Reader& path, const std::string& end, const std::vector<SideRequest>& ports,
                      const std::string& of) {
     const std::string name = path.text(end);
-    const auto port = std::ranges::find_if(ports, [&](const SideRequest& one) { return one.port.side == name; });
-    if (port == ports.end()) path.fail(end, of + "names no port: " + name);
-    return static_cast<std::size_t>(port - ports.begin());
+    const std::size_t port = port_named(name, ports);
+    if (port == ports.size()) path.fail(end, of + "names no port: " + name);
+    return port;
 }
 
 Path read_ends(Reader& path, const OpenRequest& request, const std::string& of = "") {
@@ -515,7 +537,14 @@ std::string read_stream_name(Reader& stream, const OpenRequest& request) {
 void read_other_streams(Reader& params, OpenRequest& request) {
     for (Reader& stream : params.objects("other_streams")) {
         const std::string name = read_stream_name(stream, request);
+        const std::vector<std::string> also = stream.texts("also_to");
         Path& made = request.paths.emplace_back(read_ends(stream, request, "of the stream " + name + " "));
+        for (const std::string& one : also) {
+            const std::size_t port = port_named(one, request.sides);
+            if (port == request.sides.size() || port == made.from || made.ends_at(port))
+                stream.fail("also_to", "of the stream " + name + " must be ports beside from and to, each once");
+            made.also_to.push_back(port);
+        }
         made.name = name;
         made.group = Path::kOtherStreams;
     }

@@ -53,7 +53,7 @@ FrameKinds kinds_of(const TrialSpec& spec, Direction direction) {
 std::uint64_t never_came(const DirectionResult& of) { return of.sent - std::min(of.sent, of.received + of.late); }
 
 void add(std::map<std::string, std::uint64_t>& counts, const char* name, std::uint64_t count) {
-    if (count != 0) counts[name] = count;
+    if (count != 0) counts[name] += count;
 }
 
 void add_receive_drops(std::map<std::string, std::uint64_t>& drops, const PortCounters& before,
@@ -102,10 +102,15 @@ private:
     void collect_port_counters(Direction direction, DirectionResult& into) const;
     void collect_transmitted(std::size_t port, PerDirection<std::optional<DirectionResult>>& results) const;
     void collect_other(Direction direction, ArrivalCounts counts, DirectionResult& into) const;
+    void collect_received_at(Direction direction, DirectionResult& into) const;
     void collect_misdelivered(Direction direction, DirectionResult& into) const;
     void collect_icmp_errors(Direction direction, DirectionResult& into) const;
-    [[nodiscard]] const std::vector<std::unique_ptr<Receiver>>& receivers(Direction direction) const {
-        return parts_.receivers[bed_.receiving_port(direction)];
+    [[nodiscard]] std::vector<Receiver*> receivers(Direction direction) const {
+        std::vector<Receiver*> all;
+        for (const std::size_t port : bed_.receiving_ports(direction)) {
+            for (const auto& one : parts_.receivers[port]) all.push_back(one.get());
+        }
+        return all;
     }
     void collect_backlog(Direction direction, DirectionResult& into) const;
     [[nodiscard]] std::uint64_t given_up(Direction direction) const;
@@ -210,10 +215,16 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     collect_answers(direction, into);
     collect_kinds(direction, statistics, into);
     collect_other(direction, counts, into);
+    collect_received_at(direction, into);
+    if (!spec_.streams[index_of(direction)]->tracked.empty()) {
+        into.tracked.emplace();
+        for (const Receiver* one : receivers(direction)) into.tracked->add(*one->tracked(direction));
+    }
     collect_misdelivered(direction, into);
     collect_icmp_errors(direction, into);
     for (const RxStatistics* one : statistics) into.other_tags.add(one->other_tags());
-    into.tags_are_hidden = bed_.ports[bed_.receiving_port(direction)]->hides_outer_tag() &&
+    const auto hides_tag = [&](std::size_t port) { return bed_.ports[port]->hides_outer_tag(); };
+    into.tags_are_hidden = std::ranges::any_of(bed_.receiving_ports(direction), hides_tag) &&
                            spec_.streams[index_of(direction)]->may_arrive_tagged();
 }
 
@@ -232,6 +243,17 @@ void Collection::collect_other(Direction direction, ArrivalCounts counts, Direct
         for (const auto& back : parts_.receivers[from])
             counts.other[kind] += takes_back ? back->counts().other[kind] : 0;
         add(into.other_received, kOtherKindNames[kind], counts.other[kind]);
+    }
+}
+
+void Collection::collect_received_at(Direction direction, DirectionResult& into) const {
+    if (bed_.path(direction).also_to.empty()) return;
+    for (const std::size_t port : bed_.receiving_ports(direction)) {
+        std::uint64_t& frames = into.received_at[bed_.ports[port]->side()];
+        for (const auto& one : parts_.receivers[port]) {
+            const auto& counts = one->statistics(direction).counts();
+            frames += counts.received + counts.duplicates;
+        }
     }
 }
 
@@ -390,7 +412,9 @@ void Collection::collect_stamps(Direction direction, DirectionResult& into) cons
 // The longest stalls of all loops that serve the direction.
 void Collection::collect_stalls(Direction direction, DirectionResult& into) const {
     const auto& send = bed_.cores.send[bed_.sending_port(direction)];
-    const auto& receive = bed_.cores.receive[bed_.receiving_port(direction)];
+    std::vector<unsigned> receive;
+    for (const std::size_t port : bed_.receiving_ports(direction))
+        std::ranges::copy(bed_.cores.receive[port], std::back_inserter(receive));
     const double us = 1e6 / static_cast<double>(bed_.clock_hz);
     for (const LoopStall& stall : parts_.stalls) {
         if (std::ranges::find(send, stall.core) != send.end())
@@ -451,22 +475,24 @@ void Collection::collect_line(Direction direction, DirectionResult& into) const 
 
 // Frames that the tester itself lost: sent but never on the wire, or on the wire but never at the receiving loop.
 void Collection::collect_port_counters(Direction direction, DirectionResult& into) const {
-    const std::size_t out = bed_.sending_port(direction), in = bed_.receiving_port(direction);
-    const PortCounters &out0 = parts_.before[out], &out1 = parts_.after[out], &in0 = parts_.before[in],
-                       &in1 = parts_.after[in];
+    const std::size_t out = bed_.sending_port(direction);
+    const PortCounters &out0 = parts_.before[out], &out1 = parts_.after[out];
     into.dut_input_drops = out1.link_input_drops - out0.link_input_drops + given_up(direction);
     if (into.dut_input_drops != 0) into.dut_input_mtu = bed_.ports[out]->mtu_of_other_end();
     collect_backlog(direction, into);
     add(into.tester_drops, "interface_transmit", out1.interface_transmit_drops - out0.interface_transmit_drops);
-    add_receive_drops(into.tester_drops, in0, in1);
-    const bool went_down = out1.taken_down != out0.taken_down || in1.taken_down != in0.taken_down;
+    bool went_down = out1.taken_down != out0.taken_down;
+    for (const std::size_t in : bed_.receiving_ports(direction)) {
+        add_receive_drops(into.tester_drops, parts_.before[in], parts_.after[in]);
+        went_down |= parts_.after[in].taken_down != parts_.before[in].taken_down;
+    }
     // any lost frame may have been lost at the port that was down
     if (went_down) add(into.tester_drops, "port_down", never_came(into));
 }
 
 // The queue that came nearest to being full; nothing if a queue may have filled further after the loop's last poll.
 void Collection::collect_backlog(Direction direction, DirectionResult& into) const {
-    const auto& receivers = this->receivers(direction);
+    const std::vector<Receiver*> receivers = this->receivers(direction);
     if (std::ranges::any_of(receivers, [](const auto& one) { return one->counts_overruns() && !one->saw_all(); }))
         return;
     for (const auto& receiver : receivers) {
@@ -521,7 +547,7 @@ std::vector<Direction> active_paths(const TrialSpec& spec, const std::function<b
 }  // namespace
 
 std::vector<Direction> paths_into(const TestBed& bed, const TrialSpec& spec, std::size_t port) {
-    return active_paths(spec, [&](Direction path) { return bed.receiving_port(path) == port; });
+    return active_paths(spec, [&](Direction path) { return bed.path(path).ends_at(port); });
 }
 
 std::vector<Direction> paths_from(const TestBed& bed, const TrialSpec& spec, std::size_t port) {

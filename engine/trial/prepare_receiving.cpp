@@ -73,15 +73,17 @@ std::vector<Marks> RunningTrial::marks(std::size_t port) const {
 void RunningTrial::prepare_to_receive(Direction direction) {
     const std::string& path = spec_.delays_files[index_of(direction)];
     auto& delays = parts_.delay_files[index_of(direction)];
+    if (!path.empty() && !bed_.path(direction).also_to.empty())
+        throw Error("bad_request", "goes with one receiving port only", "params.delays_files");
     if (!path.empty()) {
         const std::string field = "params.delays_files." + bed_.name_of(direction);
         delays = std::make_unique<DelayFile>(path, field, bed_.clock_hz, bed_.queues, DelayFile::kRingRecords,
                                              bed_.other_cores);
     }
-    if (bed_.queues > 1 && spec_.intended(direction) > kMostSharedFrames) {
+    if (has_several_receivers(direction) && spec_.intended(direction) > kMostSharedFrames) {
         throw Error(
             "no_memory",
-            "with several queues a direction has at most " + std::to_string(kMostSharedFrames) +
+            "with several queues or receiving ports a direction has at most " + std::to_string(kMostSharedFrames) +
                 " frames a trial: every receiver keeps a bit for each, to know duplicates of what another one took");
     }
     if (spec_.streams[index_of(direction)]->described)
@@ -92,7 +94,11 @@ void RunningTrial::prepare_to_receive(Direction direction) {
         lost_[index_of(direction)].emplace(LostNumbers{.most = spec_.capture->of(CapturedAs::lost)});
 }
 
-Expected RunningTrial::expected(Direction direction, std::uint16_t queue) const {
+bool RunningTrial::has_several_receivers(Direction direction) const {
+    return bed_.queues > 1 || (direction != Direction::none && !bed_.path(direction).also_to.empty());
+}
+
+Expected RunningTrial::expected(Direction direction, std::size_t at, std::uint16_t queue) const {
     Expected expected{.trial = trial_mark(),
                       .direction = direction,
                       .frames = 0,
@@ -100,7 +106,7 @@ Expected RunningTrial::expected(Direction direction, std::uint16_t queue) const 
                       .stamping = spec_.stamping,
                       .frame_timeout = ticks_of(spec_.frame_timeout_ns.value_or(0), bed_.clock_hz),
                       .delays = nullptr,
-                      .shared = bed_.queues > 1,
+                      .shared = has_several_receivers(direction),
                       .long_gap = ticks_of(kLongGapNs, bed_.clock_hz),
                       .tags_from_end = tags_from_end(spec_)};
     if (!bed_.offloads.contains(Offload::send_at)) expected.max_tsc_skew = ticks_of(kMaxTscSkewNs, bed_.clock_hz);
@@ -117,7 +123,8 @@ Expected RunningTrial::expected(Direction direction, std::uint16_t queue) const 
     if (const auto& stream = spec_.streams[path]; stream->replayed && stream->replayed->list->tagged() != 0)
         expected.list = stream->replayed->list.get();
     expected.untagged = parts_.lengths[path].get();
-    const Port& port = *bed_.ports[bed_.receiving_port(direction)];
+    expected.tracked = spec_.streams[path]->tracked;
+    const Port& port = *bed_.ports[at];
     if (port.hides_outer_tag()) return expected;
     for (std::vector<VlanTags>& tags : spec_.streams[path]->vlan_tags())
         expected.vlan_tags.push_back({.choices = std::move(tags), .any_outer_type = port.hides_outer_tag_type()});
@@ -130,7 +137,7 @@ void RunningTrial::make_receivers(std::size_t port) {
     const Port& open = *bed_.ports[port];
     for (std::uint16_t queue = 0; queue < bed_.queues; ++queue) {
         const auto expect = [&](Direction path) {
-            Expected expected = this->expected(path, queue);
+            Expected expected = this->expected(path, port, queue);
             if (path == Direction::none) return expected;
             if (lost_[index_of(path)]) expected.lost = &*lost_[index_of(path)];
             watch_connections(path, expected);

@@ -54,6 +54,8 @@ public:
         paths_.push_back(std::make_unique<OfPath>(expected));
         if (expected.direction != Direction::none) by_number_[index_of(expected.direction)] = paths_.back().get();
         vlans_may_be_absent_ &= std::ranges::all_of(expected.vlan_tags, &ArrivingTags::may_be_absent);
+        tracks_ |= !expected.tracked.empty();
+        one_by_one_ |= tracks_;
     }
 
     // Takes arrival times from the NIC's time stamps instead of the poll. To be called before the trial.
@@ -146,6 +148,9 @@ public:
     [[nodiscard]] const ReceiverCounts& counts() const { return paths_.front()->statistics.counts(); }
     // Of a path that was expected.
     [[nodiscard]] RxStatistics& statistics(Direction path) { return of_path(index_of(path))->statistics; }
+    [[nodiscard]] const std::optional<TrackedBits>& tracked(Direction path) const {
+        return of_path(index_of(path))->tracked;
+    }
     [[nodiscard]] const StampCounts& stamp_counts(Direction path) const { return of_path(index_of(path))->stamps; }
     // Frames of this trial that arrived here, of a path that does not end at this port.
     [[nodiscard]] std::uint64_t misdelivered(Direction path) const { return misdelivered_[index_of(path)]; }
@@ -170,10 +175,13 @@ public:
 private:
     // What is counted of one path.
     struct OfPath {
-        explicit OfPath(const Expected& expected) : statistics(expected) {}
+        explicit OfPath(const Expected& expected) : statistics(expected) {
+            if (!expected.tracked.empty()) tracked.emplace(expected.tracked);
+        }
 
         RxStatistics statistics;
         StampCounts stamps;
+        std::optional<TrackedBits> tracked;
     };
 
     static constexpr std::uint16_t kBurst = 64;
@@ -284,6 +292,9 @@ private:
             take_corrupted(read_tag(payload));
         } else {
             const Tag tag = read_tag(payload);
+            if (tracks_ && is_expected(tag)) [[unlikely]] {
+                if (auto& tracked = of_path(tag.path())->tracked) tracked->take(frame, length);
+            }
             if (learner_) [[unlikely]]
                 learner_->take_any(frame, length, payload);
             if (arrivals != nullptr) [[unlikely]] {
@@ -414,6 +425,7 @@ private:
     std::optional<AnswerWatch> answers_;
     Answering* answering_ = nullptr;
     bool one_by_one_ = false;  // frames are not matched in batches
+    bool tracks_ = false;      // some path's frames are counted by some of their bits
     std::optional<ConnectionLearner> learner_;
     std::vector<Marks> marks_;
     std::vector<Recognised> recognised_;

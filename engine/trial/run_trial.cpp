@@ -350,7 +350,13 @@ std::uint64_t RunningTrial::sent(Direction direction) const {
 
 std::uint64_t RunningTrial::received(Direction direction) const {
     std::uint64_t received = 0;
-    for (const auto& receiver : parts_.receivers[bed_.receiving_port(direction)])
+    for (const std::size_t port : bed_.receiving_ports(direction)) received += received_at(direction, port);
+    return received;
+}
+
+std::uint64_t RunningTrial::received_at(Direction direction, std::size_t port) const {
+    std::uint64_t received = 0;
+    for (const auto& receiver : parts_.receivers[port])
         received += receiver->statistics(direction).counts().received.load(std::memory_order_relaxed);
     return received;
 }
@@ -366,13 +372,20 @@ SoFar RunningTrial::so_far(Direction direction, const std::vector<PortCounters>&
     for (const auto& sender : parts_.senders[index_of(direction)])
         so_far.max_lateness =
             std::max(so_far.max_lateness, sender->counts().max_lateness.load(std::memory_order_relaxed));
-    const std::size_t out = bed_.sending_port(direction), in = bed_.receiving_port(direction);
-    const PortCounters &out1 = now[out], &in1 = now[in], &out0 = parts_.before[out], &in0 = parts_.before[in];
-    so_far.tester_drops = (in1.nic_missed - in0.nic_missed) + (in1.no_buffer - in0.no_buffer) +
-                          (in1.receive_errors - in0.receive_errors) + (in1.kernel_socket - in0.kernel_socket) +
-                          (in1.kernel_backlog - in0.kernel_backlog) +
-                          (out1.interface_transmit_drops - out0.interface_transmit_drops);
-    for (const std::size_t side : {out, in}) {
+    const std::size_t out = bed_.sending_port(direction);
+    so_far.tester_drops = now[out].interface_transmit_drops - parts_.before[out].interface_transmit_drops;
+    std::vector<std::size_t> sides = bed_.receiving_ports(direction);
+    for (const std::size_t in : sides) {
+        const PortCounters &in1 = now[in], &in0 = parts_.before[in];
+        so_far.tester_drops += (in1.nic_missed - in0.nic_missed) + (in1.no_buffer - in0.no_buffer) +
+                               (in1.receive_errors - in0.receive_errors) + (in1.kernel_socket - in0.kernel_socket) +
+                               (in1.kernel_backlog - in0.kernel_backlog);
+    }
+    if (sides.size() > 1) {
+        for (const std::size_t in : sides) so_far.received_at[bed_.ports[in]->side()] = received_at(direction, in);
+    }
+    sides.push_back(out);
+    for (const std::size_t side : sides) {
         if (bed_.clocks[side] != nullptr)
             so_far.nic_clock_uncertainty = std::max(so_far.nic_clock_uncertainty, bed_.clocks[side]->uncertainty());
     }

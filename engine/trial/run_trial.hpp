@@ -22,7 +22,8 @@ struct SoFar {
     Ticks max_lateness = 0;                // largest lateness of a frame
     std::uint64_t tester_drops =
         0;  // by counters of ports and kernel that only grow; drops that are known only at the end are missing
-    double nic_clock_uncertainty = 0;  // in ticks, of the clocks that the direction uses
+    double nic_clock_uncertainty = 0;                    // in ticks, of the clocks that the direction uses
+    std::map<std::string, std::uint64_t> received_at{};  // by port, if the path has several
 };
 
 class RunningTrial {
@@ -46,6 +47,7 @@ public:
     // Counts so far. A frame that reached several receivers counts for each.
     [[nodiscard]] std::uint64_t sent(Direction direction) const;
     [[nodiscard]] std::uint64_t received(Direction direction) const;
+    [[nodiscard]] std::uint64_t received_at(Direction direction, std::size_t port) const;
     // Current counters of the ports.
     [[nodiscard]] std::vector<PortCounters> read_counters();
     // Counts so far, with these port counters.
@@ -67,7 +69,8 @@ private:
     void make_senders(Direction direction);
     void make_receivers(std::size_t port);
     void prepare_to_receive(Direction direction);
-    [[nodiscard]] Expected expected(Direction direction, std::uint16_t queue) const;
+    [[nodiscard]] Expected expected(Direction direction, std::size_t at, std::uint16_t queue) const;
+    [[nodiscard]] bool has_several_receivers(Direction direction) const;
     [[nodiscard]] std::unique_ptr<AdditionalSender> make_additional(Direction direction, const Share& share) const;
     [[nodiscard]] std::vector<Marks> marks(std::size_t port) const;
     [[nodiscard]] std::optional<Direction> initiator_into(std::size_t port) const;

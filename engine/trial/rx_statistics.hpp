@@ -28,6 +28,7 @@
 #include "trial/delay_file.hpp"
 #include "trial/length_log.hpp"
 #include "trial/other_tags.hpp"
+#include "trial/tracked_bits.hpp"
 #include "trial/trial.hpp"
 
 namespace dutperf {
@@ -86,6 +87,8 @@ struct Expected {
     LengthLog* untagged = nullptr;
     // VLAN tags of the frames of each kind; of kinds that are left out they are not compared.
     std::vector<ArrivingTags> vlan_tags = {};
+    // By which frames are counted; empty: none.
+    std::vector<TrackedBits::Range> tracked = {};
 };
 
 class RxStatistics {

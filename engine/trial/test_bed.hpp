@@ -44,6 +44,11 @@ struct TestBed {
     [[nodiscard]] const Path& path(Direction direction) const { return paths[index_of(direction)]; }
     [[nodiscard]] std::size_t sending_port(Direction direction) const { return path(direction).from; }
     [[nodiscard]] std::size_t receiving_port(Direction direction) const { return path(direction).to; }
+    [[nodiscard]] std::vector<std::size_t> receiving_ports(Direction direction) const {
+        std::vector<std::size_t> all = path(direction).also_to;
+        all.insert(all.begin(), path(direction).to);
+        return all;
+    }
     [[nodiscard]] PathPool pool_of(Direction direction, bool foreground = true) const {
         const std::size_t first = 2 * index_of(direction);
         return {frame_pools[first + (foreground ? 0 : 1)], frame_pools[first] == frame_pools[first + 1]};

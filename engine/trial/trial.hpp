@@ -34,6 +34,7 @@
 #include "trial/icmp_errors.hpp"
 #include "trial/nic_stamps.hpp"
 #include "trial/other_tags.hpp"
+#include "trial/tracked_bits.hpp"
 #include "trial/transmit_count.hpp"
 
 namespace dutperf {
@@ -47,7 +48,11 @@ struct Path {
     std::string name;
     std::size_t from = 0, to = 1;
     std::string group = {};  // the one that has this path; empty: forward and reverse are members of the message itself
+    std::vector<std::size_t> also_to{};  // further ports at any of which its frames may arrive
 
+    [[nodiscard]] bool ends_at(std::size_t port) const {
+        return port == to || std::ranges::find(also_to, port) != also_to.end();
+    }
     // The path's member of a message.
     [[nodiscard]] std::string member() const { return group.empty() ? name : group + "." + name; }
 };
@@ -162,6 +167,7 @@ struct StreamSpec {
     std::optional<AddressField> source_address, destination_address;
     std::vector<AdditionalFrames> additional;
     AddressRanges answered_from, answered_to;  // for which the sending and the receiving port answer
+    std::vector<TrackedBits::Range> tracked;   // by which received frames are counted
     std::vector<VlanTags> arrives_with{{}};    // VLAN tags with which foreground and background may arrive
 
     // With which VLAN tags each kind of frames may arrive; empty: they are not compared.
@@ -493,6 +499,8 @@ struct DirectionResult {
     std::optional<LineResult> line;                 // if the line was filled
     std::optional<WrongCounts> wrong_answers;       // if it asks questions
     std::map<std::string, std::uint64_t> tester_drops, other_received;
+    std::optional<TrackedBits> tracked;
+    std::map<std::string, std::uint64_t> received_at;   // with duplicates, by port, if it has several
     std::map<std::string, std::uint64_t> misdelivered;  // frames that arrived at another port than the path's
     IcmpErrors icmp_errors;                             // that arrived at the sending port
     std::vector<std::string> switched_on;               // by others, at the receiving port: clauses

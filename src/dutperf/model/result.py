@@ -363,6 +363,14 @@ class MetricsOnly(Value):
     """... and the receiving port."""
 
 
+class Tracked(Value):
+    """Intact frames that arrived, with duplicates, by the value of some of their bits."""
+
+    values: dict[int, Count]
+    others: Count
+    """Too short, or with further values than the first 4,096."""
+
+
 class DirectionCounts(Value):
     """What the tester counted in one direction, and how well it kept its schedule
     (event.schema.json, ``direction``)."""
@@ -385,6 +393,10 @@ class DirectionCounts(Value):
     tester_drops: dict[str, Count]
     other_received: dict[str, Count]
     """Other frames than test frames of the trial. With several paths into a port, the first one has them."""
+    tracked: Tracked | None = None
+    """Of a stream with tracked bits."""
+    received_at: dict[str, Count] | None = None
+    """Of a stream to several ports what arrived at each, with duplicates."""
     misdelivered: dict[str, Count] | None = None
     """Test frames of this path that arrived at other ports than its last one, by port."""
     icmp_errors: tuple[IcmpError, ...] | None = None
@@ -531,6 +543,8 @@ class SoFar(Value):
     """Frames that the tester itself lost, by counters that only grow."""
     nic_clock_us: float = 0.0
     """Uncertainty of a NIC's clock, if it times sending or arrivals."""
+    received_at: dict[str, Count] | None = None
+    """Of a stream to several ports what arrived at each."""
 
 
 class Verdict(StrEnum):

@@ -176,6 +176,17 @@ class Recorded(Value):
 
 Pattern = Poisson | Bursts | Profile | Joining | Recorded
 
+MOST_TRACKED = 64
+"""Bits."""
+
+
+class TrackedBits(Value):
+    """``bits`` bits of frames as they arrive, from bit ``bit`` on, by whose value these are counted."""
+
+    bit: Annotated[int, Field(ge=0, lt=8 * MAX_FRAME_SIZE)]
+    bits: Annotated[int, Field(ge=1, le=MOST_TRACKED)]
+
+
 _NETWORKS = frozenset(("networks",))
 _ONLY_UDP = frozenset(
     (
@@ -229,6 +240,8 @@ class Stream(Value):
     """VLAN tags with which foreground and background may arrive; None: without a tag."""
     additional: Annotated[tuple[AdditionalFrames, ...], Field(max_length=8)] = ()
     """Frames beside the test frames."""
+    tracked: tuple[TrackedBits, ...] = ()
+    """At most :data:`MOST_TRACKED` bits in all."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -288,8 +301,7 @@ class Stream(Value):
         if self.frames:
             absent |= {name for name in ("order", "shares") if not getattr(self, name)}
             absent |= _NETWORKS if self.networks == 1 else frozenset()
-        if not self.additional:
-            absent |= {"additional"}
+        absent |= {name for name in ("additional", "tracked") if not getattr(self, name)}
         return {name: value for name, value in members(self).items() if name not in absent}
 
     @property

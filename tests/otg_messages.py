@@ -14,6 +14,7 @@ from dutperf.model import Direction
 from dutperf.otg import app, coverage, flows, links
 from dutperf.otg.generator import Generator
 from dutperf.otg.model import messages, of_members
+from dutperf.otg.traffic import Streams
 from dutperf.otg.trial_log import TrialLog
 from dutperf.setup.configuration import EngineSettings, Setup
 from dutperf.setup.ports import open_request
@@ -68,7 +69,7 @@ class Opened(SimulatedTester):
 def opening(kind: type[SimulatedTester], **members: Any) -> Any:
     """Opens such testers, which note what they were opened with."""
 
-    def opened(setup: Setup, size: int, streams: Sequence[Direction]) -> Any:
+    def opened(setup: Setup, size: int, streams: Streams) -> Any:
         open_request(setup, size)
         assert all(one.stream for one in streams)
         return kind(**members)

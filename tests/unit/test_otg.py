@@ -317,7 +317,6 @@ NEST = {"ports": PORTS, "lags": [{"name": "l"}], "devices": [{"name": "d", "bgp"
     ("wanted", "said"),
     [
         (NEST, ["lags is not covered", "devices[0].bgp is not covered"]),
-        (configured(flow(egress_packet=[{}])), ["flows[0].egress_packet is not covered"]),
         (
             configured(
                 flow(packet=[{"ethernet": {"src": {"value": "02:00:00:00:00:01", "metric_tags": [{"name": "m"}]}}}])
@@ -335,7 +334,6 @@ NEST = {"ports": PORTS, "lags": [{"name": "l"}], "devices": [{"name": "d", "bgp"
         (configured(flow(name="")), ["flows[0].name is missing"]),
         (configured(flow(tx_rx={"port": {"tx_name": "nope"}})), ["tx_rx.port.tx_name: there is no port 'nope'"]),
         (configured(flow(tx_rx={"port": {"tx_name": "p1", "rx_names": ["p1"]}})), ["p1 would send to itself"]),
-        (configured(flow(tx_rx={"port": {"tx_name": "p1", "rx_names": ["p1", "p2"]}})), ["several receiving ports"]),
         (configured(flow(size={"fixed": 60})), ["flows[0].size: 60 bytes are too few for f1", "need 64"]),
         (configured(flow(size={"fixed": 9300})), ["9,300 bytes are too many; 9,216 are possible"]),
         (

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,10 +10,12 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
 
 import frame_bytes
-from dutperf.model import DescribedFrame, Direction
+from dutperf.judge.answered import with_answers
+from dutperf.model import DescribedFrame, Trial
 from dutperf.otg import flows, links
 from dutperf.otg.generator import Generator
 from dutperf.otg.model import Rejected, messages, of_members
+from dutperf.otg.traffic import Streams
 from dutperf.setup.configuration import EngineSettings, Setup, SharedPort
 from dutperf.setup.ports import open_request
 from dutperf.tester import TesterError
@@ -243,7 +244,7 @@ def test_the_engine_gets_the_hosts_with_the_port() -> None:
     ]
 
 
-def opened(setup: Setup, _size: int, _streams: Sequence[Direction]) -> Opened:
+def opened(setup: Setup, _size: int, _streams: Streams) -> Opened:
     """Ports beside which the IPv4 gateway of the second device does not answer."""
     port = setup.sides()["p1"]
     assert isinstance(port, SharedPort)
@@ -272,3 +273,19 @@ def test_of_several_gateways_the_one_that_does_not_answer_is_named() -> None:
         assert list(generator.neighbours(6, ["e12"])) == [("e12", "2001:2:0:2::1", "02:00:00:00:00:cc")]
     finally:
         generator.close()
+
+
+def test_a_port_answers_in_a_trial_for_no_address_of_its_further_hosts() -> None:
+    """Two MAC addresses would be told of it."""
+    loopbacks = {"name": "r", "ipv4_loopbacks": [{"name": "lo4", "eth_name": "e12", "address": "198.18.200.1"}]}
+    devices = [*DEVICES, loopbacks]
+    setup = Setup.model_construct(engine=EngineSettings(), ports=linked(devices).sides, paths=("p1->p2",))
+    opened = open_request(setup, 1518)
+    [made] = planned(between(["a", "b", "lo4"], ["e21 1"]), devices=devices)
+    trial = Trial(trial=1, duration_ns=10**9, drain_ns=0, other_streams={made.direction: made.stream})
+    params = with_answers(trial.request(), trial, opened)
+    assert "answers_for" not in params["other_streams"][made.direction]
+    [other] = planned(flow(packet=[*PACKET[:1], {"ipv4": {"src": {"value": "198.18.7.7"}}}, PACKET[2]]))
+    trial = trial.model_copy(update={"other_streams": {made.direction: other.stream}})
+    answered = with_answers(trial.request(), trial, opened)["other_streams"][made.direction]["answers_for"]
+    assert answered["from"]["ipv4"] == [{"first": "198.18.7.7"}]

@@ -407,10 +407,10 @@ class EngineTester:
                 process.stop()
                 raise
 
-    def _running_with(self, others: list[dict[str, str]]) -> EngineProcess:
+    def _running_with(self, others: list[dict[str, Any]]) -> EngineProcess:
         """The engine, opened again if it does not know these streams: those of a script may change."""
-        known = self._open_parameters.get("other_streams", [])
-        if any(one not in known for one in others):
+        known = [{**one, "also_to": None} for one in self._open_parameters.get("other_streams", [])]
+        if any({**one, "also_to": None} not in known for one in others):
             self.close()
             self._open_parameters = self._open_parameters | {"other_streams": others}
         return self._running()

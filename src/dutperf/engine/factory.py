@@ -4,7 +4,7 @@ cores that it avoids."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -41,9 +41,12 @@ def tester_on(setup: Setup, max_frame_size: int) -> EngineTester | OtgTester:
     return OtgTester(setup)
 
 
-def engine_on(setup: Setup, max_frame_size: int, streams: Iterable[Direction] = ()) -> EngineTester:
+def engine_on(
+    setup: Setup, max_frame_size: int, streams: Mapping[Direction, Sequence[str]] | None = None
+) -> EngineTester:
     """The tester; ``max_frame_size`` in bytes incl. FCS. The DUT has to be up: its cores are detected
-    now. ``streams``: with rates of their own, beside those of the setup.
+    now. ``streams``: with rates of their own, beside those of the setup, each with the further ports at which
+    its frames may arrive.
 
     Raises:
         TesterError: the setup has an OTG server instead; there is no engine, no network namespace of the names of the
@@ -57,7 +60,7 @@ def engine_on(setup: Setup, max_frame_size: int, streams: Iterable[Direction] = 
     command = EngineCommand.find(setup.engine.command, setup.engine.netns)
     choice = replace(cores_of_dut(setup, command), is_row=len(setup.duts()) > 1)
     request = open_request(setup, max_frame_size, choice.dut_cores)
-    if further := other_streams(streams):
+    if further := other_streams(streams or (), streams):
         request["other_streams"] = [*request.get("other_streams", []), *further]
     return EngineTester(command, request, choice=choice)
 

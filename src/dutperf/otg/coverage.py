@@ -24,7 +24,7 @@ _COVERED = {
     "DeviceIpv6GatewayMAC": "choice auto value",
     "DeviceIpv4Loopback": "eth_name address name",
     "DeviceIpv6Loopback": "eth_name address name",
-    "Flow": "tx_rx packet payload size rate duration metrics name",
+    "Flow": "tx_rx packet egress_packet payload size rate duration metrics name",
     "FlowTxRx": "choice port device",
     "FlowPort": "tx_name rx_name rx_names",
     "FlowRouter": "mode tx_names rx_names bidirectional",
@@ -43,7 +43,8 @@ _COVERED = {
     "FlowBurst": "bursts packets gap inter_burst_gap",
     "FlowDurationInterBurstGap": "choice bytes nanoseconds microseconds",
     "FlowDelay": "choice bytes nanoseconds microseconds",
-    "FlowMetrics": "enable loss timestamps latency",
+    "FlowMetrics": "enable loss timestamps latency predefined_metric_tags",
+    "FlowPredefinedTags": "rx_name",
     "FlowLatencyMetrics": "enable mode",
     "FlowHeader": f"choice {' '.join(HEADERS)}",
     "FlowIpv4Priority": "choice raw tos dscp",
@@ -88,7 +89,9 @@ _COVERED = {
     "ActionProtocolIpv6PingRequest": "src_name dst_ip",
     "MetricsRequest": "choice port flow",
     "PortMetricsRequest": "port_names column_names",
-    "FlowMetricsRequest": "flow_names metric_names",
+    "FlowMetricsRequest": "flow_names metric_names tagged_metrics",
+    "FlowTaggedMetricsFilter": "include include_empty_metrics metric_names filters",
+    "FlowMetricTagFilter": "name values",
     "StatesRequest": "choice ipv4_neighbors ipv6_neighbors",
     "Neighborsv4StatesRequest": "ethernet_names",
     "Neighborsv6StatesRequest": "ethernet_names",
@@ -108,6 +111,9 @@ _ONLY: Mapping[tuple[str, str], tuple[Any, ...]] = {
 }
 """Values that these fields may have: the others are not covered."""
 _PATTERNS = ("choice", "value", "values", "increment", "decrement", "random", "auto", "generated", "custom")
+_TAGS = ("name", "offset", "length")
+_TAGGED = "egress_packet"
+"""Where fields may have ``metric_tags``: in frames as they arrive."""
 _COUNTERS = ("start", "step", "count", "min", "max", "seed")
 WITHOUT_EFFECT = {
     ("Layer1", "media"): "the interface's own medium applies",
@@ -133,6 +139,8 @@ COVERED = {name: tuple(fields.split()) for name, fields in _COVERED.items()} | d
 def covered_of(message: str) -> tuple[str, ...]:
     """The fields of a message that are covered; none of one that is not."""
     if message.startswith("PatternFlow"):
+        if message.endswith("MetricTag"):
+            return _TAGS
         return _COUNTERS if message.endswith(("Counter", "Random")) else _PATTERNS
     return COVERED.get(message, ())
 
@@ -160,12 +168,12 @@ def _uncovered(message: Message, where: str, warnings: list[str]) -> Iterator[st
             yield from _chosen(message, covered, where)
         elif reason is not None:
             warnings.append(f"{place} has no effect: {reason}")
-        elif field.name not in covered:
+        elif field.name not in covered and not (field.name == "metric_tags" and _TAGGED in where):
             yield place
         else:
             yield from _refused_value(name, field, value, place)
     for field_name, place, one in members_of(message):
-        if field_name in covered:
+        if field_name in covered or field_name == "metric_tags":
             yield from _uncovered(one, f"{where}{place}.", warnings)
 
 

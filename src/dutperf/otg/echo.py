@@ -87,7 +87,7 @@ def is_answered(ping: Ping, engine: EngineSettings, open_tester: Open) -> bool:
             capture=Capture(path=str(file), first=_MOST_CAPTURED),
         )
         try:
-            with closing(open_tester(setup, USUAL_FRAME, [direction])) as tester:
+            with closing(open_tester(setup, USUAL_FRAME, {direction: ()})) as tester:
                 tester.run(trial)
         except TesterError as error:
             if error.code == "no_answer":  # the gateway does not answer

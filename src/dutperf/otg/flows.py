@@ -21,6 +21,7 @@ from dutperf.otg import payload
 from dutperf.otg.headers import OpenFields, stack_of
 from dutperf.otg.links import DeviceEnd, Links
 from dutperf.otg.model import Message, Rejected, chosen, name_of
+from dutperf.otg.tags import MetricTag, tags_of
 from dutperf.setup.size_mix import MOST_SIZES, SizeMix
 from dutperf.spelling import count_of
 
@@ -35,6 +36,8 @@ MOST_DESCRIBED = 1_000_000
 """Bytes of the frames of all flows, as the engine gets them: a trial has two MiB, of them a quarter for the rest."""
 _GAP = 12
 """Ethernet's own, in bytes: the least that a flow may ask for."""
+_MOST_NUMBERED = 1 << 34
+"""Frames of a flow to several ports: each of these has a bit for each frame, to know duplicates of another's."""
 MOST_TURNS = 4096
 """Values of a field over the pairs of devices that share it."""
 PREDEFINED = {
@@ -70,6 +73,7 @@ class _Route:
     rx: str
     pairs: tuple[_Pair, ...] = (_Pair(),)
     """Whose frames take turns."""
+    also_rx: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,10 @@ class Flow:
     stream: Stream
     headers: Stack
     mix: SizeMix
+    also_rx: tuple[str, ...] = ()
+    """Further ports, at any of which its frames may arrive."""
+    tags: tuple[MetricTag, ...] = ()
+    """By whose values its arriving frames are counted."""
     frames: int | None = None
     """How many it sends; None: as long as ``sends_ns``..."""
     sends_ns: int | None = None
@@ -95,6 +103,8 @@ class Flow:
     """How much later than the others it begins, which is less than the time between two of its frames."""
     is_reported: bool = False
     with_loss: bool = False
+    by_port: bool = False
+    """Whether what arrived at each port is reported."""
     with_times: bool = False
     with_latency: bool = False
     warnings: tuple[str, ...] = field(default=(), compare=False)
@@ -179,7 +189,7 @@ def _flow(flow: Message, where: str, links: Links, name: str) -> Sequence[Flow]:
         raise Rejected(f"{where}.name is missing")
     routes, warnings = _routes(flow, where, links)
     first = routes[0]
-    headers = stack_of(flow.packet, where, first.pairs[0].open)
+    headers = stack_of(flow.packet, f"{where}.packet", first.pairs[0].open)
     # a flow that says nothing of its size has the smallest frames with its headers
     sizes = _sizes(flow.size, f"{where}.size") if flow.HasField("size") else SizeMix.single(headers.min_size)
     for tx in dict.fromkeys(one.tx for one in routes):
@@ -188,24 +198,41 @@ def _flow(flow: Message, where: str, links: Links, name: str) -> Sequence[Flow]:
     if len({one.tx for one in routes}) > 1:
         media_mbps = None  # a share of which of them
     rate_fps = _rate(flow.rate, sizes, media_mbps, where, flow.name)
-    metrics = flow.metrics
+    metrics, tags = flow.metrics, tags_of(flow, where)
+    if tags and metrics.predefined_metric_tags.rx_name:
+        raise Rejected(f"{where}.metrics.predefined_metric_tags: go without metric_tags", code=501)
     whole = Flow(
         name=flow.name,
         of=flow.name,
         direction=links.direction(first.tx, first.rx).with_stream(name),
         tx=first.tx,
         rx=first.rx,
-        stream=Stream(rate_fps=rate_fps, **_kinds(flow, sizes, first, where)),
+        stream=Stream(rate_fps=rate_fps, tracked=tuple(one.bits for one in tags), **_kinds(flow, sizes, first, where)),
         headers=headers,
         mix=sizes,
+        also_rx=first.also_rx,
+        tags=tags,
         is_reported=metrics.enable,
         with_loss=metrics.loss,
+        by_port=metrics.predefined_metric_tags.rx_name,
         with_times=metrics.timestamps,
         with_latency=metrics.latency.enable,
         warnings=warnings,
     )
     whole = _lasting(whole, flow.duration, f"{where}.duration", media_mbps)
+    if first.also_rx:
+        _check_numbered(whole, where)
     return [whole] if len(routes) == 1 else _parts(whole, flow, sizes, routes, where, links)
+
+
+def _check_numbered(flow: Flow, where: str) -> None:
+    """Raises Rejected where not every frame can be known at all of its ports."""
+    frames = flow.frames or flow.stream.rate_fps * (flow.sends_ns or LONGEST_NS) // NS_PER_S
+    if frames > _MOST_NUMBERED:
+        raise Rejected(
+            f"{where}.duration: {flow.name} would send {frames:,} frames to several ports; {_MOST_NUMBERED:,} are"
+            " possible: give it an end, or a lower rate"
+        )
 
 
 def _parts(
@@ -251,7 +278,7 @@ def _kinds(flow: Message, sizes: SizeMix, route: _Route, where: str) -> dict[str
             f" not possible: {MOST_SIZES} kinds of frames are, from one port to another; make several flows"
         )
     for number, pair in enumerate(route.pairs):
-        frames = _frames(stack_of(flow.packet, where, pair.open), sizes, where, flow.name)
+        frames = _frames(stack_of(flow.packet, f"{where}.packet", pair.open), sizes, where, flow.name)
         if flow.HasField("payload"):
             pattern, repeats = payload.pattern_of(flow.payload, f"{where}.payload")
             frames = tuple(payload.filled(one, pattern, repeats=repeats) for one in frames)
@@ -297,13 +324,13 @@ def _routes(flow: Message, where: str, links: Links) -> tuple[Sequence[_Route], 
         return _between_devices(flow, f"{where}.tx_rx.device", links), ()
     given, place = flow.tx_rx.port, f"{where}.tx_rx.port"
     receivers = [*given.rx_names, *([given.rx_name] if given.rx_name else [])]
-    if len(set(receivers)) > 1:
-        raise Rejected(f"{place}.rx_names: several receiving ports of one flow are not covered: make a flow for each")
     tx = links.port(given.tx_name, f"{place}.tx_name")
-    rx = links.port(receivers[0], f"{place}.rx_names") if receivers else links.other(tx)
+    known = [links.port(one, f"{place}.rx_names") for one in dict.fromkeys(receivers)]
+    rx, *further = known or [links.other(tx)]
     warnings = () if rx else (f"{flow.name}: it has no receiving port, so nothing of it counts as received",)
-    _differ(tx, rx, place)
-    return [_Route(tx, rx)], warnings
+    for one in (rx, *further):
+        _differ(tx, one, place)
+    return [_Route(tx, rx, also_rx=tuple(further))], warnings
 
 
 def _between_devices(flow: Message, where: str, links: Links) -> Sequence[_Route]:

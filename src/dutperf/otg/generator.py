@@ -14,7 +14,8 @@ from dutperf.otg.flows import Flow
 from dutperf.otg.links import Links
 from dutperf.otg.model import Message, Rejected, messages, name_of
 from dutperf.otg.port_links import PortLinks
-from dutperf.otg.traffic import PAUSED, STARTED, STOPPED, Open, RunningFlow, Transmission, hosts_of, joined
+from dutperf.otg.tags import split
+from dutperf.otg.traffic import PAUSED, STARTED, STOPPED, Open, RunningFlow, Totals, Transmission, hosts_of, joined
 from dutperf.otg.trial_log import TrialLog
 from dutperf.setup.configuration import EngineSettings
 from dutperf.tester import TesterError
@@ -205,7 +206,7 @@ class Generator:
         metric = messages.FlowMetric(
             name=flow.of,
             port_tx=", ".join(dict.fromkeys(one.flow.tx for one in parts)),
-            port_rx=", ".join(dict.fromkeys(one.flow.rx for one in parts)),
+            port_rx=", ".join(dict.fromkeys(port for one in parts for port in (one.flow.rx, *one.flow.also_rx))),
             transmit=messages.FlowMetric.Transmit.Enum.Value(_state(parts)),
             frames_tx=sent,
             frames_rx=received,
@@ -224,11 +225,20 @@ class Generator:
         totals = joined([one.totals for one in parts])
         if flow.with_times and totals.first_ns is not None and totals.last_ns is not None:
             metric.timestamps.first_timestamp_ns, metric.timestamps.last_timestamp_ns = totals.first_ns, totals.last_ns
+        if flow.by_port:
+            metric.tagged_metrics.extend(self._at_ports(parts))
+        metric.tagged_metrics.extend(_by_tags(flow, totals))
         if flow.with_latency and totals.latency_ns is not None:
             least, most, total, number = totals.latency_ns
             metric.latency.minimum_ns, metric.latency.maximum_ns = least, most
             metric.latency.average_ns = min(most, max(least, total / number))
         return metric
+
+    def _at_ports(self, parts: Sequence[RunningFlow]) -> Iterator[Message]:
+        """What arrived at each of its ports, by the model's predefined tag."""
+        for port in dict.fromkeys(port for one in parts for port in (one.flow.rx, *one.flow.also_rx) if port):
+            frames = sum(self._sent.received_at(one, port) for one in parts)
+            yield _tagged({"rx_name": {"str": port}}, frames, parts[0].flow.stream.mean_size)
 
     def port_metrics(self, names: Sequence[str]) -> Iterator[Message]:
         """Of the ports; no names: of all."""
@@ -241,14 +251,12 @@ class Generator:
     def _port_metric(self, name: str) -> Message:
         each = list(self._sent.flows.values())
         leaving = [self._sent.so_far(one) for one in each if one.flow.tx == name]
-        arriving = [self._sent.so_far(one) for one in each if one.flow.rx == name]
         left_fps = sum(self._sent.rates(one)[0] for one in each if one.flow.tx == name)
-        arrived_fps = sum(self._sent.rates(one)[1] for one in each if one.flow.rx == name)
+        received, received_bytes, arrived_fps = self._arriving(name)
         is_sending = any(one.state == STARTED for one in each if one.flow.tx == name)
         known = self._sent.opened().get(self._sent.links.ours[name], {})
         is_up = known.get("link_up") and name not in self._port_links.down
-        sent_bytes, received_bytes = (sum(one[2] for one in leaving), sum(one[3] for one in arriving))
-        sent, received = sum(one[0] for one in leaving), sum(one[1] for one in arriving)
+        sent, sent_bytes = sum(one[0] for one in leaving), sum(one[2] for one in leaving)
         metric = messages.PortMetric(
             name=name,
             location=self._sent.links.locations[name],
@@ -267,6 +275,17 @@ class Generator:
         if speed := known.get("link_mbps") or self._sent.links.speeds.get(name):
             metric.speed = speed
         return metric
+
+    def _arriving(self, port: str) -> tuple[int, float, float]:
+        """Frames, bytes and frames/s of all flows there; of a flow to several ports by its shares of frames."""
+        frames, octets, fps = 0, 0.0, 0.0
+        for one in self._sent.flows.values():
+            here, (_, received, _, received_bytes) = self._sent.received_at(one, port), self._sent.so_far(one)
+            share = here / received if received else 0.0
+            frames += here
+            octets += received_bytes * share
+            fps += self._sent.rates(one)[1] * share
+        return frames, octets, fps
 
     def neighbours(self, version: int, ethernets: Sequence[str]) -> Iterator[tuple[str, str, str]]:
         """Of each gateway: the interface's name, its address and its MAC address; empty: it has not answered."""
@@ -350,6 +369,27 @@ class Generator:
             snap = settings.packet_size or None
             is_new = settings.HasField("format") and name_of(settings, "format") == "pcapng"
             return recorded.file_of(files, self._sent.links.ours[name], snap=snap, is_new=is_new)
+
+
+def _by_tags(flow: Flow, totals: Totals) -> Iterator[Message]:
+    """What arrived by the values of the flow's tags; those beyond the number that is counted last."""
+    for value, frames in sorted(totals.tracked.items(), key=lambda one: (one[0] is None, one[0])):
+        if value is None:
+            tags = {one.name: {"str": "other"} for one in flow.tags}
+        else:
+            tags = {name: {"hex": text} for name, text in split(flow.tags, value).items()}
+        yield _tagged(tags, frames, flow.stream.mean_size)
+
+
+def _tagged(tags: Mapping[str, Mapping[str, str]], frames: int, mean_size: float) -> Message:
+    """Received frames by tags: of each name the kind of its value and that."""
+    metric = messages.FlowTaggedMetric(frames_rx=frames, bytes_rx=round(frames * mean_size))
+    for name, value in tags.items():
+        [(kind, text)] = value.items()
+        given = metric.tags.add(name=name).value
+        given.choice = given.Choice.Enum.Value(kind)
+        setattr(given, kind, text)
+    return metric
 
 
 def _state(parts: Sequence[RunningFlow]) -> str:

@@ -302,14 +302,14 @@ class _Made:
 
 
 def stack_of(packet: Message, where: str, ends: OpenFields) -> Stack:
-    """The headers of ``packet``, the model's.
+    """The headers of ``packet``, the model's, which is at ``where``.
 
     Raises:
         Rejected: a header or a value that is not possible; the text names its place in the configuration.
     """
-    made = list(_made(packet, f"{where}.packet", ends))
+    made = list(_made(packet, where, ends))
     if not made or made[0].name != "eth":
-        raise Rejected(f"{where}.packet: frames begin with ethernet" + (f", not {made[0].of_model}" if made else ""))
+        raise Rejected(f"{where}: frames begin with ethernet" + (f", not {made[0].of_model}" if made else ""))
     _check_order(made)
     _announce_tags(made)
     try:
@@ -356,7 +356,7 @@ def _check_order(made: list[_Made]) -> None:
 def _placed(error: FrameError, made: list[_Made], where: str) -> str:
     """An error of ours with the place of the field in the configuration."""
     if error.header is None:
-        return f"{where}.packet: {error.message}"
+        return f"{where}: {error.message}"
     header = made[error.header - 1]
     given = header.fields.get(error.field or "")
     if given is None:

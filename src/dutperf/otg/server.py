@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,7 +143,7 @@ def measured(generator: Generator, wanted: Message) -> Message:
     found = messages.MetricsResponse(choice=messages.MetricsResponse.Choice.Enum.Value(f"{kind}_metrics"))
     if kind == "flow":
         each = generator.flow_metrics(list(wanted.flow.flow_names))
-        found.flow_metrics.extend(_only(one, wanted.flow, "metric_names") for one in each)
+        found.flow_metrics.extend(_with_tags(_only(one, wanted.flow, "metric_names"), wanted.flow) for one in each)
     else:
         each = generator.port_metrics(list(wanted.port.port_names))
         found.port_metrics.extend(_only(one, wanted.port, "column_names") for one in each)
@@ -155,9 +155,33 @@ def _only(metric: Message, wanted: Message, names: str) -> Message:
     enum = wanted.DESCRIPTOR.fields_by_name[names].enum_type
     asked = {enum.values_by_number[number].name for number in getattr(wanted, names)}
     for field, _ in metric.ListFields() if asked else ():
-        if field.name not in asked and field.name not in ("name", "port_tx", "port_rx"):
+        if field.name not in asked and field.name not in ("name", "port_tx", "port_rx", "tags", "tagged_metrics"):
             metric.ClearField(field.name)
     return metric
+
+
+def _with_tags(metric: Message, wanted: Message) -> Message:
+    """Only the tagged metrics that were asked for; without a filter all that are not 0."""
+    given = wanted.tagged_metrics
+    each = [] if given.HasField("include") and not given.include else list(metric.tagged_metrics)
+    each = [one for one in each if one.frames_rx or given.include_empty_metrics]
+    for number, filter_ in enumerate(given.filters):
+        named = [{tag.name: tag.value for tag in one.tags} for one in each]
+        if any(filter_.name not in tags for tags in named):
+            place = f"flow.tagged_metrics.filters[{number}].name"
+            raise Rejected(f"{place}: {metric.name} has no tag {filter_.name!r}")
+        pairs = zip(each, named, strict=True)
+        each = [one for one, tags in pairs if not filter_.values or _has(tags[filter_.name], filter_.values)]
+    kept = [_only(one, given, "metric_names") for one in each]
+    del metric.tagged_metrics[:]
+    metric.tagged_metrics.extend(kept)
+    return metric
+
+
+def _has(value: Message, texts: Sequence[str]) -> bool:
+    """Whether a tag's value is one of these: numbers are hexadecimal, with or without leading digits."""
+    own = getattr(value, chosen(value))
+    return any(text == own or text.lower().removeprefix("0x").lstrip("0") == own.lstrip("0") for text in texts)
 
 
 def stated(generator: Generator, wanted: Message) -> Message:

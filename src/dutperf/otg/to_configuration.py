@@ -81,7 +81,9 @@ def _check_simple(planned: Sequence[Flow], planned_links: Links) -> None:
         name for name, ours in planned_links.ours.items() if isinstance(planned_links.sides[ours], SharedPort)
     ]:
         raise Rejected(f"devices: port {shared[0]} has several interfaces or addresses, a port of a configuration one")
-    if several := [one.of for one in planned if one.name != one.of]:
+    if tagged := [one.of for one in planned if one.tags]:
+        raise Rejected(f"{tagged[0]}: egress_packet: no stream of a configuration has metric_tags")
+    if several := [one.of for one in planned if one.name != one.of or one.also_rx]:
         raise Rejected(f"{several[0]}: a flow between several ports is no stream of a configuration")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -40,7 +41,9 @@ from dutperf.setup.configuration import NO_PORT, EngineSettings, Setup, SharedPo
 from dutperf.tester import TesterError
 from dutperf.tester.in_background import TrialInBackground
 
-Open = Callable[[Setup, int, Sequence[Direction]], EngineTester]
+Streams = Mapping[Direction, Sequence[str]]
+"""Each with the further ports at which its frames may arrive."""
+Open = Callable[[Setup, int, Streams], EngineTester]
 """The tester on a setup: longest frame in bytes, and streams."""
 PROGRESS_MS = 100
 USUAL_FRAME = 1518
@@ -68,6 +71,10 @@ class Totals:
     """When the first frame arrived, since 1970..."""
     last_ns: int | None = None
     """... and the latest."""
+    received_at: Counter[str] = field(default_factory=Counter)
+    """By ports of ours, where it has several."""
+    tracked: Counter[int | None] = field(default_factory=Counter)
+    """By the values of its tags; None: of frames with more values than are counted each by itself."""
 
     def add(self, counts: DirectionCounts, sizes: Sequence[int], began_ns: int, sent_ns: int) -> None:
         """Count what a trial counted of it, which began at ``began_ns`` since 1970 and sent it for ``sent_ns``."""
@@ -75,6 +82,10 @@ class Totals:
         kinds = counts.kinds or ()
         self.sent += counts.sent
         self.received += received
+        self.received_at.update(counts.received_at or {})
+        if counts.tracked is not None:
+            for value, frames in (*counts.tracked.values.items(), (None, counts.tracked.others)):
+                self.tracked[value] += frames
         if len(kinds) == len(sizes):
             self.sent_bytes += sum(one.sent * size for one, size in zip(kinds, sizes, strict=True))
             self.received_bytes += sum(one.received * size for one, size in zip(kinds, sizes, strict=True))
@@ -96,7 +107,7 @@ class Totals:
 
 
 def joined(parts: Sequence[Totals]) -> Totals:
-    """The times and latencies of the parts of a flow."""
+    """The times, latencies and tags of the parts of a flow."""
     latencies = [one.latency_ns for one in parts if one.latency_ns is not None]
     first = [one.first_ns for one in parts if one.first_ns is not None]
     last = [one.last_ns for one in parts if one.last_ns is not None]
@@ -105,6 +116,7 @@ def joined(parts: Sequence[Totals]) -> Totals:
         latency_ns=(min(least), max(most), sum(total), sum(number)) if latencies else None,
         first_ns=min(first, default=None),
         last_ns=max(last, default=None),
+        tracked=sum((one.tracked for one in parts), Counter()),
     )
 
 
@@ -447,7 +459,7 @@ class Transmission:
             self._failed = None
             self.log.opened(self._tester.environment())
 
-    def _opened_on(self, setup: Setup, names: Sequence[Direction]) -> EngineTester:
+    def _opened_on(self, setup: Setup, names: Streams) -> EngineTester:
         """The tester with open ports. Raises TesterError: they cannot be opened."""
         longest = max((size for one in self.flows.values() for size in one.flow.sizes), default=USUAL_FRAME)
         tester = self._open_tester(setup, max(USUAL_FRAME, longest), names)
@@ -490,13 +502,14 @@ class Transmission:
             return found
         return {}
 
-    def _setup(self) -> tuple[Setup, list[Direction]]:
+    def _setup(self) -> tuple[Setup, Streams]:
         """Ports and paths; a port alone, and flows without a receiver, have one on which nothing arrives.
 
         Raises:
             Rejected: a ring would have such a port.
         """
-        names = [one.flow.direction for one in self.flows.values()]
+        flows = [one.flow for one in self.flows.values()]
+        names = {one.direction: [self.links.ours[port] for port in one.also_rx] for one in flows}
         sides = dict(self.links.sides)
         paths = {str(name.path) for name in names}
         if len(sides) == 1 or any(name.receiving_port == links.NOWHERE for name in names):
@@ -604,6 +617,16 @@ class Transmission:
             totals.sent_bytes + sent * mean,
             totals.received_bytes + received * mean,
         )
+
+    def received_at(self, one: RunningFlow, port: str) -> int:
+        """Frames of a flow that arrived at a port, by its name in the configuration."""
+        if port not in (one.flow.rx, *one.flow.also_rx):
+            return 0
+        if not one.flow.also_rx:
+            return self.so_far(one)[1]
+        ours, progress = self.links.ours[port], None if self._part is None else self._part.background.progress
+        now = None if progress is None else progress.directions.get(one.flow.direction)
+        return one.totals.received_at[ours] + ((now and now.received_at) or {}).get(ours, 0)
 
     def rates(self, one: RunningFlow) -> tuple[float, float]:
         """Frames/s of a flow, sent and received."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dutperf.model import Direction, address_range, ports_of
@@ -53,9 +53,16 @@ def _ports_and_paths(setup: Setup) -> dict[str, Any]:
     return request | ({"other_streams": others} if others else {})
 
 
-def other_streams(names: Iterable[Direction]) -> list[dict[str, str]]:
-    """Streams with rates of their own, as the engine gets to know them."""
-    return [{"name": name, **_from_to(*name.ports)} for name in names]
+def other_streams(
+    names: Iterable[Direction], also_to: Mapping[Direction, Sequence[str]] | None = None
+) -> list[dict[str, Any]]:
+    """Streams with rates of their own, as the engine gets to know them. ``also_to``: further ports at which the frames
+    of each may arrive."""
+    made: list[dict[str, Any]] = [{"name": name, **_from_to(*name.ports)} for name in names]
+    for one in made:
+        if further := (also_to or {}).get(one["name"]):
+            one["also_to"] = list(further)
+    return made
 
 
 def _from_to(sender: str, receiver: str) -> dict[str, str]:

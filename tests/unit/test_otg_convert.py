@@ -345,7 +345,16 @@ def test_the_file_says_how_it_is_sent() -> None:
             {},
             "1 to 32 streams, not 33; dutperf otg has up to 1,000 flows",
         ),
-        ([flow(egress_packet=[{"ethernet": {}}])], {}, r"flows\[0\]\.egress_packet is not covered"),
+        (
+            [flow(egress_packet=[{"ethernet": {"dst": {"metric_tags": [{"name": "mac"}]}}}])],
+            {},
+            "f: egress_packet: no stream of a configuration has metric_tags",
+        ),
+        (
+            [between("a", "b")],
+            {"devices": [device("a", 18, 4), device("a", 19, 4) | {"name": "second"}, device("b", 20, 4)]},
+            "devices: port a has several interfaces or addresses",
+        ),
         ([flow()], {"lags": [{"name": "l"}]}, r"lags is not covered"),
         ([flow(rx="d")], {}, "there is no port 'd'"),
         ([between("a", "b")], {"devices": [device("a", 1, 4) | {}, device("b", 1, 4)]}, "is already the address of a"),

@@ -301,6 +301,24 @@ NeighbourEvidence seen(const std::vector<FrameBytes>& frames, const std::set<Mac
     return watch.evidence();
 }
 
+// The same address in two VLANs, each with the MAC address of its host; nobody has it in a third one.
+TEST(NeighbourWatch, HostsThatShareAPortAnswerInTheirOwnVlans) {
+    Host first = kTester, second = kTester;
+    second.mac = *parse_mac("02:00:00:00:00:07");
+    first.vlans = second.other_vlans = {10};
+    second.vlans = first.other_vlans = {20};
+    NeighbourWatch watch({{.host = first, .macs = {}}, {.host = second, .macs = {}}});
+    const FrameBytes request = arp_request(kDut, *kTester.ipv4);
+    for (const auto& [vlan, mac] : {std::pair{10, first.mac}, {20, second.mac}}) {
+        const FrameBytes asked = in_vlan(request, static_cast<std::uint16_t>(vlan));
+        const std::vector<FrameBytes> replies = watch.take(asked.data(), asked.size());
+        ASSERT_EQ(replies.size(), 1U);
+        EXPECT_EQ(arp_reply_mac(*kTester.ipv4, replies[0].data(), replies[0].size()), mac);
+        EXPECT_EQ(vlan_of(replies[0].data(), replies[0].size()), vlan);
+    }
+    EXPECT_TRUE(watch.evidence().empty());
+}
+
 TEST(NeighbourWatch, RequestsThatNobodyAnswersAreKept) {
     const Ipv4 next_hop = *parse_ipv4("198.19.0.3");
     const Ipv6 next_hop6 = *parse_ipv6("fe80::2");

@@ -61,7 +61,8 @@ public:
     [[nodiscard]] const PortSpec& spec() const { return options_.spec; }
     [[nodiscard]] const Mac& mac() const { return mac_; }
     [[nodiscard]] std::string driver() const;
-    // Of the kernel's interface; empty: the port uses none.
+    // Of the kernel's interface; 0, or empty: the port uses none.
+    [[nodiscard]] unsigned interface_index() const { return opened_.index; }
     [[nodiscard]] const std::string& interface_driver() const { return interface_driver_; }
     // Whether the other end is a kernel whose frames meet no card that would finish their checksums.
     [[nodiscard]] bool may_leave_checksums_unfinished() const;

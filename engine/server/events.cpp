@@ -314,6 +314,14 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
                                      {"impossible", arrivals.impossible},
                                      {"uncertainty_us", us(arrivals.uncertainty, clock_hz)}};
     }
+    if (result.kernel_stamps) {
+        const KernelStamps& stamps = *result.kernel_stamps;
+        out["kernel_stamps"] = {{"both", stamps.both},
+                                {"no_transmit", stamps.no_transmit},
+                                {"no_receive", stamps.no_receive},
+                                {"impossible", stamps.impossible},
+                                {"clock_step_us", static_cast<double>(stamps.clock_step_ns) / 1e3}};
+    }
     if (result.rate_limit_mbps) out["rate_limit_mbps"] = *result.rate_limit_mbps;
     if (result.nic_departures) {
         const NicDepartures& departures = *result.nic_departures;

@@ -60,6 +60,8 @@ TEST(Requests, TrialsAreCheckedByTheTable) {
         {"/stamping", "every", ""},
         {"/stamping", "some", "params.stamping"},
         {"/stamping", "tagged", "params.tagged"},
+        {"/stamps", "kernel", ""},
+        {"/stamps", "card", "params.stamps"},
         {"/tagged", {{"count", 5}, {"after_ns", 0}}, "params.tagged"},
         {"/lost_delay_ns", 1, "params.lost_delay_ns"},
         {"/frame_timeout_ns", 1, "params.frame_timeout_ns"},

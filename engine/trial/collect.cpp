@@ -403,6 +403,11 @@ void Collection::collect_departures(Direction direction, DirectionResult& into) 
 }
 
 void Collection::collect_stamps(Direction direction, DirectionResult& into) const {
+    into.kernel_stamps = parts_.stamps[index_of(direction)];
+    if (into.kernel_stamps) {
+        const std::uint64_t arrived = into.kernel_stamps->both + into.kernel_stamps->no_transmit;
+        into.kernel_stamps->no_receive = into.stamped_received - std::min(into.stamped_received, arrived);
+    }
     if (!bed_.offloads.contains(Offload::receive_timestamps) || spec_.stamping == Stamping::none) return;
     NicArrivals& arrivals = into.nic_arrivals.emplace();
     for (const auto& receiver : receivers(direction)) arrivals.add(receiver->stamp_counts(direction));

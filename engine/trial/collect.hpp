@@ -10,6 +10,7 @@
 #include "trial/delay_file.hpp"
 #include "trial/query_times.hpp"
 #include "trial/receiver.hpp"
+#include "trial/stamp_log.hpp"
 #include "trial/test_bed.hpp"
 #include "trial/transmitter.hpp"
 #include "trial/trial.hpp"
@@ -29,6 +30,7 @@ struct TrialParts {
           delay_files(paths),
           groups(paths),
           lengths(paths),
+          stamps(paths),
           idle_senders(ports),
           receivers(ports),
           rate_limits(ports),
@@ -44,7 +46,9 @@ struct TrialParts {
     std::unique_ptr<QueryTimes> query_times;           // of the path of the queries, if they are kept
     PerDirection<std::optional<FrameGroups>> groups;   // of those with described frames
     PerDirection<std::unique_ptr<LengthLog>> lengths;  // of those with frames without a tag
+    PerDirection<std::optional<KernelStamps>> stamps;  // of those whose frames the kernel stamps
     // of each port
+    std::vector<std::unique_ptr<StampLog>> stamp_logs;  // if the kernel stamps frames
     std::vector<std::unique_ptr<Sender>> idle_senders;  // of those where no path begins
     std::vector<std::vector<std::unique_ptr<Receiver>>> receivers;
     std::vector<std::uint32_t> rate_limits;  // Mbit/s of each queue; 0: none

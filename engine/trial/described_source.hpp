@@ -164,6 +164,8 @@ public:
     }
 
     [[nodiscard]] std::uint64_t stamped() const { return stamping_.stamped(); }
+    // Of the i-th frame of the last burst.
+    [[nodiscard]] bool has_stamp(std::size_t i) const { return stamping_.of(i) != 0; }
 
 private:
     static constexpr std::size_t kRoom = kMaxBurst + kLanes;

@@ -5,7 +5,6 @@
 #include <rte_mempool.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "platform/error.hpp"
@@ -25,25 +24,6 @@ std::uint32_t unchecked(const std::vector<DescribedFrame>& kinds) {
         if (!kinds[kind].checked) unchecked |= 1U << kind;
     }
     return unchecked;
-}
-
-void add_tags_from_end(const FrameList& list, std::set<std::uint16_t>& from_end) {
-    for (std::uint64_t i = 0; i < list.tagged(); ++i) {
-        const FrameList::Frame& frame = list.frame(list.number_of_tagged(i));
-        from_end.insert(static_cast<std::uint16_t>(frame.length - frame.tag_at));
-    }
-}
-
-// Of both directions: a DUT may send a frame back.
-std::vector<std::uint16_t> tags_from_end(const TrialSpec& spec) {
-    std::set<std::uint16_t> from_end;
-    for (const auto& stream : spec.streams) {
-        if (stream && stream->replayed) add_tags_from_end(*stream->replayed->list, from_end);
-        if (!stream || !stream->described) continue;
-        for (const DescribedFrame& kind : stream->described->kinds)
-            from_end.insert(static_cast<std::uint16_t>(kind.length() - kind.tag_at));
-    }
-    return {from_end.begin(), from_end.end()};
 }
 
 // The parts of the sending time over which losses are counted, in frame numbers.
@@ -108,7 +88,8 @@ Expected RunningTrial::expected(Direction direction, std::size_t at, std::uint16
                       .delays = nullptr,
                       .shared = has_several_receivers(direction),
                       .long_gap = ticks_of(kLongGapNs, bed_.clock_hz),
-                      .tags_from_end = tags_from_end(spec_)};
+                      .tags_from_end = spec_.tags_from_end()};
+    expected.others_stamp = spec_.stamps != Stamps::loop;
     if (!bed_.offloads.contains(Offload::send_at)) expected.max_tsc_skew = ticks_of(kMaxTscSkewNs, bed_.clock_hz);
     if (direction == Direction::none) return expected;
     const std::size_t path = index_of(direction);

@@ -48,6 +48,8 @@ public:
     }
 
     [[nodiscard]] std::uint64_t stamped() const { return stamps_.stamped(); }
+    // Of the i-th frame of the last burst.
+    [[nodiscard]] bool has_stamp(std::size_t i) const { return stamps_.of(i) != 0; }
 
 private:
     static constexpr const Layout& kLayout = Ipv6 ? kIpv6Layout : kIpv4Layout;

@@ -22,6 +22,8 @@ constexpr double kStartDelayS = 0.002;             // so that every loop is runn
 constexpr double kSendingGraceShare =
     0.01;  // extra sending time before the rest is given up; the client's limit is far stricter
 constexpr double kSendingGraceS = 0.05;
+constexpr std::uint64_t kMostKernelStamps = 4'000'000;  // 32 bytes for each of both stamps are kept
+constexpr std::chrono::milliseconds kStampsBegin{20};   // until the kernel stamps what it receives: a task does it
 constexpr std::uint64_t kSilentDrains = 2;  // further drains where no frame of a path came, each of up to...
 constexpr std::uint64_t kLongestSilentDrainNs = 5'000'000'000;
 constexpr double kCountsLateS = 1.5;  // some cards update their driver's counters once a second
@@ -122,6 +124,7 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
         }
     }
     if (spec_.fill) require_fill_possible();
+    if (spec_.stamps == Stamps::kernel) open_stamp_logs();
     answer_for_streams();
     for (PortHosts* hosts : bed_.hosts) answered_.push_back(hosts->resolve(kAnswerTimeout, first_of_each(bed_.hosts)));
     if (bed_.ports.size() > 2) announce_ports();
@@ -287,6 +290,57 @@ void RunningTrial::look_after() {
         if (clock != nullptr) clock->follow();
     }
     read_counters_in_time();
+    read_stamps();
+}
+
+void RunningTrial::open_stamp_logs() {
+    std::uint64_t stamped = 0;
+    for (const Direction direction : spec_.active()) {
+        if (spec_.streams[index_of(direction)]->questions)
+            throw Error("bad_request", "goes without questions, which have no tag: leave it at loop", "params.stamps");
+        stamped += spec_.stamping == Stamping::every ? spec_.intended(direction) : spec_.tagging.count;
+    }
+    if (stamped > kMostKernelStamps) {
+        throw Error("no_memory",
+                    "is for at most " + std::to_string(kMostKernelStamps) + " frames with a stamp, and the trial has " +
+                        std::to_string(stamped) + ": leave it at loop",
+                    "params.stamps");
+    }
+    for (const Port* port : bed_.ports) {
+        if (port->spec().kind != PortSpec::Kind::af_packet) {
+            throw Error(
+                "port_unavailable",
+                "needs ports named af_packet:INTERFACE, and the " + port->side() + " port is none: leave it at loop",
+                "params.stamps");
+        }
+        parts_.stamp_logs.push_back(
+            std::make_unique<StampLog>(*port, trial_mark(), bed_.paths.size(), spec_.tags_from_end()));
+    }
+    std::this_thread::sleep_for(kStampsBegin);
+    wall_clock_ahead_ns_ = wall_clock_ahead_ns();
+}
+
+void RunningTrial::read_stamps() {
+    if (parts_.stamp_logs.empty()) return;
+    for (const auto& log : parts_.stamp_logs) log->read();
+    const std::int64_t step = wall_clock_ahead_ns() - wall_clock_ahead_ns_;
+    if (std::abs(step) > std::abs(clock_step_ns_)) clock_step_ns_ = step;
+}
+
+// The receivers took the frames; their delays follow from the stamps of both ports.
+void RunningTrial::match_stamps_of(Direction direction) {
+    const std::size_t path = index_of(direction), from = bed_.sending_port(direction),
+                      to = bed_.receiving_port(direction);
+    RxStatistics& statistics = parts_.receivers[to].front()->statistics(direction);
+    const StampsMatched matched =
+        match_stamps(parts_.stamp_logs[from]->left(path), parts_.stamp_logs[to]->arrived(path),
+                     [&](std::uint64_t number, std::uint64_t delay_ns) {
+                         statistics.record(number, ticks_of(delay_ns, bed_.clock_hz));
+                     });
+    parts_.stamps[path] = KernelStamps{.both = matched.both,
+                                       .no_transmit = matched.no_transmit,
+                                       .impossible = matched.impossible,
+                                       .clock_step_ns = clock_step_ns_};
 }
 
 // 32-bit counters must be read before they wrap twice, and many cards' counters stop at their maximum.
@@ -411,6 +465,10 @@ TrialResult RunningTrial::finish() {
     if (spec_.server) parts_.answer_sender->send_rest();
     for (FollowedClock* clock : bed_.clocks) {
         if (clock != nullptr) clock->end();
+    }
+    if (spec_.stamps == Stamps::kernel) {
+        read_stamps();
+        for (const Direction direction : spec_.active()) match_stamps_of(direction);
     }
     TrialResult result;
     std::vector<std::vector<std::string>> switched_on;

@@ -89,6 +89,8 @@ struct Expected {
     std::vector<ArrivingTags> vlan_tags = {};
     // By which frames are counted; empty: none.
     std::vector<TrackedBits::Range> tracked = {};
+    // Delays are by others' stamps, and recorded after the trial.
+    bool others_stamp = false;
 };
 
 class RxStatistics {
@@ -111,12 +113,15 @@ public:
         if (delay_ && !expected.ends_of_parts.empty()) part_delays_.emplace(expected.ends_of_parts);
     }
 
+    // Records the delay of a frame that was taken, by others' stamps.
+    void record(std::uint64_t number, Ticks delay) { keep_delay(Numbers{&number, 1}, delay); }
+
     // Counts of one burst. A local value stays in registers; a member could be changed by any store.
     struct Burst {
         Ticks arrival;
         Ticks unpolled = 0;  // the frames may have arrived so much earlier
         std::uint64_t received = 0, background = 0, stamped = 0;
-        std::uint64_t by_nic = 0;  // of the stamped ones: frames whose arrival the NIC timed
+        std::uint64_t by_nic = 0;  // of the stamped ones: frames whose arrival the NIC timed, or the kernel
 
         // The next frames of the burst, of another path.
         [[nodiscard]] Burst rest() const { return {.arrival = arrival, .unpolled = unpolled}; }
@@ -282,6 +287,17 @@ private:
             delay = 0;
         }
         taken.stamped += run.size();
+        if (expected_.others_stamp) [[unlikely]] {
+            taken.by_nic += run.size();
+        } else {
+            keep_delay(run, delay);
+            if (part_delays_) [[unlikely]]
+                part_delays_->record_tester(run.front(), taken.unpolled, run.size());
+        }
+        return expected_.frame_timeout == 0 || are_in_time(run, delay);
+    }
+
+    void keep_delay(Numbers run, Ticks delay) {
         delay_->record(delay, run.size());
         if (expected_.delays != nullptr) [[unlikely]] {
             for (const std::uint64_t number : run) expected_.delays->record(number, delay);
@@ -289,11 +305,9 @@ private:
         if (!group_delays_.empty()) [[unlikely]]
             record_by_group(run, delay);
         if (part_delays_) [[unlikely]] {
-            part_delays_->record_tester(run.front(), taken.unpolled, run.size());
             for (const std::uint64_t number : run) part_delays_->record(number, delay);
         }
         if (delay_changes_) delay_changes_->record(run, delay);
-        return expected_.frame_timeout == 0 || are_in_time(run, delay);
     }
 
     void record_by_group(Numbers run, Ticks delay) {

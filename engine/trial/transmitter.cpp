@@ -48,8 +48,26 @@ void Sender::send_control() {
     }
 }
 
+std::uint32_t Sender::transmit_marked(rte_mbuf** frames, std::uint32_t count) {
+    const auto is_marked = [](const rte_mbuf* frame) { return (frame->ol_flags & RTE_MBUF_F_TX_IEEE1588_TMST) != 0; };
+    std::uint32_t done = 0;
+    while (done < count) {
+        rte_mbuf* first = frames[done];
+        if (is_marked(first)) {
+            if (!stamps_->send(rte_pktmbuf_mtod(first, const std::uint8_t*), rte_pktmbuf_data_len(first))) break;
+            rte_pktmbuf_free(first);
+            ++done;
+            continue;
+        }
+        const auto end = static_cast<std::uint32_t>(std::find_if(frames + done, frames + count, is_marked) - frames);
+        done += transmit_burst(queue_, frames + done, static_cast<std::uint16_t>(end - done));
+        if (done != end) break;
+    }
+    return done;
+}
+
 Ticks Sender::retry(Ticks oldest) {
-    const std::uint32_t accepted = transmit_burst(queue_, &burst_[pending_from_], static_cast<std::uint16_t>(pending_));
+    const std::uint32_t accepted = transmit(&burst_[pending_from_], pending_);
     pending_ -= accepted;
     pending_from_ += accepted;
     const bool lost = pending_ != 0 && full_queue_.is_dut_loss(oldest, now_ticks());

@@ -20,6 +20,7 @@
 #include "pace/schedule.hpp"
 #include "platform/clock.hpp"
 #include "port/burst.hpp"
+#include "port/stamp_socket.hpp"
 #include "trial/additional.hpp"
 #include "trial/described_source.hpp"
 #include "trial/frame_source.hpp"
@@ -83,6 +84,8 @@ public:
     [[nodiscard]] const AdditionalSender* additional() const { return additional_.get(); }
     // This sender fills the line; its schedule's clock is then the line's. To be called before the trial.
     void fill_line(std::unique_ptr<LineFiller> line) { line_ = std::move(line); }
+    // Frames with a stamp leave by this socket. To be called before the trial.
+    void stamp_by(StampSocket& stamps) { stamps_ = &stamps; }
     [[nodiscard]] const LineFiller* line() const { return line_.get(); }
     void stop() { stopped_.store(true, std::memory_order_relaxed); }
     [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
@@ -111,6 +114,13 @@ protected:
         return end;
     }
 
+    // Hands over the first of these frames, each by its way. Returns how many.
+    std::uint32_t transmit(rte_mbuf** frames, std::uint32_t count) {
+        if (stamps_ != nullptr) [[unlikely]]
+            return transmit_marked(frames, count);
+        return transmit_burst(queue_, frames, static_cast<std::uint16_t>(count));
+    }
+    std::uint32_t transmit_marked(rte_mbuf** frames, std::uint32_t count);
     // `oldest`: when the first frame that was not accepted yet was due. Both return the time at the end, or 0 if no
     // frame was accepted or dropped.
     Ticks hand_over(std::uint32_t count, Ticks oldest);
@@ -121,6 +131,11 @@ protected:
     // Hands over the rest of a burst that was laid out for the line. Returns the time at the end.
     Ticks hand_over_line();
     void finish();
+    // Whether a frame leaves by the socket that stamps it.
+    static void mark_for_stamp(rte_mbuf& frame, bool stamped) {
+        frame.ol_flags =
+            stamped ? frame.ol_flags | RTE_MBUF_F_TX_IEEE1588_TMST : frame.ol_flags & ~RTE_MBUF_F_TX_IEEE1588_TMST;
+    }
 
     PortQueue queue_;
     rte_ring* control_;
@@ -129,9 +144,10 @@ protected:
     FullQueue full_queue_;
     std::unique_ptr<AdditionalSender> additional_;
     std::unique_ptr<LineFiller> line_;
+    StampSocket* stamps_ = nullptr;
     std::uint32_t pending_ = 0, pending_from_ = 0;  // frames in burst_ that the driver did not accept
     std::uint64_t stamped_in_hand_ = 0;             // frames in burst_ with a stamp
-    Ticks stamp_ = 0;                               // of these; 0: they leave at their stamps
+    Ticks stamp_ = 0;                               // of these; 0: they leave at their stamps, or get others
     Ticks start_ = 0, duration_ = 1;
     std::array<rte_mbuf*, kMaxBurst> burst_{};
 };
@@ -243,9 +259,18 @@ private:
         schedule_.advance(count);
         if constexpr (Source::kStamps) {
             stamped_in_hand_ += source_.stamped() - stamped;
-            stamp_ = times == nullptr ? stamp : 0;
+            stamp_ = times == nullptr && stamps_ == nullptr ? stamp : 0;
+            if (stamps_ != nullptr) [[unlikely]]
+                mark(count);
         }
         return hand_over(count, oldest);
+    }
+
+    // Not for queries, which have no tag.
+    void mark(std::uint32_t count) {
+        if constexpr (requires { source_.has_stamp(0); }) {
+            for (std::uint32_t i = 0; i < count; ++i) mark_for_stamp(*burst_[i], source_.has_stamp(i));
+        }
     }
 
     S schedule_;
@@ -272,7 +297,7 @@ std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const Any
 std::unique_ptr<Sender> make_idle_sender(PortQueue queue, rte_ring* control);
 
 inline Ticks Sender::hand_over(std::uint32_t count, Ticks oldest) {
-    const std::uint32_t accepted = transmit_burst(queue_, burst_.data(), static_cast<std::uint16_t>(count));
+    const std::uint32_t accepted = transmit(burst_.data(), count);
     if (accepted != count) [[unlikely]] {
         counts_.not_accepted += count - accepted;
         pending_ = count - accepted;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace dutperf {
 
@@ -59,6 +60,13 @@ std::uint64_t due_within_ns(const TrialSpec& spec, Direction direction, std::uin
     if (const auto own = of_own_times(stream.pattern, [k](const auto& times) { return times.due_ns(k); })) return *own;
     if (!std::holds_alternative<Poisson>(stream.pattern)) return steady_due_ns(stream, k);
     return PoissonTimes::scaled(spec.uniform_times(direction).at(k), spec.sends_ns(direction));
+}
+
+void add_tags_from_end(const FrameList& list, std::set<std::uint16_t>& from_end) {
+    for (std::uint64_t i = 0; i < list.tagged(); ++i) {
+        const FrameList::Frame& frame = list.frame(list.number_of_tagged(i));
+        from_end.insert(static_cast<std::uint16_t>(frame.length - frame.tag_at));
+    }
 }
 
 }  // namespace
@@ -207,6 +215,17 @@ std::uint32_t TrialSpec::rate_ceiling_mbps(Direction direction, std::uint16_t qu
 
 std::uint64_t TrialSpec::due_ns(Direction direction, std::uint64_t k) const {
     return streams[index_of(direction)]->interval.begin_ns + due_within_ns(*this, direction, k);
+}
+
+std::vector<std::uint16_t> TrialSpec::tags_from_end() const {
+    std::set<std::uint16_t> from_end;
+    for (const auto& stream : streams) {
+        if (stream && stream->replayed) add_tags_from_end(*stream->replayed->list, from_end);
+        if (!stream || !stream->described) continue;
+        for (const DescribedFrame& kind : stream->described->kinds)
+            from_end.insert(static_cast<std::uint16_t>(kind.length() - kind.tag_at));
+    }
+    return {from_end.begin(), from_end.end()};
 }
 
 }  // namespace dutperf

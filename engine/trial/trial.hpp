@@ -243,6 +243,9 @@ struct StateCounts {
     std::uint32_t learned = 0, remapped = 0, lost = 0;
 };
 
+// What times the delays of stamped frames: the tester's loops, or the kernel at both ends.
+enum class Stamps : std::uint8_t { loop, kernel };
+
 // Which frames carry their send time.
 enum class Stamping : std::uint8_t { none, tagged, every };
 
@@ -271,6 +274,7 @@ struct TrialSpec {
     std::uint32_t burst = 32;
     std::uint32_t progress_ms = 1000;  // between two reports of the counts
     Stamping stamping = Stamping::none;
+    Stamps stamps = Stamps::loop;
     Tagging tagging;
     std::optional<std::uint64_t> lost_delay_ns;  // delay that a lost stamped frame counts as; absent: it does not count
     std::optional<std::uint64_t> frame_timeout_ns;  // a frame with a longer delay does not count as received
@@ -329,6 +333,10 @@ struct TrialSpec {
     [[nodiscard]] KindOrder kind_order(Direction direction) const {
         return streams[index_of(direction)]->described->kind_order(generator_seed(seed, direction, Generator::kinds));
     }
+
+    // Where tags may be behind headers that the engine does not know, in bytes before the end of the packet. Of all
+    // paths: a DUT may send a frame back.
+    [[nodiscard]] std::vector<std::uint16_t> tags_from_end() const;
 
     // The generator of a kind's fields and flows.
     [[nodiscard]] std::uint64_t kind_seed(Direction direction, std::size_t kind) const {
@@ -461,6 +469,12 @@ struct ServerResult {
     std::map<std::string, std::uint64_t> tester_drops;
 };
 
+// Frames with stamps of the kernel.
+struct KernelStamps {
+    std::uint64_t both = 0, no_transmit = 0, no_receive = 0, impossible = 0;
+    std::int64_t clock_step_ns = 0;  // by which somebody set the clock of the stamps
+};
+
 struct DirectionResult {
     std::uint64_t intended = 0, sent = 0, received = 0;
     std::uint64_t foreground_sent = 0, background_sent = 0, foreground_received = 0, background_received = 0;
@@ -484,6 +498,7 @@ struct DirectionResult {
     TesterChange change_share;
     std::optional<RecordsWritten> delays_file, queries_file;
     std::optional<NicArrivals> nic_arrivals;
+    std::optional<KernelStamps> kernel_stamps;
     std::optional<NicDepartures> nic_departures;
     std::optional<std::uint32_t> rate_limit_mbps;   // of each queue; 0: none
     std::optional<TransmitCount> transmitted;       // frames that left the port, and frames handed over

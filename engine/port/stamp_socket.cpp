@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "port/stamp_socket.hpp"
+
+#include <linux/errqueue.h>
+#include <linux/ethtool.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/net_tstamp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <limits>
+#include <optional>
+
+#include "frame/layout.hpp"
+#include "frame/tag.hpp"
+#include "platform/error.hpp"
+#include "port/ethtool.hpp"
+#include "port/own_sockets.hpp"
+
+namespace dutperf {
+
+namespace {
+
+constexpr unsigned kSends = SOF_TIMESTAMPING_TX_SOFTWARE, kReceives = SOF_TIMESTAMPING_RX_SOFTWARE;
+constexpr std::size_t kLongest = std::size_t{1} << 16U;
+constexpr std::int64_t kNsPerS = 1'000'000'000;
+
+// Tags up to here are found. All headers have an even length.
+constexpr std::uint32_t kLastTagAt = 220;
+// A jump of the program reaches 255 instructions.
+constexpr std::uint32_t kAtATime = 40;
+
+std::int64_t ns_of(const timespec& time) { return std::int64_t{time.tv_sec} * kNsPerS + time.tv_nsec; }
+
+// Keeps frames that have the signature of a tag somewhere, with a stamp behind it. A load beyond the frame's end ends
+// the program: the frame is not kept. The stamp's highest byte is left out: the others are 0 once in 2^32 frames. A
+// shorter way to say it would be longer for the kernel, whose limit (net.core.optmem_max) was 20 KiB up to Linux 6.6.
+std::vector<sock_filter> program() {
+    constexpr std::uint32_t kStampAt = tag::kLowAt - 2, kStep = 4;
+    const auto one = [](unsigned code, std::uint32_t k, unsigned yes = 0, unsigned no = 0) {
+        return sock_filter{static_cast<std::uint16_t>(code), static_cast<std::uint8_t>(yes),
+                           static_cast<std::uint8_t>(no), k};
+    };
+    std::vector<sock_filter> program;
+    for (auto at = static_cast<std::uint32_t>(kEthernetPayloadAt); at <= kLastTagAt;) {
+        for (std::uint32_t left = kAtATime; left-- > 0; at += 2) {
+            program.push_back(one(BPF_LDX | BPF_IMM, at));
+            program.push_back(one(BPF_LD | BPF_W | BPF_ABS, at));
+            program.push_back(one(BPF_ALU | BPF_RSH | BPF_K, 8));
+            program.push_back(one(BPF_JMP | BPF_JEQ | BPF_K, kSignature, kStep * left + 1, 0));
+        }
+        program.push_back(one(BPF_JMP | BPF_JA, 4));
+        program.push_back(one(BPF_LD | BPF_W | BPF_IND, kStampAt));
+        program.push_back(one(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1));
+        program.push_back(one(BPF_RET | BPF_K, 0));
+        program.push_back(one(BPF_RET | BPF_K, kLongest));
+    }
+    program.push_back(one(BPF_RET | BPF_K, 0));
+    return program;
+}
+
+// Asks the driver what it lets the kernel stamp (SOF_TIMESTAMPING_…).
+void require_stamps(const std::string& interface, const std::string& side) {
+    ethtool_ts_info info{};
+    info.cmd = ETHTOOL_GET_TS_INFO;
+    const unsigned stamped = ask_ethtool(interface, &info) ? info.so_timestamping : 0;
+    if ((stamped & kSends) != 0 && (stamped & kReceives) != 0) return;
+    throw Error("port_unavailable",
+                "the driver of " + interface + ", the " + side + " port, lets the kernel stamp no " +
+                    ((stamped & kSends) == 0 ? "sent" : "received") + " frames: leave stamps at loop",
+                "params.stamps");
+}
+
+// The kernel's stamp of a message; nothing if it has none.
+std::optional<std::int64_t> stamp_of(const msghdr& message) {
+    for (const cmsghdr* one = CMSG_FIRSTHDR(&message); one != nullptr;
+         one = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(one))) {
+        if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_TIMESTAMPING) continue;
+        scm_timestamping stamps{};
+        std::memcpy(&stamps, CMSG_DATA(one), sizeof stamps);
+        const timespec& software = stamps.ts[0];
+        if (software.tv_sec != 0) return ns_of(software);
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+StampSocket::StampSocket(const std::string& side)
+    : fd_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), side_(side), frame_(kLongest) {}
+
+StampSocket::StampSocket(const std::string& interface, unsigned index, const std::string& side) : StampSocket(side) {
+    require_stamps(interface, side);
+    constexpr int kYes = 1, kBuffer = 64 * 1024 * 1024;
+    const std::vector<sock_filter> filter = program();
+    const sock_fprog attached{.len = static_cast<unsigned short>(filter.size()),
+                              .filter = const_cast<sock_filter*>(filter.data())};
+    set(SOL_SOCKET, SO_ATTACH_FILTER, &attached, sizeof attached);
+    set(SOL_PACKET, PACKET_IGNORE_OUTGOING, &kYes, sizeof kYes);
+    set(SOL_PACKET, PACKET_QDISC_BYPASS, &kYes, sizeof kYes);
+    constexpr unsigned kStamps = kReceives | SOF_TIMESTAMPING_SOFTWARE;
+    set(SOL_SOCKET, SO_TIMESTAMPING, &kStamps, sizeof kStamps);
+    if (setsockopt(fd_, SOL_SOCKET, SO_RCVBUFFORCE, &kBuffer, sizeof kBuffer) != 0)
+        set(SOL_SOCKET, SO_RCVBUF, &kBuffer, sizeof kBuffer);
+    widen_send_buffer(fd_);
+    sockaddr_ll address{};  // only now: no other frame gets in
+    address.sll_family = AF_PACKET;
+    address.sll_protocol = htons(ETH_P_ALL);
+    address.sll_ifindex = static_cast<int>(index);
+    require(bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+}
+
+StampSocket::~StampSocket() { close(fd_); }
+
+void StampSocket::require(bool done) const {
+    if (done) return;
+    throw Error("port_unavailable",
+                "the kernel refuses a packet socket with time stamps on the " + side_ + " port (" +
+                    std::strerror(errno) + "): leave stamps at loop",
+                "params.stamps");
+}
+
+void StampSocket::set(int level, int name, const void* value, unsigned size) const {
+    require(setsockopt(fd_, level, name, value, size) == 0);
+}
+
+bool StampSocket::send(const std::uint8_t* frame, std::size_t length) {
+    iovec bytes{const_cast<std::uint8_t*>(frame), length};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof kSends)> control{};
+    msghdr message{};
+    message.msg_iov = &bytes;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* wanted = CMSG_FIRSTHDR(&message);
+    wanted->cmsg_level = SOL_SOCKET;
+    wanted->cmsg_type = SO_TIMESTAMPING;
+    wanted->cmsg_len = CMSG_LEN(sizeof kSends);
+    std::memcpy(CMSG_DATA(wanted), &kSends, sizeof kSends);
+    return sendmsg(fd_, &message, MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+bool StampSocket::take_one(int flags, const Visit& visit) {
+    iovec bytes{frame_.data(), frame_.size()};
+    alignas(cmsghdr) std::array<char, 512> control{};
+    msghdr message{};
+    message.msg_iov = &bytes;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t length = recvmsg(fd_, &message, flags | MSG_DONTWAIT);
+    if (length < 0) return false;
+    if (const auto stamp = stamp_of(message)) visit({frame_.data(), static_cast<std::size_t>(length)}, *stamp);
+    return true;
+}
+
+void StampSocket::take(const Visit& left, const Visit& arrived) {
+    while (take_one(MSG_ERRQUEUE, left)) {
+    }
+    while (take_one(0, arrived)) {
+    }
+}
+
+std::uint64_t StampSocket::dropped() {
+    tpacket_stats statistics{};
+    socklen_t size = sizeof statistics;
+    if (getsockopt(fd_, SOL_PACKET, PACKET_STATISTICS, &statistics, &size) == 0) dropped_ += statistics.tp_drops;
+    return dropped_;
+}
+
+std::int64_t wall_clock_ahead_ns() {
+    std::int64_t tightest = std::numeric_limits<std::int64_t>::max(), ahead = 0;
+    for (int i = 0; i < 10; ++i) {
+        timespec before{}, wall{}, after{};
+        clock_gettime(CLOCK_MONOTONIC, &before);
+        clock_gettime(CLOCK_REALTIME, &wall);
+        clock_gettime(CLOCK_MONOTONIC, &after);
+        const std::int64_t apart = ns_of(after) - ns_of(before);
+        if (apart >= tightest) continue;
+        tightest = apart;
+        ahead = ns_of(wall) - ns_of(before) - apart / 2;
+    }
+    return ahead;
+}
+
+}  // namespace dutperf

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A packet socket beside the driver of a kernel port, for frames with time stamps. The kernel says when each left and
+// arrived (SO_TIMESTAMPING): when its driver had it for sending, and when its driver handed it up. What the tester's
+// loops do before and after is not in these times.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dutperf {
+
+class StampSocket {
+public:
+    // Receives only test frames with a time stamp in their tag. Throws Error "port_unavailable" for the field
+    // "params.stamps" if the interface's driver does not let the kernel stamp frames, or if the kernel refuses.
+    StampSocket(const std::string& interface, unsigned index, const std::string& side);
+    ~StampSocket();
+    StampSocket(const StampSocket&) = delete;
+    StampSocket& operator=(const StampSocket&) = delete;
+
+    // Sends a frame that gets a stamp. Returns whether the kernel took it; it may have dropped it then, as one from the
+    // driver, and the interface's counters say so. Several senders may call it at once.
+    bool send(const std::uint8_t* frame, std::size_t length);
+
+    // Visits a frame and its time, in ns since 1970 (CLOCK_REALTIME).
+    using Visit = std::function<void(std::span<const std::uint8_t>, std::int64_t)>;
+    // Visits those that have left, then those that have arrived, since the last call. For one thread at a time.
+    void take(const Visit& left, const Visit& arrived);
+
+    // Frames that arrived and found the socket full, since it was opened.
+    [[nodiscard]] std::uint64_t dropped();
+
+private:
+    explicit StampSocket(const std::string& side);
+    void require(bool done) const;
+    void set(int level, int name, const void* value, unsigned size) const;
+    bool take_one(int flags, const Visit& visit);
+
+    int fd_;
+    std::string side_;
+    std::vector<std::uint8_t> frame_;
+    std::uint64_t dropped_ = 0;
+};
+
+// What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, in ns: it changes where somebody sets the clock, not where it is
+// corrected.
+std::int64_t wall_clock_ahead_ns();
+
+}  // namespace dutperf

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The times by the kernel of a trial's stamped frames, and the delays that follow from them. A frame is known by its
+// path and number, which its tag has when it leaves and when it arrives.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "frame/tag.hpp"
+#include "port/port.hpp"
+#include "port/stamp_socket.hpp"
+
+namespace dutperf {
+
+// Of one port. The senders use its socket; one other thread reads it.
+class StampLog {
+public:
+    // The number of a frame, and when it left or arrived, in ns.
+    using Stamp = std::pair<std::uint64_t, std::int64_t>;
+
+    // Throws Error "port_unavailable": see StampSocket.
+    StampLog(const Port& port, TrialMark trial, std::size_t paths, std::vector<std::uint16_t> tags_from_end);
+
+    [[nodiscard]] StampSocket& socket() { return socket_; }
+    // Notes the stamps that are there. Call this every few milliseconds.
+    void read();
+    // Of a path, in the order in which they came.
+    [[nodiscard]] const std::vector<Stamp>& left(std::size_t path) const { return left_[path]; }
+    [[nodiscard]] const std::vector<Stamp>& arrived(std::size_t path) const { return arrived_[path]; }
+
+private:
+    using Stamps = std::vector<std::vector<Stamp>>;
+    void note(Stamps& stamps, std::span<const std::uint8_t> frame, std::int64_t at_ns) const;
+
+    StampSocket socket_;
+    TrialMark trial_;
+    std::vector<std::uint16_t> tags_from_end_;
+    bool accepts_unfinished_;
+    Stamps left_, arrived_;
+};
+
+struct StampsMatched {
+    std::uint64_t both = 0;         // frames with both stamps, which have a delay
+    std::uint64_t no_transmit = 0;  // that have only the one of their arrival
+    std::uint64_t impossible = 0;   // of those with both: they arrived before they left; their delay counts as 0
+};
+
+// Visits the number and the delay in ns of each frame of a path, in the order of arrival. Of several arrivals of one
+// frame the first one counts.
+StampsMatched match_stamps(const std::vector<StampLog::Stamp>& left, const std::vector<StampLog::Stamp>& arrived,
+                           const std::function<void(std::uint64_t, std::uint64_t)>& visit);
+
+}  // namespace dutperf

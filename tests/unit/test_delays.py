@@ -325,6 +325,21 @@ def test_a_summary_says_by_what_clock_frames_arrived(tmp_path: Path) -> None:
     )
 
 
+def test_a_summary_says_that_the_kernel_timed_the_delays(tmp_path: Path) -> None:
+    _, summary = delays("latency", SimulatedDut(), tmp_path / "run", stamps="kernel")
+    [point] = summary.points
+    tagged = point.kernel_stamps.both
+    assert tagged > 0
+    assert f": {tagged:,} delays are between the kernel's time stamps of sending and receiving" in point.remarks()
+    events = journal_lines(tmp_path / "run")
+    for event in (event for event in events if event["event"] == "result"):
+        event["result"]["forward"]["kernel_stamps"] |= {"no_receive": 2, "no_transmit": 1, "clock_step_us": -0.2}
+    [point] = summarise([event_of_json(event) for event in events], procedures.find("latency")).points
+    trials = len([event for event in events if event["event"] == "result"])
+    assert (point.kernel_stamps.missing, point.kernel_stamps.clock_step_us) == (3 * trials, -0.2)
+    assert any(f"; {3 * trials:,} frames without one of the stamps are not" in remark for remark in point.remarks())
+
+
 def test_a_summary_says_what_in_the_delays_may_not_be_the_duts(tmp_path: Path) -> None:
     delays("pdv", SimulatedDut(), tmp_path / "run", SimulatedLimits())
     events = journal_lines(tmp_path / "run")

@@ -18,7 +18,7 @@ from dutperf import traffic
 from dutperf.model import FRAME_SIZE, FRAME_SIZE_IPV4, Case, FieldMode, FrameSpec, Load, Trial
 from dutperf.setup.conditions import Conditions, Foreground, Rate, SingleTrial, Usual
 from dutperf.setup.configuration import ConfigError, Dut, LinkBetween, ParameterError, Setup, parse
-from dutperf.setup.ports import open_request, with_media
+from dutperf.setup.ports import by_packet_sockets, open_request, with_media
 from dutperf.traffic.base import MAX_FRAMES
 from dutperf.traffic.udp_ports import destination_ports, source_ports
 from plans import make_trial
@@ -427,3 +427,17 @@ def test_what_goes_together_is_checked_once_and_also_where_assertions_are_off(mo
     )
     run = subprocess.run([sys.executable, "-O", "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout == "modifiers\n"
+
+
+@pytest.mark.parametrize(
+    ("port", "opened"),
+    [
+        ("eth1", "af_packet:eth1"),
+        ("af_packet:eth1", "af_packet:eth1"),
+        ("af_xdp:eth1", "af_xdp:eth1"),
+        ("memif:/run/x", "memif:/run/x"),
+    ],
+)
+def test_packet_sockets_open_the_ports_that_are_named_by_their_interface_alone(port: str, opened: str) -> None:
+    chosen = by_packet_sockets(parse({"left": LEFT4 | {"port": port}, "right": RIGHT4}, "test"))
+    assert [side.port for side in chosen.sides().values()] == [opened, "af_packet:tr"]

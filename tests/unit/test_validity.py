@@ -81,6 +81,12 @@ def nic_arrivals(uncertainty_us: float, impossible: int = 0) -> NicArrivals:
     return NicArrivals(by_nic=1000, by_poll=0, impossible=impossible, uncertainty_us=uncertainty_us)
 
 
+def kernel_stamps(**counts: float) -> dict[str, Any]:
+    """Of 1,000 stamped frames that arrived."""
+    none = {"both": 1000, "no_transmit": 0, "no_receive": 0, "impossible": 0, "clock_step_us": 0.0}
+    return {"stamped_received": 1000, "kernel_stamps": none | counts}
+
+
 def waited(us: float | None, *, full: bool = True) -> TransmitWait:
     return TransmitWait(frames=160, us=us, full=full)
 
@@ -249,6 +255,12 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
         {"send_at": NicDepartures(timed=1000, at_once=0, impossible=1, uncertainty_us=1)},
         {"nic_stamps"},
     ),
+    ("kernel stamps of nearly all frames", kernel_stamps(no_transmit=4, no_receive=6), set()),
+    ("too many frames that nobody stamped", kernel_stamps(no_receive=11), {"missing_stamps"}),
+    ("too many that left without a stamp", kernel_stamps(no_transmit=11), {"missing_stamps"}),
+    ("an arrival before the leaving, by the kernel", kernel_stamps(impossible=1), {"nic_stamps"}),
+    ("a clock that was set back", kernel_stamps(clock_step_us=-11.0), {"stamp_clock"}),
+    ("a clock that was read with an error", kernel_stamps(clock_step_us=9.0), set()),
     ("a frame that came before it was sent, by another core's counter", {"early": 1}, {"core_clocks"}),
     ("the DUT's own input drops are the DUT's", {"received": 990, "dut_input_drops": 10}, set()),
     (

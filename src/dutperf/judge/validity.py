@@ -54,6 +54,10 @@ section 24."""
 IN_TURN_S = 10e-6
 """And so much for each further stream from the same port: frames that are due at once leave one after the other, 4 us
 apart where it was seen. Lateness has limits of its own."""
+STAMP_CLOCK_LIMIT_US = 10.0
+"""By which the clock of the kernel's stamps may seem to be set: both clocks that are compared are read within less."""
+MISSING_STAMPS = 0.01
+"""Share of the stamped frames that arrived of which a stamp may be missing."""
 LATENESS_LIMIT_US = 50_000.0
 """No frame may be later than this: after a longer stall comes a burst, not the intended load."""
 LATENESS_LIMIT_WITH_LOSS_US = 10_000.0
@@ -708,11 +712,36 @@ def _nic_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) ->
     )
 
 
+def _stamp_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and nobody set the kernel's, if that stamped the frames."""
+    step_us = 0.0 if counts.kernel_stamps is None else counts.kernel_stamps.clock_step_us
+    if abs(step_us) <= STAMP_CLOCK_LIMIT_US:
+        return None
+    return (
+        f"this machine's clock, by which the kernel stamps frames, was set by {step_us:,.1f} us: let no program set it"
+        " during a measurement"
+    )
+
+
+def _missing_stamps(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and nearly all frames have stamps."""
+    stamps = counts.kernel_stamps
+    if stamps is None or stamps.missing <= MISSING_STAMPS * counts.stamped_received:
+        return None
+    return (
+        f"of {counts.stamped_received:,} stamped {counts.counted.arrivals} the kernel did not say of"
+        f" {stamps.no_transmit:,} when they left and of {stamps.no_receive:,} when they arrived, more than"
+        f" {MISSING_STAMPS:.0%}"
+    )
+
+
 def _nic_stamps(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and its time stamps are possible."""
-    impossible = sum(stamps.impossible for stamps in (counts.send_at, counts.receive_timestamps) if stamps is not None)
+    by = (counts.send_at, counts.receive_timestamps, counts.kernel_stamps)
+    impossible = sum(stamps.impossible for stamps in by if stamps is not None)
+    clock = "a NIC's clock" if counts.kernel_stamps is None else "the kernel's stamps"
     return (
-        f"{impossible:,} {counts.counted.arrivals} arrived before they left or after they were polled, by a NIC's clock"
+        f"{impossible:,} {counts.counted.arrivals} arrived before they left or after they were polled, by {clock}"
         if impossible
         else None
     )
@@ -792,6 +821,8 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("tester_delay", _tester_delay),
     (NIC_CLOCK, _nic_clock),
     ("nic_stamps", _nic_stamps),
+    ("stamp_clock", _stamp_clock),
+    ("missing_stamps", _missing_stamps),
     ("core_clocks", _core_clocks),
     ("matched", _matched),
     *setup_faults.RULES,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -137,6 +137,39 @@ class NicArrivals(Value):
         polled = f", {self.by_poll:,} at the poll because the NIC did not stamp them" if self.by_poll else ""
         clock = f"its clock was uncertain by {self.uncertainty_us:.2f} us at most"
         return f": {self.by_nic:,} delays end at the NIC's receive time stamps{polled}; {clock}"
+
+
+class KernelStamps(Value):
+    """Stamped frames whose delay is by the kernel's stamps at both ends."""
+
+    both: Count
+    """With a stamp of their leaving and one of their arrival: these have a delay."""
+    no_transmit: Count
+    """Arrived, but nobody stamped their leaving."""
+    no_receive: Count
+    """Arrived, but nobody stamped their arrival."""
+    impossible: Count
+    """Of those with both: stamped as arrived before they left. Their delay counts as 0, and the trial is invalid."""
+    clock_step_us: float
+    """By which somebody set the clock of the stamps during the trial."""
+
+    @property
+    def missing(self) -> int:
+        """Frames that arrived and have no delay."""
+        return self.no_transmit + self.no_receive
+
+    def sentence(self) -> str:
+        """The end of a remark."""
+        missing = f"; {self.missing:,} frames without one of the stamps are not in the figures" if self.missing else ""
+        return f": {self.both:,} delays are between the kernel's time stamps of sending and receiving{missing}"
+
+    @classmethod
+    def of(cls, all_: Sequence[KernelStamps]) -> KernelStamps | None:
+        """Those of several trials; None of none."""
+        if not all_:
+            return None
+        counts = {name: sum(getattr(one, name) for one in all_) for name in cls.model_fields if name != "clock_step_us"}
+        return cls(**counts, clock_step_us=max((one.clock_step_us for one in all_), key=abs))
 
 
 class NicDepartures(Value):
@@ -415,6 +448,8 @@ class DirectionCounts(Value):
     queries_file: RecordsWritten | None = None
     receive_timestamps: NicArrivals | None = None
     """If frames were stamped and the NIC was to time their arrival."""
+    kernel_stamps: KernelStamps | None = None
+    """If the kernel timed the delays."""
     send_at: NicDepartures | None = None
     """If the NIC got the send time of each frame."""
     rate_limit_mbps: Count | None = None

@@ -32,6 +32,7 @@ from dutperf.model import (
     DelaysFiles,
     Direction,
     DirectionCounts,
+    KernelStamps,
     LimitedBy,
     Load,
     NicArrivals,
@@ -64,6 +65,7 @@ from dutperf.setup.conditions import (
     WithDuration,
     WithFlowsApart,
     WithPattern,
+    WithStamps,
     WithTolerance,
 )
 from dutperf.statistics import intervals
@@ -110,7 +112,15 @@ class DelaysFinding(RepetitionFinding):
 
 
 class DelayConditions(
-    WithConnections, AtThroughput, DelayFiles, WithDuration, WithTolerance, WithPattern, WithFlowsApart, Steady
+    WithConnections,
+    AtThroughput,
+    DelayFiles,
+    WithDuration,
+    WithTolerance,
+    WithPattern,
+    WithStamps,
+    WithFlowsApart,
+    Steady,
 ):
     """Conditions of a measurement of delays at the throughput."""
 
@@ -187,6 +197,11 @@ class Delays(Procedure[DelayConditions]):
         """The delay to subtract from this case's latencies, where the conditions ask for it."""
         if not (isinstance(self.conditions, Calibrated) and self.conditions.subtract_calibration):
             return {}
+        if self.conditions.kernel_stamps is not None:
+            raise PlanError(
+                "it is of the tester's loops, which are not in delays by the kernel's `stamps`",
+                option="subtract_calibration",
+            )
         calibration = self.plan.calibration
         if calibration is None:
             raise PlanError(
@@ -296,7 +311,9 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     """Largest share (0-1) of the DUT's core that other processes took in a trial; None: the DUT is
     not on this machine."""
     receive_timestamps: NicArrivals | None = None
-    """Of all valid trials; None: delays end when the tester's loop polls."""
+    """Of all valid trials; None: delays end when the tester's loop polls, or are by the kernel's stamps."""
+    kernel_stamps: KernelStamps | None = None
+    """Of all valid trials; None: the tester's loops, or a NIC, timed the delays."""
     delays_files: tuple[TrialsFiles, ...]
     """Of the trials behind the figures, where every delay was to be written."""
     trials: Trials
@@ -329,13 +346,13 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
             )
         if self.stamped_lost:
             yield f": {self.stamped_lost:,} stamped frames were lost: {self.lost_are}"
-        if self.has_number:
-            yield (
-                f": a loop of the tester stalled for {self.tester_stall_ms:.3f} ms at most{self._dut_disturbed()}: the"
-                " largest delays may include as much"
-            )
+        disturbed = [*self._tester_stalled(), *self._dut_disturbed()]
+        if self.has_number and disturbed:
+            yield f": {', '.join(disturbed)}: the largest delays may include as much"
         if self.receive_timestamps is not None:
             yield self.receive_timestamps.sentence()
+        if self.kernel_stamps is not None:
+            yield self.kernel_stamps.sentence()
         unwritten = sum(files.unwritten for files in self.delays_files)
         if unwritten:
             why = (
@@ -344,11 +361,14 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
             )
             yield f": {unwritten:,} delays are missing in the delay files ({why}); the figures include all of them"
 
-    def _dut_disturbed(self) -> str:
+    def _tester_stalled(self) -> Iterator[str]:
+        if self.kernel_stamps is None:
+            yield f"a loop of the tester stalled for {self.tester_stall_ms:.3f} ms at most"
+
+    def _dut_disturbed(self) -> Iterator[str]:
         taken = self.dut_core_taken or 0.0
-        return (
-            f", other processes took up to {taken:.0%} of the core of the DUT" if taken > DUT_CORE_TAKEN_LIMIT else ""
-        )
+        if taken > DUT_CORE_TAKEN_LIMIT:
+            yield f"other processes took up to {taken:.0%} of the core of the DUT"
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
@@ -411,6 +431,7 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
             stamped_lost=sum(event.stamped_lost for event in usable),
             **_disturbance(recorded),
             receive_timestamps=_nic_arrivals(recorded),
+            kernel_stamps=_kernel_stamps(recorded),
             delays_files=_files(recorded),
             trials=points.trials(recorded.of(ResultEvent)),
             message=_message(recorded, events, stopped) + ("" if subtracted is None else subtracted.sentence()),
@@ -473,6 +494,11 @@ def _nic_arrivals(recorded: Recorded) -> NicArrivals | None:
         return None
     sums = {name: sum(getattr(one, name) for one in arrivals) for name in ("by_nic", "by_poll", "impossible")}
     return NicArrivals(**sums, uncertainty_us=max(one.uncertainty_us for one in arrivals))
+
+
+def _kernel_stamps(recorded: Recorded) -> KernelStamps | None:
+    directions = (counts for result in _valid_results(recorded) for counts in result.directions().values())
+    return KernelStamps.of([counts.kernel_stamps for counts in directions if counts.kernel_stamps is not None])
 
 
 def _valid_results(recorded: Recorded) -> list[TrialResult]:

@@ -47,6 +47,10 @@ STAMPS = (
     " time on the links"
 )
 """What the time stamps measure: RFC 2544 26.2 asks for the definition that was used."""
+KERNEL_STAMPS = (
+    "by the kernel's stamps, from when the sending driver had a frame until the receiving driver handed it up: longer"
+    " than either definition of RFC 1242 3.8 (store-and-forward, bit-forwarding) by the drivers' and the links' part"
+)
 
 
 LATENCY_TRIAL_S = 120.0
@@ -155,6 +159,11 @@ class MeanLatencyPoint(DelaysPoint):
     plotted: ClassVar[Mapping[str, str]] = {"latency": "latency of the tagged frame of a trial (RFC 2544 26.2)"}
 
     latency_is: str = STAMPS
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_whom(cls, members: dict[str, Any]) -> dict[str, Any]:
+        return members if members.get("kernel_stamps") is None else {"latency_is": KERNEL_STAMPS, **members}
 
     def remarks(self) -> Iterator[str]:
         """Plus the definition that was used."""

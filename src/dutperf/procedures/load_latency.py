@@ -39,6 +39,7 @@ from dutperf.setup.conditions import (
     WithDuration,
     WithFlowsApart,
     WithPattern,
+    WithStamps,
     WithTolerance,
 )
 from dutperf.setup.given import Given, default
@@ -50,7 +51,7 @@ HIGHEST_LOAD = 1000
 """In % of the throughput."""
 
 
-class LoadLatency(AtThroughput, WithDuration, WithTolerance, WithPattern, WithFlowsApart, Steady):
+class LoadLatency(AtThroughput, WithDuration, WithTolerance, WithPattern, WithStamps, WithFlowsApart, Steady):
     """Conditions of a load-latency measurement."""
 
     loads: Annotated[

@@ -52,7 +52,7 @@ from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics
 from dutperf.setup.changing_rate import seconds
-from dutperf.setup.conditions import Repetitions, Steady, WithDuration
+from dutperf.setup.conditions import Repetitions, Steady, WithDuration, WithStamps
 from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
 from dutperf.setup.rate import OptionalRate
@@ -63,7 +63,7 @@ FROM_SHARE = 100
 """By default the ramp begins at one in so many parts of its highest rate."""
 
 
-class Ramp(WithDuration, Steady):
+class Ramp(WithDuration, WithStamps, Steady):
     """Conditions of a ramp."""
 
     from_rate: Annotated[

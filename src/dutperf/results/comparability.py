@@ -47,7 +47,7 @@ class Mismatch(Value):
         )
 
 
-MEANINGS = ("procedure", "definition", "subtract_calibration")
+MEANINGS = ("procedure", "definition", "stamps", "subtract_calibration")
 """Conditions that change the meaning of a figure."""
 NOTED = ("seed", "throughput_from", "delays_to", "dut")
 """Conditions that are only noted, with all their members."""
@@ -56,6 +56,7 @@ _GENERATED = re.compile(r"engine\.(dut_)?netns|dut\..*|between\.(\d+\.)?passed")
 _NAMES = {
     "procedure": "procedure",
     "definition": "definition of latency",
+    "stamps": "time stamps",
     "subtract_calibration": "the tester's own delay is subtracted from latencies",
 }
 

@@ -615,6 +615,24 @@ class WithFlowsApart(WithStreams):
         return self.flows_apart_s * ((self.flows or 1) - 1)
 
 
+class WithStamps(Value):
+    """What times delays."""
+
+    stamps: Annotated[
+        Literal["loop", "kernel"],
+        Option(
+            "Time stamps: by the tester's loops, or by the kernel (af_packet ports)",
+            label="time stamps",
+            panel=TRAFFIC,
+        ),
+    ] = "loop"
+
+    @property
+    def kernel_stamps(self) -> Literal["kernel"] | None:
+        """As a trial has it."""
+        return None if self.stamps == "loop" else self.stamps
+
+
 class WithPacing(Value):
     """How frames are spaced on the line."""
 
@@ -772,7 +790,7 @@ class Usual(WithDuration, WithTolerance, WithPattern, WithPacing, WithFlowsApart
     """What most measurements have."""
 
 
-class AllConditions(WithTimeout, WithConnections, WithGoals, Usual):
+class AllConditions(WithTimeout, WithConnections, WithGoals, WithStamps, Usual):
     """Every member that traffic or a verdict depends on, for what handles the conditions of any procedure."""
 
     repetitions: Repetitions = default(1)

@@ -76,7 +76,7 @@ _PORT_SPECS = (
     r"ring",
     r"null",
     r"vdev:\S+",
-    r"[A-Za-z0-9_.-]{1,15}",
+    _INTERFACE_ALONE := r"[A-Za-z0-9_.-]{1,15}",
 )
 
 
@@ -105,6 +105,11 @@ class ParameterError(ConfigError):
 def is_port(text: str) -> bool:
     """Whether a text has the form of a port."""
     return any(re.fullmatch(spec, text) for spec in _PORT_SPECS)
+
+
+def is_interface(port: str) -> bool:
+    """Whether a port is named by its interface alone: the engine chooses how it uses it."""
+    return port not in MEMORY_PORTS and re.fullmatch(_INTERFACE_ALONE, port) is not None
 
 
 def _port_spec(text: object, info: ValidationInfo) -> object:

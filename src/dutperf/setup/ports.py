@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dutperf.model import Direction, address_range, ports_of
-from dutperf.setup.configuration import LINK_TIMEOUT_S, NO_PORT, Setup, SharedPort, Side
+from dutperf.setup.configuration import LINK_TIMEOUT_S, NO_PORT, Setup, SharedPort, Side, is_interface
 
 
 def with_media(setup: Setup, environment: dict[str, Any]) -> Setup:
@@ -20,6 +20,16 @@ def with_media(setup: Setup, environment: dict[str, Any]) -> Setup:
         if setup.media_mbps is not None or not speeds or not all(speeds)
         else setup.model_copy(update={"media_mbps": min(speeds)})
     )
+
+
+def by_packet_sockets(setup: Setup) -> Setup:
+    """``setup`` with AF_PACKET for ports that are named by their interface alone: the kernel's time stamps need it."""
+    alone = {
+        name: side.model_copy(update={"port": f"af_packet:{side.port}"})
+        for name, side in setup.sides().items()
+        if is_interface(side.port)
+    }
+    return setup.model_copy(update=alone if setup.ports is None else {"ports": {**setup.ports, **alone}})
 
 
 def open_request(setup: Setup, max_frame_size: int, dut_cores: Sequence[int] = ()) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from dutperf.model import (
     DirectionCounts,
     IdleTimes,
     InSum,
+    KernelStamps,
     LineCounts,
     LoopStall,
     OfChanges,
@@ -50,6 +51,7 @@ SMALLEST_US = 1e-3
 """Smaller delays count as this in the buckets."""
 DISTURBANCE_S = (0.06, 0.2)
 """Range of a disturbed tester's stall: long enough to be detected."""
+ALL_STAMPED = KernelStamps(both=0, no_transmit=0, no_receive=0, impossible=0, clock_step_us=0.0)
 FILLED = LineCounts(
     mbps=10_000,
     fillers=0,
@@ -233,7 +235,8 @@ class SimulatedTester:
             "delay_us": _delays(with_lost),
             "ipdv_us": _changes(delays_us) if neighbours else None,
         }
-        others = {"delay_parts_us": self._of_parts(trial, direction, stamped, random)}
+        kernel = None if trial.stamps is None else ALL_STAMPED.model_copy(update={"both": arrived})
+        others = {"kernel_stamps": kernel, "delay_parts_us": self._of_parts(trial, direction, stamped, random)}
         files = {"delays_file": _write(trial, direction, numbers, delays_us)}
         return counts.model_copy(update=update | stamps | others | files)
 

@@ -462,8 +462,9 @@ class TrafficKind(ABC):
 
 
 def stamps(conditions: Conditions) -> dict[str, Any]:
-    """Members of a trial with a frame timeout: every frame has a time stamp."""
-    timeout_ms = conditions.every.frame_timeout_ms
-    if timeout_ms is None:
-        return {}
-    return {"stamping": Stamping.EVERY, "frame_timeout_ns": round(timeout_ms * 1e6)}
+    """Members of a trial about time stamps: who makes them, and with a frame timeout that every frame has one."""
+    every = AllConditions.of(conditions)
+    by = {} if every.kernel_stamps is None else {"stamps": every.kernel_stamps}
+    if every.frame_timeout_ms is None:
+        return by
+    return by | {"stamping": Stamping.EVERY, "frame_timeout_ns": round(every.frame_timeout_ms * 1e6)}

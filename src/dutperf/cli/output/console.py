@@ -109,6 +109,8 @@ _WHERE_ANY: tuple[Row, ...] = (
         "    by poll time, without a NIC timestamp",
         lambda counts: _number(counts.receive_timestamps.by_poll if counts.receive_timestamps else 0),
     ),
+    ("delays by the kernel's timestamps", lambda counts: _kernel_stamps(counts, "both")),
+    ("    frames without one of them", lambda counts: _kernel_stamps(counts, "missing")),
     ("frames sent at a time set in the NIC", lambda counts: _nic_count(counts.send_at, "timed")),
     ("    sent at once instead", lambda counts: _number(counts.send_at.at_once if counts.send_at else 0)),
     ("    largest uncertainty of the NIC's clock, µs", lambda counts: _uncertainty(counts)),
@@ -364,6 +366,10 @@ def _lost_of(counts: KindCounts | StreamCounts) -> str:
 
 def _delay_of(delay: Delays | None) -> str:
     return "" if delay is None else f"; median delay {delay.p50:,.1f} µs, at most {delay.max:,.1f} µs"
+
+
+def _kernel_stamps(counts: DirectionCounts, member: str) -> str:
+    return "" if counts.kernel_stamps is None else _number(getattr(counts.kernel_stamps, member))
 
 
 def _nic_count(counts: NicArrivals | NicDepartures | None, member: str) -> str:

@@ -71,7 +71,9 @@ TEST_F(SenderTurnsTest, ManyHaveOneWhenTheyAreDue) {
     for (std::size_t i = 0; i < made_.size(); ++i) {
         EXPECT_EQ(made_[i]->sent, 50U) << i;
         EXPECT_LE(made_[i]->latest, 64U) << i;  // 1,000 first turns, 16 at a time
-        if (i >= 2) EXPECT_EQ(made_[i]->turns, 51U) << i;
+        if (i >= 2) {
+            EXPECT_EQ(made_[i]->turns, 51U) << i;
+        }
     }
     EXPECT_GT(made_[1]->turns, 50'000U);  // answers ARP and NDP of its port
 }

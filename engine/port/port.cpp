@@ -328,6 +328,13 @@ LinkStatus Port::link() const {
     return unplugged() ? LinkStatus{} : link_status(id(), is_card());
 }
 
+std::string Port::why_link_is_down() const {
+    const auto interface = options_.spec.uses_kernel_interface() ? kernel_interface(opened_.index) : std::nullopt;
+    if (interface && !interface->is_up)
+        return interface->name + " itself is down: ip link set " + interface->name + " up";
+    return "is the cable in, and the other end up?";
+}
+
 std::uint32_t Port::limit_rate(std::uint32_t mbps) const {
     rte_eth_link link{};
     const bool has_speed = rte_eth_link_get_nowait(id(), &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;

@@ -106,6 +106,8 @@ public:
     // The MTU of the other end, where the kernel knows it: of a veth.
     [[nodiscard]] std::optional<unsigned> mtu_of_other_end() const;
     [[nodiscard]] const Offloads& available_offloads() const { return offers_; }
+    // What to look at: a clause.
+    [[nodiscard]] std::string why_link_is_down() const;
     // To be called at least once in 2^31 frames.
     PortCounters counters();
     // What others have switched on at the port's interface that changes frames, or answers them: clauses. What changes

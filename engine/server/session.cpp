@@ -287,8 +287,8 @@ void Session::await_links() {
             if (std::chrono::steady_clock::now() >= deadline) {
                 throw Error("link_down",
                             "the link of the " + port->side() + " port is down after " +
-                                std::to_string(request_.link_timeout.count()) +
-                                " ms: is the cable in, and the other end up? (link_timeout_s says how long to wait)",
+                                std::to_string(request_.link_timeout.count()) + " ms: " + port->why_link_is_down() +
+                                " (link_timeout_s says how long to wait)",
                             port->side() + ".port");
             }
             std::this_thread::sleep_for(kAgain);

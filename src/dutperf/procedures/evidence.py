@@ -88,12 +88,14 @@ def no_forwarding(result: TrialResult, setup: Setup) -> str:
         for cause in causes
     )
     guess = [] if went_over else _longer_between(setup)
-    seen = [*_received(result, directions), *instead(result), *who, *_tunnels(setup, directions), *guess]
     where = (
         f"in the {' and the '.join(directions)} direction"
         if result.paths is None
         else f"on {'the path' if len(directions) == 1 else 'the paths'} {', '.join(directions)}"
     )
+    if not went_over and not counted:
+        guess = [*guess, "does it forward (net.ipv4.ip_forward), has it a route back, and does no firewall drop them?"]
+    seen = [*_received(result, directions), *instead(result), *who, *_tunnels(setup, directions), *guess]
     return f"the DUT forwards nothing {where}: " + "; ".join(seen)
 
 

@@ -178,6 +178,8 @@ def unjudged(one: Compared) -> Iterator[str]:
     """Why rows are not judged, each reason once."""
     for why in dict.fromkeys(row.why for row in one.rows if row.why):
         yield f"not judged: {'; '.join(row.where for row in one.rows if row.why == why)}: {why}"
+    if any(_UNUSABLE[LimitedBy.TESTER.value] in row.why for row in one.rows if row.why):
+        yield "what the tester limited may be the DUT's with longer trials or a coarser resolution, on a calmer machine"
 
 
 def bounds(one: Compared) -> Iterator[str]:

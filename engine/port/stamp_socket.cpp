@@ -32,23 +32,37 @@ constexpr unsigned kSends = SOF_TIMESTAMPING_TX_SOFTWARE, kReceives = SOF_TIMEST
 constexpr std::size_t kLongest = std::size_t{1} << 16U;
 constexpr std::int64_t kNsPerS = 1'000'000'000;
 
-// Tags up to here are found. All headers have an even length.
+// Tags up to here are found, behind headers of an even length.
 constexpr std::uint32_t kLastTagAt = 220;
 // A jump of the program reaches 255 instructions.
 constexpr std::uint32_t kAtATime = 40;
 
 std::int64_t ns_of(const timespec& time) { return std::int64_t{time.tv_sec} * kNsPerS + time.tv_nsec; }
 
+// The stamp's highest byte is left out: the others are 0 once in 2^32 frames.
+constexpr std::uint32_t kStampAt = tag::kLowAt - 2;
+
+sock_filter one(unsigned code, std::uint32_t k, unsigned yes = 0, unsigned no = 0) {
+    return {static_cast<std::uint16_t>(code), static_cast<std::uint8_t>(yes), static_cast<std::uint8_t>(no), k};
+}
+
+// Keeps frames with a tag and a stamp so many bytes before their end; others go on behind this.
+void append_tag_from_end(std::vector<sock_filter>& program, std::uint16_t from_end) {
+    program.insert(program.end(),
+                   {one(BPF_LD | BPF_W | BPF_LEN, 0), one(BPF_JMP | BPF_JGE | BPF_K, from_end, 0, 8),
+                    one(BPF_ALU | BPF_SUB | BPF_K, from_end), one(BPF_MISC | BPF_TAX, 0),
+                    one(BPF_LD | BPF_W | BPF_IND, 0), one(BPF_ALU | BPF_RSH | BPF_K, 8),
+                    one(BPF_JMP | BPF_JEQ | BPF_K, kSignature, 0, 3), one(BPF_LD | BPF_W | BPF_IND, kStampAt),
+                    one(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0), one(BPF_RET | BPF_K, kLongest)});
+}
+
 // Keeps frames that have the signature of a tag somewhere, with a stamp behind it. A load beyond the frame's end ends
-// the program: the frame is not kept. The stamp's highest byte is left out: the others are 0 once in 2^32 frames. A
-// shorter way to say it would be longer for the kernel, whose limit (net.core.optmem_max) was 20 KiB up to Linux 6.6.
-std::vector<sock_filter> program() {
-    constexpr std::uint32_t kStampAt = tag::kLowAt - 2, kStep = 4;
-    const auto one = [](unsigned code, std::uint32_t k, unsigned yes = 0, unsigned no = 0) {
-        return sock_filter{static_cast<std::uint16_t>(code), static_cast<std::uint8_t>(yes),
-                           static_cast<std::uint8_t>(no), k};
-    };
+// the program: the frame is not kept. A shorter way to say it would be longer for the kernel, whose limit
+// (net.core.optmem_max) was 20 KiB up to Linux 6.6.
+std::vector<sock_filter> program(std::span<const std::uint16_t> tags_from_end) {
+    constexpr std::uint32_t kStep = 4;
     std::vector<sock_filter> program;
+    for (const std::uint16_t from_end : tags_from_end) append_tag_from_end(program, from_end);
     for (auto at = static_cast<std::uint32_t>(kEthernetPayloadAt); at <= kLastTagAt;) {
         for (std::uint32_t left = kAtATime; left-- > 0; at += 2) {
             program.push_back(one(BPF_LDX | BPF_IMM, at));
@@ -96,10 +110,12 @@ std::optional<std::int64_t> stamp_of(const msghdr& message) {
 StampSocket::StampSocket(const std::string& side)
     : fd_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), side_(side), frame_(kLongest) {}
 
-StampSocket::StampSocket(const std::string& interface, unsigned index, const std::string& side) : StampSocket(side) {
+StampSocket::StampSocket(const std::string& interface, unsigned index, const std::string& side,
+                         std::span<const std::uint16_t> tags_from_end)
+    : StampSocket(side) {
     require_stamps(interface, side);
     constexpr int kYes = 1, kBuffer = 64 * 1024 * 1024;
-    const std::vector<sock_filter> filter = program();
+    const std::vector<sock_filter> filter = program(tags_from_end);
     const sock_fprog attached{.len = static_cast<unsigned short>(filter.size()),
                               .filter = const_cast<sock_filter*>(filter.data())};
     set(SOL_SOCKET, SO_ATTACH_FILTER, &attached, sizeof attached);
@@ -166,13 +182,6 @@ void StampSocket::take(const Visit& left, const Visit& arrived) {
     }
     while (take_one(0, arrived)) {
     }
-}
-
-std::uint64_t StampSocket::dropped() {
-    tpacket_stats statistics{};
-    socklen_t size = sizeof statistics;
-    if (getsockopt(fd_, SOL_PACKET, PACKET_STATISTICS, &statistics, &size) == 0) dropped_ += statistics.tp_drops;
-    return dropped_;
 }
 
 std::int64_t wall_clock_ahead_ns() {

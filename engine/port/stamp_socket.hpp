@@ -14,9 +14,11 @@ namespace dutperf {
 
 class StampSocket {
 public:
-    // Receives only test frames with a time stamp in their tag. Throws Error "port_unavailable" for the field
-    // "params.stamps" if the interface's driver does not let the kernel stamp frames, or if the kernel refuses.
-    StampSocket(const std::string& interface, unsigned index, const std::string& side);
+    // Receives only test frames with a time stamp in their tag, which is behind headers or so many bytes before the
+    // frame's end. Throws Error "port_unavailable" for the field "params.stamps" if the interface's driver does not let
+    // the kernel stamp frames, or if the kernel refuses.
+    StampSocket(const std::string& interface, unsigned index, const std::string& side,
+                std::span<const std::uint16_t> tags_from_end);
     ~StampSocket();
     StampSocket(const StampSocket&) = delete;
     StampSocket& operator=(const StampSocket&) = delete;
@@ -30,9 +32,6 @@ public:
     // Visits those that have left, then those that have arrived, since the last call. For one thread at a time.
     void take(const Visit& left, const Visit& arrived);
 
-    // Frames that arrived and found the socket full, since it was opened.
-    [[nodiscard]] std::uint64_t dropped();
-
 private:
     explicit StampSocket(const std::string& side);
     void require(bool done) const;
@@ -42,7 +41,6 @@ private:
     int fd_;
     std::string side_;
     std::vector<std::uint8_t> frame_;
-    std::uint64_t dropped_ = 0;
 };
 
 // What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, in ns: it changes where somebody sets the clock, not where it is

@@ -303,7 +303,7 @@ void RunningTrial::open_stamp_logs() {
     if (stamped > kMostKernelStamps) {
         throw Error("no_memory",
                     "is for at most " + std::to_string(kMostKernelStamps) + " frames with a stamp, and the trial has " +
-                        std::to_string(stamped) + ": leave it at loop",
+                        std::to_string(stamped) + ": take a shorter trial or a lower rate, or leave it at loop",
                     "params.stamps");
     }
     for (const Port* port : bed_.ports) {

@@ -9,7 +9,7 @@
 namespace dutperf {
 
 StampLog::StampLog(const Port& port, TrialMark trial, std::size_t paths, std::vector<std::uint16_t> tags_from_end)
-    : socket_(port.spec().argument, port.interface_index(), port.side()),
+    : socket_(port.spec().argument, port.interface_index(), port.side(), tags_from_end),
       trial_(trial),
       tags_from_end_(std::move(tags_from_end)),
       accepts_unfinished_(port.may_leave_checksums_unfinished()),

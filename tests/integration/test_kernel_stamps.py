@@ -49,6 +49,16 @@ def test_each_stamped_frame_has_a_delay_by_the_kernel(members: dict[str, Any], s
         assert (counts.sent, counts.lost, counts.out_of_order) == (1_000, 0, 0)
 
 
+def test_a_tag_behind_long_headers_is_found_in_the_socket_too() -> None:
+    deep = Usual(duration_s=0.5, drain_s=0.3, frame="ip/udp/vxlan/eth/ipv6/dest_options(size=200)/udp")
+    with bench("kernel-ipv4", kind="af_packet") as ready:
+        trial = make_trial(ready.setup, deep, 512, 2_000, 1).model_copy(update={"stamps": "kernel"} | TAGGED)
+        result = valid(lambda: ready.tester.run(trial))
+    for counts in result.directions().values():
+        assert counts.kernel_stamps is not None
+        assert (counts.kernel_stamps.both, counts.kernel_stamps.missing) == (200, 0)
+
+
 def test_the_loops_of_the_tester_are_not_in_the_delays() -> None:
     with bench("loopback", kind="af_packet") as ready:
         medians_us = {

@@ -304,6 +304,19 @@ DISTURBED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
+    ("stamped", "advice"),
+    [
+        (kernel_stamps(both=0, no_transmit=1000), "no frame has both, so leave stamps at loop"),
+        (kernel_stamps(both=500, no_receive=500), "did not read them fast enough, so lower the rate, or leave"),
+    ],
+    ids=["by no driver", "by a slow tester"],
+)
+def test_missing_stamps_come_with_what_to_do(stamped: dict[str, Any], advice: str) -> None:
+    [cause] = validity.judge(trial(stamping="every"), {Direction.FORWARD: counts(**stamped)})[1]
+    assert advice in cause.text
+
+
+@pytest.mark.parametrize(
     ("lost", "members", "codes"),
     [
         (10, DISTURBED, set()),

@@ -30,6 +30,7 @@ from dutperf.model import (
     Cause,
     Direction,
     DirectionCounts,
+    KernelStamps,
     LateBursts,
     LateFrames,
     LinkState,
@@ -729,10 +730,16 @@ def _missing_stamps(_trial: Trial, _direction: Direction, counts: DirectionCount
     if stamps is None or stamps.missing <= MISSING_STAMPS * counts.stamped_received:
         return None
     return (
-        f"of {counts.stamped_received:,} stamped {counts.counted.arrivals} the kernel did not say of"
-        f" {stamps.no_transmit:,} when they left and of {stamps.no_receive:,} when they arrived, more than"
-        f" {MISSING_STAMPS:.0%}"
+        f"of {counts.stamped_received:,} stamped {counts.counted.arrivals} the kernel's stamp of sending is missing for"
+        f" {stamps.no_transmit:,} and that of receiving for {stamps.no_receive:,}, more than {MISSING_STAMPS:.0%}:"
+        f" {_missing_because(stamps)}"
     )
+
+
+def _missing_because(stamps: KernelStamps) -> str:
+    if not stamps.both:
+        return "no frame has both, so leave stamps at loop"
+    return "the tester did not read them fast enough, so lower the rate, or leave stamps at loop"
 
 
 def _nic_stamps(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:

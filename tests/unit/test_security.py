@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,18 @@ def test_a_journal_without_its_configuration_opens_nothing(ports: tuple[str, str
     mapping["left"]["port"], mapping["right"]["port"] = ports
     with pytest.raises(JournalError, match="nor are their ports believed"):
         Source.of_plan({"config": str(tmp_path / "gone.yaml")}, mapping)
+
+
+@pytest.mark.parametrize(("driver", "is_believed"), [("af_packet", True), ("af_xdp", False)])
+def test_a_run_with_stamps_of_the_kernel_had_the_same_ports(driver: str, is_believed: bool, tmp_path: Path) -> None:
+    config = write(tmp_path, "Engine")
+    mapping = yaml.safe_load(config.read_text())
+    mapping["left"]["port"], mapping["right"]["port"] = "eth1", "eth2"
+    config.write_text(yaml.safe_dump(mapping))
+    mapping["left"]["port"], mapping["right"]["port"] = f"{driver}:eth1", f"{driver}:eth2"
+    refused = pytest.raises(JournalError, match="has other ports than the run had")
+    with nullcontext() if is_believed else refused:
+        Source.of_plan({"config": str(config)}, mapping)
 
 
 def test_a_configuration_that_others_may_have_written_is_used_only_where_it_is_named(tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ def _as_now(recorded: Setup, names: list[str], path: Path, current: Path | Setup
             f"the run cannot be resumed: {path} has other commands for the DUT than the run had"
             f" ({', '.join(names) or 'none'})"
         )
-    if _ports(current) != _ports(recorded):
+    if _ports(recorded) not in (_ports(current), _ports(ports.by_packet_sockets(current))):
         raise JournalError(
             f"the run cannot be resumed: {path} has other ports than the run had ({', '.join(_ports(recorded))})"
         )

@@ -301,7 +301,7 @@ void RunningTrial::open_stamp_logs() {
         stamped += spec_.stamping == Stamping::every ? spec_.intended(direction) : spec_.tagging.count;
     }
     if (stamped > kMostKernelStamps) {
-        throw Error("no_memory",
+        throw Error("bad_request",
                     "is for at most " + std::to_string(kMostKernelStamps) + " frames with a stamp, and the trial has " +
                         std::to_string(stamped) + ": take a shorter trial or a lower rate, or leave it at loop",
                     "params.stamps");

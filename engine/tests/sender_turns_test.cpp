@@ -61,6 +61,16 @@ TEST_F(SenderTurnsTest, AFewHaveOneInEachTurnOfTheLoop) {
     EXPECT_EQ(turns.sending(), 0U);
 }
 
+TEST_F(SenderTurnsTest, OneThatOnlyAnswersIsNotOneOfTheFew) {
+    make(1, 0);
+    made_[0]->stop();
+    made_[0]->turn(0);
+    make(SenderTurns::kFew, 1'000);
+    SenderTurns turns(all_);
+    for (Ticks now = 1; now <= 1000; ++now) turns.turn(now);
+    for (std::size_t i = 1; i < made_.size(); ++i) EXPECT_EQ(made_[i]->turns, 1000U) << i;
+}
+
 TEST_F(SenderTurnsTest, ManyHaveOneWhenTheyAreDue) {
     make(1000, 50);
     SenderTurns turns(all_);

@@ -17,10 +17,12 @@ public:
     static constexpr std::size_t kFew = 16;  // also the most that have their turn between two of the receivers
 
     explicit SenderTurns(const std::vector<Sender*>& senders) {
+        // one that only answers ARP and NDP does not count
+        const bool few = std::ranges::count_if(senders, is_sending) <= std::ptrdiff_t{kFew};
         std::vector<const rte_ring*> served;
         for (Sender* sender : senders) {
             const bool serves = std::ranges::find(served, sender->control()) == served.end();
-            if (senders.size() <= kFew || serves || sender->done()) {
+            if (few || serves || !is_sending(sender)) {
                 each_.push_back(sender);
                 served.push_back(sender->control());
             } else {
@@ -45,11 +47,12 @@ public:
 
     // How many still send.
     [[nodiscard]] std::size_t sending() const {
-        return waiting_.size() +
-               static_cast<std::size_t>(std::ranges::count_if(each_, [](const Sender* one) { return !one->done(); }));
+        return waiting_.size() + static_cast<std::size_t>(std::ranges::count_if(each_, is_sending));
     }
 
 private:
+    static bool is_sending(const Sender* sender) { return !sender->done(); }
+
     struct Waiting {
         Ticks at;
         Sender* sender;

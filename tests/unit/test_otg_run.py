@@ -49,6 +49,26 @@ class Late(Opened):
         return result.model_copy(update=invalid) if trial.trial % 2 == 0 else result
 
 
+class Overloaded(Opened):
+    """The flows of each trial are late, the second one most."""
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        result = super().run(trial, on_progress)
+        latest_ms = dict(zip(trial.streams(), (60, 80, 70), strict=True))
+        causes = [
+            Cause(code="sender_late", text=f"{direction}: {latest} ms late", direction=direction)
+            for direction, latest in latest_ms.items()
+        ]
+        counts = {
+            direction: one.model_copy(
+                update={"lateness_us": one.lateness_us.model_copy(update={"max": 1000.0 * latest_ms[direction]})}
+            )
+            for direction, one in (result.other_streams or {}).items()
+        }
+        told = (Cause(code="links", text="the link was down"), *causes)
+        return result.model_copy(update={"verdict": Verdict.INVALID, "causes": told, "other_streams": counts})
+
+
 class Dying(Opened):
     """Its engine dies in each trial."""
 
@@ -156,6 +176,18 @@ def test_clients_and_the_journal_have_the_same_verdicts(tmp_path: Path) -> None:
     assert told == [verdict_of(*one, configuration.flows) for one in zip(trials, ended, strict=True)]
     assert [one["verdict"] for one in told] == ["valid", "invalid", "valid"]
     assert told[1]["causes"] == [f"a to b: {EARLY}"]
+
+
+def test_what_is_true_of_several_flows_is_told_of_the_worst(tmp_path: Path) -> None:
+    flows = [flow(name=name, duration={"fixed_seconds": {"seconds": 0.1}}) for name in ("f1", "f10", "f2")]
+    with recorded(tmp_path / "run", Overloaded) as client:
+        [told] = sent(client, *flows)
+        stopped = client.post("/control/state", json={"traffic": {"flow_transmit": {"state": "stop"}}}).json()
+    assert told["causes"] == ["the link was down", "f1: 60 ms late", "f10: 80 ms late", "f2: 70 ms late"]
+    assert stopped["warnings"] == [
+        "not valid: the link was down",
+        "not valid: f10: 80 ms late; the worst of 3 flows",
+    ]
 
 
 def test_each_flow_has_a_row_by_its_rate(run: Path) -> None:

@@ -8,6 +8,7 @@ Only configurations and trials are events: a client that asks for metrics makes 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from dutperf.journal import (
     WriteError,
 )
 from dutperf.machine import host
-from dutperf.model import Direction, Load, Trial, TrialResult, axes_as_json
+from dutperf.model import Cause, Direction, Load, Trial, TrialResult, axes_as_json
 from dutperf.otg.flows import Flow
 from dutperf.otg.model import Message, Rejected, as_members
 from dutperf.results.by_clients import CASE, READER, ConfigurationFinding, PortsFinding
@@ -62,6 +63,8 @@ class TrialLog:
         self._verdicts: deque[dict[str, Any]] = deque(maxlen=MOST_TRIALS)
         self._names: dict[Direction, str] = {}
         """Of the flows of the present configuration, by those in trials."""
+        self._internal = re.compile("(?!)")
+        """Any of the latter."""
         self._configurations = self._trials = 0
         self._text = ""
         """Of the present configuration."""
@@ -76,6 +79,8 @@ class TrialLog:
     def configured(self, configuration: Message, flows: Sequence[Flow]) -> None:
         """A client has set or changed a configuration."""
         self._names = {one.direction: one.name for one in flows}
+        longest_first = sorted(self._names, key=len, reverse=True)  # flow-10 before flow-1
+        self._internal = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         self._configurations += 1
         if self._journal is None:
             return  # a large configuration takes a while to write
@@ -138,9 +143,25 @@ class TrialLog:
         return list(self._verdicts)
 
     def doubts(self) -> list[str]:
-        """Why the last trial says nothing about the DUT."""
-        last = self._verdicts[-1] if self._verdicts else {"verdict": "valid"}
-        return [] if last["verdict"] == "valid" else [f"not valid: {text}" for text in last["causes"]]
+        """Why the last trial says nothing about the DUT. What is true of several flows is told of the worst one."""
+        if not self._verdicts or self._last is None:
+            return []
+        alike: dict[tuple[str, bool], list[Cause]] = {}
+        for one in self._last.causes:
+            alike.setdefault((one.code, one.direction is not None), []).append(one)
+        return [text for (_, of_flows), each in alike.items() for text in self._told(each, of_flows)]
+
+    def _told(self, alike: Sequence[Cause], of_flows: bool) -> Iterator[str]:
+        flows = {one.direction for one in alike}
+        if not of_flows or len(flows) == 1:
+            yield from (f"not valid: {one.text}" for one in alike)
+        else:
+            yield f"not valid: {max(alike, key=self._severity).text}; the worst of {len(flows):,} flows"
+
+    def _severity(self, cause: Cause) -> tuple[int, float]:
+        """Frames that were not sent, and the lateness of the latest one; of a trial without counts 0."""
+        counts = self._last and (self._last.other_streams or {}).get(cause.direction or Direction.FORWARD)
+        return (counts.intended - counts.sent, counts.lateness_us.max) if counts else (0, 0.0)
 
     def end(self, outcome: Literal["completed", "error"], message: str | None) -> None:
         """Write how the run ended, and its summary.
@@ -196,9 +217,7 @@ class TrialLog:
 
     def _said(self, text: str) -> str:
         """A cause with the flows' names of the configuration."""
-        for internal in sorted(self._names, key=len, reverse=True):  # flow-10 before flow-1
-            text = text.replace(internal, self._names[internal])
-        return text
+        return self._internal.sub(lambda found: self._names[Direction(found[0])], text)
 
     def _write(self, event: Event) -> None:
         self._has_news = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
@@ -71,10 +72,7 @@ class Direction(str):
     @property
     def ports(self) -> tuple[str, str]:
         """The names of the ports where it begins and ends."""
-        if self.path in LEFT_AND_RIGHT:
-            return ("left", "right") if self.path == "forward" else ("right", "left")
-        sender, _, receiver = self.path.partition("->")
-        return sender, receiver
+        return _ends_of(self)
 
     @property
     def is_of_two(self) -> bool:
@@ -96,6 +94,16 @@ class Direction(str):
         return core_schema.no_info_after_validator_function(
             cls, core_schema.str_schema(), serialization=core_schema.to_string_ser_schema()
         )
+
+
+@cache
+def _ends_of(direction: Direction) -> tuple[str, str]:
+    """Of 1,000 streams of a trial each may ask which others leave its port."""
+    path = direction.path
+    if path in LEFT_AND_RIGHT:
+        return ("left", "right") if path == "forward" else ("right", "left")
+    sender, _, receiver = path.partition("->")
+    return sender, receiver
 
 
 Direction.FORWARD, Direction.REVERSE = LEFT_AND_RIGHT = (Direction("forward"), Direction("reverse"))

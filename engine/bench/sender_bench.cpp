@@ -161,8 +161,7 @@ void with_schedule(benchmark::State& state) {
                        .end = ~Ticks{0},
                        .deadline = ~Ticks{0},
                        .burst_threshold = ~Ticks{0},  // always late
-                       .late = ~Ticks{0},
-                       .parts = 0});
+                       .late = ~Ticks{0}});
     Ticks now = now_ticks();
     for (auto _ : state) now = transmitter.turn(now);
     report(state);

@@ -105,6 +105,7 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
       spec_(spec),
       described_(bed.paths.size()),
       parts_(bed.paths.size(), bed.ports.size()),
+      sending_times_(bed.paths.size()),
       lost_(bed.paths.size()),
       sending_(0),
       caretaker_(gettid()) {
@@ -213,6 +214,7 @@ void RunningTrial::start() {
         parts_.answered_before[side] = bed_.hosts[side]->sent();
         parts_.media_mbps[side] = bed_.ports[side]->link().mbps;
     }
+    plan_sending();
     for (FollowedClock* clock : bed_.clocks) {
         if (clock != nullptr) clock->begin();
     }
@@ -235,36 +237,39 @@ void RunningTrial::loop_is_done() {
     if (running_.fetch_sub(1) == 1) run_on(caretaker_, bed_.other_cores.between_trials);
 }
 
-void RunningTrial::begin() {
-    const auto ticks = [this](double seconds) {
-        return static_cast<Ticks>(seconds * static_cast<double>(bed_.clock_hz));
-    };
+// With many paths this takes longer than the time until the start.
+void RunningTrial::plan_sending() {
     const double duration_s = static_cast<double>(spec_.duration_ns) / 1e9;
-    parts_.start = now_ticks() + ticks(kStartDelayS + static_cast<double>(spec_.rest_ns) /
-                                                          1e9);  // the learning frames (ARP, NDP) have been answered
-    began_s_ = monotonic_s(parts_.start, bed_.clock_hz);
-    began_ns_ = wall_clock_ns(parts_.start, bed_.clock_hz);
-    const Ticks end = parts_.start + ticks_of(spec_.duration_ns, bed_.clock_hz);
-    if (sending_.load() == 0) end_.set_after_drain(end + ticks_of(spec_.drain_ns, bed_.clock_hz));
-    const Ticks deadline = parts_.start + ticks(duration_s + std::max(kSendingGraceS, kSendingGraceShare * duration_s));
+    const double deadline_s = duration_s + std::max(kSendingGraceS, kSendingGraceShare * duration_s);
     for (const Direction direction : spec_.active()) {
         // at the media's rate frames are late by its clock, and none can leave in a burst
         const std::uint32_t mbps = parts_.media_mbps[bed_.sending_port(direction)];
         const auto media = media_limit(spec_, direction, mbps, share_of_others(bed_, spec_, direction, mbps));
         const std::uint64_t tolerance_ns = media ? media->tolerance_ns : 0;
-        const Ticks punctual = ticks_of(LateBursts::kBurstThresholdNs + tolerance_ns, bed_.clock_hz);
-        const std::uint64_t late_ns = LateBursts::late_ns(spec_.streams[index_of(direction)]->highest_rate_fps());
-        const Ticks late = ticks_of(late_ns + tolerance_ns, bed_.clock_hz);
-        const Ticks begin = ticks_of(spec_.streams[index_of(direction)]->interval.begin_ns, bed_.clock_hz);
-        for (const auto& sender : parts_.senders[index_of(direction)]) {
-            sender->start({.start = parts_.start,
-                           .begin = parts_.start + begin,
-                           .end = end,
-                           .deadline = deadline,
-                           .burst_threshold = punctual,
-                           .late = late,
-                           .parts = spec_.delay_parts});
-        }
+        const StreamSpec& stream = *spec_.streams[index_of(direction)];
+        const std::uint64_t late_ns = LateBursts::late_ns(stream.highest_rate_fps());
+        sending_times_[index_of(direction)] = {
+            .start = 0,
+            .begin = ticks_of(stream.interval.begin_ns, bed_.clock_hz),
+            .end = ticks_of(spec_.duration_ns, bed_.clock_hz),
+            .deadline = static_cast<Ticks>(deadline_s * static_cast<double>(bed_.clock_hz)),
+            .burst_threshold = ticks_of(LateBursts::kBurstThresholdNs + tolerance_ns, bed_.clock_hz),
+            .late = ticks_of(late_ns + tolerance_ns, bed_.clock_hz)};
+    }
+}
+
+void RunningTrial::begin() {
+    // the learning frames (ARP, NDP) have been answered by then
+    const double until_start_s = kStartDelayS + static_cast<double>(spec_.rest_ns) / 1e9;
+    parts_.start = now_ticks() + static_cast<Ticks>(until_start_s * static_cast<double>(bed_.clock_hz));
+    began_s_ = monotonic_s(parts_.start, bed_.clock_hz);
+    began_ns_ = wall_clock_ns(parts_.start, bed_.clock_hz);
+    if (sending_.load() == 0)
+        end_.set_after_drain(parts_.start + ticks_of(spec_.duration_ns, bed_.clock_hz) +
+                             ticks_of(spec_.drain_ns, bed_.clock_hz));
+    for (const Direction direction : spec_.active()) {
+        const SendingTime time = sending_times_[index_of(direction)].later(parts_.start);
+        for (const auto& sender : parts_.senders[index_of(direction)]) sender->start(time);
     }
 }
 

@@ -95,6 +95,7 @@ private:
     [[nodiscard]] std::size_t far_port(Direction direction) const;
     void note_lengths(Direction direction);
     void make_loops();
+    void plan_sending();
     void start();
     void begin();
     void loop_is_ready();
@@ -133,6 +134,7 @@ private:
     std::unique_ptr<QueryLog> query_log_;
     TrialParts parts_;
     std::vector<std::unique_ptr<Loop>> loops_;
+    PerDirection<SendingTime> sending_times_;               // from the start of the trial
     std::vector<bool> answered_;                            // of each port
     std::vector<NeighbourEvidence> conflicts_;              // of each port, before the trial
     std::uint64_t sent_at_reading_ = 0;                     // frames of all paths, at the last reading of the counters

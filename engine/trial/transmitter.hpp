@@ -41,7 +41,7 @@ struct SenderCounts {
     Ticks last_call_end = 0;
     Histogram lateness;
     LateBursts late_bursts;
-    std::vector<TesterTime> tester_time;  // in the delays of each part of the sending time
+    std::vector<TesterTime> tester_time = std::vector<TesterTime>(1);  // in the delays of each part of the sending time
 };
 
 // When a sender sends: from `begin`, within the trial's sending time from `start` to `end`. After `deadline` it stops;
@@ -50,7 +50,16 @@ struct SendingTime {
     Ticks start, begin, end, deadline;
     Ticks burst_threshold;  // lateness from which a frame begins a late burst
     Ticks late;             // ... from which it counts as late
-    std::uint64_t parts;    // of the trial's sending time with delays of their own
+
+    // The same so much later.
+    [[nodiscard]] SendingTime later(Ticks by) const {
+        return {.start = start + by,
+                .begin = begin + by,
+                .end = end + by,
+                .deadline = deadline + by,
+                .burst_threshold = burst_threshold,
+                .late = late};
+    }
 };
 
 // A sender of one direction or of a share of it. It costs one virtual call a turn, none a frame.
@@ -71,11 +80,12 @@ public:
 
     virtual void start(const SendingTime& time) {
         counts_.late_bursts.start(time.start, time.end, time.burst_threshold, time.late);
-        counts_.tester_time.resize(std::max<std::uint64_t>(1, time.parts));
         start_ = time.start;
         duration_ = time.end - time.start;
         if (additional_) additional_->start(time.begin);
     }
+    // So many parts of the trial's sending time have delays of their own. To be called before the trial.
+    void distinguish_parts(std::uint64_t parts) { counts_.tester_time.resize(std::max<std::uint64_t>(1, parts)); }
     // The port writes to the DUT's input queue itself: frames that do not fit are lost there. To be called before the
     // trial.
     void send_into_dut(std::uint64_t clock_hz) { full_queue_.use(clock_hz); }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -347,8 +348,9 @@ struct TrialSpec {
     template <class Of>
     [[nodiscard]] auto most_at_once(const std::vector<Direction>& paths, const Of& of) const {
         decltype(of(Direction{})) most{};
-        for (const Direction begins : paths) {  // a sum only grows where a stream begins
-            const std::uint64_t at_ns = streams[index_of(begins)]->interval.begin_ns;
+        std::set<std::uint64_t> begins;  // a sum only grows where a stream begins
+        for (const Direction path : paths) begins.insert(streams[index_of(path)]->interval.begin_ns);
+        for (const std::uint64_t at_ns : begins) {
             decltype(most) sum{};
             for (const Direction path : paths) sum += sends_at(path, at_ns) ? of(path) : decltype(most){};
             most = std::max(most, sum);

@@ -22,6 +22,7 @@ std::vector<std::uint16_t> other_vlans(const std::vector<HostRequest>& hosts, co
 
 PortHosts::PortHosts(Port& port, std::vector<HostRequest> hosts, rte_mempool* pool) {
     std::vector<NeighbourResponder*> all;
+    all.reserve(hosts.size());
     for (HostRequest& one : hosts) one.host.other_vlans = other_vlans(hosts, one.host);
     for (const HostRequest& one : hosts)
         all.push_back(
@@ -37,6 +38,7 @@ bool PortHosts::resolve(std::chrono::milliseconds timeout, const std::vector<Nei
 
 NeighbourWatch PortHosts::watch() const {
     std::vector<WatchedHost> hosts;
+    hosts.reserve(each_.size());
     for (const auto& one : each_) hosts.push_back(one->watched());
     return NeighbourWatch(std::move(hosts));
 }
@@ -67,6 +69,7 @@ std::uint64_t PortHosts::sent() const {
 
 std::vector<NeighbourResponder*> first_of_each(const std::vector<PortHosts*>& ports) {
     std::vector<NeighbourResponder*> first;
+    first.reserve(ports.size());
     for (const PortHosts* one : ports) first.push_back(&one->first());
     return first;
 }

@@ -120,7 +120,11 @@ def test_a_lab_is_built_again_with_the_same_options(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(None, "holds no journal"), ("", "does not begin with a plan"), ('{"event": "plan", "format": 9}\n', "format 9")],
+    [
+        (None, "holds no journal"),
+        ("", "lacks its first line, the plan"),
+        ('{"event": "plan", "format": 9}\n', "format 9"),
+    ],
 )
 def test_what_cannot_go_on_is_one_sentence_and_status_2(content: str | None, words: str, tmp_path: Path) -> None:
     if content is not None:

@@ -159,8 +159,9 @@ def test_what_the_dut_asked_for_is_said_beside_the_loss() -> None:
     seen = {"right": NeighbourEvidence(requests=3, unanswered=(asked,)), "left": NeighbourEvidence(moved=(moved,))}
     result = TrialResult(trial=1, verdict=Verdict.VALID, forward=plain_counts(received=900), neighbours=seen)
     moves = "198.18.0.1 has the MAC address 02:00:00:00:00:03 by 1 message of the DUT"
+    vain = "for which the tester does not answer (see seen_as and answers_for)"
     said = [
-        "right: the DUT asked for 198.19.0.3 (3 requests by 198.19.0.1), for which the tester does not answer",
+        f"right: the DUT asked for 198.19.0.3 (3 requests by 198.19.0.1), {vain}",
         f"left: {moves}, not the one to which frames were sent",
     ]
     assert loss.asked_in_words(result) == said

@@ -167,6 +167,14 @@ def quota(machine: Machine) -> Iterator[Finding]:
         )
 
 
+def load_average(machine: Machine) -> Iterator[Finding]:
+    """Other programs that take the cores make trials invalid. The kernel's load average of the last minute."""
+    average = float((machine.read("proc/loadavg") or "0").split()[0])
+    cores_taken = average > len(machine.usable_cores()) / 2
+    busy = ": others take the cores, and trials will be repeated or stay without a verdict" if cores_taken else ""
+    yield Finding("load", "note" if cores_taken else "ok", f"{average:g} in the last minute{busy}")
+
+
 def isolated_cores(machine: Machine) -> Iterator[Finding]:
     """Cores that the kernel keeps free of other work."""
     isolated, count = machine.read("sys/devices/system/cpu/isolated"), len(machine.usable_cores())
@@ -450,6 +458,7 @@ def _stolen_percent(times: list[int]) -> float:
 _CHECKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
     cores,
     quota,
+    load_average,
     isolated_cores,
     numa,
     governor,

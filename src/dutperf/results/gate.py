@@ -180,4 +180,4 @@ def _text(row: Row, p: float | None) -> str:
         for figure in (row.base, row.other)
     ]
     share = "" if row.difference_percent is None else f" ({row.difference_percent:+.2f} %)"
-    return f"{medians[0]} to {medians[1]}{share}" + ("" if p is None else f", p {p:.2g}")
+    return f"{medians[0]} to {medians[1]}{share}" + ("" if p is None else f", p {p:.2g} (one-sided)")

@@ -68,7 +68,7 @@ def _invalid(trials: RunTrials) -> str:
         return "none invalid"
     if trials.repeated in (0, trials.invalid):
         return f"{trials.invalid:,} invalid{' and repeated' if trials.repeated else ''}"
-    return f"{trials.invalid:,} invalid, {trials.repeated:,} of them repeated"
+    return f"{trials.invalid:,} invalid ({trials.repeated:,} repeated, the others left without a verdict)"
 
 
 def _latest(trials: RunTrials) -> str:

@@ -81,11 +81,12 @@ def where_in_words(places: Mapping[str, int], *, valid: bool) -> str:
 
 def asked_in_words(result: PhaseResult) -> list[str]:
     """What ARP and Neighbour Discovery say, a sentence for each port: ``right: the DUT asked for 198.19.0.3 (3
-    requests by 198.19.0.1), for which the tester does not answer``."""
+    requests by 198.19.0.1), for which the tester does not answer (see seen_as and answers_for)``."""
     said = []
     for port, seen in (result.neighbours or {}).items():
         asked, moves = seen.asked_in_vain(), seen.moves()
-        said += [f"{port}: {asked}, for which the tester does not answer"] if asked else []
+        vain = "for which the tester does not answer (see seen_as and answers_for)"
+        said += [f"{port}: {asked}, {vain}"] if asked else []
         said += [f"{port}: {moves}, not the one to which frames were sent"] if moves else []
         claims = [seen.claims(port, of_gateway=of_gateway) for of_gateway in (True, False)]
         said += [f"{port}: {one}" for one in (*claims, seen.held_by_dut(port)) if one]

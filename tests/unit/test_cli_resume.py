@@ -122,7 +122,7 @@ def test_a_lab_is_built_again_with_the_same_options(monkeypatch: pytest.MonkeyPa
     ("content", "words"),
     [
         (None, "holds no journal"),
-        ("", "lacks its first line, the plan"),
+        ("", "has no first line, the plan"),
         ('{"event": "plan", "format": 9}\n', "format 9"),
     ],
 )

@@ -304,7 +304,7 @@ def test_a_directory_without_a_journal(tmp_path: Path) -> None:
 
 def test_a_run_that_was_killed_before_it_began(tmp_path: Path) -> None:
     (tmp_path / JOURNAL).write_bytes(b'{"event": "pl')
-    assert "lacks its first line, the plan" in refusal(tmp_path)
+    assert "has no first line, the plan" in refusal(tmp_path)
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

@@ -156,9 +156,9 @@ WRONG = [
     ("lab: a", "procedures: is missing"),
     ("lab: a\nprocedures: throughput", "line 2: procedures: is not a mapping"),
     ("lab: a\nprocedures:\n  thoughput:", "line 3: procedures.thoughput: unknown key; did you mean throughput?"),
-    ("lab: a\nprocedures:\n  pdv: {tags: 5}", "line 3: procedures.pdv.tags: unknown key; there are"),
+    ("lab: a\nprocedures:\n  pdv: {tags: 5}", "line 3: procedures.pdv.tags: unknown key; did you mean stamps?"),
     ("lab: a\nall: {tagz: 5}\nprocedures: {latency: }", "line 2: all.tagz: unknown key; did you mean tags?"),
-    ("lab: a\nall: {step: 5%}\nprocedures: {latency: }", "line 2: all.step: unknown key; there are"),
+    ("lab: a\nall: {growth: 5%}\nprocedures: {latency: }", "line 2: all.growth: unknown key; there are"),
     (
         "lab: a\nall: {duration: 0}\nprocedures: {latency: }",
         "line 2: all.duration: should be greater than or equal to 0.001",

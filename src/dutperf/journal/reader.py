@@ -62,7 +62,7 @@ def plan_of(events: Sequence[Event], path: Path | None = None) -> PlanEvent:
     """
     if not events or not isinstance(events[0], PlanEvent):
         name = "the journal" if path is None else str(path)
-        raise JournalError(f"{name} lacks its first line, the plan: it was cut, or its run was killed before it began")
+        raise JournalError(f"{name} has no first line, the plan: it was cut, or its run was killed before it began")
     return events[0]
 
 

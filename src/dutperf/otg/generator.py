@@ -191,12 +191,12 @@ class Generator:
 
     # --- what clients ask -----------------------------------------------------------------------------
 
-    def flow_metrics(self, names: Sequence[str]) -> Iterator[Message]:
+    def flow_metrics(self, names: Sequence[str]) -> list[Message]:
         """Of the flows that report any, and no names: of all these."""
         with self._lock:
             self._sent.settle()
             each = [[self._sent.flows[name] for name in parts] for parts in self._chosen(names, "flow").values()]
-            yield from [self._flow_metric(parts) for parts in each if parts[0].flow.is_reported]
+            return [self._flow_metric(parts) for parts in each if parts[0].flow.is_reported]
 
     def _flow_metric(self, parts: Sequence[RunningFlow]) -> Message:
         flow = parts[0].flow
@@ -240,13 +240,13 @@ class Generator:
             frames = sum(self._sent.received_at(one, port) for one in parts)
             yield _tagged({"rx_name": {"str": port}}, frames, parts[0].flow.stream.mean_size)
 
-    def port_metrics(self, names: Sequence[str]) -> Iterator[Message]:
+    def port_metrics(self, names: Sequence[str]) -> list[Message]:
         """Of the ports; no names: of all."""
         with self._lock:
             self._sent.settle()
             for one in names:
                 self._sent.links.port(one, "port.port_names")
-            yield from [self._port_metric(name) for name in self._sent.links.locations if not names or name in names]
+            return [self._port_metric(name) for name in self._sent.links.locations if not names or name in names]
 
     def _port_metric(self, name: str) -> Message:
         each = list(self._sent.flows.values())
@@ -287,16 +287,17 @@ class Generator:
             fps += self._sent.rates(one)[1] * share
         return frames, octets, fps
 
-    def neighbours(self, version: int, ethernets: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    def neighbours(self, version: int, ethernets: Sequence[str]) -> list[tuple[str, str, str]]:
         """Of each gateway: the interface's name, its address and its MAC address; empty: it has not answered."""
         with self._lock:
             self._sent.retry()
-            opened = self._sent.opened()
+            opened, found = self._sent.opened(), list[tuple[str, str, str]]()
             for one in self._sent.links.neighbours:
                 if one.version == version and (not ethernets or one.ethernet in ethernets):
                     known = hosts_of(opened.get(one.port, {}))
                     mac = known[one.host].get(f"dut_mac{version}", "") if one.host < len(known) else ""
-                    yield one.ethernet, one.address, mac
+                    found.append((one.ethernet, one.address, mac))
+            return found
 
     def ping(self, version: int, requests: Sequence[Message]) -> list[tuple[str, str, bool]]:
         """Of each request: the device's name, the address, and whether this answers.

@@ -33,6 +33,10 @@ def ip(*lines: str) -> None:
         subprocess.run(["ip", *line.split()], check=True)
 
 
+def sysctl(namespace: str, setting: str) -> None:
+    subprocess.run(["ip", "netns", "exec", namespace, "sysctl", "-qw", f"net.{setting}"], check=True)
+
+
 @pytest.fixture
 def router() -> Iterator[str]:
     """The tester's namespace, whose ports are cabled to a router: the first to two interfaces of it."""
@@ -40,6 +44,8 @@ def router() -> Iterator[str]:
     dut = f"{name}-dut"
     try:
         ip(f"netns add {name}", f"netns add {dut}")
+        # while it looks for others with its link-local address, it does not ask for its neighbours'
+        sysctl(dut, "ipv6.conf.default.accept_dad=0")
         for port in ("eth1", "eth2"):
             ip(
                 f"-n {name} link add {port} mtu 1600 type veth peer name {port} netns {dut}",
@@ -55,7 +61,7 @@ def router() -> Iterator[str]:
             )
         ip(f"-n {dut} addr add 198.19.0.1/24 dev eth2", f"-n {dut} -6 addr add 2001:2:0:9::1/64 dev eth2 nodad")
         for setting in ("ipv4.ip_forward", "ipv6.conf.all.forwarding", "ipv4.conf.all.arp_ignore"):
-            subprocess.run(["ip", "netns", "exec", dut, "sysctl", "-qw", f"net.{setting}=1"], check=True)
+            sysctl(dut, f"{setting}=1")
         yield name
     finally:
         for one in (name, dut):

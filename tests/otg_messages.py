@@ -4,7 +4,7 @@ simulated."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from starlette.testclient import TestClient
@@ -77,9 +77,14 @@ def opening(kind: type[SimulatedTester], **members: Any) -> Any:
     return opened
 
 
-def serving(kind: type[SimulatedTester], log: TrialLog | None = None, **members: Any) -> Iterator[TestClient]:
+def serving(
+    kind: type[SimulatedTester],
+    log: TrialLog | None = None,
+    located: Mapping[str, str] = LOCATED,
+    **members: Any,
+) -> Iterator[TestClient]:
     settings = EngineSettings(command=("true",))  # instead of the program that takes links down
-    generator = Generator(LOCATED, settings, opening(kind, **members), drain_s=0.0, log=log)
+    generator = Generator(located, settings, opening(kind, **members), drain_s=0.0, log=log)
     made = app.make(app.OtgServer(generator), Rules(TOKEN, "127.0.0.1"))
     try:
         with TestClient(made, "http://127.0.0.1:8443") as one:

@@ -14,14 +14,11 @@ from starlette.testclient import TestClient
 from dutperf.model import SoFar, Trial, TrialResult, Verdict
 from dutperf.model.result import Tracked
 from dutperf.model.stream import TrackedBits
-from dutperf.otg import app, flows, links
-from dutperf.otg.generator import Generator
+from dutperf.otg import flows, links
 from dutperf.otg.model import Rejected, messages, of_members
-from dutperf.setup.configuration import EngineSettings
 from dutperf.setup.ports import other_streams
 from dutperf.tester import Progress, ProgressCallback
-from dutperf.web.access import Rules
-from otg_messages import LOCATED, TOKEN, UDP, Opened, flow, opening, planned
+from otg_messages import LOCATED, UDP, Opened, flow, planned, serving
 from plans import counts
 
 PORTS = [{"name": f"p{number}", "location": location} for number, location in enumerate(("left", "right", "third"), 1)]
@@ -169,13 +166,7 @@ class Counting(Opened):
 
 @pytest.fixture
 def client() -> Iterator[TestClient]:
-    generator = Generator(OF_THREE, EngineSettings(), opening(Counting), drain_s=0.0)
-    made = app.make(app.OtgServer(generator), Rules(TOKEN, "127.0.0.1"))
-    try:
-        with TestClient(made, "http://127.0.0.1:8443") as one:
-            yield one
-    finally:
-        generator.close()
+    yield from serving(Counting, located=OF_THREE)
 
 
 def counted(client: TestClient, wanted: dict[str, Any], **request: Any) -> list[dict[str, Any]]:

@@ -87,6 +87,12 @@ std::uint64_t wall_clock_ns(Ticks at, std::uint64_t clock_hz) {
     return static_cast<std::uint64_t>(now.ns + std::llround(later * 1e9 / static_cast<double>(clock_hz)));
 }
 
+std::int64_t wall_clock_ahead_ns(std::uint64_t clock_hz) {
+    const ClockInstant wall = read_both(CLOCK_REALTIME), monotonic = read_both(CLOCK_MONOTONIC);
+    const auto later = static_cast<double>(static_cast<std::int64_t>(monotonic.ticks - wall.ticks));
+    return wall.ns - monotonic.ns + std::llround(later * 1e9 / static_cast<double>(clock_hz));
+}
+
 ClockCalibration::ClockCalibration() : begin_(read_both(CLOCK_MONOTONIC_RAW)) {}
 
 std::uint64_t ClockCalibration::hertz() const {

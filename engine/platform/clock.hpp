@@ -20,6 +20,9 @@ inline Ticks now_ticks() { return rte_rdtsc(); }
 double monotonic_s(Ticks at, std::uint64_t clock_hz);
 // A time of the counter in ns since 1970, by CLOCK_REALTIME.
 std::uint64_t wall_clock_ns(Ticks at, std::uint64_t clock_hz);
+// What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, in ns: it changes where somebody sets the clock, not where it is
+// corrected.
+std::int64_t wall_clock_ahead_ns(std::uint64_t clock_hz);
 
 // An instant by the TSC and by a clock of the kernel.
 struct ClockInstant {

@@ -15,7 +15,6 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <limits>
 #include <optional>
 
 #include "frame/layout.hpp"
@@ -182,21 +181,6 @@ void StampSocket::take(const Visit& left, const Visit& arrived) {
     }
     while (take_one(0, arrived)) {
     }
-}
-
-std::int64_t wall_clock_ahead_ns() {
-    std::int64_t tightest = std::numeric_limits<std::int64_t>::max(), ahead = 0;
-    for (int i = 0; i < 10; ++i) {
-        timespec before{}, wall{}, after{};
-        clock_gettime(CLOCK_MONOTONIC, &before);
-        clock_gettime(CLOCK_REALTIME, &wall);
-        clock_gettime(CLOCK_MONOTONIC, &after);
-        const std::int64_t apart = ns_of(after) - ns_of(before);
-        if (apart >= tightest) continue;
-        tightest = apart;
-        ahead = ns_of(wall) - ns_of(before) - apart / 2;
-    }
-    return ahead;
 }
 
 }  // namespace dutperf

@@ -43,8 +43,4 @@ private:
     std::vector<std::uint8_t> frame_;
 };
 
-// What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, in ns: it changes where somebody sets the clock, not where it is
-// corrected.
-std::int64_t wall_clock_ahead_ns();
-
 }  // namespace dutperf

@@ -322,13 +322,13 @@ void RunningTrial::open_stamp_logs() {
             std::make_unique<StampLog>(*port, trial_mark(), bed_.paths.size(), spec_.tags_from_end()));
     }
     std::this_thread::sleep_for(kStampsBegin);
-    wall_clock_ahead_ns_ = wall_clock_ahead_ns();
+    wall_clock_ahead_ns_ = wall_clock_ahead_ns(bed_.clock_hz);
 }
 
 void RunningTrial::read_stamps() {
     if (parts_.stamp_logs.empty()) return;
     for (const auto& log : parts_.stamp_logs) log->read();
-    const std::int64_t step = wall_clock_ahead_ns() - wall_clock_ahead_ns_;
+    const std::int64_t step = wall_clock_ahead_ns(bed_.clock_hz) - wall_clock_ahead_ns_;
     if (std::abs(step) > std::abs(clock_step_ns_)) clock_step_ns_ = step;
 }
 

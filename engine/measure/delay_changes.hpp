@@ -10,13 +10,16 @@
 #include <span>
 
 #include "measure/histogram.hpp"
-#include "platform/zeros.hpp"
+#include "platform/blocks.hpp"
 
 namespace dutperf {
 
 class DelayChanges {
 public:
     static constexpr std::size_t kKept = std::size_t{1} << 16U;
+
+    // See Blocks::take_whole.
+    void take_whole() { changes_.take_whole(); }
 
     // Takes frames of increasing numbers with a common delay in ticks. Each number comes once.
     void record(std::span<const std::uint64_t> run, std::uint64_t delay) {
@@ -72,7 +75,7 @@ private:
     }
 
     SignedHistogram changes_;
-    Zeros<Kept> kept_ = Zeros<Kept>(kKept);
+    Blocks<Kept> kept_ = Blocks<Kept>(kKept);
     std::uint64_t next_ = 0, last_ = 0;  // highest number so far + 1, and its delay
 };
 

@@ -19,16 +19,14 @@ void Histogram::add(const Histogram& other) {
     min_ = std::min(min_, other.min_);
     max_ = std::max(max_, other.max_);
     total_ += other.total_;
-    for (std::size_t i = other.first(); i < other.end(); ++i) {
-        if (other.counts_[i] != 0) counts_[i] += other.counts_[i];
-    }
+    other.for_each_cell([this](std::size_t i, std::uint64_t count) { counts_[i] += count; });
 }
 
 std::uint64_t Histogram::quantile(double share) const { return total_ != 0 ? ranked(rank_of(share, total_)) : 0; }
 
 std::uint64_t Histogram::ranked(std::uint64_t rank) const {
     std::uint64_t seen = 0;
-    for (std::size_t i = first(); i < end(); ++i) {
+    for (std::size_t i = first(); (i = counts_.written_from(i, end())) < end(); ++i) {
         seen += counts_[i];
         if (seen >= rank) return std::clamp(middle_of(i), min_, max_);
     }
@@ -37,13 +35,12 @@ std::uint64_t Histogram::ranked(std::uint64_t rank) const {
 
 std::vector<Histogram::Bucket> Histogram::buckets() const {
     std::vector<Bucket> merged;
-    for (std::size_t i = first(); i < end(); ++i) {
-        if (counts_[i] == 0) continue;
+    for_each_cell([&merged](std::size_t i, std::uint64_t count) {
         using Buckets = Cells<kBucketBits>;  // a bucket ends where a cell ends
         const std::uint64_t largest = Buckets::largest_in(Buckets::index_of(Cells<kPrecisionBits>::largest_in(i)));
         if (merged.empty() || merged.back().largest != largest) merged.push_back({.largest = largest, .count = 0});
-        merged.back().count += counts_[i];
-    }
+        merged.back().count += count;
+    });
     if (!merged.empty()) merged.back().largest = max_;
     return merged;
 }

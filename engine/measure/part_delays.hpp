@@ -20,6 +20,11 @@ public:
     explicit PartDelays(std::vector<std::uint64_t> ends)
         : ends_(std::move(ends)), delays_(ends_.size()), tester_(ends_.size()) {}
 
+    // See Blocks::take_whole.
+    void take_whole() {
+        for (Histogram& part : delays_) part.take_whole();
+    }
+
     // `frames` frames from this number on have up to `ticks` of the tester's time in their delays.
     void record_tester(std::uint64_t number, std::uint64_t ticks, std::uint64_t frames) {
         if (number < begin_ || number >= ends_[part_]) [[unlikely]]

@@ -31,6 +31,9 @@ public:
           slides_(frames > words_.size() * 64),
           missing_(bounds) {}
 
+    // See Zeros::touch.
+    void touch() { words_.touch(); }
+
     Arrival insert(std::uint64_t number) {
         if (number == end_ && number % 64 != 0) [[likely]] {
             // mark() sets the bits of a run together: set one by one, each would wait for the one before

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A large array of zeros. The kernel gives each page of it when it is first written, so that 1,000 streams have their
-// histograms and windows in little memory: each uses a small part of them.
+// A large array of zeros, in huge pages where the kernel gives them on request. It gives each page when it is first
+// written.
 #pragma once
 
 #include <sys/mman.h>
@@ -20,7 +20,7 @@ public:
     explicit Zeros(std::size_t size) : size_(size) {
         void* const memory = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED) throw std::bad_alloc();
-        madvise(memory, bytes(), MADV_NOHUGEPAGE);  // a huge page would be used as a whole
+        madvise(memory, bytes(), MADV_HUGEPAGE);  // if it fails, small pages do
         first_ = static_cast<T*>(memory);
     }
     ~Zeros() {
@@ -34,6 +34,9 @@ public:
         std::swap(first_, other.first_);
         return *this;
     }
+
+    // Has the kernel give all pages, on the NUMA node of this thread: one that must not wait for them later.
+    void touch() { madvise(first_, bytes(), MADV_POPULATE_WRITE); }  // if it fails (before Linux 5.14), it waits
 
     [[nodiscard]] std::size_t size() const { return size_; }
     T& operator[](std::size_t at) { return first_[at]; }

@@ -91,6 +91,7 @@ public:
     AnswerSender& operator=(const AnswerSender&) = delete;
 
     Ticks turn(Ticks now) override;
+    [[nodiscard]] std::size_t histograms() const override { return 1 + Sender::histograms(); }
 
     // Valid after the trial. From when the queries may have arrived until the port had the answers.
     [[nodiscard]] const Histogram& delays() const { return delays_; }

@@ -58,6 +58,18 @@ public:
         one_by_one_ |= tracks_;
     }
 
+    // See RxStatistics::touch.
+    std::size_t touch() {
+        std::size_t histograms = 0;
+        for (const auto& path : paths_) histograms += path->statistics.touch();
+        return histograms;
+    }
+
+    // See RxStatistics::take_whole.
+    void take_whole() {
+        for (const auto& path : paths_) path->statistics.take_whole();
+    }
+
     // Takes arrival times from the NIC's time stamps instead of the poll. To be called before the trial.
     void stamp_by(const NicStamps& nic) { nic_ = nic; }
 

@@ -127,6 +127,23 @@ public:
         [[nodiscard]] Burst rest() const { return {.arrival = arrival, .unpolled = unpolled}; }
     };
 
+    // Has the memory ready that the receiver writes. Called by its thread before the trial. Returns how many histograms
+    // there are beside.
+    std::size_t touch() {
+        window_.touch();
+        if (in_time_) in_time_->touch();
+        return (delay_ ? 1 : 0) + (delay_changes_ ? 2 : 0) + stream_delays_.size() +
+               (part_delays_ ? part_delays_->delays().size() : 0);
+    }
+
+    // Of the histograms, see Blocks::take_whole.
+    void take_whole() {
+        if (delay_) delay_->take_whole();
+        if (delay_changes_) delay_changes_->take_whole();
+        if (part_delays_) part_delays_->take_whole();
+        for (Histogram& stream : stream_delays_) stream.take_whole();
+    }
+
     void add(const Burst& taken) {
         counts_.background += taken.background;
         counts_.stamped += taken.stamped;

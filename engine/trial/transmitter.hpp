@@ -86,6 +86,10 @@ public:
     }
     // So many parts of the trial's sending time have delays of their own. To be called before the trial.
     void distinguish_parts(std::uint64_t parts) { counts_.tester_time.resize(std::max<std::uint64_t>(1, parts)); }
+    // Histograms that the trial writes.
+    [[nodiscard]] virtual std::size_t histograms() const { return line_ ? 2 : 1; }
+    // Of the lateness, see Blocks::take_whole.
+    void take_whole() { counts_.lateness.take_whole(); }
     // The port writes to the DUT's input queue itself: frames that do not fit are lost there. To be called before the
     // trial.
     void send_into_dut(std::uint64_t clock_hz) { full_queue_.use(clock_hz); }

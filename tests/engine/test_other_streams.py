@@ -4,7 +4,9 @@ or end early. Requests and events as they are in the protocol."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from scapy.layers.l2 import Ether
 from scapy.utils import PcapNgReader, rdpcap
 
 from dutperf.engine.client import EngineCommand
+from dutperf.engine.process import EngineTimeout
 from dutperf.frames import Stack, build
 from dutperf.model import Poisson, Stream, Trial
 from frame_rows import ENDPOINTS
@@ -24,6 +27,8 @@ from .streams import stream
 
 TAG_AT = 42
 """In a frame with UDP directly over IPv4."""
+MOST_PAGE_FAULTS = 50
+"""Of all threads of the engine during a trial: some are none of the loops'."""
 
 
 @pytest.fixture
@@ -363,3 +368,42 @@ def test_of_a_stream_with_fewer_frames_than_tags_all_are_tagged(opened: Opening)
     assert result["forward"]["stamped_sent"] == 50
     assert stamped == {"call": 10, "early": 0}
     assert result["other_streams"]["call"]["stamped_received"] == 10
+
+
+def page_faults(pid: int) -> dict[str, int]:
+    """Of each thread of the engine, without the one that prepares trials and looks after them."""
+    threads = [task for task in Path(f"/proc/{pid}/task").iterdir() if task.name != str(pid)]
+    return {task.name: int((task / "stat").read_text().rpartition(")")[2].split()[7]) for task in threads}
+
+
+@pytest.mark.parametrize("flows", [2, 300])
+def test_no_loop_waits_for_memory_while_it_sends(opened: Opening, flows: int) -> None:
+    """The kernel gives a page when it is first written: before the trial, not when a frame is due."""
+    names = [str(number) for number in range(1, flows)]
+    engine = opened([other(name) for name in names])
+    one = plain(120_000 // flows)
+    engine.begin(
+        "run",
+        {
+            "trial": 1,
+            "rest_ns": 500 * MS,
+            "duration_ns": 300 * MS,
+            "drain_ns": 500 * MS,
+            "progress_ms": 20,
+            "stamping": "every",
+            "forward": one,
+            "other_streams": dict.fromkeys(names, one),
+        },
+    )
+    readings = []
+    while True:
+        with suppress(EngineTimeout):
+            result = engine.process.receive(0.02)
+            if result["event"] != "progress":
+                break
+        readings.append((time.monotonic(), page_faults(engine.process.pid)))
+    assert result["event"] == "result", result
+    assert result["forward"]["received"] == 36_000 // flows
+    before = next(faults for at_s, faults in reversed(readings) if at_s < result["began_s"])
+    after = next(faults for _, faults in reversed(readings) if set(faults) == set(before))
+    assert sum(after[thread] - before[thread] for thread in before) <= MOST_PAGE_FAULTS

@@ -81,8 +81,10 @@ FrameSpec read_frame(Reader frame, std::uint16_t max_frame_size) {
 
 // Within the sending time of the trial.
 SendingInterval read_interval(Reader& stream, std::uint64_t duration_ns) {
-    SendingInterval interval{.begin_ns = stream.integer("begin_ns", {0, duration_ns - 1}, 0), .sends_ns = {}};
+    SendingInterval interval;
+    interval.begin_ns = stream.integer("begin_ns", {0, duration_ns - 1}, 0);
     if (stream.has("sends_ns")) interval.sends_ns = stream.integer("sends_ns", {1, duration_ns - interval.begin_ns});
+    if (stream.has("grace_ns")) interval.grace_ns = stream.integer("grace_ns", {0, 86'400'000 * kMillion});
     return interval;
 }
 

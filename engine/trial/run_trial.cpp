@@ -19,9 +19,8 @@ namespace {
 constexpr std::chrono::milliseconds kAnswerTimeout{500};
 constexpr std::uint64_t kShortTurnNs = 1'000'000;  // after a longer turn, the backlog of a receive queue is unknown
 constexpr double kStartDelayS = 0.002;             // so that every loop is running when the first frame is due
-constexpr double kSendingGraceShare =
-    0.01;  // extra sending time before the rest is given up; the client's limit is far stricter
-constexpr double kSendingGraceS = 0.05;
+// Extra sending time before the rest is given up, 1 % and at least so much; the client's limit is far stricter.
+constexpr std::uint64_t kSendingGraceShare = 100, kSendingGraceNs = 50'000'000;
 constexpr std::uint64_t kMostKernelStamps = 4'000'000;  // 32 bytes for each of both stamps are kept
 constexpr std::chrono::milliseconds kStampsBegin{20};   // until the kernel stamps what it receives: a task does it
 constexpr std::uint64_t kSilentDrains = 2;  // further drains where no frame of a path came, each of up to...
@@ -255,8 +254,7 @@ void RunningTrial::loop_is_done() {
 
 // With many paths this takes longer than the time until the start.
 void RunningTrial::plan_sending() {
-    const double duration_s = static_cast<double>(spec_.duration_ns) / 1e9;
-    const double deadline_s = duration_s + std::max(kSendingGraceS, kSendingGraceShare * duration_s);
+    const std::uint64_t usual_grace_ns = std::max(kSendingGraceNs, spec_.duration_ns / kSendingGraceShare);
     for (const Direction direction : spec_.active()) {
         // at the media's rate frames are late by its clock, and none can leave in a burst
         const std::uint32_t mbps = parts_.media_mbps[bed_.sending_port(direction)];
@@ -268,7 +266,7 @@ void RunningTrial::plan_sending() {
             .start = 0,
             .begin = ticks_of(stream.interval.begin_ns, bed_.clock_hz),
             .end = ticks_of(spec_.duration_ns, bed_.clock_hz),
-            .deadline = static_cast<Ticks>(deadline_s * static_cast<double>(bed_.clock_hz)),
+            .deadline = ticks_of(spec_.duration_ns + stream.interval.grace_ns.value_or(usual_grace_ns), bed_.clock_hz),
             .burst_threshold = ticks_of(LateBursts::kBurstThresholdNs + tolerance_ns, bed_.clock_hz),
             .late = ticks_of(late_ns + tolerance_ns, bed_.clock_hz)};
     }

@@ -97,6 +97,7 @@ struct AddressField {
 struct SendingInterval {
     std::uint64_t begin_ns = 0;
     std::optional<std::uint64_t> sends_ns;  // absent: until the end of the trial's sending time
+    std::optional<std::uint64_t> grace_ns;  // then frames that were due may still leave; absent: not for long
 
     [[nodiscard]] bool is_whole() const { return begin_ns == 0 && !sends_ns; }
     [[nodiscard]] std::uint64_t length_ns(std::uint64_t duration_ns) const {

@@ -147,6 +147,20 @@ def test_hundreds_of_flows_are_counted_each_to_the_frame() -> None:
         }
 
 
+def test_a_flow_of_a_number_of_frames_sends_all_of_them_at_whatever_rate_its_port_can(cable: str) -> None:
+    """100 ms at the rate that is asked for. No port of a kernel is that quick, and the trial says so."""
+    with serving(cable, "--plain") as address:
+        api = snappi.api(location=address)
+        configuration = configuration_of(api)
+        added(configuration, "fast", 0, 1_000_000, pps=10_000_000)
+        added(configuration, "slow", 1, 50)
+        assert list(api.set_config(configuration).warnings) == []
+        found = sent(api, PATIENCE_S)
+        assert {name: one.frames_tx for name, one in found.items()} == {"fast": 1_000_000, "slow": 50}
+        with urllib.request.urlopen(f"{address}/dutperf/verdicts") as answer:
+            assert [one["verdict"] for one in json.load(answer)["trials"]] == ["invalid"]
+
+
 @pytest.mark.parametrize("options", [(), ("--plain",)])
 def test_the_example_of_the_page_measures_a_bridge(options: tuple[str, ...]) -> None:
     with made("bridge", DUT_CORE) as name, serving(name, *options) as address:

@@ -16,8 +16,9 @@ from starlette.testclient import TestClient
 from dutperf import journal
 from dutperf.api import results
 from dutperf.journal import EndEvent, Event, JournalError, ResultEvent, TrialEvent, of_kind
-from dutperf.model import Cause, Trial, TrialResult, Verdict
+from dutperf.model import Cause, Direction, SoFar, Trial, TrialResult, Verdict
 from dutperf.otg import trial_log
+from dutperf.otg.traffic import AllSent
 from dutperf.otg.trial_log import verdict_of
 from dutperf.report.html import REPORT
 from dutperf.results import by_clients
@@ -347,3 +348,14 @@ def test_a_full_disk_refuses_the_next_trial_and_is_said_at_the_end(
     assert verdicts(client) == []
     with pytest.raises(JournalError, match="No space left"):
         server.__exit__(None, None, None)
+
+
+def test_a_flow_of_a_number_of_frames_has_been_sent_when_all_of_them_are() -> None:
+    slow, steady = Direction("a->b:slow"), Direction("a->b:steady")
+    all_sent = AllSent({slow: 100})
+    for elapsed_s, frames in ((1.0, 60), (2.0, 100), (3.0, 100)):
+        all_sent.note(
+            Progress(elapsed_s, frames, 0, {slow: SoFar(sent=frames, received=0), steady: SoFar(sent=1, received=1)})
+        )
+    assert [all_sent.has(slow, before_s) for before_s in (1.0, 1.9, 2.0, 3.0)] == [False, False, True, True]
+    assert all_sent.has(steady, 0.0), "it ends with its time"

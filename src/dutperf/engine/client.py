@@ -479,7 +479,8 @@ class EngineTester:
         self, process: EngineProcess, request: int, watch: _Watch, on_progress: ProgressCallback | None
     ) -> dict[str, Any]:
         trial = watch.trial
-        limit_s = time.monotonic() + trial.whole_s + self._patience.trial_s + self._link_s
+        grace_s = max((one.grace_ns or 0 for one in trial.all_streams().values()), default=0) / 1e9
+        limit_s = time.monotonic() + trial.whole_s + grace_s + self._patience.trial_s + self._link_s
         answer_s = (
             self._patience.answer_s + self._link_s + (trial.rest_ns or 0) / 1e9
         )  # the engine reports nothing before the first frame is due

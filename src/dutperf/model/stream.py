@@ -216,6 +216,8 @@ class Stream(Value):
     """When it begins, after the start of the trial, from which its due times are counted then; None: with it."""
     sends_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)] | None = None
     """How long it sends; None: until the end of the sending time."""
+    grace_ns: Annotated[int, Field(ge=0, le=86_400_000_000_000)] | None = None
+    """How long after the sending time frames that were due may still leave; None: for 1 % of it, and at least 50 ms."""
     frames: Annotated[tuple[DescribedFrame, ...], Field(max_length=32)] = ()
     """The kinds; empty: the frames are foreground and background."""
     order: Annotated[tuple[Annotated[int, Field(ge=0, le=31)], ...], Field(max_length=65536)] = ()

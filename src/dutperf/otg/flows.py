@@ -125,7 +125,8 @@ class Flow:
             return None
         begin_ns = 0 if goes_on else self.stream.begin_ns or 0
         begin_ns += min(self.shift_ns, LONGEST_NS - begin_ns - (left_ns or 0))
-        return self.stream.model_copy(update={"begin_ns": begin_ns or None, "sends_ns": left_ns})
+        grace_ns = None if self.frames is None else LONGEST_NS  # all of them are sent, at whatever rate the port can
+        return self.stream.model_copy(update={"begin_ns": begin_ns or None, "sends_ns": left_ns, "grace_ns": grace_ns})
 
 
 def as_sent(frame: DescribedFrame) -> DescribedFrame:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ from dutperf.otg.links import Links
 from dutperf.otg.model import Message, Rejected
 from dutperf.otg.trial_log import TrialLog
 from dutperf.setup.configuration import NO_PORT, EngineSettings, Setup, SharedPort, Side
-from dutperf.tester import TesterError
+from dutperf.tester import Progress, TesterError
 from dutperf.tester.in_background import TrialInBackground
 
 Streams = Mapping[Direction, Sequence[str]]
@@ -135,6 +136,24 @@ class RunningFlow:
 
 
 @dataclass
+class AllSent:
+    """When flows of so many frames had sent all of them: a slow port needs longer than their rates say."""
+
+    frames: Mapping[Direction, int]
+    at_s: dict[Direction, float] = field(default_factory=dict)
+    """By the times of the progress."""
+
+    def note(self, progress: Progress) -> None:
+        for direction, frames in self.frames.items():
+            if direction in progress.directions and progress.directions[direction].sent >= frames:
+                self.at_s.setdefault(direction, progress.elapsed_s)
+
+    def has(self, direction: Direction, before_s: float) -> bool:
+        """Whether a flow had sent all of them by then, or just ends with its time."""
+        return direction not in self.frames or self.at_s.get(direction, inf) <= before_s
+
+
+@dataclass
 class Part:
     """A trial that runs now."""
 
@@ -142,6 +161,7 @@ class Part:
     names: tuple[str, ...]
     """Of the flows that it sends."""
     background: TrialInBackground
+    all_sent: AllSent
     capture: Path | None = None
     began_ns: int = 0
     """When sending began, since 1970, to some milliseconds."""
@@ -303,10 +323,17 @@ class Transmission:
         if trial is None:
             return
         assert self._tester is not None, "it is open"
-        background = TrialInBackground(self._tester, trial)
         sending = tuple(name for name in names if self.flows[name].flow.direction in (trial.other_streams or {}))
+        all_sent = AllSent(
+            {
+                one.flow.direction: one.flow.frames - one.totals.sent
+                for one in map(self.flows.__getitem__, sending)
+                if one.flow.frames is not None
+            }
+        )
+        background = TrialInBackground(self._tester, trial, all_sent.note)
         file = None if trial.capture is None else Path(trial.capture.path)
-        self._part = Part(trial, sending, background, file)
+        self._part = Part(trial, sending, background, all_sent, file)
         if file is not None:
             self._captured.append((file, self.capturing))
         try:
@@ -411,10 +438,13 @@ class Transmission:
 
     def _has_been_sent(self, part: Part, name: str, after_ns: int = 0) -> bool:
         """Whether a flow ended ``after_ns`` ago or longer."""
-        progress = part.background.progress
-        stream = (part.trial.other_streams or {})[self.flows[name].flow.direction]
-        ends_ns = stream.ends_ns(part.trial.duration_ns) + after_ns
-        return stream.sends_ns is not None and progress is not None and progress.elapsed_s * NS_PER_S >= ends_ns
+        progress, direction = part.background.progress, self.flows[name].flow.direction
+        stream = (part.trial.other_streams or {})[direction]
+        if stream.sends_ns is None or progress is None:
+            return False
+        after_s = after_ns / NS_PER_S
+        ends_s = stream.ends_ns(part.trial.duration_ns) / NS_PER_S
+        return progress.elapsed_s >= ends_s + after_s and part.all_sent.has(direction, progress.elapsed_s - after_s)
 
     def _rate(self, part: Part) -> None:
         """Rates from two reports, half a second apart or more."""

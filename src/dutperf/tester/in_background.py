@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from dutperf.model import Trial, TrialResult
 from dutperf.tester import EndTrial, Progress, Tester
@@ -15,8 +16,9 @@ LONGEST_START_S = 60.0
 class TrialInBackground:
     """A trial in a thread of its own, from its construction on."""
 
-    def __init__(self, tester: Tester, trial: Trial) -> None:
-        self._tester, self._trial = tester, trial
+    def __init__(self, tester: Tester, trial: Trial, watch: Callable[[Progress], None] | None = None) -> None:
+        """``watch`` is told each progress, in that thread."""
+        self._tester, self._trial, self._watch = tester, trial, watch
         self._ending = threading.Event()
         self._sending = threading.Event()
         self._result: TrialResult | None = None
@@ -58,6 +60,8 @@ class TrialInBackground:
             self._sending.set()
 
     def _note(self, progress: Progress) -> None:
+        if self._watch is not None:
+            self._watch(progress)
         self.progress = progress
         self._sending.set()
         if self._ending.is_set():

@@ -91,8 +91,10 @@ scalability: build
 test: setup-dev
 	@scripts/build
 	meson test -C build --print-errorlogs
-	$(PYTEST) --part beside --numprocesses auto
-	$(PYTEST) --part alone
+	@failed=0; \
+	$(PYTEST) --part beside --numprocesses auto || failed=1; \
+	$(PYTEST) --part alone || failed=1; \
+	exit $$failed
 
 test-long: setup-dev
 	@scripts/build

@@ -69,7 +69,7 @@ public:
         TrialMark trial;
         std::uint8_t stream;
         std::uint64_t seed;  // of the generators of its fields
-        std::uint8_t pair = kTagVersion;
+        std::uint16_t pair = kTagVersion;
     };
 
     // A part of a field's value in a word: `(value >> shift_right << shift_left) & mask`, in the order of the frame.

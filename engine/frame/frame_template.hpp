@@ -56,7 +56,7 @@ struct FrameIdentity {
     std::uint8_t stream;
     std::uint16_t source_port;  // of the template; overwritten where ports vary
     std::uint16_t destination_port;
-    std::uint8_t pair = kTagVersion;  // of paths: see PathMark
+    std::uint16_t pair = kTagVersion;  // of paths: see PathMark
 };
 
 class FrameTemplate {

@@ -14,15 +14,16 @@ namespace dutperf {
 
 inline constexpr std::size_t kTagSize = 18;
 inline constexpr std::uint32_t kSignature = 0xD75450;
-// Byte 7 of the first two paths; it grows by one with every two paths, and begins again with the upper half of them.
+// Byte 7 of the first two paths; it grows by one with every two paths, and begins again with every half of a bank.
 inline constexpr std::uint8_t kTagVersion = 1;
-inline constexpr std::size_t kHalfOfPaths = 2 * (256 - kTagVersion), kMostPaths = 2 * kHalfOfPaths;
+inline constexpr std::size_t kHalfOfPaths = 2 * (256 - kTagVersion), kBankOfPaths = 2 * kHalfOfPaths;
+inline constexpr std::size_t kMostPaths = 8 * kBankOfPaths;
 inline constexpr std::uint64_t kMask40 = (std::uint64_t{1} << 40U) - 1;
 // A difference of two 40-bit stamps above this is negative: half the range each way, 110 s at 5 GHz.
 inline constexpr std::uint64_t kLongestDelay = kMask40 >> 1U;
 
 // Bits of the tag's stream byte. kStreamReverse: the lowest bit of the path's number; kStreamUpper: it is one of the
-// upper half.
+// upper half of its bank.
 inline constexpr std::uint8_t kStreamReverse = 1, kStreamBackground = 2, kStreamUpper = 4;
 inline constexpr std::uint8_t kStreamPath = kStreamReverse | kStreamUpper;
 inline constexpr unsigned kStreamKindShift = 3;  // the bits above: the number of the kind, if frames are described
@@ -31,12 +32,13 @@ namespace tag {
 inline constexpr std::size_t kSignatureAt = 0, kStreamAt = 6, kPairAt = 7, kHighAt = 8, kLowAt = 16;
 }
 
-// The run and the trial of a frame: 16 bits that a run draws at random, and 8 bits of the trial's number.
+// The run and the trial of a frame: 13 bits that a run draws at random, three that have the path's bank in a frame and
+// are 0 here, and 8 bits of the trial's number.
 using TrialMark = std::uint32_t;
-inline constexpr unsigned kRunShift = 8;
-inline constexpr TrialMark kMask24 = 0xFFFFFF;
+inline constexpr unsigned kRunShift = 11, kBankShift = 8;
+inline constexpr TrialMark kMask24 = 0xFFFFFF, kBankMask = TrialMark{7} << kBankShift;
 inline constexpr TrialMark mark_of_trial(std::uint16_t run, std::uint16_t number) {
-    return TrialMark{run} << kRunShift | (number & 0xFFU);
+    return (TrialMark{run} << kRunShift & kMask24) | (number & 0xFFU);
 }
 inline constexpr bool are_of_one_run(TrialMark one, TrialMark other) { return (one ^ other) >> kRunShift == 0; }
 
@@ -62,27 +64,28 @@ inline Number tag_stamp(Number high, Number low) {
 struct Tag {
     TrialMark trial;
     std::uint8_t stream;
-    std::uint8_t pair = kTagVersion;
+    std::uint16_t pair = kTagVersion;  // see PathMark
     std::uint64_t sequence;
     std::uint64_t stamp;
 
     // The number of its path among those of the ports.
     [[nodiscard]] std::size_t path() const {
-        return 2U * static_cast<std::size_t>(pair - kTagVersion) + (stream & kStreamReverse) +
-               ((stream & kStreamUpper) != 0 ? kHalfOfPaths : 0);
+        return kBankOfPaths * (pair >> 8U) + 2U * static_cast<std::size_t>((pair & 0xFFU) - kTagVersion) +
+               (stream & kStreamReverse) + ((stream & kStreamUpper) != 0 ? kHalfOfPaths : 0);
     }
 };
 
-// The bytes of a tag that say which path it is of.
+// The bits of a tag that say which path it is of. `pair`: byte 7, and above it the bank.
 struct PathMark {
-    std::uint8_t stream = 0, pair = kTagVersion;
+    std::uint8_t stream = 0;
+    std::uint16_t pair = kTagVersion;
 };
 // Of no path (Direction::none) the mark is one that no frame has.
 inline PathMark mark_of_path(std::size_t path) {
     if (path >= kMostPaths) return {.stream = 0, .pair = 0};
     return {.stream = static_cast<std::uint8_t>((path % 2 != 0 ? kStreamReverse : 0) |
-                                                (path >= kHalfOfPaths ? kStreamUpper : 0)),
-            .pair = static_cast<std::uint8_t>(kTagVersion + path % kHalfOfPaths / 2)};
+                                                (path % kBankOfPaths >= kHalfOfPaths ? kStreamUpper : 0)),
+            .pair = static_cast<std::uint16_t>(path / kBankOfPaths << 8U | (kTagVersion + path % kHalfOfPaths / 2))};
 }
 
 inline bool has_signature(const std::uint8_t* payload) {
@@ -90,9 +93,10 @@ inline bool has_signature(const std::uint8_t* payload) {
 }
 
 // Writes the part of a tag that is the same in all frames of a stream; the rest becomes 0.
-inline void write_tag(std::uint8_t* payload, TrialMark trial, std::uint8_t stream, std::uint8_t pair = kTagVersion) {
-    store_be64(payload + tag::kSignatureAt, std::uint64_t{kSignature} << 40U | std::uint64_t{trial & kMask24} << 16U |
-                                                std::uint64_t{stream} << 8U | pair);
+inline void write_tag(std::uint8_t* payload, TrialMark trial, std::uint8_t stream, std::uint16_t pair = kTagVersion) {
+    const TrialMark mark = (trial & kMask24) | (TrialMark{pair} >> 8U << kBankShift);
+    store_be64(payload + tag::kSignatureAt, std::uint64_t{kSignature} << 40U | std::uint64_t{mark} << 16U |
+                                                std::uint64_t{stream} << 8U | (pair & 0xFFU));
     std::memset(payload + tag::kHighAt, 0, kTagSize - tag::kHighAt);
 }
 
@@ -101,9 +105,10 @@ inline Tag read_tag(const std::uint8_t* payload) {
     // Read as one word: the compiler put a byte that was read alone on the stack and read it back with its neighbours,
     // which waits for the store buffer.
     const std::uint64_t identity = load_be64(payload + tag::kSignatureAt);
-    return {.trial = static_cast<TrialMark>(identity >> 16U) & kMask24,
+    const TrialMark mark = static_cast<TrialMark>(identity >> 16U) & kMask24;
+    return {.trial = mark & ~kBankMask,
             .stream = static_cast<std::uint8_t>(identity >> 8U),
-            .pair = static_cast<std::uint8_t>(identity),
+            .pair = static_cast<std::uint16_t>((mark & kBankMask) | (identity & 0xFFU)),
             .sequence = tag_sequence(high),
             .stamp = tag_stamp(high, std::uint64_t{load_be16(payload + tag::kLowAt)})};
 }

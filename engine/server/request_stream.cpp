@@ -16,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::size_t kLongestLine = 1U << 21U;
+constexpr std::size_t kLongestLine = 1U << 23U;
 
 }  // namespace
 

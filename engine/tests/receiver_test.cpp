@@ -381,7 +381,7 @@ TEST(Receiving, TakesFramesOfAListThatWereCapturedWithWrongChecksums) {
 
 // A port at which several paths end, and one receiver for each of them: both count the same of each path.
 TEST(Receiving, TellsPathsApart) {
-    constexpr std::array<std::size_t, 6> kPaths{0, 3, 239, kHalfOfPaths, kHalfOfPaths + 3, kMostPaths - 1};
+    constexpr std::array<std::size_t, 6> kPaths{0, 3, 239, kHalfOfPaths + 3, kBankOfPaths, kMostPaths - 1};
     constexpr std::size_t kElsewhere = 2;
     const auto make = [&](std::size_t path) {
         return std::make_unique<Receiver>(PortQueue{0}, NeighbourWatch{}, expected_of(path), nullptr, nullptr);

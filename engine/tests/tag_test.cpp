@@ -12,9 +12,11 @@ namespace {
 
 using Payload = std::array<std::uint8_t, kTagSize>;
 
+constexpr TrialMark kTrial = mark_of_trial(0x3FFF, 0x34);
+
 Payload payload_of(PathMark mark, std::uint8_t other_bits = 0) {
     Payload payload{};
-    write_tag(payload.data(), 0xABCD34, mark.stream | other_bits, mark.pair);
+    write_tag(payload.data(), kTrial, mark.stream | other_bits, mark.pair);
     return payload;
 }
 
@@ -30,7 +32,7 @@ TEST(Tag, NamesEachPathBesideItsKindAndBackground) {
             ASSERT_TRUE(has_signature(payload.data())) << path;
             const Tag tag = read_tag(payload.data());
             EXPECT_EQ(tag.path(), path);
-            EXPECT_EQ(tag.trial, 0xABCD34U);
+            EXPECT_EQ(tag.trial, kTrial);
             EXPECT_EQ(tag.stream & ~kStreamPath, bits);
         }
     }

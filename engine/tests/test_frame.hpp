@@ -18,7 +18,7 @@ struct TestFrame {
     std::uint8_t stream = 0;
     std::uint64_t sequence = 0x123456789AU, stamp = 0xFEDCBA9876U;
     std::uint32_t ports = 0x02000100;  // as they stand in the frame
-    std::uint8_t pair = kTagVersion;
+    std::uint16_t pair = kTagVersion;
 };
 
 inline Bytes test_frame(const TestFrame& wanted) {

@@ -11,6 +11,7 @@ from scapy.layers.l2 import Ether
 
 import frame_bytes
 from dutperf.model.described_frame import TAG_SIZE
+from dutperf.otg import flows
 from dutperf.otg.model import Rejected
 from otg_messages import UDP as UDP_PACKET
 from otg_messages import flow, planned
@@ -76,7 +77,8 @@ def test_a_pattern_that_is_none_is_told(payload: dict[str, Any], said: str) -> N
     assert str(caught.value) == said
 
 
-def test_what_flows_say_in_all_has_to_fit_into_a_request_to_the_engine() -> None:
+def test_what_flows_say_in_all_has_to_fit_into_a_request_to_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flows, "MOST_DESCRIBED", 1_000_000)
     each = [flow(name=f"f{number}", payload={}, size={"fixed": 9000}) for number in range(60)]
     assert len(planned(*each[:50])) == 50
     with pytest.raises(Rejected, match=r"^flows: 1,\d\d\d,\d\d\d bytes describe their frames; 1,000,000 are possible"):

@@ -27,13 +27,14 @@ from dutperf.spelling import count_of
 
 LONGEST_NS = 86_400 * NS_PER_S
 """Of a trial: a flow without an end is sent so long."""
-MOST_FLOWS = 1000
-_MOST_NAMED = 1020
+MOST_FLOWS = 8000
+_MOST_NAMED = 8160
 """Flows, and pairs of ports between which they are sent: a frame names one of so many."""
-_APART_NS = 10_000
-"""The most between the beginnings of two flows. 1,000 frames cannot leave at one time: the last would be late."""
-MOST_DESCRIBED = 1_000_000
-"""Bytes of the frames of all flows, as the engine gets them: a trial has two MiB, of them a quarter for the rest."""
+_APART_NS, _MOST_APART = 10_000, 1000
+"""The most between the beginnings of two flows, and so many begin apart. 1,000 frames cannot leave at one time: the
+last would be late."""
+MOST_DESCRIBED = 5_000_000
+"""Bytes of the frames of all flows, as the engine gets them: a trial has eight MiB, of them a third for the rest."""
 _GAP = 12
 """Ethernet's own, in bytes: the least that a flow may ask for."""
 _MOST_NUMBERED = 1 << 34
@@ -160,8 +161,8 @@ def planned(configuration: Message, links: Links) -> tuple[Flow, ...]:
     for number, one in enumerate(configuration.flows):
         try:
             for made in _flow(one, f"flows[{number}]", links, names[number]):
-                apart_ns = min(_APART_NS, NS_PER_S // made.stream.rate_fps // MOST_FLOWS)
-                flows.append(replace(made, shift_ns=apart_ns * number))
+                apart_ns = min(_APART_NS, NS_PER_S // made.stream.rate_fps // _MOST_APART)
+                flows.append(replace(made, shift_ns=apart_ns * (number % _MOST_APART)))
         except Rejected as error:
             errors += error.errors
     pairs = len({one.direction.path for one in flows})

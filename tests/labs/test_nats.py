@@ -162,7 +162,7 @@ def test_a_connection_works_both_ways_is_counted_and_cleared(name: str) -> None:
         assert {address for address, _ in outside.values()} == set(ready.configuration["dut"]["outside"])
         assert ready.connections.count_connections() == ready.own_count() == COUNT
         assert ready.open(PORTS) == outside, "the same again"
-        assert ready.answer(list(outside.values())) == list(PORTS)
+        assert ready.answer(list(outside.values())) == list(PORTS), dut.of(ready.dut).losses()
         assert ready.connections.count_connections() == ready.own_count() == COUNT
         strangers = [(address, port + 1000) for address, port in outside.values()]
         assert ready.answer(strangers, wait_s=0.5) == []

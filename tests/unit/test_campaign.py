@@ -17,6 +17,7 @@ from dutperf import journal
 from dutperf.journal import JournalError
 from dutperf.model import Cause, Load, Trial, TrialResult, Verdict
 from dutperf.procedures import throughput
+from dutperf.results import headline, tables
 from dutperf.results.summary import SUMMARY
 from dutperf.run import attempts, campaign
 from dutperf.setup.conditions import Rate
@@ -75,7 +76,7 @@ def test_a_search_ends_at_once_where_no_trial_can_be_valid_with_the_test_setup(s
     tester = Misfit()
     [point] = measure(tester, plan(**TO_1000 | {"repetitions": 3, "search": search}), tmp_path).points
     assert len(tester.trials) == 1
-    assert (point.throughput_fps.values, point.limited_by) == ((None,), "tester")
+    assert (point.throughput_fps.values, point.limited_by) == ((None,), "setup")
     assert point.message == (
         "at 1,000 frames/s: no trial can be valid with this test setup: forward: 500 fragments arrived"
         " (1 of 3 repetitions; it ended early because another trial would not be valid either)"
@@ -94,7 +95,55 @@ def test_a_case_ends_at_once_where_no_trial_can_be_valid(name: str, conditions: 
     tester = Misfit()
     [point] = measure(tester, plan(**conditions), tmp_path, name).points
     assert len(tester.trials) == 1
+    assert point.limit in ("setup", None)  # of frame loss there is no rate
     assert "no trial can be valid with this test setup: forward: 500 fragments arrived" in point.message
+
+
+class Slow(SimulatedTester):
+    """Its DUT delays frames for longer than the drain, from 600 frames/s on."""
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        result = super().run(trial, on_progress)
+        assert trial.forward is not None
+        cause = Cause(code="drain", text="forward: give a longer drain")
+        invalid = {"verdict": Verdict.INVALID, "causes": (cause,)}
+        return result.model_copy(update=invalid if trial.forward.rate_fps >= 600 else {})
+
+
+@pytest.mark.parametrize("search", ["binary", "mlr"])
+def test_a_load_at_which_the_test_setup_does_not_fit_is_no_limit_of_the_tester(search: str, tmp_path: Path) -> None:
+    log = Log()
+    summary = measure(Slow(), plan(**TO_1000 | {"search": search}), tmp_path, log=log)
+    [point] = summary.points
+    upper = point.message.partition(":")[0]
+    assert upper.startswith("at ")
+    assert (point.limited_by, point.message) == ("setup", f"{upper}: forward: give a longer drain")
+    [(text, warns)] = headline.of_summary(summary).figures
+    assert ", limited by the test setup, which does not fit; 1 repetition" in text
+    assert warns
+    assert f", limited by the test setup, which does not fit; {upper}" in (log.statuses[-1].note or "")
+    said = [text for text, _ in tables.messages(summary) if text.startswith("84 bytes")]
+    assert said[:1] == [f"84 bytes: limited by the test setup, which does not fit: {point.message}"]
+
+
+def test_at_a_rate_of_a_series_too(tmp_path: Path) -> None:
+    series = {"rates": tuple(map(Rate.parse, ("1000", "800", "500"))), "repetitions": 1}
+    [point] = measure(Slow(), plan(**series), tmp_path / "loss", "frame-loss").points
+    assert [rate.limited_by for rate in point.rates] == ["setup", "setup", None]
+    assert "; DUT and test setup do not fit at 1,000 and 800 frames/s: no figures there" in point.message
+    [point] = measure(Slow(), plan(rate="1000"), tmp_path / "traffic", "traffic").points
+    assert (point.limited_by, [rate.limited_by for rate in point.rates]) == ("setup", ["setup"])
+
+
+@pytest.mark.parametrize(
+    ("dut", "limit"),
+    [(SimulatedDut(capacity_fps=700), "the DUT"), (SimulatedDut(), "the search range")],
+)
+def test_the_line_of_a_repetition_says_what_limits_it(dut: SimulatedDut, limit: str, tmp_path: Path) -> None:
+    log = Log()
+    [point] = measure(SimulatedTester(dut), plan(**TO_1000), tmp_path, log=log).points
+    value = f"{point.throughput_fps.median:,.0f} frames/s"
+    assert log.statuses[-1].note == f"repetition 1: {value}, limited by {limit}; {point.message}"
 
 
 class PassingMisfit(Misfit):

@@ -20,10 +20,12 @@ from scapy.utils import PcapWriter
 
 from command_line import dutperf, write
 from dutperf.captures import CaptureError
+from dutperf.judge.setup_faults import limit_of
 from dutperf.judge.validity import judge
 from dutperf.model import (
     Direction,
     LengthChanges,
+    LimitedBy,
     MatchedByLength,
     Recorded,
     RecordedFrame,
@@ -31,6 +33,7 @@ from dutperf.model import (
     Replay,
     Stream,
     Trial,
+    TrialResult,
     Verdict,
     to_json,
 )
@@ -371,6 +374,8 @@ def test_a_loss_counts_only_if_arrivals_are_explained(matched: dict[str, int], v
     assert (verdict is Verdict.VALID) == valid
     assert [cause.code for cause in causes] == ([] if valid else ["matched"])
     assert ("+8 bytes" in "".join(cause.text for cause in causes)) == bool(one.fitting_change)
+    result = TrialResult(trial=1, verdict=verdict, causes=causes, forward=counts(matched=one))
+    assert limit_of(result) is (LimitedBy.SETUP if one.fitting_change else LimitedBy.TESTER)
 
 
 def test_errors_of_the_command_name_the_option(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_point_that_the_tester_limits_is_marked_as_such(tmp_path: Path) -> Non
     measure(tester, plan(documented.MEDIA_FPS, max_rate=Rate.parse("50k")), tmp_path)
     [one] = results.read(tmp_path).measured
     rings = next(curve for curve in chart_of(one).curves if curve.kind == "rings")
-    assert rings.label == "limited by the tester, not the DUT"
+    assert rings.label == "not limited by the DUT"
     assert rings.x == (84,)
     assert 'class="warning">84 bytes: limited by the tester, not the DUT: ' in html.page([one])
 

@@ -223,6 +223,8 @@ def test_a_killed_run_at_any_byte_has_a_summary(tmp_path: Path) -> None:
     [
         (["dut", "dut", "dut"], "dut"),
         (["dut", "tester", "dut"], "tester"),
+        (["tester", "setup", "dut"], "tester"),
+        (["connections", "setup", "dut"], "setup"),
         (["media", "dut", "media"], "dut"),
         (["range", "dut", "range"], "dut"),
         (["media", "range", "media"], "range"),
@@ -230,12 +232,44 @@ def test_a_killed_run_at_any_byte_has_a_summary(tmp_path: Path) -> None:
     ],
 )
 def test_the_most_serious_limit_of_the_repetitions(limits: list[str], decisive: str) -> None:
-    [point] = summarise(events(*(search(number, 1000, limit) for number, limit in enumerate(limits, start=1)))).points
+    values = ((number, 1000 if limit == "dut" else 900, limit) for number, limit in enumerate(limits, start=1))
+    [point] = summarise(events(*(search(*value) for value in values))).points
     assert point.limited_by is LimitedBy(decisive)
     same = len(set(limits)) == 1
     assert point.message.startswith(
         "dut in 1" if limits == ["dut"] * 3 else decisive if same else "in 1 of 3 repetitions " + decisive
     )
+
+
+@pytest.mark.parametrize(
+    ("dut", "tester", "limit"),
+    [
+        ((50_000, 50_100), 50_000, "dut"),
+        ((50_000, 50_100), 49_850, "dut"),  # 0.5 % below the failure
+        ((50_000, 50_100), 49_849, "tester"),
+        ((50_000, 50_400), 50_100, "dut"),
+        ((50_000, 50_400), 49_999, "tester"),
+        ((50_000, 50_100), 50_100, "tester"),  # what failed once passed: the DUT may do more
+        ((50_000, 50_100), 50_200, "tester"),
+        ((None, 10), None, "tester"),
+        ((None, 10), 9, "tester"),
+        ((50_000, None), 50_000, "tester"),
+    ],
+)
+def test_where_the_dut_failed_just_above_in_another_repetition_it_is_the_limit(
+    dut: tuple[int | None, int | None], tester: int | None, limit: str
+) -> None:
+    lower, upper = dut
+    one = search(1, lower, upper_bound=upper)
+    other = search(2, tester, "tester", upper_bound=50_300)
+    [point] = summarise(events(one, other, search(3, lower, upper_bound=upper))).points
+    assert point.limited_by is LimitedBy(limit)
+    assert point.message == (
+        "in 2 of 3 repetitions dut in 1" if limit == "dut" else "in 1 of 3 repetitions tester in 2"
+    )
+    beyond = search(3, 60_000, "tester")
+    [point] = summarise(events(one, other, beyond)).points
+    assert point.limited_by is LimitedBy.TESTER
 
 
 @pytest.mark.parametrize(

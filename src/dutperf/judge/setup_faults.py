@@ -9,7 +9,16 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 
 from dutperf.judge.own_loss import loss_matters
-from dutperf.model import Cause, Direction, DirectionCounts, NeighbourEvidence, Trial, tags_in_words
+from dutperf.model import (
+    Cause,
+    Direction,
+    DirectionCounts,
+    LimitedBy,
+    NeighbourEvidence,
+    Trial,
+    TrialResult,
+    tags_in_words,
+)
 from dutperf.model.address_range import destinations, sources
 from dutperf.model.frame_size import ETHERNET_OVERHEAD
 
@@ -42,6 +51,26 @@ CERTAIN = frozenset({TAKEN, TOO_LONG, GIVEN_MAC})
 """Codes of causes whose evidence needs no further trial: they last until somebody changes the test setup."""
 OF_SETUP = CERTAIN | {"drain", "icmp_errors", "fragments", "returned", "multiplied", HELD_BY_DUT, VLAN_TAGS}
 """Codes of causes that no further trial removes: DUT and test setup do not fit."""
+MATCHED = "matched"
+"""Code of the cause that arrivals fit no frame without a tag."""
+
+
+def limit_of(result: TrialResult) -> LimitedBy:
+    """What keeps a trial that is not valid from a verdict. Of several causes any other is the tester's, unless the
+    test setup's lasts."""
+    if result.not_opened:
+        return LimitedBy.CONNECTIONS
+    causes = result.causes
+    is_of_setup = any(one.lasts for one in causes) or (causes and all(_is_of_setup(one, result) for one in causes))
+    return LimitedBy.SETUP if is_of_setup else LimitedBy.TESTER
+
+
+def _is_of_setup(cause: Cause, result: TrialResult) -> bool:
+    """Frames whose lengths all differ by the same are those that the DUT changed, and nobody told by how much."""
+    if cause.code != MATCHED:
+        return cause.code in OF_SETUP | OF_NEIGHBOURS
+    counts = None if cause.direction is None else result.directions().get(cause.direction)
+    return counts is not None and counts.matched is not None and bool(counts.matched.fitting_change)
 
 
 def of_neighbours(

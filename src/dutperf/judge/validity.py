@@ -799,7 +799,7 @@ OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""
 BY_LOSS = (setup_faults.OF_SETUP - {setup_faults.VLAN_TAGS}) | {
     *(BURSTS, LATE, DUT_DISTURBED, OTHER_RUN, *setup_faults.OF_NEIGHBOURS),
-    *("receiver_stall", "receive_queue", "late_in_tester", "matched", "stale", own_server.LATE),
+    *("receiver_stall", "receive_queue", "late_in_tester", setup_faults.MATCHED, "stale", own_server.LATE),
 }
 """Codes of causes that hold only, or earlier, where frames were lost: the same trial without loss would be
 valid, or nearly. To leave trials out by them would flatter the DUT."""
@@ -831,7 +831,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("stamp_clock", _stamp_clock),
     ("missing_stamps", _missing_stamps),
     ("core_clocks", _core_clocks),
-    ("matched", _matched),
+    (setup_faults.MATCHED, _matched),
     *setup_faults.RULES,
 )
 """Codes of causes, each with its rule: it returns a sentence if the trial breaks it, else None.

@@ -861,6 +861,9 @@ class LimitedBy(StrEnum):
     """A load that failed."""
     TESTER = "tester"
     """A load that the tester cannot measure; the DUT may be capable of more."""
+    SETUP = "setup"
+    """A load at which DUT and test setup do not fit: frames arrive changed, in pieces or not at all for reasons that
+    are not the rate."""
     CONNECTIONS = "connections"
     """The DUT did not open the connections of a trial (RFC 9693), at any repeat: there is neither a loss nor
     a limit of the tester."""

@@ -426,13 +426,17 @@ def _message(
     """``why_ended``: the message of a series that ended early."""
     if not rates:
         return [why_ended or "not measured"]
-    beyond = [f"{rate.load.value:,}" for rate in rates if rate.limited_by is LimitedBy.TESTER]
-    tester = (
-        [f"the tester, not the DUT, is the limit at {', '.join(beyond)} frames/s: no figures there"] if beyond else []
-    )
-    unopened = [f"{rate.load.value:,}" for rate in rates if rate.limited_by is LimitedBy.CONNECTIONS]
-    without = [f"the DUT did not open the connections at {', '.join(unopened)} frames/s: no figures there"]
-    return [why_ended or _first_lossless(rates, lossless_fps, conditions), *tester, *(without if unopened else [])]
+    whys = {
+        LimitedBy.TESTER: "the tester, not the DUT, is the limit",
+        LimitedBy.SETUP: "DUT and test setup do not fit",
+        LimitedBy.CONNECTIONS: "the DUT did not open the connections",
+    }
+    without = [
+        f"{why} at {', '.join(beyond)} frames/s: no figures there"
+        for limit, why in whys.items()
+        if (beyond := [f"{rate.load.value:,}" for rate in rates if rate.limited_by is limit])
+    ]
+    return [why_ended or _first_lossless(rates, lossless_fps, conditions), *without]
 
 
 def _first_lossless(rates: Sequence[RateLoss], lossless_fps: list[int], conditions: FrameLoss) -> str:

@@ -356,7 +356,7 @@ def point(recorded: Recorded) -> LoadLatencyPoint:
         case=recorded.case,
         throughput_fps=recorded.limits["throughput_fps"],
         loads=loads,
-        limited_by=loads[-1].limited_by if nothing else None,
+        limited_by=points.unmeasured_by(results) if nothing else None,
         repetitions=len(found),
         trials=points.trials(results),
         message=(dead or _message(usable)) + recorded.shortfall(len(found)),
@@ -380,7 +380,7 @@ def _at(share: float, readings: Sequence[Reading], recorded: Recorded, load: Loa
             }
             for way in answered
         },
-        limited_by=None if valid else points.unmeasured_by(results),
+        limited_by=None if valid else points.unmeasured_by(results or recorded.of(ResultEvent)),
         trials=points.trials(results),
     )
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from dutperf.journal import RepetitionFinding, ResultEvent, WaitEvent
+from dutperf.judge.setup_faults import limit_of
 from dutperf.model import Case, Direction, LimitedBy, Load, TrialResult, Unit, Value, Verdict, without_none
 from dutperf.procedures import evidence, searches
 from dutperf.procedures.base import Prior, Procedure
@@ -22,16 +23,18 @@ from dutperf.results.points import Loss, Recorded
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.search import Loss as OfferedLoss
 from dutperf.search import Outcome
-from dutperf.search.binary import Search, SearchResult
+from dutperf.search.binary import WIDENED_SHARE, Search, SearchResult
 from dutperf.search.restart import PriorResults
 from dutperf.statistics import stopping
 from dutperf.statistics.stopping import Stopped
 
-PRECEDENCE = (LimitedBy.TESTER, LimitedBy.CONNECTIONS, LimitedBy.DUT, LimitedBy.RANGE, LimitedBy.MEDIA)
+UNMEASURED = (LimitedBy.TESTER, LimitedBy.SETUP, LimitedBy.CONNECTIONS)
+PRECEDENCE = (*UNMEASURED, LimitedBy.DUT, LimitedBy.RANGE, LimitedBy.MEDIA)
 """What limits a point where its repetitions differ: the first of these that any repetition has.
 
 ``tester`` comes first: one repetition that shows the tester's own limit puts the median and the
-percentiles in doubt. So does ``connections``. Then ``dut``, which is a result. ``range`` comes before
+percentiles in doubt, unless the DUT failed just above its lower bound in another one. So do ``setup`` and
+``connections``. Then ``dut``, which is a result. ``range`` comes before
 ``media``, because the user can change a range that ended too early (or in which nothing passed).
 """
 
@@ -157,11 +160,19 @@ class RepeatedSearches(Procedure[ConditionsT]):
         """The result of a search for one goal, as members of a finding."""
         return {
             "lower_bound": search_result.lower_bound,
-            "limited_by": search_result.limited_by if (end := self._ended(offered)) is None else _limit_of(end),
+            "limited_by": self._limit(search_result, offered),
             "upper_bound": search_result.upper_bound,
             "loads": tuple(search_result.loads),
             "message": self._reason(case, search_result, offered),
         }
+
+    def _limit(self, search_result: SearchResult, offered: Sequence[Offered]) -> LimitedBy:
+        """What limits a search. It takes each load that could not be measured for a limit of the tester."""
+        if (end := self._ended(offered)) is not None:
+            return limit_of(end.result)
+        if search_result.limited_by is not LimitedBy.TESTER or search_result.upper_bound is None:
+            return search_result.limited_by
+        return limit_of(_not_passed(search_result.upper_bound, offered))
 
     def _ended(self, offered: Sequence[Offered]) -> Offered | None:
         """The last load, if another one would have the same result: its connections were not opened, or no trial can
@@ -174,7 +185,8 @@ class RepeatedSearches(Procedure[ConditionsT]):
         last, rule, passing = done[-1], self.conditions.every.repetitions, self.conditions.passing()
         value = "no lower bound" if last.lower_bound is None else str(Load(last.lower_bound, self.unit))
         stopped = None if isinstance(rule, int) else self.stopped(done)
-        note = f"repetition {place.repetition}: {value}{f' ({passing})' if passing else ''}; {last.message}"
+        limit = "" if last.message.startswith("limited by") else f", limited by {points.LIMITS[last.limited_by]}"
+        note = f"repetition {place.repetition}: {value}{f' ({passing})' if passing else ''}{limit}; {last.message}"
         bench.say(
             note + (f"; no further repetition: {stopped}" if stopped is not None else ""),
             self._now(self._search, place),
@@ -195,7 +207,8 @@ class RepeatedSearches(Procedure[ConditionsT]):
         if search_result.not_forwarding:
             return self.nothing_came(result)
         if search_result.limited_by is LimitedBy.TESTER:
-            return f"limited by the tester at {load}: {self.why_unmeasurable(case, result)}"
+            who = "limited by the tester " if limit_of(result) is LimitedBy.TESTER else ""
+            return f"{who}at {load}: {self.why_unmeasurable(case, result)}"
         failed = f"{self.failed_at} {load} {self.shortcoming(result)}"
         failed += self._episode(result, [one for one in offered if one.value == search_result.upper_bound])
         if result.proven_failed is not None:
@@ -242,7 +255,7 @@ def decisive(searches: Sequence[SearchT]) -> SearchT | None:
     """The repetition that decides what limits the point: one whose DUT forwarded nothing, else the
     lowest of the first kind in ``PRECEDENCE``; None: there is no repetition."""
     return min(
-        searches,
+        (search for search in searches if not _fails_just_above(search, searches)),
         key=lambda search: (
             not search.not_forwarding,
             PRECEDENCE.index(search.limited_by),
@@ -250,6 +263,21 @@ def decisive(searches: Sequence[SearchT]) -> SearchT | None:
         ),
         default=None,
     )
+
+
+def _fails_just_above(search: SearchFinding, searches: Sequence[SearchFinding]) -> bool:
+    """Whether the DUT failed so little above the lower bound of a repetition that the tester limited, in another one,
+    that a search ends there: by no more than that one's own distance between its bounds, or than what hardly matters
+    (:data:`dutperf.search.binary.WIDENED_SHARE`)."""
+    lower = search.lower_bound
+    if search.limited_by is not LimitedBy.TESTER or lower is None:
+        return False
+    failed = [
+        (other.upper_bound, other.upper_bound - other.lower_bound)
+        for other in searches
+        if other.limited_by is LimitedBy.DUT and other.lower_bound is not None and other.upper_bound is not None
+    ]
+    return any(0 < upper - lower <= max(width, int(WIDENED_SHARE * upper)) for upper, width in failed)
 
 
 def message(searches: Sequence[SearchFinding]) -> str:
@@ -296,8 +324,7 @@ def bounds(figures: Statistics, upper: UpperBound | None, unit: Unit) -> set[Loa
 def upper_bound(searches: Sequence[SearchFinding], results: Sequence[ResultEvent]) -> UpperBound | None:
     """The lowest upper bound of the repetitions that is a failed trial; of several trials at that
     load, the one that lost most."""
-    unmeasured = (LimitedBy.TESTER, LimitedBy.CONNECTIONS)
-    wanted = {(search.repetition, search.upper_bound) for search in searches if search.limited_by not in unmeasured}
+    wanted = {(search.repetition, search.upper_bound) for search in searches if search.limited_by not in UNMEASURED}
     failed = [
         (event.load, event.result)
         for event in results
@@ -308,10 +335,6 @@ def upper_bound(searches: Sequence[SearchFinding], results: Sequence[ResultEvent
     load, result = min(failed, key=lambda trial: (trial[0], -trial[1].worst_loss_ratio))
     lost = points.losses(result)
     return UpperBound(load=load, **(lost if result.paths is None else {"paths": lost}))
-
-
-def _limit_of(end: Offered) -> LimitedBy:
-    return LimitedBy.CONNECTIONS if end.result.not_opened else LimitedBy.TESTER
 
 
 def _not_passed(value: int, offered: Sequence[Offered]) -> TrialResult:

@@ -22,6 +22,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from dutperf.journal import RepetitionFinding, ResultEvent
+from dutperf.judge.setup_faults import limit_of
 from dutperf.lab.refdut import NatProperties
 from dutperf.model import Case, LimitedBy, Load, Trial, Unit, Value
 from dutperf.procedures import evidence, searches, stateful
@@ -113,9 +114,10 @@ class CapacityFinding(RepetitionFinding):
 
 
 class _Unmeasurable(Exception):
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, limit: LimitedBy) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.limit = limit
 
 
 class _OutlastsTimeout(Exception):
@@ -191,7 +193,8 @@ class TableCapacityProcedure(Procedure[TableCapacity]):
             search.record_outcome(outcome, searches.loss_of(result))
         found = search.result()
         if found.lower_bound is None and found.limited_by is LimitedBy.TESTER:
-            raise _Unmeasurable(f"{connections:,} connections could not be measured: {evidence.invalidity(result)}")
+            reason = f"{connections:,} connections could not be measured: {evidence.invalidity(result)}"
+            raise _Unmeasurable(reason, limit_of(result))
         if found.lower_bound is None and not collapsed and lowest is not None and limits.lowest > lowest:
             raise _OutlastsTimeout(
                 f"{connections:,} connections pass at no rate at which the DUT keeps them through a trial"
@@ -219,7 +222,7 @@ class _Capacity:
                 valid=False,
                 capacity=None,
                 upper_bound=None,
-                limited_by=LimitedBy.TESTER,
+                limited_by=unmeasurable.limit,
                 steps=tuple(self._steps),
                 message=unmeasurable.reason,
             )

@@ -243,7 +243,7 @@ class ThroughputPoint(points.Point):
         repetition's value."""
         y_label = f"throughput, {Unit.FRAMES_PER_SECOND.label}"
         theory = [(point.case, one.get("media_maximum_fps")) for point, one in zip(points, limits, strict=True)]
-        beyond = [(point.case, point.throughput_fps.median or 0.0) for point in points if point.limited_by_tester]
+        beyond = [(point.case, point.throughput_fps.median or 0.0) for point in points if point.needs_warning]
         known = any(fps for _, fps in theory)
         over = charts.over_cases(
             "Throughput",
@@ -251,7 +251,7 @@ class ThroughputPoint(points.Point):
             _figures(points),
             caption=charts.bars()
             + ("" if known else " The media's theoretical maximum is not known (virtual links have none)."),
-            rings=("limited by the tester, not the DUT", beyond),
+            rings=("not limited by the DUT", beyond),
             reference=("theoretical maximum of the media", theory),
         )
         values = [(point.case, point.throughput_fps.values) for point in points]

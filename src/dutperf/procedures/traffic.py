@@ -356,19 +356,22 @@ def _row(at: AtRate) -> Row:
 def point(recorded: Recorded) -> TrafficPoint:
     """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     found = recorded.of(PartFinding)
+    results = recorded.of(ResultEvent)
     rates_fps = sorted({one.rate_fps for one in found})
     early = "" if found and found[-1].next_fps is None else " (the run ended early)"
     return TrafficPoint(
         case=recorded.case,
-        rates=tuple(_at(rate_fps, [one for one in found if one.rate_fps == rate_fps]) for rate_fps in rates_fps),
-        limited_by=LimitedBy.TESTER if found and not any(one.valid for one in found) else None,
-        trials=points.trials(recorded.of(ResultEvent)),
+        rates=tuple(
+            _at(rate_fps, [one for one in found if one.rate_fps == rate_fps], results) for rate_fps in rates_fps
+        ),
+        limited_by=points.unmeasured_by(results) if found and not any(one.valid for one in found) else None,
+        trials=points.trials(results),
         message=(f"part {len(found)}: {_part_in_words(found[-1])}" if found else "not measured")
         + (early if recorded.too_long is None else f": {recorded.too_long}"),
     )
 
 
-def _at(rate_fps: int, found: Sequence[PartFinding]) -> AtRate:
+def _at(rate_fps: int, found: Sequence[PartFinding], results: Sequence[ResultEvent]) -> AtRate:
     valid = [one.directions for one in found if one.valid]
     directions = list(valid[0]) if valid else []
     delays = {way: [one[way].delay_us for one in valid] for way in directions}
@@ -387,7 +390,7 @@ def _at(rate_fps: int, found: Sequence[PartFinding]) -> AtRate:
             for way, of_way in delays.items()
             if None not in of_way
         },
-        limited_by=None if valid else LimitedBy.TESTER,
+        limited_by=None if valid else points.unmeasured_by([one for one in results if one.load.value == rate_fps]),
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal
 
 from dutperf.journal import Event, Finding, ResultEvent, TrialEvent
+from dutperf.judge.setup_faults import limit_of
 from dutperf.model import Axis, Case, Direction, DirectionCounts, LimitedBy, Load, TrialResult, Value, Verdict
 from dutperf.results import points
 from dutperf.results.deviations import Rule
@@ -62,7 +63,7 @@ class FlowFigures(Value):
     delay_us: dict[str, Statistics]
     """``p50``, ``p99`` and ``max`` of the valid trials; empty where frames were not stamped."""
     limited_by: LimitedBy | None
-    """``tester`` where no trial was valid."""
+    """None where a trial was valid."""
     counted_as: Direction
     """Its name in the trials."""
 
@@ -82,7 +83,7 @@ class FlowFigures(Value):
             lost=sum(counts.lost for counts in valid),
             loss_ratio=statistics(ratios, len(ratios)) if ratios else None,
             delay_us=_delays(valid),
-            limited_by=None if valid else LimitedBy.TESTER,
+            limited_by=None if valid else limit_of(sent[-1][1]),
             counted_as=sent[-1][0],
         )
 
@@ -128,7 +129,7 @@ class ClientsPoint(Point):
     rates: tuple[FlowsAtRate, ...]
     """Ascending."""
     limited_by: LimitedBy | None
-    """``tester`` where no trial was valid."""
+    """None where a trial was valid."""
     trials: Trials
 
     @property
@@ -168,7 +169,7 @@ def point(recorded: Recorded) -> ClientsPoint:
             )
             for rate_fps in sorted(sent)
         ),
-        limited_by=LimitedBy.TESTER if sent and not counted.valid else None,
+        limited_by=points.unmeasured_by(recorded.of(ResultEvent)) if sent and not counted.valid else None,
         trials=counted,
         message=_sentence(counted) if sent else "no flow was sent",
     )

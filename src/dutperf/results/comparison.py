@@ -298,6 +298,7 @@ def figures_of(point: Point) -> Iterator[tuple[Load | None, str, Figure]]:
 
 _UNUSABLE = {
     LimitedBy.TESTER.value: "limited by the tester",
+    LimitedBy.SETUP.value: "the test setup did not fit",
     LimitedBy.CONNECTIONS.value: "the connections were not opened",
 }
 

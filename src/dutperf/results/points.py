@@ -18,6 +18,7 @@ from pydantic import Field
 
 from dutperf.journal import Event, Finding, RepetitionFinding, ResultEvent, WaitEvent, end_of, of_kind
 from dutperf.journal.events import LocatedT
+from dutperf.judge.setup_faults import limit_of
 from dutperf.model import Case, Direction, DirectionCounts, LimitedBy, Load, TrialResult, Value, Verdict
 from dutperf.results import beside, loss
 from dutperf.results.charts import Chart, Mark
@@ -26,13 +27,15 @@ from dutperf.statistics.stopping import Stopped
 
 Row = tuple[str, ...]
 """Cells of a table for a person."""
-_LIMITS = {
+LIMITS = {
     LimitedBy.DUT: "the DUT",
     LimitedBy.TESTER: "the tester, not the DUT",
+    LimitedBy.SETUP: "the test setup, which does not fit",
     LimitedBy.CONNECTIONS: "connections that the DUT did not open",
     LimitedBy.RANGE: "the search range",
     LimitedBy.MEDIA: "the media",
 }
+"""What a figure is ``limited by``, for a person."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ class Point(Value, ABC):
     @property
     def limited_in_words(self) -> str:
         """``limited by the DUT``; empty where there is no limit."""
-        return "" if self.limit is None else f"limited by {_LIMITS[self.limit]}"
+        return "" if self.limit is None else f"limited by {LIMITS[self.limit]}"
 
     @property
     def without_connections(self) -> bool:
@@ -162,9 +165,14 @@ class Point(Value, ABC):
         return self.limit is LimitedBy.TESTER
 
     @property
+    def limited_by_setup(self) -> bool:
+        """Whether DUT and test setup do not fit."""
+        return self.limit is LimitedBy.SETUP
+
+    @property
     def needs_warning(self) -> bool:
         """Whether the reader has to know that the limit is not the DUT's."""
-        return self.limited_by_tester or self.without_connections
+        return self.limited_by_tester or self.limited_by_setup or self.without_connections
 
     @abstractmethod
     def main_figure(self) -> MainFigure:
@@ -313,7 +321,7 @@ class LossAndDelays(Value):
 def unmeasured_by(results: Sequence[ResultEvent]) -> LimitedBy:
     """Why some of these trials are not valid, by the last of them."""
     invalid = [event.result for event in results if event.result.verdict is not Verdict.VALID]
-    return LimitedBy.CONNECTIONS if invalid and invalid[-1].not_opened else LimitedBy.TESTER
+    return limit_of(invalid[-1]) if invalid else LimitedBy.TESTER
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def _judged(procedure: str, figure: Figure, evidence: Evidence) -> Finding:
     """Judges the direction that is farther from the true value."""
     values = (
         [value for value in figure.read(evidence.point) if value is not None]
-        if not evidence.point.limited_by_tester
+        if not evidence.point.needs_warning
         else []
     )
     measured = max(values, key=lambda value: abs(value - figure.true), default=None)

@@ -102,7 +102,7 @@ def _report(directory: Path) -> bool:
 
 
 def exit_status(result: Summary | SuiteSummary) -> int:
-    """0 if every point has a result; INVALID if only the tester limited points without one; else
+    """0 if every point has a result; INVALID if only tester or test setup limited points without one; else
     NO_NUMBER."""
     if isinstance(result, SuiteSummary):
         whole = all(part.summary is not None and part.note is None for part in result.measurements)
@@ -113,7 +113,7 @@ def exit_status(result: Summary | SuiteSummary) -> int:
     missing = result.without_number()
     if not missing:
         return 0
-    return INVALID if all(point.limited_by_tester for point in missing) else NO_NUMBER
+    return INVALID if all(point.limited_by_tester or point.limited_by_setup for point in missing) else NO_NUMBER
 
 
 def _command(

@@ -198,7 +198,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     (
         "rate of an unknown maximum",
         ["--config", "CONFIG", "--rate", "10%"],
-        "--rate: a rate in % needs the media's speed: set media_mbps",
+        "which virtual links do not report: add the line 'media_mbps: 1000' (Mbit/s of the links) to the configuration",
     ),
     ("size below any", ["--config", "CONFIG", "--rate", "1", "--frame-size", "63"], "--frame-size"),
     (

@@ -205,7 +205,8 @@ def _check_mlr(conditions: SearchRange, bounds: Bounds) -> None:
         raise PlanError("MLRsearch begins at the maximum rate: leave this out", option="initial_rate")
     if bounds.maximum is None:
         raise PlanError(
-            "MLRsearch begins at the maximum rate, which is not known: set it, or media_mbps in the configuration",
+            "MLRsearch begins at the maximum rate, which is not known: give --max-rate, or add the line"
+            " 'media_mbps: 1000' (Mbit/s of the links) to the configuration",
             option="max_rate",
         )
 

@@ -61,7 +61,10 @@ class Rate(Value):
             ValueError: a percentage of an unknown maximum, or above the limit of a trial.
         """
         if self.unit == "percent" and maximum_fps is None:
-            raise ValueError("a rate in % needs the media's speed: set media_mbps in the configuration")
+            raise ValueError(
+                "a rate in % needs the media's speed, which virtual links do not report: add the line"
+                " 'media_mbps: 1000' (Mbit/s of the links) to the configuration, or give frames/s, such as 60000"
+            )
         fps = self.value if self.unit == "fps" else self.value / 100 * (maximum_fps or 0)
         if fps > HIGHEST_FPS:
             raise ValueError(f"{fps:,.0f} frames/s are above the limit of {HIGHEST_FPS:,} frames/s")

@@ -232,6 +232,13 @@ def test_a_direction_that_is_not_counted_is_not_without_loss(tmp_path: Path) -> 
     ]
 
 
+def test_the_dut_s_counters_are_told_where_the_tester_does_not_know_where_frames_were_lost() -> None:
+    lossy = {"forward": counts(received=900), "dut_losses": {Direction.FORWARD: {"queue_full": 98}}}
+    result = TrialResult(trial=1, verdict=Verdict.INVALID, **lossy)
+    [where] = [cell for cell in console._counts("", result).columns[1].cells if "tester's counters" in str(cell)]
+    assert where == "100 not in the tester's counters (in the DUT's own: 98 queue full)"
+
+
 def test_a_dut_that_does_not_tell_its_counters_says_so_and_one_without_any_does_not() -> None:
     assert CountingDevice(lambda: "no answer").losses_during(lambda: RESULT).dut_losses_unknown is not None
     assert Device(Dut()).losses_during(lambda: RESULT) == RESULT

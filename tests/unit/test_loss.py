@@ -113,6 +113,11 @@ def test_where_in_words() -> None:
     places = loss.where(counts({50: 30}, 30, dut_input_drops=10))
     assert loss.where_in_words(places, valid=True) == "10 not handed to the DUT, 20 in the DUT"
     assert loss.where_in_words(places, valid=False) == "10 not handed to the DUT, 20 unknown where"
+    counted = {"queue_full": 1_800, "random": 2}
+    assert loss.where_in_words(places, counted, valid=True) == "10 not handed to the DUT, 20 in the DUT"
+    known = "20 not in the tester's counters (in the DUT's own:"
+    for causes, said in ((counted, "1,800 queue full, 2 random"), ({}, "none")):
+        assert loss.where_in_words(places, causes, valid=False) == f"10 not handed to the DUT, {known} {said})"
 
 
 @pytest.mark.parametrize(

@@ -73,9 +73,12 @@ def where(counts: DirectionCounts) -> dict[str, int]:
     return {name: count for name, count in places.items() if count}
 
 
-def where_in_words(places: Mapping[str, int], *, valid: bool) -> str:
-    """``12 not handed to the DUT, 30 in the DUT``, from the result of :func:`where`."""
+def where_in_words(places: Mapping[str, int], causes: Mapping[str, int] | None = None, *, valid: bool) -> str:
+    """``12 not handed to the DUT, 30 in the DUT``, from the result of :func:`where`. In a trial that is not valid the
+    DUT's own loss counters, ``causes``, may know more than the tester's."""
     rest = "in the DUT" if valid else "unknown where"
+    if causes is not None and not valid:
+        rest = f"not in the tester's counters (in the DUT's own: {_by_cause(causes) or 'none'})"
     return ", ".join(f"{count:,} {rest if name == ELSEWHERE else name}" for name, count in places.items())
 
 
@@ -102,10 +105,14 @@ def counted_in_words(lost: int, causes: Mapping[str, int] | None, unknown: str |
     if not lost or causes is None:
         return f"{UNKNOWN}: {unknown}" if lost and unknown else ""
     counted = sum(causes.values())
-    named = ", ".join(f"{count:,} {cause.replace('_', ' ')}" for cause, count in causes.items())
+    named = _by_cause(causes)
     others = f"{lost:,} test frames are lost, and the DUT counts {counted:,}, others among them"
     said = f"of {lost:,} lost frames the DUT counts {counted:,} itself" if counted <= lost else others
     return said + (f": {named}" if named else "") + (f" ({unknown})" if unknown else "")
+
+
+def _by_cause(causes: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {cause.replace('_', ' ')}" for cause, count in causes.items())
 
 
 def _span(losses: Losses, sending_s: float) -> str:

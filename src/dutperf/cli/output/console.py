@@ -278,7 +278,11 @@ def _counts(title: str, result: TrialResult) -> Table:
         if any(cells):
             table.add_row(name, *cells)
     places = [
-        loss.where_in_words(loss.where(counts), valid=result.verdict is Verdict.VALID and not direction.stream)
+        loss.where_in_words(
+            loss.where(counts),
+            (result.dut_losses or {}).get(direction),
+            valid=result.verdict is Verdict.VALID and not direction.stream,
+        )
         for direction, counts in directions.items()
     ]
     if any(places):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import lacking
 from dutperf.lab import site
 from undisturbed import NOT_SHOWN
 
@@ -113,6 +114,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if len(skipped) > MOST_NOT_SHOWN and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         print(f"\n{len(skipped)} tests could not show what they should, more than {MOST_NOT_SHOWN}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line on what to install for the tests that were skipped."""
+    reports = [one.longrepr for one in terminalreporter.stats.get("skipped", [])]
+    if said := lacking.sentence(one[2] for one in reports if isinstance(one, tuple)):
+        terminalreporter.write_line(said)
 
 
 @pytest.fixture(autouse=True)

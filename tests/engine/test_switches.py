@@ -33,9 +33,7 @@ QUEUE = 1024
 """Frames that the tester puts into a queue of its own making before it finds it full."""
 LONGEST_QUEUE = 4096
 """... where the ring is packed."""
-needs_testpmd = pytest.mark.skipif(
-    shutil.which("dpdk-testpmd") is None, reason="dpdk-testpmd is not installed (scripts/setup dev)"
-)
+needs_testpmd = pytest.mark.skipif(shutil.which("dpdk-testpmd") is None, reason="needs Debian's dpdk-dev")
 
 
 @pytest.fixture

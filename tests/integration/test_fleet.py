@@ -47,7 +47,7 @@ def call(*argv: object, check: bool = True) -> None:
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Path]:
     if BUILDBOT is None or WORKER is None:
-        pytest.skip("pip install 'dutperf[fleet]' installs Buildbot")
+        pytest.skip("needs Python's '.[fleet]'")
     directory = tmp_path / "fleet"
     made = dutperf(
         *("fleet", "init", str(directory), "--command", str(Path(sys.executable).with_name("dutperf"))),
@@ -253,7 +253,7 @@ def processes_with(entry: bytes) -> Iterator[int]:
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     if any(shutil.which(name) is None for name in SLURM):
-        pytest.skip("apt-get install slurmctld slurmd slurm-client munge")
+        pytest.skip("needs Debian's slurmctld, slurmd, slurm-client, munge")
     made = Cluster(tmp_path / "slurm")
     yield made
     made.close()

@@ -34,7 +34,7 @@ from .test_commands import dutperf
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
-WITH_DPDK = pytest.mark.skipif(not has_open_vswitch(), reason="scripts/setup dev installs Open vSwitch with DPDK")
+WITH_DPDK = pytest.mark.skipif(not has_open_vswitch(), reason="needs Debian's openvswitch-switch-dpdk")
 ON_CABLES = [("linux-bridge", {}), ("ovs", {}), ("ovs", {"flows": "fixed"})]
 IN_MEMORY = [("testpmd", {}), pytest.param("ovs", {"link": "vhost"}, marks=WITH_DPDK)]
 START_S = 30

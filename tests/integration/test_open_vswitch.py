@@ -14,9 +14,10 @@ from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.model import FieldMode, FrameSpec, Stream, Trial, VaryingField, Verdict
 from switches import OpenVSwitch, cores, has_open_vswitch, huge_pages
 
-pytestmark = pytest.mark.skipif(
-    not has_open_vswitch(), reason="Open vSwitch with DPDK is not installed (scripts/setup dev), or this is not root"
-)
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(not has_open_vswitch(), reason="needs Debian's openvswitch-switch-dpdk"),
+]
 
 _HUGE_PAGES_MB = 320
 _RATE_FPS = 20_000

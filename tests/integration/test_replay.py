@@ -156,7 +156,7 @@ WRITERS = {
 def written(writer: str, path: Path) -> Path:
     """What a host says to another, written by a program."""
     if shutil.which(writer) is None:
-        pytest.skip(f"no {writer}")
+        pytest.skip(f"needs Debian's {'wireshark-common' if writer == 'dumpcap' else writer}")
     with two_hosts() as host:
         process = subprocess.Popen(
             ["ip", "netns", "exec", host, *WRITERS[writer], path], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL

@@ -183,7 +183,7 @@ def test_a_hub_has_no_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not has_open_vswitch(), reason="scripts/setup dev installs Open vSwitch")
+@pytest.mark.skipif(not has_open_vswitch(), reason="needs Debian's openvswitch-switch-dpdk")
 def test_a_table_that_evicts_is_read_exactly(tmp_path: Path) -> None:
     """Open vSwitch in user space, typed by hand: it forgets the oldest address for a new one. Frames that match a
     flow of its cache teach it nothing for half a second: what empties the table empties the cache too."""

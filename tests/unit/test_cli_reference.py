@@ -173,7 +173,7 @@ def test_the_reference_names_every_option(page: reference.Page) -> None:
     }
 
 
-@pytest.mark.skipif(shutil.which("groff") is None, reason="needs groff")
+@pytest.mark.skipif(shutil.which("groff") is None, reason="needs Debian's groff")
 def test_manual_pages_are_understood_by_groff_without_a_warning(tmp_path: Path) -> None:
     written = reference.write_man(tmp_path)
     assert {path.name for path in written} >= {"dutperf.1", "dutperf-throughput.1", "dutperf-lab-up.1"}

@@ -225,7 +225,7 @@ def test_links_between_documents_lead_somewhere() -> None:
             assert target.exists() or target == made_from_the_code, f"{document}: {path}"
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs Debian's git")
 def test_the_site_is_built_without_a_warning_and_asks_no_network(tmp_path: Path) -> None:
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(documents.ROOT / "src")}
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path / "site")]

@@ -358,7 +358,7 @@ def dissected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, s
 
 def dissect(directory: Path, rows: tuple[Row, ...]) -> dict[str, dict[str, str]]:
     if shutil.which("tshark") is None:
-        pytest.skip("needs tshark")
+        pytest.skip("needs Debian's tshark")
     wrpcap(str(directory / "frames.pcap"), [Ether(row.data) for row in rows])
     fields = ("frame.protocols", "_ws.malformed", "_ws.expert.severity", "_ws.expert.message", *SUMS)
     names = [part for field in fields for part in ("-e", field)]

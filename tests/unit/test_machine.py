@@ -223,7 +223,9 @@ def test_ipv6_is_asked_too(kernel: FakeKernel) -> None:
     assert carriers(both) == [A, C]
 
 
-@pytest.mark.skipif(shutil.which("ip", path=f"{os.environ['PATH']}:{SYSTEM_PATHS}") is None, reason="needs ip")
+@pytest.mark.skipif(
+    shutil.which("ip", path=f"{os.environ['PATH']}:{SYSTEM_PATHS}") is None, reason="needs Debian's iproute2"
+)
 def test_the_default_route_of_this_machine_is_the_one_that_proc_shows() -> None:
     """Witness: /proc/net/route, in which destination and mask of a default route are zero."""
     routes = [line.split() for line in Path("/proc/net/route").read_text().splitlines()[1:]]

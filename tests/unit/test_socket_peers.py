@@ -44,7 +44,7 @@ def test_both_ports_may_lead_to_different_processes() -> None:
     assert socket_peers.pids(["virtio_user:/run/t/left", "vhost_user:/run/t/right"], LISTED) == (7, 8, 9)
 
 
-@pytest.mark.skipif(shutil.which("ss") is None, reason="needs ss (iproute2)")
+@pytest.mark.skipif(shutil.which("ss") is None, reason="needs Debian's iproute2")
 def test_a_process_that_listens_is_found(tmp_path: Path) -> None:
     path = tmp_path / "switch"
     script = (

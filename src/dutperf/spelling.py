@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -10,6 +11,23 @@ from difflib import get_close_matches
 def count_of(count: int, of: str) -> str:
     """``1 frame``, ``2,000 frames``."""
     return f"{count:,} {of}{'' if count == 1 else 's'}"
+
+
+def shortened(text: str, most: int = 200) -> str:
+    """A sentence for a terminal, in about so many characters: if it is longer, it has no long parentheses, and if it
+    still is, its beginning, and its end, which may be advice."""
+    if len(text) > most:
+        text = re.sub(r" \([^()]{30,}\)", "", text)
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half].rpartition(' ')[0]} … {text[-half:].partition(' ')[2]}"
+
+
+def with_and(words: Iterable[str]) -> str:
+    """``a, b and c``, of one word or more."""
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

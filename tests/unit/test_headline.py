@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 import simulated_run
 from dutperf.api import results
 from dutperf.cli import calling
-from dutperf.model import Load
+from dutperf.model import Cause, Load, Trial, TrialResult, Verdict
 from dutperf.report import html
 from dutperf.results import headline, inconsistency
 from dutperf.results.deviations import Deviation
@@ -24,6 +24,7 @@ from dutperf.results.points import spread
 from dutperf.results.summary import Summary
 from dutperf.results.trials import INVALID
 from dutperf.setup.conditions import Rate
+from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from dutperf.web import app
 from dutperf.web.access import Rules
@@ -70,6 +71,20 @@ def test_each_deviation_is_told_when_it_is_asked_for(tmp_path: Path) -> None:
         text = f"deviates from {one.clause}: {one.text}"
         assert (text in brief, text in whole) == (False, True)
     assert "--verbose" not in whole
+
+
+def test_a_long_cause_is_whole_when_it_is_asked_for(tmp_path: Path) -> None:
+    class Misfit(SimulatedTester):
+        def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+            cause = Cause(code="dut_mtu", text=f"forward: {'x ' * 200}raise it", lasts=True)
+            changed = {"verdict": Verdict.INVALID, "causes": (cause,)}
+            return super().run(trial, on_progress).model_copy(update=changed)
+
+    summary_of(Misfit(), tmp_path)
+    brief, whole = (dutperf("show", tmp_path, *more).stdout.split() for more in ((), ("--verbose",)))
+    assert "raise it" in " ".join(brief)
+    assert (brief.count("…"), whole.count("…"), whole.count("x")) == (1, 0, 200)
+    assert 30 < brief.count("x") < 100
 
 
 def test_invalid_trials_are_counted_as_in_the_report(tmp_path: Path) -> None:

@@ -71,7 +71,10 @@ Directory = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object on standard output.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Show every deviation from the RFCs, not only their number.")]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", help="Show every deviation from the RFCs, and long causes in full."),
+]
 LogFormat = Annotated[
     log.Format,
     typer.Option(

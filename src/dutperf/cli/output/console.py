@@ -42,7 +42,7 @@ from dutperf.results import (
     tester_delay,
 )
 from dutperf.run.campaign import Summary
-from dutperf.spelling import count_of
+from dutperf.spelling import count_of, shortened
 
 if TYPE_CHECKING:  # it knows procedures, which a single trial does not need
     from dutperf.run.suite import SuiteSummary
@@ -395,7 +395,7 @@ def _by_kind(counts: dict[str, int]) -> str:
 
 def result(of: Summary | SuiteSummary, *, verbose: bool = False) -> None:
     """Show the results of a run, or of each measurement of a suite under its name; ``verbose``: with each
-    deviation."""
+    deviation and whole causes."""
     if isinstance(of, Summary):
         _summary(of, verbose)
         return
@@ -413,7 +413,7 @@ def _summary(of: Summary, verbose: bool) -> None:
     """The headline, rows for each case, messages, and the deviations from the RFCs in full."""
     console, first = output(), headline.of_summary(of)
     for text, warns in first.figures:
-        line(text, style="bold red" if warns else "bold")
+        line(text if verbose else shortened(text), style="bold red" if warns else "bold")
     line(first.believed)
     line(f"{first.deviations}, see the report or --verbose" if of.deviations and not verbose else first.deviations)
     of_dut = f", of {name}" if (name := tables.dut_name(of.dut)) else ""
@@ -422,6 +422,7 @@ def _summary(of: Summary, verbose: bool) -> None:
     if (streams := tables.by_stream(of)) is not None:
         console.print(table(streams))
     for text, warns in tables.messages(of):
+        text = shortened(text) if warns and not verbose else text
         console.print(text, style="bold red" if warns else None, markup=False, highlight=False)
     for deviation in of.deviations if verbose else ():
         console.print(f"deviates from {deviation.clause}: {deviation.text}", markup=False, highlight=False)

@@ -17,7 +17,7 @@ from dutperf.cli.output.terminal import Output
 from dutperf.model import DirectionCounts, Trial, TrialResult, Verdict
 from dutperf.results import beside
 from dutperf.run.campaign import Observer, Status
-from dutperf.spelling import count_of
+from dutperf.spelling import count_of, shortened
 from dutperf.tester import Progress, ProgressCallback
 
 
@@ -70,7 +70,7 @@ class PlainObserver:
             self._started = True
             self._print(_estimate(status))
         if note := self._news.note(status):
-            self._print(note)
+            self._print(shortened(note))
         if (ended := self._news.trial(status)) and self._shows(ended):
             self._print(_ended(status, ended))
 
@@ -151,10 +151,7 @@ class LiveObserver(PlainObserver):
 
 
 def _estimate(status: Status) -> str:
-    return (
-        f"{status.procedure}: about {_trials(status)}, {duration(status.remaining_s)}; Ctrl-C stops it and keeps the"
-        " finished trials"
-    )
+    return f"{status.procedure}: {_trials_left(status)}; Ctrl-C stops it and keeps the finished trials"
 
 
 def _place(status: Status) -> str:
@@ -176,11 +173,16 @@ def _running(status: Status) -> str:
 
 def _left(status: Status) -> str:
     progress = f" ({_progress_text(status.progress)})" if status.progress else ""
-    return f"about {_trials(status)}, {duration(status.remaining_s)} left{progress}"
+    return f"{_trials_left(status)} left{progress}"
 
 
-def _trials(status: Status) -> str:
-    return count_of(status.trials_left, "trial")
+def _trials_left(status: Status) -> str:
+    """With the time that they take, which is known once one has ended. Until then, the time that one is planned
+    for."""
+    trials = f"about {count_of(status.trials_left, 'trial')}"
+    if status.trials_done:
+        return f"{trials}, {duration(status.remaining_s)}"
+    return f"{trials} of {duration(status.remaining_s / status.trials_left)}" if status.trials_left else trials
 
 
 def _progress_text(progress: Progress) -> str:
@@ -192,7 +194,7 @@ def _outcome(result: TrialResult) -> str:
         return f"failed, though the tester was disturbed: {result.proven_failed}"
     if result.verdict is not Verdict.VALID:
         early = "" if result.ended_early_s is None else f", ended after {result.ended_early_s:.1f} s"
-        return f"{result.verdict}{early}: " + "; ".join(cause.text for cause in result.causes)
+        return f"{result.verdict}{early}: {shortened('; '.join(cause.text for cause in result.causes))}"
     losses = [
         f"{counts.counted.loss(direction, counts.lost, counts.sent)}{_late(counts)}"
         for direction, counts in result.directions().items()

@@ -74,7 +74,7 @@ function draw() {
 function showProgress(now) {
     const place = `${now.procedure}, ${now.case}, repetition ${now.repetition} of ${now.repetitions}`;
     const load = one => one ? `${number(one.value)} ${one.unit}` : "-";
-    const searching = `${now.measurement === now.procedure ? "" : `${now.measurement}: `}${place}: trying ${load(now.load)} (passed ${load(now.passed)}, not ${load(now.not_passed)}); about ${now.trials_left} trials, ${number(now.remaining_s)} s left`;
+    const searching = `${now.measurement === now.procedure ? "" : `${now.measurement}: `}${place}: trying ${load(now.load)} (passed ${load(now.passed)}, not ${load(now.not_passed)}); about ${now.trials_left} trials${now.trials_done ? `, ${number(now.remaining_s)} s` : ""} left`;
     const byHand = now.procedure === "traffic";
     if (by("by-hand")) by("by-hand").hidden = !byHand;
     const byClients = now.procedure === "otg";

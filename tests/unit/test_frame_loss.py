@@ -135,7 +135,10 @@ def test_the_testers_limit_is_not_booked_as_the_duts(tmp_path: Path) -> None:
     assert point.first_lossless_fps == 40_000
     assert point.has_number
     assert not point.limited_by_tester
-    assert "the tester, not the DUT, is the limit at 100,000, 90,000" in point.message
+    assert (
+        "the tester, not the DUT, is the limit at 100,000, 90,000, 80,000, 70,000, 60,000 and 50,000 frames/s:"
+        in point.message
+    )
 
 
 def test_a_tester_that_never_makes_a_valid_trial(tmp_path: Path) -> None:
@@ -207,7 +210,7 @@ def test_a_loss_below_a_lossless_rate_is_said(tmp_path: Path) -> None:
 
     [point] = series(WorseBelow(), tmp_path, rates=rates("10k", "4k", "3k")).points
     assert point.first_lossless_fps == 10_000
-    assert "but some at the lower 4,000, 3,000 frames/s" in point.message
+    assert "but some at the lower 4,000 and 3,000 frames/s" in point.message
 
 
 def test_a_lower_rate_that_the_tester_could_not_measure_is_no_loss_there(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from dutperf.model import (
 from dutperf.procedures import evidence as of_trials
 from dutperf.results.loss import asked_in_words
 from fakes import fake_engine
-from plans import counts, trial
+from plans import counts, stream, trial
 
 FORWARD, REVERSE = Direction.FORWARD, Direction.REVERSE
 PATIENT = Patience(start_s=60, open_s=60, answer_s=60, trial_s=60, stop_s=30)
@@ -243,9 +243,9 @@ def test_an_address_without_a_loss_is_known_to_be_unrelated() -> None:
     assert unrelated.known == {("right", "198.19.0.9")}  # no frame had to go to the left
 
 
-def run(behaviour: str, number: int = 1) -> list[TrialResult]:
+def run(behaviour: str, number: int = 1, **streams: Any) -> list[TrialResult]:
     with EngineTester(EngineCommand(behaviour, (sys.executable, fake_engine.__file__)), {}, PATIENT) as tester:
-        return [tester.run(trial(reverse=None, number=one)) for one in range(number)]
+        return [tester.run(trial(**{"reverse": None, **streams}, number=one)) for one in range(number)]
 
 
 def test_a_next_hop_that_nobody_is_makes_all_trials_invalid() -> None:
@@ -263,6 +263,11 @@ def test_a_dut_that_fragments_frames_at_any_rate_makes_all_trials_invalid() -> N
     [cause] = found.causes
     assert (cause.code, cause.lasts) == ("fragments", True)
     assert "(at 100 frames/s frames are lost too)" in cause.text
+
+
+def test_the_rate_of_both_directions_is_told_once() -> None:
+    [found] = run("Fragments", reverse=stream(4, 64, 1000))
+    assert {"(at 100 frames/s frames are lost too)" in cause.text for cause in found.causes} == {True}
 
 
 @pytest.mark.parametrize("behaviour", ["AsksForItsTimeServer", "AsksOnce"])

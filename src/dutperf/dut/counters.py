@@ -12,6 +12,7 @@ from dutperf.dut.commands import RunningCommand
 from dutperf.dut.printed import ByCause
 from dutperf.model import LEFT_AND_RIGHT, Direction, TrialResult
 from dutperf.setup.configuration import ConfigError, DutCommands, LinkBetween
+from dutperf.spelling import with_and
 
 NOT_FORWARDED = "not_forwarded"
 """Cause of a loss that is known by what was sent on the links before and behind a DUT."""
@@ -110,7 +111,7 @@ def lost_between(
 
 
 def _uncounted(towards: Sequence[str], number: int, received: int, way: Direction) -> str:
-    link = f"the link behind {listed(towards[:number])}"
+    link = f"the link behind {with_and(towards[:number])}"
     if received:
         return f"{received:,} frames arrived over {link}, of which it counted none ({way}): what does passed count?"
     return f"on {link} no frame has been counted yet ({way}): none was sent there, or passed counts something else"
@@ -125,7 +126,7 @@ def _fitting(
     at, most = {0: sent}, sent
     for number in sorted(told):
         count = told[number]
-        before = listed(towards[:number])
+        before = with_and(towards[:number])
         if count < received - margin:
             return (
                 f"only {count:,} frames were counted behind {before}, but {received:,} arrived ({way}): what does"
@@ -145,7 +146,7 @@ def _of_each(at: Mapping[int, int], towards: Sequence[str], own: Mapping[str, Ma
         some = towards[before:behind]
         counted = sum(sum(own[name].values()) for name in some if name in own)
         if (number := at[before] - at[behind] - counted) > 0:
-            lost[f"{listed(some)}: {NOT_FORWARDED}"] = number
+            lost[f"{with_and(some)}: {NOT_FORWARDED}"] = number
     return lost
 
 
@@ -153,8 +154,3 @@ def located(count: int, links: Iterable[int]) -> set[int]:
     """Places of the DUTs, two or more, whose losses are known by the links behind DUTs with the places ``links``."""
     edges = {-1, count - 1, *links}
     return {place for place in range(count) if {place - 1, place} <= edges}
-
-
-def listed(names: Sequence[str]) -> str:
-    """``a, b and c``."""
-    return " and ".join(", ".join(names).rsplit(", ", 1)) if len(names) > 1 else names[0]

@@ -8,10 +8,11 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from dutperf.dut.commands import Running
-from dutperf.dut.counters import LinkCounters, listed, located, lost_between, passed_between
+from dutperf.dut.counters import LinkCounters, located, lost_between, passed_between
 from dutperf.dut.device import Device, losses_between
 from dutperf.model import TrialResult
 from dutperf.setup.configuration import ConfigError, Dut
+from dutperf.spelling import with_and
 
 
 class DeviceRow:
@@ -31,7 +32,7 @@ class DeviceRow:
 
     def identity(self) -> dict[str, Any]:
         """A name for all, and what the results say about each."""
-        return {"name": listed(list(self.devices)), "row": [one.identity() for one in self.devices.values()]}
+        return {"name": with_and(self.devices), "row": [one.identity() for one in self.devices.values()]}
 
     # --- around a measurement -----------------------------------------------------------------------
 
@@ -100,7 +101,7 @@ class DeviceRow:
                 all_lost.setdefault(way, {}).update({f"{name}: {cause}": number for cause, number in causes.items()})
         known = located(len(names), self._links)
         others = [name for place, name in enumerate(names) if name not in counting and place not in known]
-        unknown += [f"{listed(others)} {'has' if len(others) == 1 else 'have'} no loss counters"] if others else []
+        unknown += [f"{with_and(others)} {'has' if len(others) == 1 else 'have'} no loss counters"] if others else []
         return result.model_copy(update={"dut_losses": all_lost, "dut_losses_unknown": "; ".join(unknown) or None})
 
     # --- their connections (RFC 9693) ---------------------------------------------------------------
@@ -110,7 +111,7 @@ class DeviceRow:
         able = [one for one in self.devices.values() if one.deletes_connections()]
         if not able:
             raise ConfigError(
-                f"none of {listed(list(self.devices))} has the command clear_connections: without it their connections"
+                f"none of {with_and(self.devices)} has the command clear_connections: without it their connections"
                 " cannot be deleted before a trial",
                 "dut",
             )

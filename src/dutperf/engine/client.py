@@ -63,6 +63,7 @@ from dutperf.model import (
 from dutperf.model.wording import Wording
 from dutperf.setup.configuration import LINK_TIMEOUT_S, EngineSettings
 from dutperf.setup.ports import other_streams
+from dutperf.spelling import with_and
 from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError
 from dutperf.tester.ended import until_its_end
 from dutperf.watch import neighbours
@@ -705,8 +706,8 @@ def _also(cause: Cause, counted: Wording) -> str:
 
 def _lasting(result: TrialResult, probe: Trial, lasting: Sequence[Cause]) -> TrialResult:
     """The result of a trial with causes that remain if only the frames of ``probe`` are sent."""
-    rates = ", ".join(f"{stream.rate_fps:,}" for stream in probe.streams().values())
-    at = f"at {rates} {probe.counted.many}/s"
+    rates = dict.fromkeys(f"{stream.rate_fps:,}" for stream in probe.streams().values())
+    at = f"at {with_and(rates)} {probe.counted.many}/s"
     causes = tuple(
         cause.model_copy(update={"lasts": True, "text": f"{cause.text} ({at} {_also(cause, probe.counted)} too)"})
         if cause in lasting

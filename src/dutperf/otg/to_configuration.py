@@ -23,6 +23,7 @@ from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import NO_PORT, ConfigError, Setup, SharedPort, Side, is_port
 from dutperf.setup.size_mix import SizeMix
+from dutperf.spelling import with_and
 from dutperf.traffic.other_streams import PlannedOthers
 
 WIDTH = 140
@@ -181,16 +182,16 @@ def _left_out(wanted: Message, planned: Sequence[Flow], planned_links: Links) ->
     for one in wanted.captures:
         yield f"captures: {one.name or 'a capture'} is left out: give dutperf trial --capture first"
     if told := [one.name for one in planned if one.with_latency or one.with_times]:
-        yield f"metrics: dutperf trial shows delays of {_and(told)} with --frame-timeout, and no time stamps"
+        yield f"metrics: dutperf trial shows delays of {with_and(told)} with --frame-timeout, and no time stamps"
 
 
 def _unlike(planned: Sequence[Flow]) -> Iterator[str]:
     """What a trial does otherwise than the flows say."""
     if endless := [one.name for one in planned if _sends_ns(one) is None]:
-        yield f"{_and(endless)}: no end is given, so dutperf trial sends for its --duration"
+        yield f"{with_and(endless)}: no end is given, so dutperf trial sends for its --duration"
     if tagged := [one.name for one in planned if any(header.name == "vlan" for header in one.headers.headers)]:
         page = installation.page("frames")
-        yield f"{_and(tagged)}: a trial is not valid if the DUT changes the VLAN tags ({page})"
+        yield f"{with_and(tagged)}: a trial is not valid if the DUT changes the VLAN tags ({page})"
 
 
 def _translated(ports: Mapping[str, Any], planned: Sequence[Flow]) -> Iterator[str]:
@@ -199,10 +200,6 @@ def _translated(ports: Mapping[str, Any], planned: Sequence[Flow]) -> Iterator[s
         version = ports[tx]["version"]
         if version != ports[rx]["version"]:
             yield f"ports.{rx}.seen_as: enter its IPv{version} address for {tx}, as the DUT translates it"
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _comments(planned: Sequence[Flow], planned_links: Links) -> Iterator[str]:

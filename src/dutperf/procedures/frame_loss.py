@@ -46,6 +46,7 @@ from dutperf.setup.conditions import Rate, Repetitions, Usual, WithConnections, 
 from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
 from dutperf.setup.rate import OptionalRate
+from dutperf.spelling import with_and
 
 WIDEST_STEP = Rate(value=10, unit="percent")
 """RFC 2544 26.3: the maximum granularity."""
@@ -432,7 +433,7 @@ def _message(
         LimitedBy.CONNECTIONS: "the DUT did not open the connections",
     }
     without = [
-        f"{why} at {', '.join(beyond)} frames/s: no figures there"
+        f"{why} at {with_and(beyond)} frames/s: no figures there"
         for limit, why in whys.items()
         if (beyond := [f"{rate.load.value:,}" for rate in rates if rate.limited_by is limit])
     ]
@@ -450,7 +451,7 @@ def _first_lossless(rates: Sequence[RateLoss], lossless_fps: list[int], conditio
         if rate.load.value < first_fps and rate.load.value not in lossless_fps and rate.limited_by is None
     ]
     return f"{lossless} at {first_fps:,} frames/s" + (
-        f", but some at the lower {', '.join(lossy)} frames/s" if lossy else ""
+        f", but some at the lower {with_and(lossy)} frames/s" if lossy else ""
     )
 
 

@@ -14,7 +14,7 @@ from dutperf.results.deviations import TRIAL_S, Deviation
 from dutperf.results.points import Point
 from dutperf.results.run_trials import RunTrials
 from dutperf.results.summary import Summary
-from dutperf.spelling import count_of
+from dutperf.spelling import count_of, with_and
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,5 @@ def _deviations(found: Sequence[Deviation], conditions: dict[str, Any]) -> str:
         return "deviates from no clause that dutperf checks"
     quick = "quick run: " if conditions.get("duration_s", TRIAL_S) < TRIAL_S else ""
     numbers = {int(number) for one in found for number in re.findall(r"RFC (\d+)", one.clause)}
-    *others, last = (f"RFC {number}" for number in sorted(numbers))
-    rfcs = f"{', '.join(others)} and {last}" if others else last
+    rfcs = with_and(f"RFC {number}" for number in sorted(numbers))
     return f"{quick}deviates from {rfcs} in {count_of(len(found), 'point')}"

@@ -475,12 +475,21 @@ def test_the_rate_of_traffic_is_changed(owner: TestClient, by_hand: list[Request
         ({"plan": "x: ["}, "plan: "),
         ({"plan": 5}, "is not a mapping"),
         ({"plan": "lab: kernel-ipv4"}, "name the procedures"),
+        (
+            {"plan": "lab: kernel-ipv4\nprocedures:\n  throughput:\n    frame-sizes: [big]\n"},
+            "plan: procedures.throughput.frame-sizes: 'big' is neither",
+        ),
+        (
+            {"procedure": "throughput", "lab": "kernel-ipv4", "options": {"duration": 5, "frame-sizes": ["big"]}},
+            "options.frame-sizes: 'big' is neither",
+        ),
     ],
 )
 def test_what_is_no_plan_is_refused_with_a_sentence(owner: TestClient, asked: dict[str, Any], text: str) -> None:
     answer = owner.post("/api/runs", json=asked)
     assert answer.status_code == 400
     assert text in answer.json()["error"]
+    assert ", line" not in answer.json()["error"]
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,11 @@ class Server:
     def _start(self, asked: dict[str, Any]) -> Response:
         by_text = "plan" in asked
         plan = forms.plan_from(asked["plan"], self.places) if by_text else forms.plan_of(asked, self.places)
-        run = self.runs.start(plan, str(asked.get("name") or asked.get("procedure") or "plan"))
+        try:
+            run = self.runs.start(plan, str(asked.get("name") or asked.get("procedure") or "plan"))
+        except Refused as error:
+            of_options = f"plan: procedures.{asked.get('procedure')}."
+            raise Refused(str(error).replace(of_options, "options."), error.status) from None
         return JSONResponse(self._listed(run), 201)
 
     def _stop(self, request: Request) -> Response:

@@ -309,7 +309,7 @@ def check(text: str) -> None:
     """Check a plan.
 
     Raises:
-        Refused: what ``dutperf plan check`` says.
+        Refused: what ``dutperf plan check`` says, without the line: nobody has the text that it is in.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
         file.write(text)
@@ -321,7 +321,10 @@ def check(text: str) -> None:
         except subprocess.TimeoutExpired:
             raise Refused("the plan takes too long to check") from None
         if done.returncode:
-            sentence = without_directories(done.stderr.strip().removeprefix("dutperf: ").replace(file.name, "plan"))
+            said = re.sub(
+                rf"{re.escape(file.name)}(, line \d+)?", "plan", done.stderr.strip().removeprefix("dutperf: ")
+            )
+            sentence = without_directories(said)
             raise Refused(sentence.splitlines()[-1] if sentence else "it is no plan")
 
 

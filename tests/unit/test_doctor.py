@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from dutperf import installation
 from dutperf.cli.commands.doctor import this_machine
 from dutperf.engine.client import engine_version
-from dutperf.machine import doctor
+from dutperf.machine import doctor, programs
 from dutperf.machine.access import Done, MachineError
 from dutperf.machine.doctor import Finding, Machine, examine, repairs
 from dutperf.tester import TesterError
@@ -161,6 +162,25 @@ def test_every_lack_has_one_line_of_advice_and_nothing_else_has(tmp_path: Path, 
     for one in [*examine(machine()), *examine(replace(this_machine(), root=tmp_path / "nothing", pause=lambda: None))]:
         assert (one.advice is not None) == (one.state == "missing"), one
         assert "\n" not in one.text + (one.advice or "")
+
+
+def test_the_command_that_builds_the_engine_is_told_once(
+    machine: MakeMachine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(programs, "__file__", str(tmp_path / "src/dutperf/machine/programs.py"))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("DUTPERF_ENGINE", raising=False)
+    found = finding(machine(find_engine=this_machine().find_engine), "engine")
+    assert (found.state, found.text, found.advice) == ("missing", "there is no dutperf-engine", installation.engine())
+
+
+def test_advice_says_how_it_is_carried_out(machine: MakeMachine) -> None:
+    lacking = machine({"sys/devices/system/cpu/isolated": "", FREE_2MB: "0\n"})
+    assert (finding(lacking, "isolated cores").advice or "").endswith(
+        "to the kernel's command line (Debian: GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub) and reboot"
+    )
+    for command in ("sysctl -w vm.nr_hugepages=512", "echo vm.nr_hugepages=512 > /etc/sysctl.d/dutperf.conf"):
+        assert command in (finding(lacking, "huge pages").advice or "")
 
 
 GOVERNOR = "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor"

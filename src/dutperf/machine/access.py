@@ -17,6 +17,10 @@ from dutperf.errors import DutperfError
 
 SYSTEM_PATHS = "/usr/sbin:/sbin"
 """Directories of ``ip`` and ``modprobe``, which are not on every user's PATH."""
+COMMAND_LINE = (
+    "the kernel's command line (Debian: GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub) and reboot"
+)
+"""The end of advice that begins with what to add."""
 TIME_LIMIT_S = 60
 """Time limit for a program: none of them measures."""
 

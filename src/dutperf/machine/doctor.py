@@ -184,7 +184,7 @@ def isolated_cores(machine: Machine) -> Iterator[Finding]:
         yield Finding("isolated cores", "note", "none; with two cores there is none to spare")
     else:
         spared = cpu_sets.as_list(sorted(machine.usable_cores())[1:])
-        advice = f"add isolcpus={spared} nohz_full={spared} to the kernel command line"
+        advice = f"add isolcpus={spared} nohz_full={spared} to {access.COMMAND_LINE}"
         yield Finding("isolated cores", "missing", "none: other programs may interrupt the hot loops", advice)
 
 
@@ -247,8 +247,8 @@ def huge_pages(machine: Machine) -> Iterator[Finding]:
         few = f"{text}; without them ports are slower, and PCI ports do not run"
         advice = (
             memory.cannot_reserve(machine)
-            or "sysctl vm.nr_hugepages=512 (1 GB in all), or hugepages=512 on the kernel command line to have them"
-            " after each boot"
+            or "as root: sysctl -w vm.nr_hugepages=512 (1 GB in all); to have them after each boot: echo"
+            " vm.nr_hugepages=512 > /etc/sysctl.d/dutperf.conf"
         )
         yield Finding("huge pages", "missing", few, advice, _described(memory.reserve(machine)))
 
@@ -335,7 +335,8 @@ def engine(machine: Machine) -> Iterator[Finding]:
         program = machine.find_engine()
         yield Finding("engine", "ok", f"{program}: {machine.engine_version(program)}")
     except DutperfError as error:
-        yield Finding("engine", "missing", error.sentence, installation.engine())
+        command = installation.engine()
+        yield Finding("engine", "missing", error.sentence.removesuffix(f": {command}"), command)
 
 
 def programs(machine: Machine) -> Iterator[Finding]:

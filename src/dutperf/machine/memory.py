@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dutperf.machine.access import Machine
+from dutperf.machine.access import COMMAND_LINE, Machine
 from dutperf.machine.pci import network_cards
 from dutperf.machine.steps import Run, Step, Write
 
@@ -115,8 +115,8 @@ def _reserved(place: str, before: int, more: int) -> Step:
         if now - before >= min(more, ENOUGH_MB // 2):
             return None
         return (
-            f"only {now} of {wanted} huge pages could be reserved, memory is fragmented: add hugepages={wanted} to the"
-            " kernel's command line and reboot"
+            f"only {now} of {wanted} huge pages could be reserved, memory is fragmented: add hugepages={wanted} to"
+            f" {COMMAND_LINE}"
         )
 
     node = re.search("node[0-9]+", place)

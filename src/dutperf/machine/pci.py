@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dutperf.machine.access import Machine, MachineError
+from dutperf.machine.access import COMMAND_LINE, Machine, MachineError
 
 DEVICES = "sys/bus/pci/devices"
 DRIVERS = "sys/bus/pci/drivers"
@@ -128,18 +128,15 @@ def has_iommu(machine: Machine) -> bool:
 def without_iommu(machine: Machine) -> str:
     """Advice for a missing IOMMU, as the end of a sentence."""
     if machine.exists("sys/firmware/acpi/tables/DMAR"):
-        return (
-            "the firmware has VT-d, but the kernel does not use it: add intel_iommu=on iommu=pt to the kernel's command"
-            " line and reboot"
-        )
+        return f"the firmware has VT-d, but the kernel does not use it: add intel_iommu=on iommu=pt to {COMMAND_LINE}"
     if machine.exists("sys/firmware/acpi/tables/IVRS"):
         return (
-            "the firmware has AMD-Vi, but the kernel does not use it: remove amd_iommu=off or iommu=off from the"
-            " kernel's command line and reboot"
+            "the firmware has AMD-Vi, but the kernel does not use it: remove amd_iommu=off or iommu=off from"
+            f" {COMMAND_LINE}"
         )
     return (
-        "turn VT-d or AMD-Vi on in the firmware (for a virtual machine: give it an IOMMU), with Intel also"
-        " intel_iommu=on on the kernel's command line"
+        "turn VT-d or AMD-Vi on in the firmware (for a virtual machine: give it an IOMMU), with Intel also add"
+        f" intel_iommu=on to {COMMAND_LINE}"
     )
 
 

@@ -18,6 +18,7 @@ import pytest
 from scapy.all import IP, UDP, VXLAN, Ether, IPv6, IPv6ExtHdrSegmentRouting, Packet, Raw
 
 from dutperf import lab
+from dutperf.cli.commands import lab as cli_lab
 from dutperf.dut import printed
 from dutperf.lab import LabError, kernel_router, site, tayga_siit
 from dutperf.model import LEFT_AND_RIGHT
@@ -372,6 +373,20 @@ def test_two_labs_at_once_do_not_meet() -> None:
         assert namespaces_of(one).isdisjoint(namespaces_of(other))
         for configuration in (one, other):
             assert translates(configuration)
+
+
+def test_a_second_lab_of_a_name_says_that_there_is_one(lab_records: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        cli_lab.up("kernel-ipv4")
+        first = capsys.readouterr()
+        cli_lab.up("kernel-ipv4")
+        again = capsys.readouterr()
+        assert "already" not in first.err
+        assert f"another lab kernel-ipv4 is up already: measure it with --config {first.out.strip()}\n" in again.err
+        assert f"measure it with --config {again.out.strip()}; take all of them down with: " in again.err
+    finally:
+        lab.down("kernel-ipv4")
+    assert not left_over(lab_records)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError])

@@ -91,6 +91,8 @@ def test_labs_are_listed_brought_up_and_taken_down(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(lab, "up", lambda name, given: tmp_path / f"{name}-{given['k']}.yaml")
     result = dutperf("lab", "up", "one", "--lab-option", "k=v")
     assert (result.exit_code, result.stdout) == (0, f"{tmp_path / 'one-v.yaml'}\n")
+    assert f"measure it with --config {tmp_path / 'one-v.yaml'}; take it down with: " in result.stderr
+    assert "already" not in result.stderr
     monkeypatch.setattr(lab, "down", lambda name: name == "one")
     assert (dutperf("lab", "down", "one").exit_code, dutperf("lab", "down", "two").exit_code) == (0, 1)
 

@@ -24,7 +24,7 @@ from dutperf.lab.site import Site, exclusively, records, remove_leftovers
 from dutperf.machine.signals import defer_signals, exit_on_signals
 from dutperf.spelling import hint
 
-__all__ = ["LabError", "LabInfo", "bring_up", "check", "describe", "down", "list_labs", "up"]
+__all__ = ["LabError", "LabInfo", "bring_up", "check", "describe", "down", "list_labs", "standing", "up"]
 
 _MODULES = (
     "tayga_siit",
@@ -112,6 +112,11 @@ def up(name: str, options: Mapping[str, str]) -> Path:
         except BaseException:
             construction.undo()
             raise
+
+
+def standing(name: str) -> list[Path]:
+    """The files with the configurations of the labs ``name`` that :func:`up` built."""
+    return [record.configuration_file for record in records() if record.lab == name and record.owner is None]
 
 
 def down(name: str) -> bool:

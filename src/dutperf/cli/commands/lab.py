@@ -47,8 +47,14 @@ def _print(columns: Sequence[str], rows: Sequence[tuple[str, str]]) -> None:
 def up(name: Name, lab_option: options.LabOptions = None) -> None:
     """Bring a lab up until dutperf lab down; prints the path of its configuration file."""
     with reported():
+        others = lab.standing(name)
         path = lab.up(name, options.lab_options(lab_option))
-        say(f"lab {name} is up; measure it with --config, take it down with: dutperf lab down {name}")
+        end = f"take it down with: dutperf lab down {name}"
+        if others:
+            files = ", or ".join(f"--config {other}" for other in others)
+            say(f"another lab {name} is up already: measure it with {files}")
+            end = f"take all of them down with: dutperf lab down {name}"
+        say(f"lab {name} is up; measure it with --config {path}; {end}")
         typer.echo(path)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +96,16 @@ def test_of_a_run_the_worst_valid_trial_is_told() -> None:
     )
 
 
+@dataclass
 class HeldUp(SimulatedTester):
     """May have added 0.4 ms to the 99.9th percentile of each trial's delays, and to the largest one."""
+
+    drivers: tuple[str, ...] = ()
+    """Of its ports."""
+
+    def environment(self) -> dict[str, Any]:
+        ports = {side: {"driver": driver} for side, driver in zip(("left", "right"), self.drivers, strict=False)}
+        return super().environment() | ports
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
         measured = super().run(trial, on_progress)
@@ -115,6 +124,27 @@ def test_each_figure_has_the_testers_share(tmp_path: Path) -> None:
     own = {name: figures[name].by_tester for name in figures}
     assert own == pytest.approx({"PDV": 0.4, "Dmin": 0, "median": 0, "D99.9": 0.4, "Dmax": 0.4})
     assert any("may have added up to 0.4 ms of the 99.9th percentile" in text for text, _ in tables.messages(found))
+
+
+@pytest.mark.parametrize(
+    ("drivers", "stamps", "procedure", "hinted"),
+    [
+        (("net_af_packet", "net_af_packet"), "loop", "pdv", True),
+        (("net_af_packet", "net_af_packet"), "kernel", "pdv", False),
+        (("net_af_packet", "net_af_xdp"), "loop", "pdv", False),
+        ((), "loop", "pdv", False),
+        (("net_af_packet", "net_af_packet"), None, "traffic", False),  # has no such option
+    ],
+)
+def test_packet_sockets_could_have_the_stamps_of_the_kernel(
+    drivers: tuple[str, ...], stamps: str | None, procedure: str, hinted: bool, tmp_path: Path
+) -> None:
+    conditions = {"rate": "10k", "duration_s": 1, "frame_sizes": (84,)} | ({"stamps": stamps} if stamps else {})
+    tester = HeldUp(SimulatedDut(delay_us=500, jitter_us=100), drivers=drivers)
+    found = measure(tester, plan(**conditions), tmp_path, procedure)
+    said = [text for text, _ in tables.messages(found)]
+    assert any(tester_delay.MAY_HAVE_ADDED in text for text in said)
+    assert ("with --stamps kernel delays are without what the tester's loops add" in said) == hinted
 
 
 def test_a_part_of_a_ramp_that_the_tester_held_up_has_no_delays() -> None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dutperf.journal import EnvironmentEvent, Event, ResultEvent, of_kind
-from dutperf.model import TrialResult, Value
+from dutperf.model import TrialResult, Value, ports_of
 from dutperf.results import beside, by_metrics, filled_lines, idle_offloads, modifier_frames, tester_delay
-from dutperf.setup.conditions import AllConditions
+from dutperf.setup.conditions import Conditions, WithStamps
 
 
 class Remark(Value):
@@ -28,7 +28,7 @@ class Remark(Value):
 @dataclass(frozen=True)
 class _Run:
     events: Sequence[Event]
-    conditions: AllConditions
+    conditions: Conditions
     of_changes: bool
 
     @cached_property
@@ -42,13 +42,22 @@ def _offloads(run: _Run) -> Iterable[str]:
 
 
 def _tester_delays(run: _Run) -> Iterable[str]:
-    if run.conditions.frame_timeout_ms is not None:
+    if run.conditions.every.frame_timeout_ms is not None:
         return ()  # delays decide there which frames are lost, and are no figures
-    return tester_delay.of_run(run.results, changes=run.of_changes)
+    told = tester_delay.of_run(run.results, changes=run.of_changes)
+    is_avoidable = _could_be_stamped_by_the_kernel(run) and any(tester_delay.MAY_HAVE_ADDED in text for text in told)
+    return (*told, "with --stamps kernel delays are without what the tester's loops add") if is_avoidable else told
+
+
+def _could_be_stamped_by_the_kernel(run: _Run) -> bool:
+    first = next(of_kind(run.events, EnvironmentEvent), None)
+    ports = [] if first is None else list(ports_of(first.tester).values())
+    by_loop = isinstance(run.conditions, WithStamps) and run.conditions.stamps == "loop"
+    return by_loop and bool(ports) and all("af_packet" in port.get("driver", "") for port in ports)
 
 
 _KINDS: dict[str, Callable[[_Run], Iterable[str]]] = {
-    "beside": lambda run: beside.of_run(run.results, is_patient=bool(run.conditions.dut_patience_s)),
+    "beside": lambda run: beside.of_run(run.results, is_patient=bool(run.conditions.every.dut_patience_s)),
     "idle_offloads": _offloads,
     "modifier_frames": lambda run: modifier_frames.of_run(run.events),
     "filled_lines": lambda run: filled_lines.of_run(run.results),
@@ -57,7 +66,7 @@ _KINDS: dict[str, Callable[[_Run], Iterable[str]]] = {
 }
 
 
-def of_run(events: Sequence[Event], conditions: AllConditions, *, of_changes: bool) -> tuple[Remark, ...]:
+def of_run(events: Sequence[Event], conditions: Conditions, *, of_changes: bool) -> tuple[Remark, ...]:
     """All of a journal's events. ``of_changes``: the figures are changes of delay from frame to frame."""
     run = _Run(events, conditions, of_changes)
     return tuple(Remark(about=about, text=text) for about, make in _KINDS.items() for text in make(run))

@@ -112,7 +112,7 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
             for recorded, point in zip(cases, points, strict=True)
             for one in streams.of_case(recorded, point, reader.delays)
         ),
-        remarks=remarks.of_run(events, conditions.every, of_changes=reader.of_changes),
+        remarks=remarks.of_run(events, conditions, of_changes=reader.of_changes),
         environment_changes=environments.changes(events),
     )
 

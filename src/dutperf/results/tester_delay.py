@@ -15,6 +15,9 @@ TOLD_FROM_US = 10.0
 TOLD_FROM_SHARE = 0.05
 """Smaller shares of a figure are not told."""
 
+MAY_HAVE_ADDED = "the tester itself may have added"
+"""In each sentence on a share."""
+
 Figure = tuple[str, float, float]
 """Its name, its value and the tester's share, in µs."""
 
@@ -47,7 +50,7 @@ def _shares(
     if told:
         trials = f" (the worst of {len(counted):,} valid trials)" if len(counted) > 1 else ""
         named = ", ".join(f"{_ms(share)} of {name} ({_ms(value)})" for name, value, share in told)
-        yield f"{counted[0].counted.path(direction)}: of {of} the tester itself may have added up to {named}{trials}"
+        yield f"{counted[0].counted.path(direction)}: of {of} {MAY_HAVE_ADDED} up to {named}{trials}"
 
 
 def _of_changes(direction: str, counted: list[DirectionCounts]) -> Iterator[str]:

@@ -206,7 +206,8 @@ class Runs:
         try:
             request = Request.model_validate(asked)
         except ValidationError as error:
-            raise Refused(first(error)["msg"]) from None
+            details = first(error)
+            raise Refused(": ".join([*map(str, details["loc"][:1]), details["msg"]])) from None
         try:
             requests.ask(run.directory, request)
         except RequestError as error:

@@ -47,8 +47,14 @@ COUNTED = "abc"
 PORT_OF = {"left": "a", "right": "b"}
 
 
+NEEDS_ROUTER = {combinations.MANAGEMENT, combinations.SHARED_PORT}
+"""Queries go to an address of the DUT's, and so do all frames of a port that has one: test_paths.py has a router."""
+
+
 def possible() -> Iterator[Any]:
     for pair in PAIRS:
+        if set(pair) == NEEDS_ROUTER:
+            continue
         needs_translator = len(set(versions(*pair))) > 1
         if not OF_CARDS & set(pair) and not refused(pair) and not needs_translator:
             marks = () if frozenset(pair) in EACH_TIME else pytest.mark.long

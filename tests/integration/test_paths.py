@@ -144,6 +144,41 @@ def test_frames_that_leave_by_a_wrong_port_are_found_there() -> None:
         assert list(beside.of_trial(result)) == ["a->d: 500 at the b port", "c->d: 500 at the b port"]
 
 
+ASKED = {"broadcast": 9, "management": 161, "routing-updates": 520}
+"""UDP port of the frames of each modifier."""
+
+
+def test_the_router_gets_the_additional_frames_of_each_port() -> None:
+    """Broadcasts with each path, routing updates with the first one from a port, queries with the first of all."""
+    rules = {f"{port}_{udp}": f'iifname "d{port}" udp dport {udp}' for port in NAMES for udp in ASKED.values()}
+    seen: list[dict[str, int]] = []
+    with made("router") as name:
+        counters = "\n".join(f"counter {one} {{ }}" for one in rules)
+        chain = "\n".join(f"{match} counter name {one}" for one, match in rules.items())
+        text = f"table ip asked {{\n{counters}\nchain c {{\ntype filter hook prerouting priority raw\n{chain}\n}}\n}}"
+        load = ["ip", "netns", "exec", f"{name}-dut", "nft", "-f", "-"]
+        subprocess.run(load, input=text, text=True, check=True, timeout=10)
+        setup = configuration.parse(mapping("router", name, "mesh"), "by hand")
+        chosen = SingleTrial(duration_s=1, drain_s=0.3, modifiers=tuple(ASKED))
+        trial = make_trial(setup, chosen, 64, 500, 1)
+        with engine_on(setup, 1518) as tester:
+
+            def one() -> TrialResult:
+                counted(name)
+                result = tester.run(trial)
+                seen.append(counted(name))
+                return result
+
+            result = valid(one, LOSS_IS_CERTAIN)
+    sent = dict.fromkeys(rules, 0)
+    for path, counts in result.directions().items():
+        assert counts.received == counts.sent == 495
+        for kind, of_kind in zip(trial.streams()[path].additional, counts.additional or (), strict=True):
+            sent[f"{path.sending_port}_{ASKED[kind.name]}"] += of_kind.sent
+    assert seen[-1] == sent
+    assert sent == {one: {"9": 15, "520": 1, "161": int(one[0] == "a")}[one[2:]] for one in rules}
+
+
 @pytest.mark.long
 def test_a_bridge_that_floods_delivers_copies_elsewhere() -> None:
     """Without learning it sends each frame out of all ports: none is lost, and none is well delivered."""
@@ -174,8 +209,8 @@ def test_the_commands_show_paths_and_their_sum(tmp_path: Path) -> None:
         refused = dutperf("trial", *common, "--rate", "500", "--connections", "100")
         assert refused.returncode == 2
         assert (
-            "connections and named ports (ports) exclude each other: the Initiator and the Responder are left and right"
-            in " ".join(refused.stderr.split())
+            "connections and named ports (ports) exclude each other: the Initiator and the Responder are two ports"
+            " without names" in " ".join(refused.stderr.split())
         )
         done = dutperf(
             "ramp", *common[:4], "--from", "100", "--to", "500", "--over", "1", "--repetitions", "1", "--json"

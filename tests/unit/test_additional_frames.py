@@ -229,6 +229,38 @@ def test_updates_alternate_between_two_states() -> None:
     assert Ether(bytes.fromhex(update.frames[0]))[RIPngEntry].prefix_or_nh == "2001:2:0:c041::"
 
 
+def test_each_of_16_ports_has_broadcasts_of_each_path_and_networks_of_its_own() -> None:
+    ports = {
+        f"p{n}": {"port": "ring", "version": 4, "ipv4": f"198.18.{n}.2/24", "ipv6": f"2001:2:0:{n:x}::2/64"}
+        for n in range(16)
+    }
+    for version in (4, 6):
+        named = {name: {**one, "version": version} for name, one in ports.items()}
+        modifiers = ("routing-updates", "broadcast")[: 2 if version == 4 else 1]
+        each = streams(parse({"ports": named, "paths": "mesh"}, "test"), *modifiers)
+        updates = {kinds(one)["routing-updates"].forwarded for one in each.values() if "routing-updates" in kinds(one)}
+        assert len(updates) == 16
+        broadcasts = {kinds(one)["broadcast"].frames for one in each.values() if "broadcast" in kinds(one)}
+        assert len(broadcasts) == (240 if version == 4 else 0)
+
+
+def test_beside_a_tunnel_they_are_those_of_the_link() -> None:
+    """IPv4 in IPv6: the DUT at the tunnel's end is asked over IPv6, and nobody hears a broadcast there."""
+    both = {
+        "ipv6": "2001:2:0:8000::2/64",
+        "gateway6": "2001:2:0:8000::1",
+        "tunnel": "ipv6(destination=2001:2:0:8000::1)",
+    }
+    setup = parse({"left": LEFT, "right": RIGHT | both}, "test")
+    forward, reverse = streams(setup, "broadcast", "management", "routing-updates").values()
+    assert set(kinds(forward)) == {"broadcast", "management", "routing-updates"}
+    assert set(kinds(reverse)) == {"routing-updates"}
+    assert Ether(bytes.fromhex(kinds(reverse)["routing-updates"].frames[0]))[RIPng].cmd == 2
+    [query] = kinds(streams(setup, "management", directions="reverse")[Direction.REVERSE]).values()
+    asked = Ether(bytes.fromhex(query.frames[0]))[IPv6]
+    assert (query.destination_mac, asked.dst) == ("next_hop6", "2001:2:0:8000::1")
+
+
 def test_unsent_frames_of_a_modifier_make_a_trial_invalid() -> None:
     trial = planned(IPV4, "broadcast", "management", duration_s=2)
     result = SimulatedTester().run(trial)

@@ -102,7 +102,7 @@ def test_a_single_direction_has_no_relation() -> None:
 
 def test_paths_of_named_ports_have_none() -> None:
     with pytest.raises(
-        ParameterError, match=r"named ports \(ports\) exclude each other: directions are those between left and right"
+        ParameterError, match=r"named ports \(ports\) exclude each other: named ports have paths, not directions"
     ):
         made(SingleTrial(direction_rates="2:1"), 1000, PORTS)
 

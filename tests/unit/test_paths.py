@@ -171,11 +171,13 @@ def test_each_path_has_its_addresses_and_times() -> None:
 @pytest.mark.parametrize(
     ("conditions", "error"),
     [
-        ({"directions": "forward"}, "directions are those between left and right; name the paths in the configuration"),
-        ({"modifiers": ("broadcast",)}, "they are planned for left and right only"),
+        (
+            {"directions": "forward"},
+            "named ports have paths, not directions: name those that send in the configuration",
+        ),
     ],
 )
-def test_what_is_of_left_and_right_is_refused(conditions: dict[str, Any], error: str) -> None:
+def test_what_is_of_two_ports_is_refused(conditions: dict[str, Any], error: str) -> None:
     with pytest.raises(ParameterError, match=error):
         trial_of_four(**conditions)
 
@@ -315,7 +317,7 @@ def test_a_ramp_is_by_path(tmp_path: Path) -> None:
 
 
 def test_connections_need_left_and_right() -> None:
-    with pytest.raises(ParameterError, match="the Initiator and the Responder are left and right"):
+    with pytest.raises(ParameterError, match="the Initiator and the Responder are two ports without names"):
         trial_of_four(connections=100)
 
 

@@ -211,12 +211,10 @@ REFUSALS = (
         (DIRECTION_RATES, ONE_DIRECTION),
         NAMED_PORTS,
         Because.DEFINITION,
-        "directions are those between left and right; name the paths in the configuration",
+        "named ports have paths, not directions: name those that send in the configuration",
     ),
-    *_each((BROADCAST, MANAGEMENT, ROUTING), NAMED_PORTS, Because.TESTER, "they are planned for left and right only"),
     *_beside(CHECKSUMS, (HEADERS, TUNNEL), Because.PORT, "cards compute those of UDP directly over IP only"),
     Refusal(CONNECTIONS, TUNNEL, Because.TESTER, "the frames of connections are UDP directly over IP"),
-    *_each((BROADCAST, MANAGEMENT, ROUTING), TUNNEL, Because.TESTER, "they are planned for links without a tunnel"),
     *_beside(
         CHECKSUMS,
         (MIX, JOINING, FLOWS, STREAMS, OTHER_STREAMS, EXTENSION, CONNECTIONS),
@@ -231,7 +229,7 @@ REFUSALS = (
     ),
     Refusal(EXTENSION, CONNECTIONS, Because.TESTER, "the frames of connections are UDP directly over IP"),
     Refusal(NETWORKS, CONNECTIONS, Because.TESTER, "the addresses of connections are those of `varying_address`"),
-    Refusal(CONNECTIONS, NAMED_PORTS, Because.TESTER, "the Initiator and the Responder are left and right"),
+    Refusal(CONNECTIONS, NAMED_PORTS, Because.TESTER, "the Initiator and the Responder are two ports without names"),
     Refusal(FILL, QUEUES, Because.PORT, "the card decides in which order the frames of several queues leave"),
     *_beside(FILL, (SEND_AT, RATE_LIMIT), Because.PORT, "with it the card paces"),
     Refusal(

@@ -133,9 +133,7 @@ def _ports_to_calibrate(
 def _calibrate(source: Source, directory: Path, *, quick: bool) -> Calibration | None:
     with bench(source, floors.search_conditions(quick=quick)) as ready:
         if ready.setup.ports is not None:
-            raise ConfigError(
-                "cannot be calibrated: a calibration is of left and right, two ports and a cable", "ports"
-            )
+            raise ConfigError("cannot be calibrated: a calibration is of two ports without names, and a cable", "ports")
         gateways = [name for name, side in ready.setup.sides().items() if side.gateway4 or side.gateway6]
         if gateways:
             raise ConfigError(

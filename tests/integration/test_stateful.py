@@ -4,6 +4,8 @@ a table that is too small is found by validation, and a reference DUT is read as
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,36 @@ def test_every_connection_of_a_nat_carries_frames_in_both_directions(name: str) 
     for counts in result.directions().values():
         assert (counts.sent, counts.received, counts.corrupted) == (2_000, 2_000, 0)
         assert others(counts).keys() <= {"icmpv6_other"}  # reports of multicast groups, at any time
+
+
+SEEN = """table ip seen {
+  set networks { type ipv4_addr; flags dynamic; size 1024; }
+  chain outward {
+    type filter hook forward priority 5; policy accept;
+    iifname "dl" meta l4proto udp add @networks { ip daddr }
+  }
+}"""
+
+
+@pytest.mark.parametrize("frame", [None, pytest.param("ip(dscp=46)/udp", marks=pytest.mark.long)])
+def test_connections_through_a_nat_lead_to_several_networks(frame: str | None) -> None:
+    with dutperf.bench(lab="nft-nat44") as bench:
+        netns = str(bench.setup.engine.netns).removesuffix("tester") + "dut"
+        nft = ["ip", "netns", "exec", netns, "nft"]
+        subprocess.run([*nft, "-f", "-"], input=SEEN, text=True, check=True, timeout=10)
+        result = valid(
+            lambda: bench.trial("4k", with_connections(2_000, networks=16, frame=frame)),
+            LOSS_IS_CERTAIN,
+        )
+        listed = subprocess.run(
+            [*nft, "-j", "list", "set", "ip", "seen", "networks"], check=True, capture_output=True, text=True
+        )
+    [found] = [one["set"]["elem"] for one in json.loads(listed.stdout)["nftables"] if "set" in one]
+    assert set(found) == {f"198.19.{number}.2" for number in range(16)}
+    assert result.connections is not None
+    assert (result.connections.learned, result.connections.remapped, result.connections.lost) == (2_000, 0, 0)
+    assert result.dut_connections == 2_000
+    assert {(counts.sent, counts.received) for counts in result.directions().values()} == {(2_000, 2_000)}
 
 
 def test_a_dut_that_maps_connections_anew_is_found_out() -> None:

@@ -73,7 +73,7 @@ def test_frames_of_a_rate_that_changes_are_due_where_they_are_counted(
         (lambda: stream(6, 84, 1, n=2, m=1), "background"),
         (
             lambda: stream(6, 84, 1, networks=2, destination_address={"mode": "random", "min": 0, "max": 9}),
-            "one destination network",
+            "2 networks, but destination_address has another number",
         ),
         (lambda: VaryingField(mode=FieldMode.RANDOM, min=2, max=1), "greater than max"),
         (lambda: trial(forward=None, reverse=None), "needs a direction"),

@@ -28,6 +28,7 @@ from dutperf.model import (
     Trial,
     TrialResult,
     Verdict,
+    address_range,
 )
 from dutperf.procedures.bench import PlanError
 from dutperf.results import tables
@@ -102,9 +103,9 @@ def test_the_ranges_have_room_for_the_connections_or_are_refused(
     ]
     if most[0] * most[1] < connections:
         with pytest.raises(ConfigError, match=f"{connections:,} connections are more than the ranges have"):
-            ports(setup, connections)
+            ports(setup, connections, networks=1)
         return
-    chosen = ports(setup, connections)
+    chosen = ports(setup, connections, networks=1)
     sizes = [last - first + 1 for first, last in chosen]
     assert sizes[0] * sizes[1] >= connections
     assert all(0 <= first <= last <= 65_535 for first, last in chosen)
@@ -137,11 +138,6 @@ def test_the_initiator_may_be_on_the_right() -> None:
     [
         ({"source_ports": [1024, 1033]}, {"connections": 700_000}, "700,000 connections are more than the ranges"),
         ({"timeout_s": 30}, {"connections": 400_000}, "deletes a connection after 30 s .* take 41.2 s"),
-        (
-            {},
-            {"connections": 10, "networks": 2},
-            r"several networks and connections \(`connections`\) exclude each other",
-        ),
         ({}, {"connections": 10, "flows": 2}, "flows and connections .* each connection has ports of its own"),
         ({}, {"connections": 10, "foreground": "2:1"}, "native IPv6"),
         ({}, {"connections": 10, "ports": "fixed"}, "each connection has ports of its own"),
@@ -202,6 +198,28 @@ def test_a_warm_up_follows_the_opening_in_the_same_connections() -> None:
     assert warm_up.streams() == trial.streams()
     assert (trial.rest_ns, trial.connections) == (None, warm_up.connections)
     assert [one.trial for one in (opening, warm_up)] == [(trial.trial - 2) % 65536, (trial.trial - 1) % 65536]
+
+
+@pytest.mark.parametrize(
+    ("mapping", "destinations", "sources"),
+    [
+        (NAT44, ("198.19.0.2", "198.19.15.2"), ("198.19.0.2", "198.19.15.2")),
+        (NAT64, ("64:ff9b::c613:2", "64:ff9b::c613:f02"), ("198.19.0.2", "198.19.15.2")),
+    ],
+)
+@pytest.mark.parametrize("frame", [None, "ip(dscp=46)/udp"])
+def test_connections_lead_to_all_networks_and_their_replies_come_from_there(
+    mapping: dict[str, Any], frame: str | None, destinations: tuple[str, str], sources: tuple[str, str]
+) -> None:
+    trial = trial_of(1_600, setup_of(mapping, source_ports=[1024, 1123]), networks=16, frame=frame)
+    forward, reverse = trial.streams().values()
+    assert forward.networks == 16
+    ends = {str(address) for one in address_range.destinations(forward) for address in (one.first, one.last)}
+    assert ends == set(destinations)
+    assert {str(own) for one in address_range.sources(reverse) for own in (one.first, one.last)} == set(sources)
+    assert all("networks" not in one or one["networks"] == 1 for one in map(trial.request().get, LEFT_AND_RIGHT))
+    with pytest.raises(ConfigError, match=r"1,601 connections are more .* 100 source ports × 1 .* × 16 pairs"):
+        trial_of(1_601, setup_of(mapping, source_ports=[1024, 1123], destination_ports=1), networks=16)
 
 
 def test_only_traffic_has_the_frames_of_modifiers_not_the_opening() -> None:

@@ -11,7 +11,7 @@ from itertools import chain
 
 from dutperf.model.described_frame import DescribedField, DescribedFrame
 from dutperf.model.replay import Recording
-from dutperf.model.stream import Stream, VaryingAddress
+from dutperf.model.stream import FieldMode, Stream, VaryingAddress
 
 Address = IPv4Address | IPv6Address
 
@@ -95,6 +95,12 @@ def in_networks(address: Address, networks: int) -> AddressRange:
     return _within(address, address.max_prefixlen - 8 * NETWORK_BYTE[address.version] - 8, 8, 0, networks - 1)
 
 
+def network_bits(address: Address, at: int, networks: int) -> VaryingAddress:
+    """The 16 bits of ``address`` that end with byte ``at``, the number of one of several networks."""
+    first, offset = address.packed[at - 1] << 8, {f"offset{address.version}": at - 1}
+    return VaryingAddress(mode=FieldMode.RANDOM, min=first, max=first + networks - 1, **offset)
+
+
 def sources(stream: Stream) -> Iterator[AddressRange]:
     """Source addresses of the frames of a path."""
     if stream.foreground is not None:
@@ -110,7 +116,7 @@ def sources(stream: Stream) -> Iterator[AddressRange]:
 
 def destinations(stream: Stream) -> Iterator[AddressRange]:
     """Destination addresses of the test frames of a path."""
-    if stream.foreground is not None and stream.networks == 1:
+    if stream.foreground is not None and stream.destination_address is not None:
         yield varying(stream.foreground.destination, stream.destination_address)
     elif stream.foreground is not None:
         yield in_networks(stream.foreground.destination, stream.networks)

@@ -235,7 +235,8 @@ class Stream(Value):
     source_port: VaryingField | None = None
     destination_port: VaryingField | None = None
     networks: Annotated[int, Field(ge=1, le=256)] = 1
-    """Destination networks. Fields of described frames say the same, so that the engine does not get their number."""
+    """Destination networks. Fields of described frames, or ``destination_address``, say the same: then the engine does
+    not get their number."""
     source_address: VaryingAddress | None = None
     destination_address: VaryingAddress | None = None
     arrives_with: tuple[VlanTags, ...] | None = None
@@ -251,8 +252,9 @@ class Stream(Value):
             raise ValueError(f"foreground n:m needs m <= n, not {self.n}:{self.m}")
         if self.m < self.n and self.background is None:
             raise ValueError(f"foreground {self.n}:{self.m} leaves frames for the background, but there is none")
-        if self.networks > 1 and self.destination_address is not None:
-            raise ValueError("varying destination addresses are possible with one destination network only")
+        of = self.destination_address
+        if self.networks > 1 and of is not None and of.max - of.min + 1 != self.networks:
+            raise ValueError(f"{self.networks} networks, but destination_address has another number of them")
         return self
 
     @model_validator(mode="after")

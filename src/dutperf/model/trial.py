@@ -228,7 +228,7 @@ class Phase(Value):
         members = to_json(self)
         streams = (members if self.paths is None else members["paths"]) | members.get("other_streams", {})
         for direction, stream in self.all_streams().items():
-            if stream.frames:
+            if stream.frames or stream.destination_address is not None:
                 streams[direction].pop("networks", None)
             for frame in streams[direction].get("frames", ()):
                 frame.pop("name", None)

@@ -228,7 +228,6 @@ REFUSALS = (
         (JOINING, FLOWS, PORTS), CONNECTIONS, Because.DEFINITION, "each connection has ports of its own (`stateful`)"
     ),
     Refusal(EXTENSION, CONNECTIONS, Because.TESTER, "the frames of connections are UDP directly over IP"),
-    Refusal(NETWORKS, CONNECTIONS, Because.TESTER, "the addresses of connections are those of `varying_address`"),
     Refusal(CONNECTIONS, NAMED_PORTS, Because.TESTER, "the Initiator and the Responder are two ports without names"),
     Refusal(FILL, QUEUES, Because.PORT, "the card decides in which order the frames of several queues leave"),
     *_beside(FILL, (SEND_AT, RATE_LIMIT), Because.PORT, "with it the card paces"),

@@ -16,7 +16,7 @@ from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.traffic import parts
 from dutperf.traffic.combinations import headers_of
 from dutperf.traffic.described import DescribedTraffic
-from dutperf.traffic.endpoints import own_address
+from dutperf.traffic.endpoints import destination_of, of_connections, own_address
 from dutperf.traffic.parts import Part
 
 PORT_BITS = 16
@@ -111,14 +111,18 @@ class ConnectedFrames(DescribedTraffic):
         def within(address: VaryingAddress) -> int:
             return 8 * (address.offset4 if sender.version == 4 else address.offset6)
 
-        if (own := sender.varying_address) is not None:
+        replies = self.learns_destination(direction)
+        own_networks = self.networks(sender) if replies else 1
+        if (own := of_connections(sender, own_address(sender, sender.version), own_networks)) is not None:
             yield varying("source_address", own, source + within(own))
-        if self.learns_destination(direction):
+        if replies:
             yield _field("destination_address", source + bits, bits=bits, mode="learned")
             yield _field("source_port", udp, mode="learned")
             yield _field("destination_port", udp + PORT_BITS, mode="learned")
             return
-        if (other := receiver.varying_address) is not None:
+        to = destination_of(receiver, sender.version)
+        assert to is not None, "the configuration is checked"
+        if (other := of_connections(receiver, to, self.networks(receiver))) is not None:
             yield varying("destination_address", other, source + bits + within(other))
         yield varying("source_port", self._ports[0], udp)
         yield varying("destination_port", self._ports[1], udp + PORT_BITS)

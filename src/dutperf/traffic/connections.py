@@ -28,7 +28,7 @@ from dutperf.setup.configuration import ParameterError, Setup
 from dutperf.traffic import arriving_tags
 from dutperf.traffic.base import TrafficKind
 from dutperf.traffic.connected_frames import ConnectedFrames
-from dutperf.traffic.endpoints import foreground, own_address
+from dutperf.traffic.endpoints import foreground, of_connections, own_address
 from dutperf.traffic.parts import is_described
 
 MOST_SOURCES = 40_000
@@ -86,8 +86,7 @@ class ConnectionTraffic(TrafficKind):
         is_mixed = self.conditions.foreground.native_percent > 0
         if not is_mixed and not is_described(self.conditions, self.setup):
             return None
-        source_ports, destination_ports = ports(self.setup, self.count)
-        return ConnectedFrames(self.setup, self.given, (_field(source_ports), _field(destination_ports)))
+        return ConnectedFrames(self.setup, self.given, self._ports)
 
     def _plain(self, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
         sender, receiver = self.setup.ends(direction)
@@ -99,16 +98,25 @@ class ConnectionTraffic(TrafficKind):
             frames = FrameSpec(version=sender.version, size=size, source=own, destination=own)
         else:
             frames = foreground(sender, receiver, frame_size, size_ipv4)
-        source_ports, destination_ports = ports(self.setup, self.count)
+        networks, own_networks = (1, self.networks(sender)) if learns else (self.networks(receiver), 1)
+        source_port, destination_port = self._ports
         return Stream(
             **self.rhythm(direction, frame_size, rate_fps),
             foreground=frames,
-            source_address=sender.varying_address,
-            destination_address=None if learns else receiver.varying_address,
+            networks=networks,
+            source_address=of_connections(sender, frames.source, own_networks),
+            destination_address=None if learns else of_connections(receiver, frames.destination, networks),
             arrives_with=arriving_tags.of_plain(receiver),
-            source_port=_field(source_ports),
-            destination_port=_field(destination_ports),
+            source_port=source_port,
+            destination_port=destination_port,
         )
+
+    @cached_property
+    def _ports(self) -> tuple[VaryingField, VaryingField]:
+        """The ranges of source and destination ports."""
+        networks = self.networks(self.setup.sides()[self.setup.stateful.responder_side])
+        source, destination = ports(self.setup, self.count, networks)
+        return _field(source), _field(destination)
 
     def learns_destination(self, direction: Direction) -> bool:
         """Whether the frames of ``direction`` are the Responder's."""
@@ -198,18 +206,19 @@ class ConnectionTraffic(TrafficKind):
 
     def check_kind(self) -> None:
         """The ranges have enough combinations, and frames of any headers belong to connections."""
-        ports(self.setup, self.count)
+        _ = self._ports
         if self._described is not None:
             self._described.check_kind()
 
 
-def ports(setup: Setup, connections: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The ranges of source and destination ports of so many connections: first and last port each.
+def ports(setup: Setup, connections: int, networks: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The ranges of source and destination ports of so many connections to ``networks`` networks: first and last port
+    each.
 
     Raises:
         ParameterError: the ranges of the configuration have fewer combinations.
     """
-    chosen, addresses = setup.stateful, _addresses(setup)
+    chosen, addresses = setup.stateful, networks * _addresses(setup)
     sources = None if chosen.source_ports is None else _count(chosen.source_ports)
     destinations = None if chosen.destination_ports is None else _count(chosen.destination_ports)
     if destinations is None:

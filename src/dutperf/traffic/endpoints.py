@@ -10,8 +10,11 @@ from typing import Any, Literal
 from dutperf.frames import AddressBits, Endpoints, Varying
 from dutperf.frames.values import By, number_of
 from dutperf.model import FrameSpec, VaryingAddress
-from dutperf.model.address_range import NETWORK_BYTE
+from dutperf.model.address_range import NETWORK_BYTE, network_bits
 from dutperf.setup.configuration import Side
+
+_PREFIX_BYTES = 12
+"""Before an IPv4 address that is embedded in one of IPv6."""
 
 
 def destination_of(receiver: Side, version: int) -> IPv4Address | IPv6Address | None:
@@ -59,6 +62,16 @@ def _bits(
     if networks > 1:
         bits["destination"] = AddressBits(8 * NETWORK_BYTE[version], 8, Varying("random", count=networks, by=by))
     return bits
+
+
+def of_connections(side: Side, address: IPv4Address | IPv6Address, networks: int) -> VaryingAddress | None:
+    """The bits of ``address``, one of a side's, in which connections differ; None: in none. Behind a NAT64 the networks
+    have their numbers in the IPv4 address that is embedded (RFC 6052 section 2.2)."""
+    if networks == 1:
+        return side.varying_address
+    embeds = address.version == 6 and side.ipv4 is not None and address.packed.endswith(side.ipv4.ip.packed)
+    at = NETWORK_BYTE[4] + _PREFIX_BYTES if embeds else NETWORK_BYTE[address.version]
+    return network_bits(address, at, networks)
 
 
 def foreground(sender: Side, receiver: Side, size: int, size_ipv4: int) -> FrameSpec:

@@ -58,6 +58,10 @@ NAMED: dict[str, Any] = {
     "ports": {name: {"port": "ring", "version": 4, "ipv4": f"198.1{n}.0.2/24"} for n, name in ((8, "a"), (9, "b"))},
     "paths": "a<->b",
 }
+THREE = {
+    "ports": {**NAMED["ports"], "c": NAMED["ports"]["b"] | {"ipv4": "198.18.3.2/24"}},
+    "paths": ["a->b", "b->a", "a->c"],
+}
 CALL = Direction("forward:call")
 BACK = Direction("reverse:call")
 
@@ -188,20 +192,26 @@ def test_named_ports_have_streams_on_paths() -> None:
     ("streams", "config", "message"),
     [
         ([{"name": "call", "rate": 0}], CONFIG, "streams.0.rate"),
-        ([{"name": "call", "rate": "8mbit"}], CONFIG, "streams.0.rate: '8mbit' is not a rate"),
-        ([{"name": "call", "rate": "fast"}], CONFIG, "streams.0.rate: 'fast' is not a rate"),
+        ([{"name": "call", "rate": "8mbit"}], CONFIG, "streams.0.rate: the stream call: '8mbit' is not a rate"),
+        ([{"name": "call", "rate": "fast"}], CONFIG, "streams.0.rate: the stream call: 'fast' is not a rate"),
         ([{"name": "call", "rate": 10, "share": 2}], CONFIG, "share and rate exclude each other"),
         ([{"name": "a call", "rate": 10}], CONFIG, "'a call' is no name for a stream with a rate of its own"),
         ([{"name": "call", "begin_s": 1}], CONFIG, "begin_s is for streams with a rate of their own"),
         ([{"name": "call", "pattern": "poisson"}], CONFIG, "pattern is for streams with a rate of their own"),
         ([{"name": "call", "rate": 1, "pattern": "ramp:1-2"}], CONFIG, "should be constant, poisson or bursts:FRAMES"),
         ([{"name": "call", "rate": 1}, {"name": "call", "rate": 2}], CONFIG, "call is the name of another stream too"),
+        ([{"name": "call"}, {"name": "call", "flows": 2}], CONFIG, "call is the name of another stream too"),
+        (
+            [{"name": "call", "flows": 10**6 + 1}],
+            CONFIG,
+            "flows: the stream call: should be less than or equal to 1000000",
+        ),
         ([{"name": "call", "burst_rate": 9}], CONFIG, "burst_rate is for streams with a rate of their own"),
         ([{"name": "call", "rate": 1, "burst_rate": 9}], CONFIG, "burst_rate has no effect without pattern bursts"),
         ([{"name": "call", "rate": 1, "paths": "a->b"}], CONFIG, "is for named ports"),
         ([{"name": "call", "rate": 1, "paths": "a->c"}], NAMED, "has a->c, but the paths are a->b, b->a"),
         ([{"name": "call", "rate": 1, "paths": "mesh"}], NAMED, "has 'mesh', which is no path"),
-        ([{"name": "call", "rate": 1, "directions": "forward"}], NAMED, "is for left and right"),
+        ([{"name": "call", "rate": 1, "directions": "forward"}], NAMED, "does not go with named ports"),
     ],
 )
 def test_what_a_configuration_may_not_say(streams: list[dict[str, Any]], config: dict[str, Any], message: str) -> None:
@@ -255,6 +265,28 @@ def test_what_leaves_nothing_of_the_media_is_refused(streams: list[dict[str, Any
     kind = traffic.of(setup(*streams, media_mbps=10), conditions)
     with pytest.raises(ConfigError, match=message):
         kind.maximum_fps(kind.cases()[0])
+
+
+def test_streams_that_exceed_the_media_of_a_port_in_sum_are_named() -> None:
+    call, web = {"name": "call", "rate": "60%"}, {"name": "web", "rate": "60%"}
+    each = [call | {"paths": "a->b"}, web | {"paths": "a->c"}]
+
+    def alone(*streams: dict[str, Any], config: dict[str, Any] = CONFIG) -> None:
+        kind = traffic.of(setup(*streams, config=config, media_mbps=1000), SingleTrial(frame_sizes=(64,), duration_s=2))
+        kind.trial_of_others(kind.cases()[0], 0)
+
+    with pytest.raises(ConfigError, match="call and web exceed the media at the port left in sum"):
+        alone(call, web)
+    with pytest.raises(ConfigError, match="call and web exceed the media at the port a in sum"):
+        alone(*each, config=THREE)
+    alone(call | {"duration_s": 1}, web | {"begin_s": 1})
+    alone(call | {"directions": "forward"}, web | {"directions": "reverse"})
+
+
+def test_paths_from_one_port_share_its_media() -> None:
+    made = setup(config=THREE, media_mbps=1000)
+    kind = traffic.of(made, SingleTrial(frame_sizes=(64,)))
+    assert kind.maximum_fps(kind.cases()[0]) == 744_047
 
 
 @pytest.mark.parametrize(

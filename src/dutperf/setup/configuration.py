@@ -9,7 +9,7 @@ is worthless. Every error is one sentence that names the key.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import (
     IPv4Address,
     IPv4Interface,
@@ -639,10 +639,21 @@ def parse(mapping: object, origin: str, lines: Mapping[Location, int] | None = N
         details = errors.first(error)
         if details["loc"][:1] == ("dut",):
             details["loc"] = ("dut", *details["loc"][2:])  # without the tag of OneOrRow
-        raise _error(details["loc"], _sentence(details), origin, lines) from None
+        location, message = details["loc"], _sentence(details)
     except _Invalid as error:
-        raise _error(error.location, error.message, origin, lines) from None
-    return setup
+        location, message = error.location, error.message
+    else:
+        return setup
+    raise _error(location, _stream_at(location, mapping) + message, origin, lines)
+
+
+def _stream_at(location: Location, mapping: object) -> str:
+    """Begins a sentence about a stream, whose key has only its number; empty: it is about something else."""
+    match location, mapping:
+        case ("streams", int(number), *within), {"streams": Sequence() as streams} if within != ["name"]:
+            name = streams[number].get("name") if isinstance(streams[number], Mapping) else None
+            return f"the stream {name}: " if name and isinstance(name, str) else ""
+    return ""
 
 
 def _truth_values(given: object, location: Location = ()) -> Iterator[Location]:
@@ -843,9 +854,7 @@ def _check_links(setup: Setup, links: int) -> None:
         named = count_of(len(setup.between), "link")
         raise _Invalid(("between",), f"has {named}; between {links + 1} DUTs are {links}, from left to right")
     if setup.ports and any(link.passed is not None for link in setup.between):
-        raise _Invalid(
-            ("between",), "has passed, which says forward and reverse: it goes with left and right, not ports"
-        )
+        raise _Invalid(("between",), "has passed, which says forward and reverse: it does not go with named ports")
 
 
 def _check_duts(setup: Setup) -> None:
@@ -979,11 +988,17 @@ def _check_streams(setup: Setup) -> None:
         if one.paths is not None and setup.ports is None:
             raise _Invalid((*location, "paths"), "is for named ports: streams of left and right have directions")
         if setup.ports is not None and one.directions != "both":
-            raise _Invalid((*location, "directions"), "is for left and right: give the stream's paths")
+            raise _Invalid((*location, "directions"), "does not go with named ports: give the stream's paths")
         if unknown := next((path for path in one.paths or () if path not in paths), None):
             raise _Invalid((*location, "paths"), f"has {unknown}, but the paths are {', '.join(paths)}")
-        if one.rate is not None and [each.name for each in setup.streams].count(one.name) > 1:
+        if any(one.name == other.name and _name_is_taken(one, other, paths) for other in setup.streams[:number]):
             raise _Invalid((*location, "name"), f"{one.name} is the name of another stream too")
+
+
+def _name_is_taken(one: PlannedStream, other: PlannedStream, paths: Iterable[Direction]) -> bool:
+    """Whether two streams of one name are confused: on a path, or because one has a rate of its own."""
+    own_rate = one.rate is not None or other.rate is not None
+    return own_rate or any(one.sends_on(path) and other.sends_on(path) for path in paths)
 
 
 def _check_between(setup: Setup, within: Location) -> None:

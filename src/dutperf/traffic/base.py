@@ -10,6 +10,7 @@ payload.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Protocol
@@ -64,10 +65,18 @@ class OtherStreams(Protocol):
         ...
 
     def left_of_media(self, path: Direction, frame_size: int) -> float:
-        """Which part of the media (0-1) they leave on a path while all of them send.
+        """Which part of the media (0-1) of its sending port they leave a path, while most of them send.
 
         Raises:
             ConfigError: they are not possible, or leave nothing.
+        """
+        ...
+
+    def check_media(self, frame_size: int) -> None:
+        """Check that the media can carry them, where nothing else is sent.
+
+        Raises:
+            ConfigError: it cannot, or they are not possible.
         """
         ...
 
@@ -82,6 +91,9 @@ class NoOthers:
     def left_of_media(self, path: Direction, frame_size: int) -> float:
         del path, frame_size
         return 1.0
+
+    def check_media(self, frame_size: int) -> None:
+        """Nothing."""
 
 
 class TrafficKind(ABC):
@@ -201,16 +213,24 @@ class TrafficKind(ABC):
 
     def maximum_fps(self, case: Case) -> int | None:
         """The media's maximum frame rate in frames/s of the faster direction, for the larger frame (RFC 8219
-        appendix A), of a mix for its exact mean, and on the slowest link; None where no speed is known. On paths of
-        streams with rates of their own it is less, and the slower direction needs only its part of it.
+        appendix A), of a mix for its exact mean, and on the slowest link; None where no speed is known. Beside
+        streams with rates of their own it is less, paths from one port share it, and the slower direction needs only
+        its part of it.
 
         Raises:
             ConfigError: they leave nothing, or are not possible.
         """
-        media_fps, each = self._media_fps(case[FRAME_SIZE]), self.conditions.of_directions
+        return self._maximum_fps(case[FRAME_SIZE])
+
+    def _maximum_fps(self, frame_size: int) -> int | None:
+        media_fps, each = self._media_fps(frame_size), self.conditions.of_directions
         if media_fps is None:
             return None
-        left = (self.others.left_of_media(path, case[FRAME_SIZE]) / each.share(path) for path in self.active())
+        paths = Counter(path.sending_port for path in self.active())
+        left = (
+            self.others.left_of_media(path, frame_size) / each.share(path) / paths[path.sending_port]
+            for path in self.active()
+        )
         return int(media_fps * min(1.0, *left))
 
     def longest_frame(self, case: Case) -> int:
@@ -246,6 +266,7 @@ class TrafficKind(ABC):
             ConfigError: see :meth:`trial`; or a condition is about other frames.
         """
         combinations.check_alone(self.setup, self.conditions)
+        self.others.check_media(case[FRAME_SIZE])
         return self._trial(case[FRAME_SIZE], number, {})
 
     def _trial(self, frame_size: int, number: int, by_path: dict[str, Any]) -> Trial:
@@ -368,7 +389,7 @@ class TrafficKind(ABC):
             return None
         changing, duration_ns = ChangingRate.parse(pattern), round(self.conditions.duration_s * 1e9)
         try:
-            return changing.profile(duration_ns, self._media_fps(frame_size))
+            return changing.profile(duration_ns, self._maximum_fps(frame_size))
         except ValueError as error:
             raise ParameterError(str(error), "pattern") from None
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from math import inf
 from typing import Any
 
 from dutperf.frames import Stack, Template
@@ -51,16 +53,45 @@ class PlannedOthers:
         media_mbps = self._setup.media_mbps
         if media_mbps is None or not self._kinds:
             return 1.0
-        own = {one.stream: each for one, each in self.streams(frame_size).items() if one.path is path}
-        mbps = sum(each.rate_fps * each.wire_bits for each in own.values()) / 1e6
-        left = 1 - mbps / media_mbps
+        own = self._from(path.sending_port, frame_size)
+        left = 1 - _most_mbps(own.values()) / media_mbps
         if left < LEAST_LEFT:
+            names = _names_of(own)
             raise ConfigError(
-                f"{' and '.join(own)} {'leave' if len(own) > 1 else 'leaves'} nothing to measure {path}: {mbps:,.2f} of"
-                f" {media_mbps:,} Mbit/s are taken",
+                f"{' and '.join(names)} {'leave' if len(names) > 1 else 'leaves'} nothing to measure {path}:"
+                f" {_most_mbps(own.values()):,.2f} of {media_mbps:,} Mbit/s are taken",
                 "streams",
             )
         return left
+
+    def check_media(self, frame_size: int) -> None:
+        media_mbps = self._setup.media_mbps
+        for port in dict.fromkeys(one.sending_port for one in self.streams(frame_size)):
+            own = self._from(port, frame_size)
+            if media_mbps is not None and _most_mbps(own.values()) > media_mbps:
+                raise ConfigError(
+                    f"{' and '.join(_names_of(own))} exceed the media at the port {port} in sum:"
+                    f" {_most_mbps(own.values()):,.2f} of {media_mbps:,} Mbit/s",
+                    "streams",
+                )
+
+    def _from(self, port: str, frame_size: int) -> dict[Direction, Stream]:
+        """Those that a port sends, on all of its paths."""
+        return {one: each for one, each in self.streams(frame_size).items() if one.sending_port == port}
+
+
+def _names_of(streams: Iterable[Direction]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.stream for one in streams))
+
+
+def _most_mbps(streams: Collection[Stream]) -> float:
+    """On the wire, of those that send at the same time."""
+
+    def at(time_ns: int) -> float:
+        each = (one for one in streams if 0 <= time_ns - (one.begin_ns or 0) < (one.sends_ns or inf))
+        return sum(one.rate_fps * one.wire_bits for one in each) / 1e6
+
+    return max((at(one.begin_ns or 0) for one in streams), default=0.0)
 
 
 class _OtherStream(DescribedTraffic):

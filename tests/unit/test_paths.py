@@ -19,6 +19,7 @@ from dutperf import traffic
 from dutperf.model import Direction, Trial, TrialResult, Verdict, to_json
 from dutperf.procedures import evidence
 from dutperf.procedures.bench import Plan
+from dutperf.procedures.ndp_capacity import NdpCapacityProcedure
 from dutperf.setup import configuration, path_texts, yaml_text
 from dutperf.setup.conditions import SingleTrial, Usual
 from dutperf.setup.configuration import ConfigError, ParameterError
@@ -316,9 +317,14 @@ def test_a_ramp_is_by_path(tmp_path: Path) -> None:
     assert point.first_loss_fps.median == pytest.approx(9_000, rel=0.02)
 
 
-def test_connections_need_left_and_right() -> None:
+def test_connections_need_two_ports() -> None:
     with pytest.raises(ParameterError, match="the Initiator and the Responder are two ports without names"):
         trial_of_four(connections=100)
+
+
+def test_neighbours_are_those_of_one_of_two_ports() -> None:
+    with pytest.raises(ConfigError, match="ports: are not possible: the neighbours are those of one of two ports"):
+        NdpCapacityProcedure(plan_of_four())
 
 
 def test_a_frame_at_a_wrong_port_is_told() -> None:

@@ -98,7 +98,7 @@ class NdpCapacityProcedure(RepeatedSearches[NdpCapacity]):
 
     Raises:
         PlanError: numbers that contradict each other, or nothing empties the DUT's neighbour cache.
-        ConfigError: the right link has no router, or no room for neighbours.
+        ConfigError: ports with names; the right link has no router, or no room for neighbours.
     """
 
     unit = Unit.ADDRESSES
@@ -113,6 +113,8 @@ class NdpCapacityProcedure(RepeatedSearches[NdpCapacity]):
                 " dut.commands.clear_addresses (of a Linux router: ip -6 neigh flush all)",
                 option="first_neighbours",
             )
+        if plan.traffic.setup.ports is not None:
+            raise ConfigError("are not possible: the neighbours are those of one of two ports without names", "ports")
         _, right = plan.traffic.setup.ends(Direction.FORWARD)
         self._first, room = _hosts(right)
         self._most = min(conditions.most_neighbours, room)

@@ -548,7 +548,7 @@ def test_streams_of_a_script_have_sizes_and_times() -> None:
         stream_of(sizes="imix:100=1,150=1,200=1", begin_s=0.25, duration_s=0.123456789),
         stream_of(pattern="bursts:10", burst_rate=1000, rate=100, duration_s=0.3),
         stream_of(directions="both", rate="10%", begin_s=1.5),
-        stream_of(rate="8Mbit/s"),
+        stream_of(rate="7Mbit/s"),
     ]
     streams = [one | {"name": f"s{number}"} for number, one in enumerate(each)]
     wanted = check_script(ours(*streams, config=CABLE | {"media_mbps": 10}))

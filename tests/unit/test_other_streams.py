@@ -220,6 +220,17 @@ def test_what_a_configuration_may_not_say(streams: list[dict[str, Any]], config:
     assert message in str(error.value)
 
 
+def test_more_streams_than_there_can_be_are_named() -> None:
+    each = [{"name": f"s{number}", "rate": 1} for number in range(33)]
+    with pytest.raises(ConfigError, match=r"streams.32: the stream s32: is one more than a configuration can"):
+        setup(*each)
+    ports = {f"p{n}": {**NAMED["ports"]["a"], "ipv4": f"198.18.{n}.2/24"} for n in range(16)}
+    mesh = {"ports": ports, "paths": "mesh"}
+    assert len(setup(*each[:3], config=mesh).other_streams()) == 720
+    with pytest.raises(ConfigError, match=r"streams.3: the stream s3: is too much: 1,200 paths, and .* \(1,020\)"):
+        setup(*each[:4], config=mesh)
+
+
 @pytest.mark.parametrize(
     ("stream_", "members", "key", "message"),
     [

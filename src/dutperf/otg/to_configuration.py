@@ -22,13 +22,13 @@ from dutperf.otg.model import Message, Rejected
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import NO_PORT, ConfigError, Setup, SharedPort, Side, is_port
+from dutperf.setup.planned_stream import MOST_STREAMS
 from dutperf.setup.size_mix import SizeMix
 from dutperf.spelling import with_and
 from dutperf.traffic.other_streams import PlannedOthers
 
 WIDTH = 140
 _MS = NS_PER_S // 1000
-_MOST_STREAMS = 32
 _UNKNOWN = "FILL IN"
 """Begins the port in place of a location that is no port of ours; no port is called so."""
 _NOBODY = "02:00:00:00:00:00"
@@ -56,9 +56,9 @@ def convert(wanted: Message, located: Mapping[str, str]) -> Converted:
     assumed = {at: spec or f"vdev:unknown{number}" for number, (at, spec) in enumerate(ports.items())}
     planned_links = links.planned(wanted, assumed)
     planned = planned_flows(wanted, planned_links)
-    if not 1 <= len(planned) <= _MOST_STREAMS:
+    if not 1 <= len(planned) <= MOST_STREAMS:
         raise Rejected(
-            f"flows: a configuration has 1 to {_MOST_STREAMS} streams, not {len(planned)}; dutperf otg has up to"
+            f"flows: a configuration has 1 to {MOST_STREAMS} streams, not {len(planned)}; dutperf otg has up to"
             f" {MOST_FLOWS:,} flows"
         )
     _check_simple(planned, planned_links)

@@ -57,7 +57,7 @@ from dutperf.model import (
 from dutperf.model.value import Port16
 from dutperf.setup import host_address, path_texts, tunnel, yaml_text
 from dutperf.setup.dns64 import Dns64Setup
-from dutperf.setup.planned_stream import PlannedStream
+from dutperf.setup.planned_stream import MOST_NAMED, MOST_STREAMS, PlannedStream
 from dutperf.setup.tunnel import Tunnel
 from dutperf.setup.yaml_text import Location, Text, YamlError, one_or_several, path_of
 from dutperf.spelling import count_of, hint
@@ -494,7 +494,7 @@ class Setup(Value):
     """More ports than two, by their names, instead of left and right."""
     paths: Annotated[tuple[str, ...], BeforeValidator(one_or_several), Field(min_length=1)] | None = None
     """Which ports send to which others (:mod:`dutperf.setup.path_texts`)."""
-    streams: Annotated[tuple[PlannedStream, ...], Field(max_length=32)] = ()
+    streams: tuple[PlannedStream, ...] = ()
     """Streams that share each direction's rate, and others with rates of their own; without any that share it, what
     is measured has the frames of the conditions."""
     stateful: Stateful = Stateful()
@@ -983,6 +983,7 @@ def _check_ports(setup: Setup, within: Location) -> None:
 
 def _check_streams(setup: Setup) -> None:
     paths = setup.path_ends()
+    _check_number_of_streams(setup)
     for number, one in enumerate(setup.streams):
         location: Location = ("streams", number)
         if one.paths is not None and setup.ports is None:
@@ -993,6 +994,19 @@ def _check_streams(setup: Setup) -> None:
             raise _Invalid((*location, "paths"), f"has {unknown}, but the paths are {', '.join(paths)}")
         if any(one.name == other.name and _name_is_taken(one, other, paths) for other in setup.streams[:number]):
             raise _Invalid((*location, "name"), f"{one.name} is the name of another stream too")
+
+
+def _check_number_of_streams(setup: Setup) -> None:
+    if len(setup.streams) > MOST_STREAMS:
+        raise _Invalid(("streams", MOST_STREAMS), f"is one more than a configuration can have ({MOST_STREAMS})")
+    named = list(dict.fromkeys([*setup.path_ends(), *setup.other_streams()]))
+    if len(named) > MOST_NAMED:
+        first = next(number for number, one in enumerate(setup.streams) if one.name == named[MOST_NAMED].stream)
+        raise _Invalid(
+            ("streams", first),
+            f"is too much: {len(named):,} paths, and streams with rates of their own on each, are more than tags can"
+            f" name ({MOST_NAMED:,})",
+        )
 
 
 def _name_is_taken(one: PlannedStream, other: PlannedStream, paths: Iterable[Direction]) -> bool:

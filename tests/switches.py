@@ -136,8 +136,11 @@ class OpenVSwitch:
             f"--unixctl={self.folder}/ovsdb.ctl",
         )
         await_true((self.folder / "db.sock").is_socket, "ovsdb-server starts")
-        mask = hex(1 << core())
         self._vsctl("--no-wait", "init")
+        self._start_switch()
+
+    def _start_switch(self) -> None:
+        mask = hex(1 << core())
         options = {
             "dpdk-init": "true",
             "dpdk-lcore-mask": mask,
@@ -212,6 +215,30 @@ class OpenVSwitch:
         )
         assert done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout.strip()
+
+
+class VlanBridges(OpenVSwitch):
+    """Without DPDK, in a network namespace: a VLAN-aware bridge at each of its ports. The port is the trunk; the access
+    port leads back to the namespace, where it is called as the port with the number of the VLAN."""
+
+    def __init__(self, folder: Path, namespace: str, ports: tuple[str, ...], vlan: int) -> None:
+        self._namespace, self._vlan = namespace, vlan
+        super().__init__(folder, {port: {} for port in ports})
+
+    def _start_switch(self) -> None:
+        control = self.folder / "vswitchd.ctl"
+        self._daemon("ip", "netns", "exec", self._namespace, "ovs-vswitchd", self._database, f"--unixctl={control}")
+        await_true(control.exists, "vswitchd starts")
+
+    def _add_bridge(self, interfaces: dict[str, dict[str, str]]) -> None:
+        for port in interfaces:
+            bridge, access, inside = f"br-{port}", f"{port}-in", f"{port}{self._vlan}"
+            self._run("ip", "-n", self._namespace, "link", "add", inside, "type", "veth", "peer", "name", access)
+            for end in (inside, access):
+                self._run("ip", "-n", self._namespace, "link", "set", end, "up")
+            self._vsctl("add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev")
+            self._vsctl("add-port", bridge, port, f"trunks={self._vlan}")
+            self._vsctl("add-port", bridge, access, f"tag={self._vlan}")
 
 
 def has_open_vswitch() -> bool:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import Setup
 from dutperf.tester import phases
+from switches import VlanBridges, has_open_vswitch
 from undisturbed import LOSS_IS_CERTAIN, until, valid
 
 from . import vlan_programs
@@ -27,17 +29,26 @@ from .test_described_frames import by_hand
 from .test_paths import counted
 
 pytestmark = pytest.mark.root
-COUNTERS = """table ip counted {
-  counter udp_out { }
-  counter icmp_out { }
-  counter back { }
-  chain forwarded {
+COUNTERS = """table ip counted {{
+  counter udp_out {{ }}
+  counter icmp_out {{ }}
+  counter back {{ }}
+  chain forwarded {{
     type filter hook forward priority 10; policy accept;
-    oifname "east" meta l4proto udp counter name udp_out
-    oifname "east" meta l4proto icmp counter name icmp_out
-    oifname "west" counter name back
-  }
-}"""
+    oifname "{east}" meta l4proto udp counter name udp_out
+    oifname "{east}" meta l4proto icmp counter name icmp_out
+    oifname "{west}" counter name back
+  }}
+}}"""
+MASQUERADE = """
+table ip bridged {{
+  chain leaving {{
+    type nat hook postrouting priority srcnat; policy accept;
+    oifname "{east}" masquerade
+  }}
+}}"""
+VLAN = 10
+ADDRESSES = {"west": "198.18.0.1/24", "east": "198.19.0.1/24"}
 STREAMS = [
     {"name": "inside", "directions": "forward", "frame": "vlan(id=10)/ip/udp", "sizes": "imix", "share": 99},
     {"name": "ping", "directions": "forward", "frame": "vlan(id=10)/ip/icmp"},
@@ -66,8 +77,8 @@ def setup_of(name: str) -> Setup:
     return configuration.parse(config, "by hand")
 
 
-def trial_of(setup: Setup, connections: int) -> Trial:
-    given = SingleTrial(connections=connections, preliminary_rate="20k", duration_s=1, drain_s=0.3)
+def trial_of(setup: Setup, connections: int, opened_at: str = "20k") -> Trial:
+    given = SingleTrial(connections=connections, preliminary_rate=opened_at, duration_s=1, drain_s=0.3)
     kind = traffic.of(setup, traffic.of(setup, given).sized())
     kind.check()
     return kind.trial(kind.cases()[0], Load.fps(5_000), 1)
@@ -76,16 +87,47 @@ def trial_of(setup: Setup, connections: int) -> Trial:
 @pytest.fixture
 def nat(tmp_path: Path) -> Iterator[str]:
     with by_hand("nat") as name:
-        vlan_programs.attach(f"{name}-dut", ("west", "east"), tmp_path, only=10)
-        subprocess.run(in_dut(name, "nft", "-f", "-"), input=COUNTERS, text=True, check=True, timeout=10)
+        vlan_programs.attach(f"{name}-dut", ("west", "east"), tmp_path, only=VLAN)
+        load(name, COUNTERS.format(west="west", east="east"))
         yield name
+
+
+@pytest.fixture
+def bridged_nat() -> Iterator[str]:
+    """The NAT behind VLAN-aware bridges: its addresses are those of their access ports."""
+    with by_hand("nat") as name, TemporaryDirectory(prefix="dutperf-") as folder:
+        bridges = VlanBridges(Path(folder), f"{name}-dut", tuple(ADDRESSES), VLAN)
+        try:
+            for port, address in ADDRESSES.items():
+                for words in (["flush", "dev", port], ["add", address, "dev", f"{port}{VLAN}"]):
+                    subprocess.run(["ip", "-n", f"{name}-dut", "address", *words], check=True, timeout=10)
+            load(name, (COUNTERS + MASQUERADE).format(west=f"west{VLAN}", east=f"east{VLAN}"))
+            yield name
+        finally:
+            bridges.end()
+
+
+def load(name: str, rules: str) -> None:
+    subprocess.run(in_dut(name, "nft", "-f", "-"), input=rules, text=True, check=True, timeout=10)
 
 
 @pytest.mark.parametrize("connections", [5_000, pytest.param(100_000, marks=pytest.mark.long)])
 def test_a_nat_behind_a_vlan_tag_counts_what_the_tester_does(nat: str, connections: int) -> None:
+    assert_counts_agree(nat, connections)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not has_open_vswitch(), reason="scripts/setup dev installs Open vSwitch")
+def test_a_nat_behind_vlan_aware_bridges_counts_what_the_tester_does(bridged_nat: str) -> None:
+    assert_counts_agree(bridged_nat, 100_000, opened_at="10k")
+
+
+def assert_counts_agree(nat: str, connections: int, **opened: Any) -> None:
+    """Those of the kernel's connection tracking, of nftables and of the tester, of connections with other frames beside
+    them."""
     seen: list[dict[str, int]] = []
     setup = setup_of(nat)
-    trial = trial_of(setup, connections)
+    trial = trial_of(setup, connections, **opened)
     with engine_on(setup, 1518) as tester:
 
         def run() -> TrialResult:

@@ -247,3 +247,23 @@ def test_routing_updates_reach_the_router(version: int, match: str) -> None:
         assert all_arrived(counts)
         [updates] = additional(result, direction)
         assert (updates.intended, updates.sent, updates.received) == (1, 1, 0)
+
+
+def test_beside_a_tunnel_they_are_those_of_the_link() -> None:
+    """The right port is an end of VXLAN over IPv6, in which nobody hears a broadcast."""
+    matches = {
+        "broadcasts": 'iifname "dl" ip daddr 255.255.255.255 udp dport 9',
+        "rip": 'iifname "dl" ip daddr 224.0.0.9 udp dport 520',
+        "ripng": 'iifname "dr" ip6 daddr ff02::9 udp dport 521',
+        "query": 'iifname "dr" ip6 daddr 2001:2:0:4000::1 udp dport 161',
+    }
+    with bench("vxlan", {"end": "left"}) as ready, agent(ready, "2001:2:0:4000::1"):
+        result, counted = run_and_count(ready, matches, modifiers=("broadcast", "routing-updates"), duration_s=1)
+        asked, seen_asked = run_and_count(ready, matches, modifiers=("management",), directions="reverse")
+    assert counted["came"] == [RATE_FPS // 100, 1, 1, 0]
+    assert all(all_arrived(counts) for counts in result.directions().values())
+    assert seen_asked["came"] == [0, 0, 0, 1]
+    [queries] = additional(asked, Direction.REVERSE)
+    assert (queries.sent, queries.replies) == (1, 1)
+    assert queries.last_reply is not None
+    assert reply_error(bytes.fromhex(queries.last_reply)) is None

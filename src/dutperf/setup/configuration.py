@@ -831,7 +831,7 @@ def _check_dns64(setup: Setup) -> None:
     if setup.dns64 is None:
         return
     if setup.left is None:
-        raise _Invalid(("dns64",), "is for the ports left and right: the client is at left, the name server at right")
+        raise _Invalid(("dns64",), "does not go with named ports: client and name server are at two without names")
     if setup.other_name_server and setup.engine.offloads:
         raise _Invalid(
             ("engine", "offloads"), "do not go with dns64.addresses: the tester has no port for them at right"

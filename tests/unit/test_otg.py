@@ -232,7 +232,7 @@ def test_a_thousand_flows_begin_one_after_the_other_within_the_time_of_a_frame()
 
 
 def test_the_pairs_of_ports_between_flows_leave_numbers_for_fewer_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flows, "MOST_NAMED", 120)
+    monkeypatch.setattr(flows, "_MOST_NAMED", 120)
     names = [f"p{number}" for number in range(6)]
     pairs = list(permutations(names, 2))
 

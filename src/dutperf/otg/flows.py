@@ -22,13 +22,14 @@ from dutperf.otg.headers import OpenFields, stack_of
 from dutperf.otg.links import DeviceEnd, Links
 from dutperf.otg.model import Message, Rejected, chosen, name_of
 from dutperf.otg.tags import MetricTag, tags_of
-from dutperf.setup.planned_stream import MOST_NAMED
 from dutperf.setup.size_mix import MOST_SIZES, SizeMix
 from dutperf.spelling import count_of
 
 LONGEST_NS = 86_400 * NS_PER_S
 """Of a trial: a flow without an end is sent so long."""
 MOST_FLOWS = 8000
+_MOST_NAMED = 8160
+"""Flows, and pairs of ports between which they are sent: a frame names one of so many."""
 _APART_NS, _MOST_APART = 10_000, 1000
 """The most between the beginnings of two flows, and so many begin apart. 1,000 frames cannot leave at one time: the
 last would be late."""
@@ -165,10 +166,10 @@ def planned(configuration: Message, links: Links) -> tuple[Flow, ...]:
         except Rejected as error:
             errors += error.errors
     pairs = len({one.direction.path for one in flows})
-    if len(flows) + pairs > MOST_NAMED:
+    if len(flows) + pairs > _MOST_NAMED:
         errors.append(
             f"flows: {len(flows):,} flows between {pairs} pairs of ports are not possible: at most"
-            f" {MOST_NAMED - pairs:,} are"
+            f" {_MOST_NAMED - pairs:,} are"
         )
     if errors:
         raise Rejected(*errors)

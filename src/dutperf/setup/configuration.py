@@ -57,7 +57,7 @@ from dutperf.model import (
 from dutperf.model.value import Port16
 from dutperf.setup import host_address, path_texts, tunnel, yaml_text
 from dutperf.setup.dns64 import Dns64Setup
-from dutperf.setup.planned_stream import MOST_NAMED, MOST_STREAMS, PlannedStream
+from dutperf.setup.planned_stream import MOST_STREAMS, PlannedStream
 from dutperf.setup.tunnel import Tunnel
 from dutperf.setup.yaml_text import Location, Text, YamlError, one_or_several, path_of
 from dutperf.spelling import count_of, hint
@@ -999,14 +999,6 @@ def _check_streams(setup: Setup) -> None:
 def _check_number_of_streams(setup: Setup) -> None:
     if len(setup.streams) > MOST_STREAMS:
         raise _Invalid(("streams", MOST_STREAMS), f"is one more than a configuration can have ({MOST_STREAMS})")
-    named = list(dict.fromkeys([*setup.path_ends(), *setup.other_streams()]))
-    if len(named) > MOST_NAMED:
-        first = next(number for number, one in enumerate(setup.streams) if one.name == named[MOST_NAMED].stream)
-        raise _Invalid(
-            ("streams", first),
-            f"is too much: {len(named):,} paths, and streams with rates of their own on each, are more than tags can"
-            f" name ({MOST_NAMED:,})",
-        )
 
 
 def _name_is_taken(one: PlannedStream, other: PlannedStream, paths: Iterable[Direction]) -> bool:

@@ -18,8 +18,6 @@ from dutperf.setup.yaml_text import Text, one_or_several
 
 MOST_STREAMS = 32
 """Of a configuration."""
-MOST_NAMED = 8160
-"""Paths, and streams with rates of their own on each of them, that the tags of frames can name."""
 _OF_OWN_RATE = ("pattern", "burst_rate", "begin_s", "duration_s")
 
 

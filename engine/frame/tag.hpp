@@ -88,6 +88,11 @@ inline PathMark mark_of_path(std::size_t path) {
             .pair = static_cast<std::uint16_t>(path / kBankOfPaths << 8U | (kTagVersion + path % kHalfOfPaths / 2))};
 }
 
+// Whether a frame is of one of these kinds, a bit each.
+inline bool is_among(std::uint32_t kinds, const Tag& tag) {
+    return (kinds >> (tag.stream >> kStreamKindShift) & 1U) != 0;
+}
+
 inline bool has_signature(const std::uint8_t* payload) {
     return load_be32(payload + tag::kSignatureAt) >> 8U == kSignature && payload[tag::kPairAt] >= kTagVersion;
 }

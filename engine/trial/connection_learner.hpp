@@ -71,9 +71,7 @@ private:
         return tag.trial == learned_.trial && tag.path() == index_of(learned_.direction) &&
                (tag.stream & kStreamBackground) == 0;
     }
-    [[nodiscard]] bool is_connected(const Tag& tag) const {
-        return (learned_.kinds >> (tag.stream >> kStreamKindShift) & 1U) != 0;
-    }
+    [[nodiscard]] bool is_connected(const Tag& tag) const { return is_among(learned_.kinds, tag); }
 
     // Numbers mostly follow each other.
     void find(std::span<const std::uint64_t> numbers) {

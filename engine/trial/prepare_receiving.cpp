@@ -18,14 +18,6 @@ constexpr std::uint64_t kMaxTscSkewNs =
     1000;  // RDTSC is not ordered with loads, and a virtual machine's counters agree no better
 constexpr std::uint64_t kMostSharedFrames = std::uint64_t{1} << 34U;  // 2 GiB for each receiver
 
-std::uint32_t unchecked(const std::vector<DescribedFrame>& kinds) {
-    std::uint32_t unchecked = 0;
-    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-        if (!kinds[kind].checked) unchecked |= 1U << kind;
-    }
-    return unchecked;
-}
-
 // The parts of the sending time over which losses are counted, in frame numbers.
 MissingFrames::Bounds loss_bounds(const TrialSpec& spec, Direction direction) {
     MissingFrames::Bounds bounds{};
@@ -99,7 +91,7 @@ Expected RunningTrial::expected(Direction direction, std::size_t at, std::uint16
     if (parts_.delay_files[path]) expected.delays = &parts_.delay_files[path]->ring(queue);
     if (parts_.groups[path]) {
         expected.groups = &*parts_.groups[path];
-        expected.unchecked_kinds = unchecked(spec_.streams[path]->described->kinds);
+        expected.unchecked_kinds = spec_.streams[path]->described->unchecked_kinds();
     }
     if (const auto& stream = spec_.streams[path]; stream->replayed && stream->replayed->list->tagged() != 0)
         expected.list = stream->replayed->list.get();

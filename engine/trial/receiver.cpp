@@ -5,18 +5,21 @@
 
 #include "frame/dissect.hpp"
 #include "port/neighbour_responder.hpp"
+#include "trial/any_tag.hpp"
 
 namespace dutperf {
 
 const std::uint8_t* Receiver::look_closer(const std::uint8_t* frame, std::size_t length, bool& intact) {
-    const Dissected dissected = dissect(frame, length, paths_.front()->statistics.tags_from_end());
-    if (dissected.tag == nullptr) return nullptr;
-    const Tag tag = read_tag(dissected.tag);
-    OfPath* const of = of_path(tag.path());
-    const bool unfinished = dissected.unfinished && accepts_unfinished_;
-    if (unfinished && is_expected(tag)) of->statistics.take_unfinished();
-    intact = dissected.intact || unfinished || (of != nullptr && of->statistics.is_unchecked(tag));
-    return dissected.tag;
+    const auto is_unchecked = [this](const Tag& tag) {
+        return is_expected(tag) && of_path(tag.path())->statistics.is_unchecked(tag);
+    };
+    const TagSearch search{.from_end = statistics().tags_from_end(), .accepts_unfinished = accepts_unfinished_};
+    const AnyTag found = find_tag_behind_headers(frame, length, search, is_unchecked);
+    intact = found.intact;
+    if (found.unfinished) {
+        if (const Tag tag = read_tag(found.tag); is_expected(tag)) of_path(tag.path())->statistics.take_unfinished();
+    }
+    return found.tag;
 }
 
 void Receiver::set_mixed_reference(const std::uint8_t* frame, std::size_t length) {

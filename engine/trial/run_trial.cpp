@@ -314,9 +314,12 @@ void RunningTrial::look_after() {
 
 void RunningTrial::open_stamp_logs() {
     std::uint64_t stamped = 0;
+    std::vector<std::uint32_t> unchecked_kinds(bed_.paths.size());
     for (const Direction direction : spec_.active()) {
-        if (spec_.streams[index_of(direction)]->questions)
+        const StreamSpec& stream = *spec_.streams[index_of(direction)];
+        if (stream.questions)
             throw Error("bad_request", "goes without questions, which have no tag: leave it at loop", "params.stamps");
+        if (stream.described) unchecked_kinds[index_of(direction)] = stream.described->unchecked_kinds();
         stamped += spec_.stamping == Stamping::every ? spec_.intended(direction) : spec_.tagging.count;
     }
     if (stamped > kMostKernelStamps) {
@@ -333,7 +336,7 @@ void RunningTrial::open_stamp_logs() {
                 "params.stamps");
         }
         parts_.stamp_logs.push_back(
-            std::make_unique<StampLog>(*port, trial_mark(), bed_.paths.size(), spec_.tags_from_end()));
+            std::make_unique<StampLog>(*port, trial_mark(), unchecked_kinds, spec_.tags_from_end()));
     }
     std::this_thread::sleep_for(kStampsBegin);
     wall_clock_ahead_ns_ = wall_clock_ahead_ns(bed_.clock_hz);

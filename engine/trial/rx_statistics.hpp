@@ -167,12 +167,11 @@ public:
 
     [[nodiscard]] const std::vector<std::uint16_t>& tags_from_end() const { return expected_.tags_from_end; }
     // Whether a frame of this kind, or of this number in a list, counts as intact whatever its lengths and checksums
-    // are.
+    // are. Its tag is one of this trial and path.
     [[nodiscard]] bool is_unchecked(const Tag& tag) const {
-        if (tag.trial != expected_.trial) return false;
         if (expected_.list != nullptr)
             return tag.sequence < expected_.frames && !expected_.list->is_tag_checked(tag.sequence);
-        return (expected_.unchecked_kinds >> (tag.stream >> kStreamKindShift) & 1U) != 0;
+        return is_among(expected_.unchecked_kinds, tag);
     }
     // Whether VLAN tags are compared of frames with this tag, which is one of this trial and path.
     [[nodiscard]] bool compares_vlans(const Tag& tag) const {

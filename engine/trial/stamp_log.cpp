@@ -3,18 +3,19 @@
 
 #include <algorithm>
 
-#include "frame/arrival.hpp"
-#include "frame/dissect.hpp"
+#include "trial/any_tag.hpp"
 
 namespace dutperf {
 
-StampLog::StampLog(const Port& port, TrialMark trial, std::size_t paths, std::vector<std::uint16_t> tags_from_end)
+StampLog::StampLog(const Port& port, TrialMark trial, std::vector<std::uint32_t> unchecked_kinds,
+                   std::vector<std::uint16_t> tags_from_end)
     : socket_(port.spec().argument, port.interface_index(), port.side(), tags_from_end),
       trial_(trial),
+      unchecked_kinds_(std::move(unchecked_kinds)),
       tags_from_end_(std::move(tags_from_end)),
       accepts_unfinished_(port.may_leave_checksums_unfinished()),
-      left_(paths),
-      arrived_(paths) {}
+      left_(unchecked_kinds_.size()),
+      arrived_(unchecked_kinds_.size()) {}
 
 void StampLog::read() {
     socket_.take([this](auto frame, std::int64_t at_ns) { note(left_, frame, at_ns); },
@@ -23,14 +24,16 @@ void StampLog::read() {
 
 // As the receiver does it: frames that it does not count have no delay.
 void StampLog::note(Stamps& stamps, std::span<const std::uint8_t> frame, std::int64_t at_ns) const {
-    const std::uint8_t* tag = find_tag(frame.data(), frame.size());
-    if (tag == nullptr || !is_intact(frame.data(), frame.size())) {
-        const Dissected dissected = dissect(frame.data(), frame.size(), tags_from_end_);
-        tag = dissected.intact || (dissected.unfinished && accepts_unfinished_) ? dissected.tag : nullptr;
-    }
-    if (tag == nullptr) return;
-    const Tag of = read_tag(tag);
-    if (of.trial == trial_ && of.path() < stamps.size()) stamps[of.path()].emplace_back(of.sequence, at_ns);
+    const auto is_of_trial = [&](const Tag& tag) { return tag.trial == trial_ && tag.path() < stamps.size(); };
+    const auto is_unchecked = [&](const Tag& tag) {
+        return is_of_trial(tag) && is_among(unchecked_kinds_[tag.path()], tag);
+    };
+    const AnyTag found =
+        find_any_tag(frame.data(), frame.size(),
+                     {.from_end = tags_from_end_, .accepts_unfinished = accepts_unfinished_}, is_unchecked);
+    if (!found.intact) return;
+    const Tag tag = read_tag(found.tag);
+    if (is_of_trial(tag)) stamps[tag.path()].emplace_back(tag.sequence, at_ns);
 }
 
 StampsMatched match_stamps(const std::vector<StampLog::Stamp>& left, const std::vector<StampLog::Stamp>& arrived,

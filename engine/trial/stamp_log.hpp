@@ -20,8 +20,10 @@ public:
     // The number of a frame, and when it left or arrived, in ns.
     using Stamp = std::pair<std::uint64_t, std::int64_t>;
 
-    // Throws Error "port_unavailable": see StampSocket.
-    StampLog(const Port& port, TrialMark trial, std::size_t paths, std::vector<std::uint16_t> tags_from_end);
+    // `unchecked_kinds`: of each path, a bit each (see DescribedStream). Throws Error "port_unavailable": see
+    // StampSocket.
+    StampLog(const Port& port, TrialMark trial, std::vector<std::uint32_t> unchecked_kinds,
+             std::vector<std::uint16_t> tags_from_end);
 
     [[nodiscard]] StampSocket& socket() { return socket_; }
     // Notes the stamps that are there. Call this every few milliseconds.
@@ -36,6 +38,7 @@ private:
 
     StampSocket socket_;
     TrialMark trial_;
+    std::vector<std::uint32_t> unchecked_kinds_;
     std::vector<std::uint16_t> tags_from_end_;
     bool accepts_unfinished_;
     Stamps left_, arrived_;

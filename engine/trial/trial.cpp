@@ -62,6 +62,15 @@ std::uint64_t due_within_ns(const TrialSpec& spec, Direction direction, std::uin
     return PoissonTimes::scaled(spec.uniform_times(direction).at(k), spec.sends_ns(direction));
 }
 
+template <class Predicate>
+std::uint32_t kinds_that(const std::vector<DescribedFrame>& kinds, const Predicate& are_so) {
+    std::uint32_t bits = 0;
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+        if (are_so(kinds[kind])) bits |= 1U << kind;
+    }
+    return bits;
+}
+
 void add_tags_from_end(const FrameList& list, std::set<std::uint16_t>& from_end) {
     for (std::uint64_t i = 0; i < list.tagged(); ++i) {
         const FrameList::Frame& frame = list.frame(list.number_of_tagged(i));
@@ -115,11 +124,11 @@ std::vector<Direction> TrialSpec::active() const {
 }
 
 std::uint32_t DescribedStream::connected_kinds() const {
-    std::uint32_t connected = 0;
-    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-        if (kinds[kind].is_connected()) connected |= 1U << kind;
-    }
-    return connected;
+    return kinds_that(kinds, [](const DescribedFrame& kind) { return kind.is_connected(); });
+}
+
+std::uint32_t DescribedStream::unchecked_kinds() const {
+    return kinds_that(kinds, [](const DescribedFrame& kind) { return !kind.checked; });
 }
 
 FieldSpec DescribedStream::combined(ConnectionPart part) const {

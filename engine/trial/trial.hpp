@@ -138,6 +138,8 @@ struct DescribedStream {
     }
     // The kinds whose frames belong to connections, a bit each.
     [[nodiscard]] std::uint32_t connected_kinds() const;
+    // The kinds whose lengths and checksums may be wrong, a bit each.
+    [[nodiscard]] std::uint32_t unchecked_kinds() const;
     // The same for all of these kinds.
     [[nodiscard]] FieldSpec combined(ConnectionPart part) const;
 };

@@ -49,10 +49,19 @@ def test_each_stamped_frame_has_a_delay_by_the_kernel(members: dict[str, Any], s
         assert (counts.sent, counts.lost, counts.out_of_order) == (1_000, 0, 0)
 
 
-def test_a_tag_behind_long_headers_is_found_in_the_socket_too() -> None:
-    deep = Usual(duration_s=0.5, drain_s=0.3, frame="ip/udp/vxlan/eth/ipv6/dest_options(size=200)/udp")
-    with bench("kernel-ipv4", kind="af_packet") as ready:
-        trial = make_trial(ready.setup, deep, 512, 2_000, 1).model_copy(update={"stamps": "kernel"} | TAGGED)
+@pytest.mark.parametrize(
+    ("lab", "frame"),
+    [
+        ("kernel-ipv4", "ip/udp/vxlan/eth/ipv6/dest_options(size=200)/udp"),
+        ("kernel-ipv4", "ip/udp(checksum=0x1234)"),
+        ("loopback", "vlan(id=100,type=0x88a8)/vlan(id=5)/ip(checksum=7)/udp"),
+    ],
+    ids=["behind long headers", "behind a wrong checksum", "behind a hidden tag and a wrong checksum"],
+)
+def test_any_tag_that_a_receiver_finds_is_found_in_the_socket_too(lab: str, frame: str) -> None:
+    described = Usual(duration_s=0.5, drain_s=0.3, frame=frame)
+    with bench(lab, kind="af_packet") as ready:
+        trial = make_trial(ready.setup, described, 512, 2_000, 1).model_copy(update={"stamps": "kernel"} | TAGGED)
         result = valid(lambda: ready.tester.run(trial))
     for counts in result.directions().values():
         assert counts.kernel_stamps is not None

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the tag of a frame with any headers, and tells whether the frame counts as intact. Receivers and the log of the
+// kernel's time stamps share it: a frame that counts in one and not in the other would have no delay.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "frame/arrival.hpp"
+#include "frame/dissect.hpp"
+#include "frame/tag.hpp"
+
+namespace dutperf {
+
+struct AnyTag {
+    const std::uint8_t* tag = nullptr;  // nullptr: no test frame
+    bool intact = false;
+    bool unfinished = false;  // intact, but for unfinished checksums (frame/dissect.hpp), which are accepted
+};
+
+struct TagSearch {
+    std::span<const std::uint16_t> from_end;  // places of tags behind no known header, in bytes before the end
+    bool accepts_unfinished;                  // checksums
+};
+
+// `is_unchecked` of a tag: its frame counts as intact whatever its lengths and checksums are.
+template <class IsUnchecked>
+AnyTag find_tag_behind_headers(const std::uint8_t* frame, std::size_t length, const TagSearch& search,
+                               const IsUnchecked& is_unchecked) {
+    const Dissected dissected = dissect(frame, length, search.from_end);
+    if (dissected.tag == nullptr) return {};
+    const bool unfinished = dissected.unfinished && search.accepts_unfinished;
+    return {.tag = dissected.tag,
+            .intact = dissected.intact || unfinished || is_unchecked(read_tag(dissected.tag)),
+            .unfinished = unfinished};
+}
+
+// The same, faster if the frame is a plain one.
+template <class IsUnchecked>
+AnyTag find_any_tag(const std::uint8_t* frame, std::size_t length, const TagSearch& search,
+                    const IsUnchecked& is_unchecked) {
+    const std::uint8_t* plain = find_tag(frame, length);
+    if (plain != nullptr && is_intact(frame, length)) return {.tag = plain, .intact = true};
+    return find_tag_behind_headers(frame, length, search, is_unchecked);
+}
+
+}  // namespace dutperf

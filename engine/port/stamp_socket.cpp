@@ -106,14 +106,39 @@ std::optional<std::int64_t> stamp_of(const msghdr& message) {
 
 }  // namespace
 
+struct StampSocket::Room {
+    static constexpr unsigned kFrames = 64;
+    static constexpr std::size_t kControl = 256;
+
+    // Pages that no frame reaches are never touched.
+    std::unique_ptr<std::uint8_t[]> bytes = std::make_unique_for_overwrite<std::uint8_t[]>(kFrames * kLongest);
+    alignas(cmsghdr) std::array<std::array<char, kControl>, kFrames> control{};
+    std::array<iovec, kFrames> places{};
+    std::array<mmsghdr, kFrames> messages{};
+
+    // The kernel wrote over what it was given.
+    void clear() {
+        for (std::size_t i = 0; i < kFrames; ++i) {
+            places[i] = {&bytes[i * kLongest], kLongest};
+            messages[i].msg_hdr = {};
+            messages[i].msg_hdr.msg_iov = &places[i];
+            messages[i].msg_hdr.msg_iovlen = 1;
+            messages[i].msg_hdr.msg_control = control[i].data();
+            messages[i].msg_hdr.msg_controllen = control[i].size();
+        }
+    }
+};
+
 StampSocket::StampSocket(const std::string& side)
-    : fd_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), side_(side), frame_(kLongest) {}
+    : fd_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
+      side_(side),
+      room_(std::make_unique<Room>()) {}
 
 StampSocket::StampSocket(const std::string& interface, unsigned index, const std::string& side,
                          std::span<const std::uint16_t> tags_from_end)
     : StampSocket(side) {
     require_stamps(interface, side);
-    constexpr int kYes = 1, kBuffer = 64 * 1024 * 1024;
+    constexpr int kYes = 1, kBuffer = 256 * 1024 * 1024;
     const std::vector<sock_filter> filter = program(tags_from_end);
     const sock_fprog attached{.len = static_cast<unsigned short>(filter.size()),
                               .filter = const_cast<sock_filter*>(filter.data())};
@@ -162,25 +187,20 @@ bool StampSocket::send(const std::uint8_t* frame, std::size_t length) {
     return sendmsg(fd_, &message, MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-bool StampSocket::take_one(int flags, const Visit& visit) {
-    iovec bytes{frame_.data(), frame_.size()};
-    alignas(cmsghdr) std::array<char, 512> control{};
-    msghdr message{};
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    const ssize_t length = recvmsg(fd_, &message, flags | MSG_DONTWAIT);
-    if (length < 0) return false;
-    if (const auto stamp = stamp_of(message)) visit({frame_.data(), static_cast<std::size_t>(length)}, *stamp);
-    return true;
+bool StampSocket::take_some(int flags, const Visit& visit) {
+    room_->clear();
+    const int taken = recvmmsg(fd_, room_->messages.data(), Room::kFrames, flags | MSG_DONTWAIT, nullptr);
+    for (int i = 0; i < taken; ++i) {
+        const mmsghdr& one = room_->messages[static_cast<std::size_t>(i)];
+        const auto* frame = static_cast<const std::uint8_t*>(one.msg_hdr.msg_iov->iov_base);
+        if (const auto stamp = stamp_of(one.msg_hdr)) visit({frame, one.msg_len}, *stamp);
+    }
+    return taken == static_cast<int>(Room::kFrames) || (taken < 0 && errno != EAGAIN);  // the link's end comes once
 }
 
-void StampSocket::take(const Visit& left, const Visit& arrived) {
-    while (take_one(MSG_ERRQUEUE, left)) {
-    }
-    while (take_one(0, arrived)) {
-    }
+bool StampSocket::take(const Visit& left, const Visit& arrived) {
+    const bool more = take_some(MSG_ERRQUEUE, left);
+    return take_some(0, arrived) || more;
 }
 
 }  // namespace dutperf

@@ -6,9 +6,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace dutperf {
 
@@ -29,18 +29,21 @@ public:
 
     // Visits a frame and its time, in ns since 1970 (CLOCK_REALTIME).
     using Visit = std::function<void(std::span<const std::uint8_t>, std::int64_t)>;
-    // Visits those that have left, then those that have arrived, since the last call. For one thread at a time.
-    void take(const Visit& left, const Visit& arrived);
+    // Visits some of those that have left, then some of those that have arrived, since the last call. Returns whether
+    // there may be more. For one thread at a time.
+    bool take(const Visit& left, const Visit& arrived);
 
 private:
     explicit StampSocket(const std::string& side);
     void require(bool done) const;
     void set(int level, int name, const void* value, unsigned size) const;
-    bool take_one(int flags, const Visit& visit);
+    bool take_some(int flags, const Visit& visit);
+
+    struct Room;  // for the frames of one call
 
     int fd_;
     std::string side_;
-    std::vector<std::uint8_t> frame_;
+    std::unique_ptr<Room> room_;
 };
 
 }  // namespace dutperf

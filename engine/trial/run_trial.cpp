@@ -23,6 +23,7 @@ constexpr double kStartDelayS = 0.002;             // so that every loop is runn
 constexpr std::uint64_t kSendingGraceShare = 100, kSendingGraceNs = 50'000'000;
 constexpr std::uint64_t kMostKernelStamps = 4'000'000;  // 32 bytes for each of both stamps are kept
 constexpr std::chrono::milliseconds kStampsBegin{20};   // until the kernel stamps what it receives: a task does it
+constexpr std::chrono::milliseconds kReadAtATime{5}, kReadAtTheEnd{5'000};  // stamps: the DUT may need the core
 constexpr std::uint64_t kSilentDrains = 2;  // further drains where no frame of a path came, each of up to...
 constexpr std::uint64_t kLongestSilentDrainNs = 5'000'000'000;
 constexpr double kCountsLateS = 1.5;  // some cards update their driver's counters once a second
@@ -309,7 +310,7 @@ void RunningTrial::look_after() {
         if (clock != nullptr) clock->follow();
     }
     read_counters_in_time();
-    read_stamps();
+    read_stamps(kReadAtATime);
 }
 
 void RunningTrial::open_stamp_logs() {
@@ -342,9 +343,14 @@ void RunningTrial::open_stamp_logs() {
     wall_clock_ahead_ns_ = wall_clock_ahead_ns(bed_.clock_hz);
 }
 
-void RunningTrial::read_stamps() {
+// Reads some of each port in turn: none may wait until the others have no more.
+void RunningTrial::read_stamps(std::chrono::milliseconds longest) {
     if (parts_.stamp_logs.empty()) return;
-    for (const auto& log : parts_.stamp_logs) log->read();
+    const auto end = std::chrono::steady_clock::now() + longest;
+    for (bool more = true; more && std::chrono::steady_clock::now() < end;) {
+        more = false;
+        for (const auto& log : parts_.stamp_logs) more |= log->read();
+    }
     const std::int64_t step = wall_clock_ahead_ns(bed_.clock_hz) - wall_clock_ahead_ns_;
     if (std::abs(step) > std::abs(clock_step_ns_)) clock_step_ns_ = step;
 }
@@ -489,7 +495,7 @@ TrialResult RunningTrial::finish() {
         if (clock != nullptr) clock->end();
     }
     if (spec_.stamps == Stamps::kernel) {
-        read_stamps();
+        read_stamps(kReadAtTheEnd);
         for (const Direction direction : spec_.active()) match_stamps_of(direction);
     }
     TrialResult result;

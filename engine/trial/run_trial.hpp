@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -107,7 +108,7 @@ private:
     [[nodiscard]] Ticks last_sent() const;
     void read_counters_in_time();
     void open_stamp_logs();
-    void read_stamps();
+    void read_stamps(std::chrono::milliseconds longest);
     void match_stamps_of(Direction direction);
     void limit_rates();
     void watch_for_capture(Receiver& receiver);

@@ -17,9 +17,9 @@ StampLog::StampLog(const Port& port, TrialMark trial, std::vector<std::uint32_t>
       left_(unchecked_kinds_.size()),
       arrived_(unchecked_kinds_.size()) {}
 
-void StampLog::read() {
-    socket_.take([this](auto frame, std::int64_t at_ns) { note(left_, frame, at_ns); },
-                 [this](auto frame, std::int64_t at_ns) { note(arrived_, frame, at_ns); });
+bool StampLog::read() {
+    return socket_.take([this](auto frame, std::int64_t at_ns) { note(left_, frame, at_ns); },
+                        [this](auto frame, std::int64_t at_ns) { note(arrived_, frame, at_ns); });
 }
 
 // As the receiver does it: frames that it does not count have no delay.

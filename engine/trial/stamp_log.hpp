@@ -26,8 +26,8 @@ public:
              std::vector<std::uint16_t> tags_from_end);
 
     [[nodiscard]] StampSocket& socket() { return socket_; }
-    // Notes the stamps that are there. Call this every few milliseconds.
-    void read();
+    // Notes some of the stamps that are there. Returns whether there may be more. Call this every few milliseconds.
+    bool read();
     // Of a path, in the order in which they came.
     [[nodiscard]] const std::vector<Stamp>& left(std::size_t path) const { return left_[path]; }
     [[nodiscard]] const std::vector<Stamp>& arrived(std::size_t path) const { return arrived_[path]; }

@@ -8,9 +8,11 @@
 #include <linux/if_packet.h>
 #include <linux/net_tstamp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -79,18 +81,6 @@ std::vector<sock_filter> program(std::span<const std::uint16_t> tags_from_end) {
     return program;
 }
 
-// Asks the driver what it lets the kernel stamp (SOF_TIMESTAMPING_…).
-void require_stamps(const std::string& interface, const std::string& side) {
-    ethtool_ts_info info{};
-    info.cmd = ETHTOOL_GET_TS_INFO;
-    const unsigned stamped = ask_ethtool(interface, &info) ? info.so_timestamping : 0;
-    if ((stamped & kSends) != 0 && (stamped & kReceives) != 0) return;
-    throw Error("port_unavailable",
-                "the driver of " + interface + ", the " + side + " port, lets the kernel stamp no " +
-                    ((stamped & kSends) == 0 ? "sent" : "received") + " frames: leave stamps at loop",
-                "params.stamps");
-}
-
 // The kernel's stamp of a message; nothing if it has none.
 std::optional<std::int64_t> stamp_of(const msghdr& message) {
     for (const cmsghdr* one = CMSG_FIRSTHDR(&message); one != nullptr;
@@ -105,6 +95,17 @@ std::optional<std::int64_t> stamp_of(const msghdr& message) {
 }
 
 }  // namespace
+
+void require_stamps(const std::string& interface, const std::string& side) {
+    ethtool_ts_info info{};
+    info.cmd = ETHTOOL_GET_TS_INFO;
+    const unsigned stamped = ask_ethtool(interface, &info) ? info.so_timestamping : 0;
+    if ((stamped & kSends) != 0 && (stamped & kReceives) != 0) return;
+    throw Error("port_unavailable",
+                "the driver of " + interface + ", the " + side + " port, lets the kernel stamp no " +
+                    ((stamped & kSends) == 0 ? "sent" : "received") + " frames: leave stamps at loop",
+                "params.stamps");
+}
 
 struct StampSocket::Room {
     static constexpr unsigned kFrames = 64;
@@ -185,6 +186,21 @@ bool StampSocket::send(const std::uint8_t* frame, std::size_t length) {
     wanted->cmsg_len = CMSG_LEN(sizeof kSends);
     std::memcpy(CMSG_DATA(wanted), &kSends, sizeof kSends);
     return sendmsg(fd_, &message, MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+bool StampSocket::stamps_frames(const Mac& from, const Mac& to) {
+    constexpr std::uint16_t kExperimental = 0x88B5;
+    constexpr int kPatienceMs = 200;
+    std::array<std::uint8_t, kMinEthernetLength> frame{};
+    std::ranges::copy(to, frame.begin() + ethernet::kDestination);
+    std::ranges::copy(from, frame.begin() + ethernet::kSource);
+    store_be16(&frame[ethernet::kType], kExperimental);
+    if (!send(frame.data(), frame.size())) return false;
+    pollfd waiting{.fd = fd_, .events = 0, .revents = 0};  // POLLERR comes unasked
+    poll(&waiting, 1, kPatienceMs);
+    bool stamped = false;
+    take_some(MSG_ERRQUEUE, [&](auto, auto) { stamped = true; });
+    return stamped;
 }
 
 bool StampSocket::take_some(int flags, const Visit& visit) {

@@ -10,7 +10,13 @@
 #include <span>
 #include <string>
 
+#include "frame/address.hpp"
+
 namespace dutperf {
+
+// Throws Error "port_unavailable" for the field "params.stamps" if the interface's driver does not let the kernel stamp
+// frames.
+void require_stamps(const std::string& interface, const std::string& side);
 
 class StampSocket {
 public:
@@ -23,6 +29,9 @@ public:
     StampSocket(const StampSocket&) = delete;
     StampSocket& operator=(const StampSocket&) = delete;
 
+    // Whether a frame from here to there gets the stamp of its leaving: sends one that nobody takes, of the
+    // experimental EtherType 0x88B5 (IEEE 802), and waits. To be called before the others are sent.
+    bool stamps_frames(const Mac& from, const Mac& to);
     // Sends a frame that gets a stamp. Returns whether the kernel took it; it may have dropped it then, as one from the
     // driver, and the interface's counters say so. Several senders may call it at once.
     bool send(const std::uint8_t* frame, std::size_t length);

@@ -507,6 +507,7 @@ json result_event(const TrialResult& result, const TestBed& bed) {
              {"trial", result.number},
              {"outcome", result.stopped ? "stopped" : "completed"},
              {"began_s", result.began_s}};
+    if (!result.loop_stamps_because.empty()) out["loop_stamps_because"] = result.loop_stamps_because;
     const auto of_ports = [&](auto member) {
         return sides_json(bed, [&](std::size_t port) { return result.ports[port].*member; });
     };

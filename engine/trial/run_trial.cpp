@@ -141,9 +141,10 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
         }
     }
     if (spec_.fill) require_fill_possible();
-    if (spec_.stamps == Stamps::kernel) open_stamp_logs();
+    unless_loops_stamp([this] { open_stamp_logs(); });
     answer_for_streams();
     for (PortHosts* hosts : bed_.hosts) answered_.push_back(hosts->resolve(kAnswerTimeout, first_of_each(bed_.hosts)));
+    unless_loops_stamp([this] { prove_stamps(); });
     if (bed_.ports.size() > 2) announce_ports();
     for (PortHosts* hosts : bed_.hosts) conflicts_.push_back(hosts->take_conflicts());
     prepare_connections();
@@ -313,34 +314,69 @@ void RunningTrial::look_after() {
     read_stamps(kReadAtATime);
 }
 
+// Where the trial may choose, what keeps the kernel from it is no error, but the reason.
+template <class Step>
+void RunningTrial::unless_loops_stamp(const Step& step) {
+    if (spec_.stamps == Stamps::loop) return;
+    try {
+        step();
+    } catch (const Error& error) {
+        if (spec_.stamps != Stamps::automatic) throw;
+        const std::string message = error.what();
+        loop_stamps_because_ = message.substr(0, message.rfind(": "));  // without what to do
+        parts_.stamp_logs.clear();
+        spec_.stamps = Stamps::loop;
+    }
+}
+
 void RunningTrial::open_stamp_logs() {
     std::uint64_t stamped = 0;
     std::vector<std::uint32_t> unchecked_kinds(bed_.paths.size());
     for (const Direction direction : spec_.active()) {
         const StreamSpec& stream = *spec_.streams[index_of(direction)];
         if (stream.questions)
-            throw Error("bad_request", "goes without questions, which have no tag: leave it at loop", "params.stamps");
+            throw Error("bad_request", "the kernel's stamps are not for questions, which have no tag: leave it at loop",
+                        "params.stamps");
         if (stream.described) unchecked_kinds[index_of(direction)] = stream.described->unchecked_kinds();
         stamped += spec_.stamping == Stamping::every ? spec_.intended(direction) : spec_.tagging.count;
     }
     if (stamped > kMostKernelStamps) {
         throw Error("bad_request",
-                    "is for at most " + std::to_string(kMostKernelStamps) + " frames with a stamp, and the trial has " +
-                        std::to_string(stamped) + ": take a shorter trial or a lower rate, or leave it at loop",
+                    "the kernel's stamps are for at most " + std::to_string(kMostKernelStamps) +
+                        " frames, and the trial has " + std::to_string(stamped) +
+                        ": take a shorter trial or a lower rate, or leave it at loop",
                     "params.stamps");
     }
     for (const Port* port : bed_.ports) {
+        if (port->spec().uses_kernel_interface()) require_stamps(port->spec().argument, port->side());
         if (port->spec().kind != PortSpec::Kind::af_packet) {
-            throw Error(
-                "port_unavailable",
-                "needs ports named af_packet:INTERFACE, and the " + port->side() + " port is none: leave it at loop",
-                "params.stamps");
+            throw Error("port_unavailable",
+                        "the kernel's stamps need ports named af_packet:INTERFACE, and the " + port->side() +
+                            " port is none: leave it at loop",
+                        "params.stamps");
         }
         parts_.stamp_logs.push_back(
             std::make_unique<StampLog>(*port, trial_mark(), unchecked_kinds, spec_.tags_from_end()));
     }
     std::this_thread::sleep_for(kStampsBegin);
     wall_clock_ahead_ns_ = wall_clock_ahead_ns(bed_.clock_hz);
+}
+
+// Drivers that pass frames on to others promise the stamps of those, which some frames never get. A frame of an
+// experimental EtherType, which nobody takes, tries the way to the DUT.
+void RunningTrial::prove_stamps() {
+    for (const Direction direction : spec_.active()) {
+        const std::size_t from = bed_.sending_port(direction);
+        const Port& port = *bed_.ports[from];
+        const Mac to = dut_mac(direction, false);
+        if (parts_.stamp_logs[from]->socket().stamps_frames(port.mac(), to)) continue;
+        throw Error("port_unavailable",
+                    "the driver " + port.interface_driver() + " of " + port.spec().argument + ", the " + port.side() +
+                        " port, promises the kernel's stamps, but a frame to " + to_string(to) +
+                        " left without one: leave stamps at loop",
+                    "params.stamps");
+    }
+    for (PortHosts* hosts : bed_.hosts) hosts->serve();  // what came of it is no frame of the trial
 }
 
 // Reads some of each port in turn: none may wait until the others have no more.
@@ -494,7 +530,7 @@ TrialResult RunningTrial::finish() {
     for (FollowedClock* clock : bed_.clocks) {
         if (clock != nullptr) clock->end();
     }
-    if (spec_.stamps == Stamps::kernel) {
+    if (!parts_.stamp_logs.empty()) {
         read_stamps(kReadAtTheEnd);
         for (const Direction direction : spec_.active()) match_stamps_of(direction);
     }
@@ -503,6 +539,7 @@ TrialResult RunningTrial::finish() {
     result.number = spec_.number;
     result.stopped = stopped_;
     result.began_s = began_s_;
+    result.loop_stamps_because = loop_stamps_because_;
     for (std::size_t side = 0; side < bed_.ports.size(); ++side) {
         parts_.after[side] = bed_.ports[side]->counters();
         parts_.answered_after[side] = bed_.hosts[side]->sent();

@@ -107,7 +107,10 @@ private:
     [[nodiscard]] bool is_silent(Direction direction) const;
     [[nodiscard]] Ticks last_sent() const;
     void read_counters_in_time();
+    template <class Step>
+    void unless_loops_stamp(const Step& step);
     void open_stamp_logs();
+    void prove_stamps();
     void read_stamps(std::chrono::milliseconds longest);
     void match_stamps_of(Direction direction);
     void limit_rates();
@@ -145,13 +148,14 @@ private:
     std::vector<std::uint32_t> entries_;                        // connections of the Responder's frames; empty: all
     std::uint64_t began_ns_ = 0;                                // when the first frame is due, since 1970
     std::int64_t wall_clock_ahead_ns_ = 0, clock_step_ns_ = 0;  // of the stamps' clock: at first; the largest since
-    double began_s_ = 0;                                        // when the first frame is due, by CLOCK_MONOTONIC
-    TrialEnd end_;                                              // of the loops
-    std::atomic<int> sending_;                                  // senders that still send
-    pid_t caretaker_;                                           // the thread that prepares the trial and looks after it
-    std::atomic<std::size_t> unready_{0}, running_{0};          // loops
-    std::atomic<bool> go_{false}, stopped_{false};              // stopped_: before its end
-    std::atomic<bool> drains_{true};                            // false: stopped without a drain
+    std::string loop_stamps_because_;
+    double began_s_ = 0;                                // when the first frame is due, by CLOCK_MONOTONIC
+    TrialEnd end_;                                      // of the loops
+    std::atomic<int> sending_;                          // senders that still send
+    pid_t caretaker_;                                   // the thread that prepares the trial and looks after it
+    std::atomic<std::size_t> unready_{0}, running_{0};  // loops
+    std::atomic<bool> go_{false}, stopped_{false};      // stopped_: before its end
+    std::atomic<bool> drains_{true};                    // false: stopped without a drain
 };
 
 }  // namespace dutperf

@@ -247,8 +247,9 @@ struct StateCounts {
     std::uint32_t learned = 0, remapped = 0, lost = 0;
 };
 
-// What times the delays of stamped frames: the tester's loops, or the kernel at both ends.
-enum class Stamps : std::uint8_t { loop, kernel };
+// What times the delays of stamped frames: the tester's loops, or the kernel at both ends; automatic: the kernel where
+// it can.
+enum class Stamps : std::uint8_t { loop, kernel, automatic };
 
 // Which frames carry their send time.
 enum class Stamping : std::uint8_t { none, tagged, every };
@@ -547,6 +548,7 @@ struct TrialResult {
     std::optional<StateCounts> connections;
     std::optional<ServerResult> server;
     std::vector<PortResult> ports;
+    std::string loop_stamps_because;  // why the kernel does not time the delays, if it was to where it can
 };
 
 }  // namespace dutperf

@@ -4,11 +4,14 @@ delay is known. Root only."""
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dutperf.lab.netns import Namespace
 from dutperf.lab.refdut import Properties, RefDut, Truth
 from dutperf.model import Delays, DirectionCounts, Stamping, Tagged, TrialResult, Verdict
 from dutperf.setup.conditions import Usual
@@ -17,7 +20,7 @@ from plans import make_trial
 from printed import printed
 from undisturbed import until, valid
 
-from .measuring import Bench, bench
+from .measuring import Bench, bench, bench_on
 from .test_commands import dutperf
 
 pytestmark = [pytest.mark.root, pytest.mark.alone]
@@ -77,8 +80,17 @@ def test_the_loops_of_the_tester_are_not_in_the_delays() -> None:
     assert 0 < medians_us["kernel"] < medians_us[None] / 2
 
 
-@pytest.mark.parametrize("delay_ms", [0.1, 1, 20])
-def test_a_known_delay_is_read_with_load_in_both_directions(delay_ms: float) -> None:
+def excess_us(result: TrialResult, truth: Truth) -> float:
+    """By which the median delay of the worse direction differs from the DUT's own."""
+    ways = zip(result.directions().values(), (truth.forward, truth.reverse), strict=True)
+    return max(abs(delays(counts).p50 - own.delay_us.p50) for counts, own in ways)
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "times"),
+    [case for delay_ms in (0.1, 1, 20) for case in ((delay_ms, 1), pytest.param(delay_ms, 10, marks=pytest.mark.long))],
+)
+def test_a_known_delay_is_read_with_load_in_both_directions(delay_ms: float, times: int) -> None:
     """The DUT polls its ports, which is in no time of its own: what it did not see yet is not in its delays."""
     with bench("refdut-ipv4", kind="af_packet") as ready:
         dut = RefDut(Path(str(ready.setup.dut.control)))
@@ -87,17 +99,13 @@ def test_a_known_delay_is_read_with_load_in_both_directions(delay_ms: float) -> 
             dut.configure(Properties(delay_ms=delay_ms))
             return run(ready, **EVERY), dut.counters()
 
-        def excess_us(measured: tuple[TrialResult, Truth]) -> float:
-            result, truth = measured
-            ways = zip(result.directions().values(), (truth.forward, truth.reverse), strict=True)
-            return max(abs(delays(counts).p50 - own.delay_us.p50) for counts, own in ways)
-
         def right(measured: tuple[TrialResult, Truth]) -> bool:
-            return measured[0].verdict is Verdict.VALID and excess_us(measured) < 30 + CLOCK * delay_ms
+            return measured[0].verdict is Verdict.VALID and excess_us(*measured) < 30 + CLOCK * delay_ms
 
-        result, _ = until(measure, right)
-    for counts in result.directions().values():
-        assert delays(counts).min >= delay_ms * (1000 - CLOCK)
+        results = [until(measure, right)[0] for _ in range(times)]
+    for result in results:
+        for counts in result.directions().values():
+            assert delays(counts).min >= delay_ms * (1000 - CLOCK)
 
 
 def test_lost_doubled_and_reordered_frames_get_no_delay_of_another() -> None:
@@ -123,7 +131,56 @@ def test_ports_named_by_their_interface_alone_are_opened_by_packet_sockets(tmp_p
 
 
 def test_ports_that_the_kernel_does_not_time_are_refused() -> None:
-    refusal = "needs ports named af_packet:"
+    refusal = "need ports named af_packet:"
     with bench("loopback", kind="af_xdp") as ready, pytest.raises(TesterError, match=refusal) as caught:
         run(ready)
     assert (caught.value.code, caught.value.field) == ("port_unavailable", "stamps")
+
+
+def test_the_loops_do_it_where_the_kernel_cannot_and_the_result_says_why() -> None:
+    why = "the kernel's stamps need ports named af_packet:INTERFACE, and the left port is none"
+    with bench("loopback", kind="af_xdp") as ready:
+        result = valid(lambda: run(ready, stamps="auto"))
+    assert result.loop_stamps_because == why
+    for counts in result.directions().values():
+        assert (counts.kernel_stamps, delays(counts).frames) == (None, 200)
+
+
+def test_a_trial_that_may_choose_has_the_kernels_stamps() -> None:
+    trial = ("--rate", "1000", "--duration", "0.5", "--drain", "0.2", "--frame-size", "84")
+    report = printed(dutperf("trial", "--lab", "loopback", "--stamps", "auto", *trial, "--json"))
+    assert "loop_stamps_because" not in report
+    assert report["forward"]["kernel_stamps"]["both"] == report["forward"]["stamped_received"] > 0
+
+
+@pytest.fixture
+def macvlans() -> Iterator[dict[str, Any]]:
+    """Ports that are connected by the driver of both: it hands their frames over without a stamp."""
+    tester = Namespace(f"macvlan-{secrets.token_hex(3)}")
+    tester.create()
+    try:
+        tester.ip("link add below type veth peer name far", "link set below up", "link set far up")
+        for name in ("m0", "m1"):
+            tester.ip(f"link add link below name {name} type macvlan mode bridge", f"link set {name} up")
+        ends = {"left": ("m0", 0, 18), "right": ("m1", 1, 19)}
+        yield {
+            **{
+                side: {"version": 4, "port": f"af_packet:{name}", "ipv4": f"198.{net}.0.{1 + number}/16"}
+                for side, (name, number, net) in ends.items()
+            },
+            "engine": {"netns": tester.name},
+        }
+    finally:
+        tester.delete()
+
+
+def test_stamps_that_a_driver_promises_and_does_not_give_are_noticed_before_the_trial(macvlans: dict[str, Any]) -> None:
+    promise = r"the driver macvlan of m0, the left port, promises the kernel's stamps, but a frame to .* left without"
+    with bench_on(macvlans) as ready:
+        with pytest.raises(TesterError, match=promise) as caught:
+            run(ready)
+        result = valid(lambda: run(ready, stamps="auto"))
+    assert (caught.value.code, caught.value.field) == ("port_unavailable", "stamps")
+    assert result.loop_stamps_because is not None
+    assert "promises the kernel's stamps" in result.loop_stamps_because
+    assert all(delays(counts).frames == 200 for counts in result.directions().values())

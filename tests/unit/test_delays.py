@@ -340,6 +340,16 @@ def test_a_summary_says_that_the_kernel_timed_the_delays(tmp_path: Path) -> None
     assert any(f"; {3 * trials:,} frames without one of the stamps are not" in remark for remark in point.remarks())
 
 
+def test_a_summary_says_why_the_loops_timed_the_delays(tmp_path: Path) -> None:
+    delays("latency", SimulatedDut(), tmp_path / "run", stamps="auto")
+    events = journal_lines(tmp_path / "run")
+    for event in (event for event in events if event["event"] == "result"):
+        event["result"]["loop_stamps_because"] = "the left port is none"
+        event["result"]["forward"]["kernel_stamps"] = event["result"]["reverse"]["kernel_stamps"] = None
+    [point] = summarise([event_of_json(event) for event in events], procedures.find("latency")).points
+    assert ": delays are by the tester's loops: the left port is none" in point.remarks()
+
+
 def test_a_summary_says_what_in_the_delays_may_not_be_the_duts(tmp_path: Path) -> None:
     delays("pdv", SimulatedDut(), tmp_path / "run", SimulatedLimits())
     events = journal_lines(tmp_path / "run")

@@ -79,6 +79,7 @@ CLOCKS_DRIFT = 500e-6
 """The kernel corrects its clock by no more than this, and the engine's is the processor's."""
 NETNS_DIRECTORY = Path("/run/netns")
 _CAP_SYS_ADMIN = 21
+_REASON = TypeAdapter[str | None](str | None)
 _PORT_CHANGES = TypeAdapter(dict[str, str])
 LOOPS = ("dutperf-engine",)
 """Names of the threads that the tester's cores are for."""
@@ -634,6 +635,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated:
             port: NeighbourEvidence.model_validate(one) for port, one in event.get("neighbours", {}).items()
         } or None
         port_changes = _PORT_CHANGES.validate_python(event.get("port_changes", {})) or None
+        loop_stamps_because = _REASON.validate_python(event.get("loop_stamps_because"))
         in_sum = None if "in_sum" not in event else InSum.model_validate(event["in_sum"])
         capture = None if "capture" not in event else CaptureWritten.model_validate(event["capture"])
         connections = None if "connections" not in event else ConnectionCounts.model_validate(event["connections"])
@@ -664,6 +666,7 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated:
         connections=connections,
         server=server,
         in_sum=in_sum,
+        loop_stamps_because=loop_stamps_because,
         doubts=doubts(trial, counts, missed),
     )
 

@@ -7,6 +7,8 @@ import re
 
 from dutperf.machine.access import Machine
 
+KERNEL = "kernel"
+
 
 def stamps_of(machine: Machine, interface: str) -> str | None:
     """In words: ``kernel``, ``kernel, card``, ``kernel, card (PTP only)``; ``-`` where nobody can. None: it is not
@@ -19,7 +21,7 @@ def stamps_of(machine: Machine, interface: str) -> str | None:
         return None
     text = told.output.lower()
     words = set(re.findall(r"[a-z0-9-]+", text))
-    ways = {"kernel": "software", "card": "hardware"}
+    ways = {KERNEL: "software", "card": "hardware"}
     by = [who for who, name in ways.items() if words >= {f"{name}-transmit", f"{name}-receive"}]
     stamps_all = re.search(r"receive filter modes:.*^\s+all\b", text, re.DOTALL | re.MULTILINE)
     return ", ".join(f"{who} (PTP only)" if who == "card" and not stamps_all else who for who in by) or "-"

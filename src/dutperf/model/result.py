@@ -765,6 +765,8 @@ class PhaseResult(Value):
     """None: no stateful test."""
     server: ServerCounts | None = None
     """Of the tester's own name server; None: there was none."""
+    loop_stamps_because: str | None = None
+    """Why the tester's loops timed the delays though the kernel was to where it can; None: it did, or was not to."""
     doubts: tuple[Cause, ...] = ()
     """Of a phase that tolerates loss: causes that hold if the trial shows that its loss matters."""
 

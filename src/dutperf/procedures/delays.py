@@ -310,6 +310,8 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     dut_core_taken: float | None
     """Largest share (0-1) of the DUT's core that other processes took in a trial; None: the DUT is
     not on this machine."""
+    loop_stamps_because: str | None = None
+    """Why the kernel did not time the delays though it was to where it can; None: it did, or was not to."""
     receive_timestamps: NicArrivals | None = None
     """Of all valid trials; None: delays end when the tester's loop polls, or are by the kernel's stamps."""
     kernel_stamps: KernelStamps | None = None
@@ -353,6 +355,8 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
             yield self.receive_timestamps.sentence()
         if self.kernel_stamps is not None:
             yield self.kernel_stamps.sentence()
+        if self.loop_stamps_because is not None:
+            yield f": delays are by the tester's loops: {self.loop_stamps_because}"
         unwritten = sum(files.unwritten for files in self.delays_files)
         if unwritten:
             why = (
@@ -432,6 +436,9 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
             **_disturbance(recorded),
             receive_timestamps=_nic_arrivals(recorded),
             kernel_stamps=_kernel_stamps(recorded),
+            loop_stamps_because=next(
+                (because for one in _valid_results(recorded) if (because := one.loop_stamps_because) is not None), None
+            ),
             delays_files=_files(recorded),
             trials=points.trials(recorded.of(ResultEvent)),
             message=_message(recorded, events, stopped) + ("" if subtracted is None else subtracted.sentence()),

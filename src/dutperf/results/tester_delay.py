@@ -23,7 +23,10 @@ Figure = tuple[str, float, float]
 
 
 def of_trial(result: TrialResult) -> Iterator[str]:
-    """``forward: up to 1.70 ms of the 99.9th percentile of the delays (1.74 ms) ... may be the tester's own``."""
+    """``forward: up to 1.70 ms of the 99.9th percentile of the delays (1.74 ms) ... may be the tester's own``. Before
+    it, why the tester's loops are in them at all, if they need not have been."""
+    if result.loop_stamps_because is not None:
+        yield f"delays are by the tester's loops: {result.loop_stamps_because}"
     for direction, counts in result.directions().items():
         yield from _shares(direction, [counts], _delays, "the delays")
 

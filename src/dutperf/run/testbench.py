@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,13 +19,15 @@ from dutperf.dut.row import DeviceOrRow
 from dutperf.engine.factory import tester_on
 from dutperf.invocation import command_line
 from dutperf.journal import JournalError
+from dutperf.machine.access import Machine, run
+from dutperf.machine.timestamping import KERNEL, stamps_of
 from dutperf.model import Load, Recording, Trial, TrialResult
 from dutperf.run.campaign import Plan, PlanError
 from dutperf.run.waiting import POLL_S
 from dutperf.setup import configuration, ports
 from dutperf.setup.changing_rate import is_changing
 from dutperf.setup.conditions import Conditions, Rate, SingleTrial
-from dutperf.setup.configuration import MEMORY_PORTS, ConfigError, Offloads, ParameterError, Setup
+from dutperf.setup.configuration import MEMORY_PORTS, NO_PORT, ConfigError, Offloads, ParameterError, Setup
 from dutperf.tester import ProgressCallback, Tester, TesterError, calibration, phases
 from dutperf.traffic import replayed, sizes
 from dutperf.traffic.replayed import Replaying
@@ -424,8 +426,7 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
     with in_place(source, max(USUAL_FRAME_SIZE, asked)) as setup:
         for one in conditions:
             traffic.of(setup, traffic.of(setup, one).sized()).check()
-        if any(one.every.kernel_stamps for one in conditions):
-            setup = ports.by_packet_sockets(setup)
+        setup = _as_stamped(setup, {one.every.kernel_stamps for one in conditions})
         of_streams, longer = setup.longest_of_streams, setup.tunnel_overhead
         asked, needed = max(asked, of_streams) + longer, max(needed, of_streams) + longer
         patience_s = max((one.every.dut_patience_s for one in conditions), default=0.0)
@@ -437,6 +438,20 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
             yield Bench(
                 ports.with_media(setup, tester.environment()), tester, source, max_frame_size=size, limited=limited
             )
+
+
+def _as_stamped(setup: Setup, stamps: Collection[str | None]) -> Setup:
+    """``setup`` with ports on which the kernel can time frames, if it is to."""
+    chosen = "auto" in stamps and _kernel_times_all(setup)
+    return ports.by_packet_sockets(setup) if chosen or "kernel" in stamps else setup
+
+
+def _kernel_times_all(setup: Setup) -> bool:
+    """Whether the drivers of all ports let the kernel time frames."""
+    namespace = [] if setup.engine.netns is None else ["ip", "netns", "exec", setup.engine.netns]
+    machine = Machine(run=lambda argv: run([*namespace, *argv]))
+    names = [side.port.removeprefix("af_packet:") for side in setup.sides().values() if side is not NO_PORT]
+    return all(KERNEL in (stamps_of(machine, name) or "") for name in names)
 
 
 @contextmanager

@@ -619,17 +619,17 @@ class WithStamps(Value):
     """What times delays."""
 
     stamps: Annotated[
-        Literal["loop", "kernel"],
+        Literal["loop", "kernel", "auto"],
         Option(
-            "Time stamps: by the tester's loops, or by the kernel (af_packet ports)",
+            "Time stamps: by loops, the kernel (af_packet ports), auto: what can",
             label="time stamps",
             panel=TRAFFIC,
         ),
     ] = "loop"
 
     @property
-    def kernel_stamps(self) -> Literal["kernel"] | None:
-        """As a trial has it."""
+    def kernel_stamps(self) -> Literal["kernel", "auto"] | None:
+        """As a trial has it. None: the tester's loops time delays, whatever the kernel can."""
         return None if self.stamps == "loop" else self.stamps
 
 
@@ -919,6 +919,7 @@ class WithCapture(Value):
 
 class SingleTrial(
     WithCapture,
+    WithStamps,
     WithTimeout,
     WithConnections,
     WithDuration,

@@ -17,7 +17,7 @@ from dutperf.cli.output import console, live
 from dutperf.cli.source_options import RESULT, SOURCE, split_source
 from dutperf.exit_status import ABORTED, INVALID, NO_NUMBER
 from dutperf.journal import TRIAL_FILE, JournalError, claim, write_new
-from dutperf.model import Stream, Trial, TrialResult, Verdict, to_json
+from dutperf.model import Stamping, Stream, Trial, TrialResult, Verdict, to_json
 from dutperf.procedures import evidence
 from dutperf.run.testbench import Bench, bench, check_one_rate, check_one_size
 from dutperf.setup import configuration
@@ -63,7 +63,7 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
         flows = sum(frame.flows for stream in planned.streams().values() for frame in stream.frames)
         if len(planned.streams()) * 32 < flows <= MOST_FLOWS_TOLD:
             planned = planned.model_copy(update={"by_flow": True})
-        planned = planned.model_copy(update={"capture": conditions.capture_wanted()})
+        planned = planned.model_copy(update={"capture": conditions.capture_wanted()} | _stamping(conditions, planned))
         sized = ready.sized(conditions)
         result = run_one(planned, sized.every.frame_sizes[0], ready)
         report = as_report(ready, sized, planned, result)
@@ -71,6 +71,12 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
         if status_of(result) == NO_NUMBER:
             say(evidence.no_forwarding(result, ready.setup))
     raise typer.Exit(status_of(result))
+
+
+def _stamping(conditions: Conditions, planned: Trial) -> dict[str, Any]:
+    """Who chooses what times frames wants delays."""
+    wanted = conditions.every.kernel_stamps is not None and planned.stamping is Stamping.NONE
+    return {"stamping": Stamping.EVERY} if wanted else {}
 
 
 def show_and_write(report: dict[str, Any], out: Path | None, as_json: bool, show: Callable[[], None]) -> None:

@@ -57,49 +57,47 @@ double offset_to(unsigned first, unsigned other) {
     return offset;
 }
 
+}  // namespace
+
 // Uses the tightest of several readings, because an interrupt may separate the two clocks of a reading.
-ClockInstant read_both(clockid_t clock) {
-    ClockInstant best{};
-    Ticks tightest = std::numeric_limits<Ticks>::max();
+ClockInstant instant_by(int clock) {
+    ClockInstant best{.ticks = 0, .ns = 0, .width = std::numeric_limits<Ticks>::max()};
     for (int i = 0; i < 20; ++i) {
         timespec time{};
         const Ticks before = now_ticks();
         clock_gettime(clock, &time);
-        const Ticks after = now_ticks();
-        if (after - before >= tightest) continue;
-        tightest = after - before;
-        best = {before + tightest / 2, std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec};
+        const Ticks width = now_ticks() - before;
+        if (width >= best.width) continue;
+        best = {before + width / 2, std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec, width};
     }
     return best;
 }
 
-}  // namespace
-
 double monotonic_s(Ticks at, std::uint64_t clock_hz) {
-    const ClockInstant now = read_both(CLOCK_MONOTONIC);
+    const ClockInstant now = instant_by(CLOCK_MONOTONIC);
     const auto later = static_cast<std::int64_t>(at - now.ticks);  // negative: earlier
     return static_cast<double>(now.ns) / 1e9 + static_cast<double>(later) / static_cast<double>(clock_hz);
 }
 
 std::uint64_t wall_clock_ns(Ticks at, std::uint64_t clock_hz) {
-    const ClockInstant now = read_both(CLOCK_REALTIME);
+    const ClockInstant now = instant_by(CLOCK_REALTIME);
     const auto later = static_cast<double>(static_cast<std::int64_t>(at - now.ticks));  // negative: earlier
     return static_cast<std::uint64_t>(now.ns + std::llround(later * 1e9 / static_cast<double>(clock_hz)));
 }
 
 std::int64_t wall_clock_ahead_ns(std::uint64_t clock_hz) {
-    const ClockInstant wall = read_both(CLOCK_REALTIME), monotonic = read_both(CLOCK_MONOTONIC);
+    const ClockInstant wall = instant_by(CLOCK_REALTIME), monotonic = instant_by(CLOCK_MONOTONIC);
     const auto later = static_cast<double>(static_cast<std::int64_t>(monotonic.ticks - wall.ticks));
     return wall.ns - monotonic.ns + std::llround(later * 1e9 / static_cast<double>(clock_hz));
 }
 
-ClockCalibration::ClockCalibration() : begin_(read_both(CLOCK_MONOTONIC_RAW)) {}
+ClockCalibration::ClockCalibration() : begin_(instant_by(CLOCK_MONOTONIC_RAW)) {}
 
 std::uint64_t ClockCalibration::hertz() const {
-    ClockInstant end = read_both(CLOCK_MONOTONIC_RAW);
+    ClockInstant end = instant_by(CLOCK_MONOTONIC_RAW);
     while (end.ns - begin_.ns < kMinCalibrationNs) {
         std::this_thread::sleep_for(std::chrono::nanoseconds(kMinCalibrationNs - (end.ns - begin_.ns)));
-        end = read_both(CLOCK_MONOTONIC_RAW);
+        end = instant_by(CLOCK_MONOTONIC_RAW);
     }
     return static_cast<std::uint64_t>(
         std::llround(static_cast<double>(end.ticks - begin_.ticks) * 1e9 / static_cast<double>(end.ns - begin_.ns)));

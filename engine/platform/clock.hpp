@@ -24,10 +24,20 @@ std::uint64_t wall_clock_ns(Ticks at, std::uint64_t clock_hz);
 // corrected.
 std::int64_t wall_clock_ahead_ns(std::uint64_t clock_hz);
 
-// An instant by the TSC and by a clock of the kernel.
+// An instant by the TSC and by a clock of the kernel, which said `ns` within `width` / 2 of `ticks`.
 struct ClockInstant {
     Ticks ticks;
     std::int64_t ns;
+    Ticks width;
+};
+// Now, by CLOCK_REALTIME or another clock of clock_gettime(2).
+ClockInstant instant_by(int clock);
+
+// One reading of the TSC and a NIC's clock, which was `nic` within `width` / 2 of `ticks`.
+struct ClockPair {
+    Ticks ticks = 0;
+    std::uint64_t nic = 0;
+    Ticks width = 0;
 };
 
 // Measures the TSC frequency from construction to hertz(); 100 ms give about 1 ppm.

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <thread>
 
-#include "platform/clock.hpp"
 #include "platform/error.hpp"
 
 namespace dutperf {

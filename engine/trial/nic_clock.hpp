@@ -10,17 +10,11 @@
 #include <optional>
 
 #include "pace/due_after.hpp"
+#include "platform/clock.hpp"
 #include "port/offloads.hpp"
 #include "trial/published.hpp"
 
 namespace dutperf {
-
-// One reading of both clocks: the NIC's clock was `nic` within `width` / 2 of `ticks`.
-struct ClockPair {
-    Ticks ticks = 0;
-    std::uint64_t nic = 0;
-    Ticks width = 0;
-};
 
 // Two clocks that are followed never disagree by more; a larger difference means that the NIC's clock was set.
 inline constexpr double kMaxUncertaintyS = 100e-6;

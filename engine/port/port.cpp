@@ -130,6 +130,14 @@ void Port::keep_from_stack() {
                         ": frames that it does not know count as dropped by the tester");
 }
 
+unsigned Port::stamp_by_card() {
+    if (!card_stamping_) {
+        const std::string& interface = options_.spec.argument;
+        card_stamping_.emplace(stamping_driver_of(interface), interface + ", the " + side() + " port");
+    }
+    return card_stamping_->clock();
+}
+
 std::vector<std::string> Port::switched_on() {
     std::vector<std::string> on = whole_frames_ ? whole_frames_->switch_off_again() : std::vector<std::string>{};
     if (ingress_drop_ && !ingress_drop_->error().empty()) {

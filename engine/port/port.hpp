@@ -11,6 +11,7 @@
 
 #include "frame/address.hpp"
 #include "port/burst.hpp"
+#include "port/card_stamping.hpp"
 #include "port/device.hpp"
 #include "port/failed_allocations.hpp"
 #include "port/ingress_drop.hpp"
@@ -113,6 +114,9 @@ public:
     // What others have switched on at the port's interface that changes frames, or answers them: clauses. What changes
     // frames is switched off again.
     std::vector<std::string> switched_on();
+    // Has the card stamp frames from now on, until the port is closed. Returns the number of its clock. Throws Error
+    // "port_unavailable" for the field "params.stamps".
+    unsigned stamp_by_card();
     // Limits the rate of each queue; with 0 or at least the link's speed there is no limit. Returns the limit that was
     // set. Throws Error "port_unavailable" for the field "offloads".
     [[nodiscard]] std::uint32_t limit_rate(std::uint32_t mbps) const;
@@ -164,6 +168,7 @@ private:
     // These last until the device, which receives behind them, is gone.
     std::optional<PassingProgram> passing_program_;
     std::optional<WholeFrames> whole_frames_;
+    std::optional<CardStamping> card_stamping_;
     std::optional<IngressDrop> ingress_drop_;
     std::optional<Promiscuity> promiscuity_;
     Pool receive_pool_;  // outlives the device, whose queues hold its frames

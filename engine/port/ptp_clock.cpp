@@ -127,13 +127,13 @@ ClockPair PtpClock::pair(std::int64_t nic_ns, const SystemTime& system) const {
 std::string writer_of(const std::string& path) {
     const fs::path own = "/proc/" + std::to_string(getpid());
     std::error_code gone;
-    for (const fs::directory_entry& process : fs::directory_iterator("/proc", gone)) {
-        const std::string number = process.path().filename();
-        if (number.find_first_not_of("0123456789") != std::string::npos || process.path() == own) continue;
-        if (!writes(process.path(), path)) continue;
+    for (fs::directory_iterator process("/proc", gone), end; !gone && process != end; process.increment(gone)) {
+        const std::string number = process->path().filename();
+        if (number.find_first_not_of("0123456789") != std::string::npos || process->path() == own) continue;
+        if (!writes(process->path(), path)) continue;
         std::string name;
-        std::getline(std::ifstream(process.path() / "comm"), name);
-        return name + " (process " + number + ")";
+        std::getline(std::ifstream(process->path() / "comm"), name);
+        return name.append(" (process ").append(number).append(")");
     }
     return {};
 }
@@ -143,11 +143,12 @@ PtpClock open_ptp_clock(unsigned index, const std::string& whose, std::uint64_t 
     const auto refuse = [](const std::string& why) { throw Error("port_unavailable", why, "params.stamps"); };
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        refuse(clock + ", cannot be opened (" + std::strerror(errno) + "): run as root, or leave stamps at loop");
+        refuse(clock + ", cannot be opened (" + std::strerror(errno) +
+               "): run as root, or leave stamps at kernel or loop");
     PtpClock opened(std::make_unique<PtpDevice>(fd), clock_hz);
     if (const std::string setter = writer_of(path); !setter.empty())
-        refuse(setter + " may set " + clock + ": end it, or leave stamps at loop");
-    if (!opened.compare()) refuse(clock + ", cannot be read: leave stamps at loop");
+        refuse(setter + " may set " + clock + ": end it, or leave stamps at kernel or loop");
+    if (!opened.compare()) refuse(clock + ", cannot be read: leave stamps at kernel or loop");
     return opened;
 }
 

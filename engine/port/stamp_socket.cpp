@@ -30,6 +30,17 @@ namespace dutperf {
 namespace {
 
 constexpr unsigned kSends = SOF_TIMESTAMPING_TX_SOFTWARE, kReceives = SOF_TIMESTAMPING_RX_SOFTWARE;
+
+// What is asked of the kernel (SOF_TIMESTAMPING_…), and which of its three times is the stamp.
+struct Wishes {
+    unsigned sent, received;
+    std::size_t time;
+};
+constexpr Wishes wishes(StampedBy by) {
+    if (by == StampedBy::kernel) return {kSends, kReceives | SOF_TIMESTAMPING_SOFTWARE, 0};
+    return {SOF_TIMESTAMPING_TX_HARDWARE, SOF_TIMESTAMPING_RX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE, 2};
+}
+
 constexpr std::size_t kLongest = std::size_t{1} << 16U;
 constexpr std::int64_t kNsPerS = 1'000'000'000;
 
@@ -81,20 +92,20 @@ std::vector<sock_filter> program(std::span<const std::uint16_t> tags_from_end) {
     return program;
 }
 
-// The kernel's stamp of a message; nothing if it has none.
-std::optional<std::int64_t> stamp_of(const msghdr& message) {
+}  // namespace
+
+// The stamp of a message; nothing if it has none.
+std::optional<std::int64_t> StampSocket::stamp_of(const msghdr& message) const {
     for (const cmsghdr* one = CMSG_FIRSTHDR(&message); one != nullptr;
          one = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(one))) {
         if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_TIMESTAMPING) continue;
         scm_timestamping stamps{};
         std::memcpy(&stamps, CMSG_DATA(one), sizeof stamps);
-        const timespec& software = stamps.ts[0];
-        if (software.tv_sec != 0) return ns_of(software);
+        const std::int64_t stamp = ns_of(stamps.ts[wishes(by_).time]);
+        if (stamp != 0) return stamp;
     }
     return std::nullopt;
 }
-
-}  // namespace
 
 void require_stamps(const std::string& interface, const std::string& side) {
     ethtool_ts_info info{};
@@ -130,15 +141,16 @@ struct StampSocket::Room {
     }
 };
 
-StampSocket::StampSocket(const std::string& side)
-    : fd_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
+StampSocket::StampSocket(StampedBy by, const std::string& side)
+    : by_(by),
+      fd_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
       side_(side),
       room_(std::make_unique<Room>()) {}
 
-StampSocket::StampSocket(const std::string& interface, unsigned index, const std::string& side,
+StampSocket::StampSocket(StampedBy by, const std::string& interface, unsigned index, const std::string& side,
                          std::span<const std::uint16_t> tags_from_end)
-    : StampSocket(side) {
-    require_stamps(interface, side);
+    : StampSocket(by, side) {
+    if (by == StampedBy::kernel) require_stamps(interface, side);
     constexpr int kYes = 1, kBuffer = 256 * 1024 * 1024;
     const std::vector<sock_filter> filter = program(tags_from_end);
     const sock_fprog attached{.len = static_cast<unsigned short>(filter.size()),
@@ -146,8 +158,8 @@ StampSocket::StampSocket(const std::string& interface, unsigned index, const std
     set(SOL_SOCKET, SO_ATTACH_FILTER, &attached, sizeof attached);
     set(SOL_PACKET, PACKET_IGNORE_OUTGOING, &kYes, sizeof kYes);
     set(SOL_PACKET, PACKET_QDISC_BYPASS, &kYes, sizeof kYes);
-    constexpr unsigned kStamps = kReceives | SOF_TIMESTAMPING_SOFTWARE;
-    set(SOL_SOCKET, SO_TIMESTAMPING, &kStamps, sizeof kStamps);
+    const unsigned stamps = wishes(by).received;
+    set(SOL_SOCKET, SO_TIMESTAMPING, &stamps, sizeof stamps);
     if (setsockopt(fd_, SOL_SOCKET, SO_RCVBUFFORCE, &kBuffer, sizeof kBuffer) != 0)
         set(SOL_SOCKET, SO_RCVBUF, &kBuffer, sizeof kBuffer);
     widen_send_buffer(fd_);
@@ -174,7 +186,8 @@ void StampSocket::set(int level, int name, const void* value, unsigned size) con
 
 bool StampSocket::send(const std::uint8_t* frame, std::size_t length) {
     iovec bytes{const_cast<std::uint8_t*>(frame), length};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof kSends)> control{};
+    const unsigned wish = wishes(by_).sent;
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof wish)> control{};
     msghdr message{};
     message.msg_iov = &bytes;
     message.msg_iovlen = 1;
@@ -183,8 +196,8 @@ bool StampSocket::send(const std::uint8_t* frame, std::size_t length) {
     cmsghdr* wanted = CMSG_FIRSTHDR(&message);
     wanted->cmsg_level = SOL_SOCKET;
     wanted->cmsg_type = SO_TIMESTAMPING;
-    wanted->cmsg_len = CMSG_LEN(sizeof kSends);
-    std::memcpy(CMSG_DATA(wanted), &kSends, sizeof kSends);
+    wanted->cmsg_len = CMSG_LEN(sizeof wish);
+    std::memcpy(CMSG_DATA(wanted), &wish, sizeof wish);
     return sendmsg(fd_, &message, MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 

@@ -4,15 +4,21 @@
 // loops do before and after is not in these times.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "frame/address.hpp"
 
 namespace dutperf {
+
+// Who stamps: the kernel, in ns of CLOCK_REALTIME since 1970, or the card, in ns of its own clock.
+enum class StampedBy : std::uint8_t { kernel, card };
 
 // Throws Error "port_unavailable" for the field "params.stamps" if the interface's driver does not let the kernel stamp
 // frames.
@@ -22,8 +28,8 @@ class StampSocket {
 public:
     // Receives only test frames with a time stamp in their tag, which is behind headers or so many bytes before the
     // frame's end. Throws Error "port_unavailable" for the field "params.stamps" if the interface's driver does not let
-    // the kernel stamp frames, or if the kernel refuses.
-    StampSocket(const std::string& interface, unsigned index, const std::string& side,
+    // the kernel stamp frames, or if the kernel refuses. A card must have its stamps switched on (card_stamping.hpp).
+    StampSocket(StampedBy by, const std::string& interface, unsigned index, const std::string& side,
                 std::span<const std::uint16_t> tags_from_end);
     ~StampSocket();
     StampSocket(const StampSocket&) = delete;
@@ -36,20 +42,23 @@ public:
     // driver, and the interface's counters say so. Several senders may call it at once.
     bool send(const std::uint8_t* frame, std::size_t length);
 
-    // Visits a frame and its time, in ns since 1970 (CLOCK_REALTIME).
+    // Visits a frame and its time.
     using Visit = std::function<void(std::span<const std::uint8_t>, std::int64_t)>;
     // Visits some of those that have left, then some of those that have arrived, since the last call. Returns whether
     // there may be more. For one thread at a time.
     bool take(const Visit& left, const Visit& arrived);
 
 private:
-    explicit StampSocket(const std::string& side);
+    StampSocket(StampedBy by, const std::string& side);
     void require(bool done) const;
     void set(int level, int name, const void* value, unsigned size) const;
     bool take_some(int flags, const Visit& visit);
 
     struct Room;  // for the frames of one call
 
+    [[nodiscard]] std::optional<std::int64_t> stamp_of(const msghdr& message) const;
+
+    StampedBy by_;
     int fd_;
     std::string side_;
     std::unique_ptr<Room> room_;

@@ -322,6 +322,13 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
                                 {"impossible", stamps.impossible},
                                 {"clock_step_us", static_cast<double>(stamps.clock_step_ns) / 1e3}};
     }
+    if (result.card_clocks) {
+        const CardClocks& clocks = *result.card_clocks;
+        out["card_clocks"] = {{"sending", clocks.sending},           {"receiving", clocks.receiving},
+                              {"offset_us", clocks.offset_ns / 1e3}, {"drift_ppm", clocks.drift_ppm},
+                              {"error_us", clocks.error_ns / 1e3},   {"step_us", clocks.step_ns / 1e3},
+                              {"unread_us", clocks.unread_ns / 1e3}};
+    }
     if (result.rate_limit_mbps) out["rate_limit_mbps"] = *result.rate_limit_mbps;
     if (result.nic_departures) {
         const NicDepartures& departures = *result.nic_departures;

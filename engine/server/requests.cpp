@@ -229,8 +229,8 @@ void read_stamping(Reader& params, TrialSpec& spec) {
         {"none", Stamping::none}, {"tagged", Stamping::tagged}, {"every", Stamping::every}};
     spec.stamping = choices.at(params.text("stamping", {"none", "tagged", "every"}, "none"));
     static const std::map<std::string, Stamps> clocks{
-        {"loop", Stamps::loop}, {"kernel", Stamps::kernel}, {"auto", Stamps::automatic}};
-    spec.stamps = clocks.at(params.text("stamps", {"loop", "kernel", "auto"}, "loop"));
+        {"loop", Stamps::loop}, {"kernel", Stamps::kernel}, {"card", Stamps::card}, {"auto", Stamps::automatic}};
+    spec.stamps = clocks.at(params.text("stamps", {"loop", "kernel", "card", "auto"}, "loop"));
     if (spec.stamping == Stamping::none) spec.stamps = Stamps::loop;
     auto tagged = params.optional_object("tagged");
     if (tagged.has_value() != (spec.stamping == Stamping::tagged)) params.fail("tagged", "goes with stamping 'tagged'");

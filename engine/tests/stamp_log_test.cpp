@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,15 @@ TEST(MatchStamps, AnArrivalBeforeTheLeavingIsImpossible) {
     Delays delays;
     const auto counts = matched({{1, 100}, {2, 200}}, {{1, 99}, {2, 200}}, delays);
     EXPECT_EQ(delays, (Delays{{1, 0}, {2, 0}}));
+    EXPECT_EQ(counts.impossible, 1U);
+}
+
+TEST(MatchStamps, AnArrivalBeforeTheLeavingByTheErrorOfTheClocksIsPossible) {
+    std::uint64_t largest_ns = 0;
+    const auto counts = match_stamps(
+        {{1, 100}, {2, 200}}, {{1, 90}, {2, 189}},
+        [&](auto, auto delay_ns) { largest_ns = std::max(largest_ns, delay_ns); }, 10);
+    EXPECT_EQ(largest_ns, 0U);
     EXPECT_EQ(counts.impossible, 1U);
 }
 

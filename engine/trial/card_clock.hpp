@@ -8,14 +8,15 @@
 #include <vector>
 
 #include "port/ptp_clock.hpp"
+#include "trial/trial.hpp"
 
 namespace dutperf {
 
 // How a card's clock ran against the tester's.
 class ClockRecord {
 public:
-    // At least two comparisons, in their order.
-    ClockRecord(std::vector<ClockPair> pairs, std::uint64_t clock_hz);
+    // At least two comparisons, in their order. `end`: until when times are asked for.
+    ClockRecord(std::vector<ClockPair> pairs, Ticks end, std::uint64_t clock_hz);
 
     // A time of the card's clock in ns after `base` by the tester's.
     [[nodiscard]] std::int64_t own_ns(std::int64_t card_ns, Ticks base) const;
@@ -25,7 +26,8 @@ public:
     [[nodiscard]] Ticks begin() const { return pairs_.front().ticks; }
     // ns of the card's clock in a ns of the tester's.
     [[nodiscard]] double rate() const { return rate_; }
-    // Largest error of own_ns: half the width of a comparison, and what the clock left its rate beyond that.
+    // Largest error of own_ns: half the width of a comparison, and what the clock left its rate beyond that; after the
+    // last comparison, what its rate may be wrong.
     [[nodiscard]] double error_ns() const { return error_ns_; }
     // The largest jump between two comparisons that neither their width nor an oscillator explains, in ns; 0: none.
     [[nodiscard]] double step_ns() const { return step_ns_; }
@@ -38,7 +40,7 @@ private:
     [[nodiscard]] double card_ns_between(std::size_t i) const;
     [[nodiscard]] double unsure_ns(std::size_t i) const;
     void find_rate();
-    void find_errors();
+    void find_errors(Ticks end);
 
     std::vector<ClockPair> pairs_;
     double ns_per_tick_;
@@ -46,21 +48,26 @@ private:
     double error_ns_ = 0, step_ns_ = 0, unread_ns_ = 0;
 };
 
+// How the clocks of a path's two ends compare, by their names. Ports of one card may have the same clock, whose stamps
+// need no conversion.
+CardClocks compared(const std::string& sending, const ClockRecord& of_sending, const std::string& receiving,
+                    const ClockRecord& of_receiving);
+
 // A card's clock during a trial. For one thread at a time.
 class CardClock {
 public:
     CardClock(std::string name, PtpClock clock, std::uint64_t clock_hz);
 
     [[nodiscard]] const std::string& name() const { return name_; }
-    // Before a trial. Takes 0.1 s. Throws Error "port_unavailable" for the field "params.stamps" if it is never read.
+    // Before a trial. Takes 0.1 s. Throws Error "port_unavailable" for the field "params.stamps" if it is not read.
     void begin();
     // To be called every few milliseconds; compares every 20.
     void follow();
-    // After a trial; likewise.
+    // After a trial. Takes 0.1 s.
     [[nodiscard]] ClockRecord end();
 
 private:
-    bool compare();
+    void compare();
     void compare_repeatedly();
 
     std::string name_;

@@ -32,6 +32,12 @@ constexpr std::uint64_t kFramesBetweenReadings = std::uint64_t{1} << 30U;
 // in stock, which is what frames that are not disturbed use at first.
 constexpr std::size_t kFewHistograms = 64, kBlocksOfEach = 64;
 
+// Stamps of a card's clock as ns after `base` by the tester's.
+std::vector<StampLog::Stamp> on_one_clock(std::vector<StampLog::Stamp> stamps, const ClockRecord& clock, Ticks base) {
+    for (auto& [number, at_ns] : stamps) at_ns = clock.own_ns(at_ns, base);
+    return stamps;
+}
+
 }  // namespace
 
 // One core's loop. It runs its roles in turn until the trial's end and keeps its longest stall.
@@ -347,17 +353,26 @@ void RunningTrial::open_stamp_logs() {
                         ": take a shorter trial or a lower rate, or leave it at loop",
                     "params.stamps");
     }
-    for (const Port* port : bed_.ports) {
-        if (port->spec().uses_kernel_interface()) require_stamps(port->spec().argument, port->side());
+    const StampedBy by = spec_.stamps == Stamps::card ? StampedBy::card : StampedBy::kernel;
+    for (Port* port : bed_.ports) {
+        if (by == StampedBy::kernel && port->spec().uses_kernel_interface())
+            require_stamps(port->spec().argument, port->side());
         if (port->spec().kind != PortSpec::Kind::af_packet) {
             throw Error("port_unavailable",
                         "the kernel's stamps need ports named af_packet:INTERFACE, and the " + port->side() +
                             " port is none: leave it at loop",
                         "params.stamps");
         }
+        if (by == StampedBy::card) {
+            const unsigned number = port->stamp_by_card();
+            const std::string whose = port->spec().argument + ", the " + port->side() + " port";
+            parts_.clocks.push_back(std::make_unique<CardClock>(
+                "ptp" + std::to_string(number), open_ptp_clock(number, whose, bed_.clock_hz), bed_.clock_hz));
+        }
         parts_.stamp_logs.push_back(
-            std::make_unique<StampLog>(*port, trial_mark(), unchecked_kinds, spec_.tags_from_end()));
+            std::make_unique<StampLog>(by, *port, trial_mark(), unchecked_kinds, spec_.tags_from_end()));
     }
+    for (const auto& clock : parts_.clocks) clock->begin();
     std::this_thread::sleep_for(kStampsBegin);
     wall_clock_ahead_ns_ = wall_clock_ahead_ns(bed_.clock_hz);
 }
@@ -387,20 +402,42 @@ void RunningTrial::read_stamps(std::chrono::milliseconds longest) {
         more = false;
         for (const auto& log : parts_.stamp_logs) more |= log->read();
     }
+    follow_stamp_clocks();
+}
+
+void RunningTrial::follow_stamp_clocks() {
+    for (const auto& clock : parts_.clocks) clock->follow();
+    if (spec_.stamps == Stamps::card) return;
     const std::int64_t step = wall_clock_ahead_ns(bed_.clock_hz) - wall_clock_ahead_ns_;
     if (std::abs(step) > std::abs(clock_step_ns_)) clock_step_ns_ = step;
 }
 
+void RunningTrial::match_all_stamps() {
+    if (parts_.stamp_logs.empty()) return;
+    read_stamps(kReadAtTheEnd);
+    std::vector<ClockRecord> clocks;
+    for (const auto& clock : parts_.clocks) clocks.push_back(clock->end());
+    for (const Direction direction : spec_.active()) match_stamps_of(direction, clocks);
+}
+
 // The receivers took the frames; their delays follow from the stamps of both ports.
-void RunningTrial::match_stamps_of(Direction direction) {
+void RunningTrial::match_stamps_of(Direction direction, const std::vector<ClockRecord>& clocks) {
     const std::size_t path = index_of(direction), from = bed_.sending_port(direction),
                       to = bed_.receiving_port(direction);
     RxStatistics& statistics = parts_.receivers[to].front()->statistics(direction);
-    const StampsMatched matched =
-        match_stamps(parts_.stamp_logs[from]->left(path), parts_.stamp_logs[to]->arrived(path),
-                     [&](std::uint64_t number, std::uint64_t delay_ns) {
-                         statistics.record(number, ticks_of(delay_ns, bed_.clock_hz));
-                     });
+    const auto record = [&](std::uint64_t number, std::uint64_t delay_ns) {
+        statistics.record(number, ticks_of(delay_ns, bed_.clock_hz));
+    };
+    const auto& left = parts_.stamp_logs[from]->left(path);
+    const auto& arrived = parts_.stamp_logs[to]->arrived(path);
+    std::optional<CardClocks>& cards = parts_.card_clocks[path];
+    if (!clocks.empty())
+        cards = compared(parts_.clocks[from]->name(), clocks[from], parts_.clocks[to]->name(), clocks[to]);
+    const bool by_two_clocks = cards && cards->sending != cards->receiving;
+    const StampsMatched matched = by_two_clocks ? match_stamps(on_one_clock(left, clocks[from], clocks[from].begin()),
+                                                               on_one_clock(arrived, clocks[to], clocks[from].begin()),
+                                                               record, std::llround(cards->error_ns))
+                                                : match_stamps(left, arrived, record);
     parts_.stamps[path] = KernelStamps{.both = matched.both,
                                        .no_transmit = matched.no_transmit,
                                        .impossible = matched.impossible,
@@ -530,10 +567,7 @@ TrialResult RunningTrial::finish() {
     for (FollowedClock* clock : bed_.clocks) {
         if (clock != nullptr) clock->end();
     }
-    if (!parts_.stamp_logs.empty()) {
-        read_stamps(kReadAtTheEnd);
-        for (const Direction direction : spec_.active()) match_stamps_of(direction);
-    }
+    match_all_stamps();
     TrialResult result;
     std::vector<std::vector<std::string>> switched_on;
     result.number = spec_.number;

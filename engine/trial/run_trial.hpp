@@ -112,7 +112,9 @@ private:
     void open_stamp_logs();
     void prove_stamps();
     void read_stamps(std::chrono::milliseconds longest);
-    void match_stamps_of(Direction direction);
+    void follow_stamp_clocks();
+    void match_all_stamps();
+    void match_stamps_of(Direction direction, const std::vector<ClockRecord>& clocks);
     void limit_rates();
     void watch_for_capture(Receiver& receiver);
     [[nodiscard]] CaptureWritten write_captured();

@@ -7,9 +7,9 @@
 
 namespace dutperf {
 
-StampLog::StampLog(const Port& port, TrialMark trial, std::vector<std::uint32_t> unchecked_kinds,
+StampLog::StampLog(StampedBy by, const Port& port, TrialMark trial, std::vector<std::uint32_t> unchecked_kinds,
                    std::vector<std::uint16_t> tags_from_end)
-    : socket_(port.spec().argument, port.interface_index(), port.side(), tags_from_end),
+    : socket_(by, port.spec().argument, port.interface_index(), port.side(), tags_from_end),
       trial_(trial),
       unchecked_kinds_(std::move(unchecked_kinds)),
       tags_from_end_(std::move(tags_from_end)),
@@ -37,7 +37,7 @@ void StampLog::note(Stamps& stamps, std::span<const std::uint8_t> frame, std::in
 }
 
 StampsMatched match_stamps(const std::vector<StampLog::Stamp>& left, const std::vector<StampLog::Stamp>& arrived,
-                           const std::function<void(std::uint64_t, std::uint64_t)>& visit) {
+                           const std::function<void(std::uint64_t, std::uint64_t)>& visit, std::int64_t error_ns) {
     std::vector<StampLog::Stamp> by_number = left;
     std::ranges::sort(by_number);
     std::vector<bool> seen(by_number.size());
@@ -53,7 +53,7 @@ StampsMatched match_stamps(const std::vector<StampLog::Stamp>& left, const std::
         seen[place] = true;
         ++matched.both;
         const std::int64_t delay = at_ns - found->second;
-        matched.impossible += delay < 0 ? 1 : 0;
+        matched.impossible += delay < -error_ns ? 1 : 0;
         visit(number, static_cast<std::uint64_t>(std::max<std::int64_t>(delay, 0)));
     }
     return matched;

@@ -22,7 +22,7 @@ public:
 
     // `unchecked_kinds`: of each path, a bit each (see DescribedStream). Throws Error "port_unavailable": see
     // StampSocket.
-    StampLog(const Port& port, TrialMark trial, std::vector<std::uint32_t> unchecked_kinds,
+    StampLog(StampedBy by, const Port& port, TrialMark trial, std::vector<std::uint32_t> unchecked_kinds,
              std::vector<std::uint16_t> tags_from_end);
 
     [[nodiscard]] StampSocket& socket() { return socket_; }
@@ -51,8 +51,8 @@ struct StampsMatched {
 };
 
 // Visits the number and the delay in ns of each frame of a path, in the order of arrival. Of several arrivals of one
-// frame the first one counts.
+// frame the first one counts. `error_ns`: of the difference of both clocks, by which a frame may seem to arrive early.
 StampsMatched match_stamps(const std::vector<StampLog::Stamp>& left, const std::vector<StampLog::Stamp>& arrived,
-                           const std::function<void(std::uint64_t, std::uint64_t)>& visit);
+                           const std::function<void(std::uint64_t, std::uint64_t)>& visit, std::int64_t error_ns = 0);
 
 }  // namespace dutperf

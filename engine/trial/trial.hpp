@@ -247,9 +247,9 @@ struct StateCounts {
     std::uint32_t learned = 0, remapped = 0, lost = 0;
 };
 
-// What times the delays of stamped frames: the tester's loops, or the kernel at both ends; automatic: the kernel where
-// it can.
-enum class Stamps : std::uint8_t { loop, kernel, automatic };
+// What times the delays of stamped frames: the tester's loops, or the kernel or a card at both ends; automatic: the
+// kernel where it can.
+enum class Stamps : std::uint8_t { loop, kernel, card, automatic };
 
 // Which frames carry their send time.
 enum class Stamping : std::uint8_t { none, tagged, every };
@@ -475,10 +475,19 @@ struct ServerResult {
     std::map<std::string, std::uint64_t> tester_drops;
 };
 
-// Frames with stamps of the kernel.
+// Frames with stamps of the kernel or of cards.
 struct KernelStamps {
     std::uint64_t both = 0, no_transmit = 0, no_receive = 0, impossible = 0;
-    std::int64_t clock_step_ns = 0;  // by which somebody set the clock of the stamps
+    std::int64_t clock_step_ns = 0;  // by which somebody set the kernel's clock
+};
+
+// The clocks of the cards at both ends of a path.
+struct CardClocks {
+    std::string sending, receiving;
+    double offset_ns = 0, drift_ppm = 0;  // of the second one against the first: when the trial began, and since
+    double error_ns = 0;                  // of a delay
+    double step_ns = 0;                   // the largest by which somebody set one of them
+    double unread_ns = 0;                 // the longest time in which one of them was not read
 };
 
 struct DirectionResult {
@@ -505,6 +514,7 @@ struct DirectionResult {
     std::optional<RecordsWritten> delays_file, queries_file;
     std::optional<NicArrivals> nic_arrivals;
     std::optional<KernelStamps> kernel_stamps;
+    std::optional<CardClocks> card_clocks;
     std::optional<NicDepartures> nic_departures;
     std::optional<std::uint32_t> rate_limit_mbps;   // of each queue; 0: none
     std::optional<TransmitCount> transmitted;       // frames that left the port, and frames handed over

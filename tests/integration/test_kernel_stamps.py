@@ -184,3 +184,12 @@ def test_stamps_that_a_driver_promises_and_does_not_give_are_noticed_before_the_
     assert result.loop_stamps_because is not None
     assert "promises the kernel's stamps" in result.loop_stamps_because
     assert all(delays(counts).frames == 200 for counts in result.directions().values())
+
+
+def test_ports_without_a_card_have_no_stamps_of_it() -> None:
+    refusal = (
+        "^the driver veth of .*, the left port, lets no card stamp sent and received frames: leave stamps at kernel"
+    )
+    with bench("loopback", kind="af_packet") as ready, pytest.raises(TesterError, match=refusal) as caught:
+        run(ready, stamps="card")
+    assert (caught.value.code, caught.value.field) == ("port_unavailable", "stamps")

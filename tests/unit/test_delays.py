@@ -19,6 +19,7 @@ from dutperf import journal, procedures
 from dutperf.cli import condition_options
 from dutperf.journal.events import event_of_json
 from dutperf.model import LimitedBy, Stamping
+from dutperf.procedures.latency import CARD_STAMPS
 from dutperf.procedures.pdv import Pdv
 from dutperf.results import points
 from dutperf.results.summary import summarise
@@ -348,6 +349,22 @@ def test_a_summary_says_why_the_loops_timed_the_delays(tmp_path: Path) -> None:
         event["result"]["forward"]["kernel_stamps"] = event["result"]["reverse"]["kernel_stamps"] = None
     [point] = summarise([event_of_json(event) for event in events], procedures.find("latency")).points
     assert ": delays are by the tester's loops: the left port is none" in point.remarks()
+
+
+def test_a_summary_says_how_the_cards_clocks_were_compared(tmp_path: Path) -> None:
+    _, summary = delays("latency", SimulatedDut(), tmp_path / "run", stamps="card", definition="rfc2544")
+    [point] = summary.points
+    assert any("delays are between the cards' time stamps" in remark for remark in point.remarks())
+    compared = ": the cards' clocks ptp0 and ptp1 are compared within 0.500 us; they ran 2.0 ppm apart"
+    assert compared in point.remarks()
+    assert point.latency_is == CARD_STAMPS
+    events = journal_lines(tmp_path / "run")
+    results = [event["result"] for event in events if event["event"] == "result"]
+    results[1]["reverse"]["card_clocks"]["error_us"] = 1.25
+    [point] = summarise([event_of_json(event) for event in events], procedures.find("latency")).points
+    assert point.card_clocks.error_us == 1.25
+    one = point.card_clocks.model_copy(update={"receiving": "ptp0"})
+    assert one.sentence() == ": both stamps of a frame are by one clock, ptp0"
 
 
 def test_a_summary_says_what_in_the_delays_may_not_be_the_duts(tmp_path: Path) -> None:

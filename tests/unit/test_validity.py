@@ -87,6 +87,11 @@ def kernel_stamps(**counts: float) -> dict[str, Any]:
     return {"stamped_received": 1000, "kernel_stamps": none | counts}
 
 
+def card_clocks(**members: float) -> dict[str, Any]:
+    clocks = {"offset_us": 1e6, "drift_ppm": 100.0, "error_us": 0.5, "step_us": 0.0, "unread_us": 20_000.0}
+    return {**kernel_stamps(), "card_clocks": {"sending": "ptp0", "receiving": "ptp1", **clocks, **members}}
+
+
 def waited(us: float | None, *, full: bool = True) -> TransmitWait:
     return TransmitWait(frames=160, us=us, full=full)
 
@@ -261,6 +266,9 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("an arrival before the leaving, by the kernel", kernel_stamps(impossible=1), {"nic_stamps"}),
     ("a clock that was set back", kernel_stamps(clock_step_us=-11.0), {"stamp_clock"}),
     ("a clock that was read with an error", kernel_stamps(clock_step_us=9.0), set()),
+    ("cards' clocks that were compared throughout", card_clocks(error_us=40.0), set()),
+    ("a card's clock that somebody set", card_clocks(step_us=-0.5), {"card_clock"}),
+    ("a card's clock that was lost", card_clocks(unread_us=1_000_001.0), {"card_clock"}),
     ("a frame that came before it was sent, by another core's counter", {"early": 1}, {"core_clocks"}),
     ("the DUT's own input drops are the DUT's", {"received": 990, "dut_input_drops": 10}, set()),
     (
@@ -308,8 +316,12 @@ DISTURBED: dict[str, Any] = {
     [
         (kernel_stamps(both=0, no_transmit=1000), "no frame has both, so leave stamps at loop"),
         (kernel_stamps(both=500, no_receive=500), "did not read them fast enough, so lower the rate, or leave"),
+        (
+            card_clocks() | kernel_stamps(both=500, no_transmit=500),
+            "many cards stamp one frame at a time, so take fewer",
+        ),
     ],
-    ids=["by no driver", "by a slow tester"],
+    ids=["by no driver", "by a slow tester", "by a card with one register"],
 )
 def test_missing_stamps_come_with_what_to_do(stamped: dict[str, Any], advice: str) -> None:
     [cause] = validity.judge(trial(stamping="every"), {Direction.FORWARD: counts(**stamped)})[1]

@@ -57,6 +57,8 @@ IN_TURN_S = 10e-6
 apart where it was seen. Lateness has limits of its own."""
 STAMP_CLOCK_LIMIT_US = 10.0
 """By which the clock of the kernel's stamps may seem to be set: both clocks that are compared are read within less."""
+CARD_CLOCK_UNREAD_S = 1.0
+"""A card's clock that was not read for longer may have run otherwise meanwhile."""
 MISSING_STAMPS = 0.01
 """Share of the stamped frames that arrived of which a stamp may be missing."""
 LATENESS_LIMIT_US = 50_000.0
@@ -724,21 +726,44 @@ def _stamp_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) 
     )
 
 
+def _card_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... nor those of the cards, which could be compared throughout."""
+    clocks = counts.card_clocks
+    if clocks is None:
+        return None
+    names = " or ".join(dict.fromkeys((clocks.sending, clocks.receiving)))
+    if clocks.step_us:
+        return (
+            f"a card's clock, {names}, was set by {clocks.step_us:,.1f} us: end what sets it (ptp4l, phc2sys) during a"
+            " measurement"
+        )
+    if clocks.unread_us > CARD_CLOCK_UNREAD_S * 1e6:
+        return f"a card's clock, {names}, could not be read for {clocks.unread_us / 1e6:,.1f} s"
+    return None
+
+
 def _missing_stamps(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and nearly all frames have stamps."""
     stamps = counts.kernel_stamps
     if stamps is None or stamps.missing <= MISSING_STAMPS * counts.stamped_received:
         return None
+    by = _stamped_by(counts)
     return (
-        f"of {counts.stamped_received:,} stamped {counts.counted.arrivals} the kernel's stamp of sending is missing for"
+        f"of {counts.stamped_received:,} stamped {counts.counted.arrivals} the {by}'s stamp of sending is missing for"
         f" {stamps.no_transmit:,} and that of receiving for {stamps.no_receive:,}, more than {MISSING_STAMPS:.0%}:"
-        f" {_missing_because(stamps)}"
+        f" {_missing_because(stamps, by)}"
     )
 
 
-def _missing_because(stamps: KernelStamps) -> str:
+def _stamped_by(counts: DirectionCounts) -> str:
+    return "kernel" if counts.card_clocks is None else "card"
+
+
+def _missing_because(stamps: KernelStamps, by: str) -> str:
     if not stamps.both:
         return "no frame has both, so leave stamps at loop"
+    if by == "card":
+        return "many cards stamp one frame at a time, so take fewer tags, or leave stamps at loop"
     return "the tester did not read them fast enough, so lower the rate, or leave stamps at loop"
 
 
@@ -746,7 +771,7 @@ def _nic_stamps(_trial: Trial, _direction: Direction, counts: DirectionCounts) -
     """... and its time stamps are possible."""
     by = (counts.send_at, counts.receive_timestamps, counts.kernel_stamps)
     impossible = sum(stamps.impossible for stamps in by if stamps is not None)
-    clock = "a NIC's clock" if counts.kernel_stamps is None else "the kernel's stamps"
+    clock = "a NIC's clock" if counts.kernel_stamps is None else f"the {_stamped_by(counts)}'s stamps"
     return (
         f"{impossible:,} {counts.counted.arrivals} arrived before they left or after they were polled, by {clock}"
         if impossible
@@ -829,6 +854,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     (NIC_CLOCK, _nic_clock),
     ("nic_stamps", _nic_stamps),
     ("stamp_clock", _stamp_clock),
+    ("card_clock", _card_clock),
     ("missing_stamps", _missing_stamps),
     ("core_clocks", _core_clocks),
     (setup_faults.MATCHED, _matched),

@@ -139,8 +139,35 @@ class NicArrivals(Value):
         return f": {self.by_nic:,} delays end at the NIC's receive time stamps{polled}; {clock}"
 
 
+class CardClocks(Value):
+    """The clocks of the cards at both ends of a path, whose stamps the delays are between."""
+
+    sending: str
+    receiving: str
+    """By their names, as ``ptp0``; ports of one card may have the same."""
+    offset_us: float
+    """Of the receiving one against the other when the trial began."""
+    drift_ppm: float
+    """By which it ran faster."""
+    error_us: Annotated[float, Field(ge=0)]
+    """Of a delay, by both comparisons with the tester's clock; 0: one clock."""
+    step_us: float
+    """The largest by which somebody set one of them."""
+    unread_us: Annotated[float, Field(ge=0)]
+    """The longest time in which one of them was not read."""
+
+    def sentence(self) -> str:
+        """The end of a remark."""
+        if self.sending == self.receiving:
+            return f": both stamps of a frame are by one clock, {self.sending}"
+        return (
+            f": the cards' clocks {self.sending} and {self.receiving} are compared within {self.error_us:,.3f} us;"
+            f" they ran {abs(self.drift_ppm):,.1f} ppm apart"
+        )
+
+
 class KernelStamps(Value):
-    """Stamped frames whose delay is by the kernel's stamps at both ends."""
+    """Stamped frames whose delay is by the stamps of the kernel, or of the cards, at both ends."""
 
     both: Count
     """With a stamp of their leaving and one of their arrival: these have a delay."""
@@ -158,10 +185,10 @@ class KernelStamps(Value):
         """Frames that arrived and have no delay."""
         return self.no_transmit + self.no_receive
 
-    def sentence(self) -> str:
+    def sentence(self, whose: str) -> str:
         """The end of a remark."""
         missing = f"; {self.missing:,} frames without one of the stamps are not in the figures" if self.missing else ""
-        return f": {self.both:,} delays are between the kernel's time stamps of sending and receiving{missing}"
+        return f": {self.both:,} delays are between {whose} time stamps of sending and receiving{missing}"
 
     @classmethod
     def of(cls, all_: Sequence[KernelStamps]) -> KernelStamps | None:
@@ -449,7 +476,9 @@ class DirectionCounts(Value):
     receive_timestamps: NicArrivals | None = None
     """If frames were stamped and the NIC was to time their arrival."""
     kernel_stamps: KernelStamps | None = None
-    """If the kernel timed the delays."""
+    """If the kernel or the cards timed the delays."""
+    card_clocks: CardClocks | None = None
+    """If the cards did."""
     send_at: NicDepartures | None = None
     """If the NIC got the send time of each frame."""
     rate_limit_mbps: Count | None = None

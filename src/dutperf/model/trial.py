@@ -109,9 +109,9 @@ class Phase(Value):
     drain_ns: Annotated[int, Field(ge=0, le=3_600_000_000_000)]
     burst: Annotated[int, Field(ge=1, le=512)] = 32
     stamping: Stamping = Stamping.NONE
-    stamps: Literal["kernel", "auto"] | None = None
-    """What times the delays of stamped frames: the kernel at both ends (``SO_TIMESTAMPING``), or with ``auto`` the
-    loops where it cannot; None: the tester's loops."""
+    stamps: Literal["kernel", "card", "auto"] | None = None
+    """What times the delays of stamped frames: the kernel or the cards at both ends (``SO_TIMESTAMPING``), or with
+    ``auto`` the loops where the kernel cannot; None: the tester's loops."""
     tagged: Tagged | None = None
     lost_delay_ns: Annotated[int, Field(ge=0, le=2**53 - 1)] | None = None
     """Delay that a lost stamped frame counts as; None: it does not count."""

@@ -27,6 +27,7 @@ from dutperf.journal import RepetitionFinding, ResultEvent, TrialEvent
 from dutperf.judge.validity import DUT_CORE_TAKEN_LIMIT
 from dutperf.model import (
     LEFT_AND_RIGHT,
+    CardClocks,
     Case,
     DelayChanges,
     DelaysFiles,
@@ -199,7 +200,7 @@ class Delays(Procedure[DelayConditions]):
             return {}
         if self.conditions.kernel_stamps is not None:
             raise PlanError(
-                "it is of the tester's loops, which are not in delays by the kernel's `stamps`",
+                "it is of the tester's loops, which are not in delays by these `stamps`",
                 option="subtract_calibration",
             )
         calibration = self.plan.calibration
@@ -313,9 +314,11 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     loop_stamps_because: str | None = None
     """Why the kernel did not time the delays though it was to where it can; None: it did, or was not to."""
     receive_timestamps: NicArrivals | None = None
-    """Of all valid trials; None: delays end when the tester's loop polls, or are by the kernel's stamps."""
+    """Of all valid trials; None: delays end when the tester's loop polls, or are by other stamps."""
     kernel_stamps: KernelStamps | None = None
     """Of all valid trials; None: the tester's loops, or a NIC, timed the delays."""
+    card_clocks: CardClocks | None = None
+    """Of the valid trial in which they were compared worst, where the cards made these stamps."""
     delays_files: tuple[TrialsFiles, ...]
     """Of the trials behind the figures, where every delay was to be written."""
     trials: Trials
@@ -354,7 +357,9 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
         if self.receive_timestamps is not None:
             yield self.receive_timestamps.sentence()
         if self.kernel_stamps is not None:
-            yield self.kernel_stamps.sentence()
+            yield self.kernel_stamps.sentence("the kernel's" if self.card_clocks is None else "the cards'")
+        if self.card_clocks is not None:
+            yield self.card_clocks.sentence()
         if self.loop_stamps_because is not None:
             yield f": delays are by the tester's loops: {self.loop_stamps_because}"
         unwritten = sum(files.unwritten for files in self.delays_files)
@@ -435,7 +440,8 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
             stamped_lost=sum(event.stamped_lost for event in usable),
             **_disturbance(recorded),
             receive_timestamps=_nic_arrivals(recorded),
-            kernel_stamps=_kernel_stamps(recorded),
+            kernel_stamps=KernelStamps.of(_of_directions(recorded, "kernel_stamps")),
+            card_clocks=max(_of_directions(recorded, "card_clocks"), key=lambda clocks: clocks.error_us, default=None),
             loop_stamps_because=next(
                 (because for one in _valid_results(recorded) if (because := one.loop_stamps_because) is not None), None
             ),
@@ -491,21 +497,17 @@ def of_stream(kind: Kind) -> Callable[[Recorded, DirectionCounts], dict[str, flo
 
 
 def _nic_arrivals(recorded: Recorded) -> NicArrivals | None:
-    arrivals = [
-        counts.receive_timestamps
-        for result in _valid_results(recorded)
-        for counts in result.directions().values()
-        if counts.receive_timestamps is not None
-    ]
+    arrivals = _of_directions(recorded, "receive_timestamps")
     if not arrivals:
         return None
     sums = {name: sum(getattr(one, name) for one in arrivals) for name in ("by_nic", "by_poll", "impossible")}
     return NicArrivals(**sums, uncertainty_us=max(one.uncertainty_us for one in arrivals))
 
 
-def _kernel_stamps(recorded: Recorded) -> KernelStamps | None:
+def _of_directions(recorded: Recorded, member: str) -> list[Any]:
+    """Those of the directions of valid trials that have it."""
     directions = (counts for result in _valid_results(recorded) for counts in result.directions().values())
-    return KernelStamps.of([counts.kernel_stamps for counts in directions if counts.kernel_stamps is not None])
+    return [value for counts in directions if (value := getattr(counts, member)) is not None]
 
 
 def _valid_results(recorded: Recorded) -> list[TrialResult]:

@@ -51,6 +51,10 @@ KERNEL_STAMPS = (
     "by the kernel's stamps, from when the sending driver had a frame until the receiving driver handed it up: longer"
     " than either definition of RFC 1242 3.8 (store-and-forward, bit-forwarding) by the drivers' and the links' part"
 )
+CARD_STAMPS = (
+    "by the cards' stamps of sending and receiving: of cards that stamp a frame's beginning, as PTP needs it, the"
+    " definition of RFC 1242 3.8 for bit-forwarding devices, with the time on the cables"
+)
 
 
 LATENCY_TRIAL_S = 120.0
@@ -163,7 +167,8 @@ class MeanLatencyPoint(DelaysPoint):
     @model_validator(mode="before")
     @classmethod
     def _by_whom(cls, members: dict[str, Any]) -> dict[str, Any]:
-        return members if members.get("kernel_stamps") is None else {"latency_is": KERNEL_STAMPS, **members}
+        by = {"card_clocks": CARD_STAMPS, "kernel_stamps": KERNEL_STAMPS}
+        return {**next(({"latency_is": by[who]} for who in by if members.get(who) is not None), {}), **members}
 
     def remarks(self) -> Iterator[str]:
         """Plus the definition that was used."""

@@ -619,16 +619,16 @@ class WithStamps(Value):
     """What times delays."""
 
     stamps: Annotated[
-        Literal["loop", "kernel", "auto"],
+        Literal["loop", "kernel", "card", "auto"],
         Option(
-            "Time stamps: by loops, the kernel (af_packet ports), auto: what can",
+            "Time stamps: by loops, kernel or cards (af_packet ports), auto: what can",
             label="time stamps",
             panel=TRAFFIC,
         ),
     ] = "loop"
 
     @property
-    def kernel_stamps(self) -> Literal["kernel", "auto"] | None:
+    def kernel_stamps(self) -> Literal["kernel", "card", "auto"] | None:
         """As a trial has it. None: the tester's loops time delays, whatever the kernel can."""
         return None if self.stamps == "loop" else self.stamps
 

@@ -21,6 +21,7 @@ import numpy as np
 from dutperf.judge import validity
 from dutperf.model import (
     AdditionalCounts,
+    CardClocks,
     ConnectionCounts,
     ConnectionUse,
     DelayChanges,
@@ -51,6 +52,9 @@ SMALLEST_US = 1e-3
 """Smaller delays count as this in the buckets."""
 DISTURBANCE_S = (0.06, 0.2)
 """Range of a disturbed tester's stall: long enough to be detected."""
+CARD_CLOCKS = CardClocks(
+    sending="ptp0", receiving="ptp1", offset_us=1e6, drift_ppm=-2.0, error_us=0.5, step_us=0.0, unread_us=20_000.0
+)
 ALL_STAMPED = KernelStamps(both=0, no_transmit=0, no_receive=0, impossible=0, clock_step_us=0.0)
 FILLED = LineCounts(
     mbps=10_000,
@@ -236,7 +240,12 @@ class SimulatedTester:
             "ipdv_us": _changes(delays_us) if neighbours else None,
         }
         kernel = None if trial.stamps is None else ALL_STAMPED.model_copy(update={"both": arrived})
-        others = {"kernel_stamps": kernel, "delay_parts_us": self._of_parts(trial, direction, stamped, random)}
+        cards = CARD_CLOCKS if trial.stamps == "card" else None
+        others = {
+            "kernel_stamps": kernel,
+            "card_clocks": cards,
+            "delay_parts_us": self._of_parts(trial, direction, stamped, random),
+        }
         files = {"delays_file": _write(trial, direction, numbers, delays_us)}
         return counts.model_copy(update=update | stamps | others | files)
 

@@ -109,7 +109,7 @@ _WHERE_ANY: tuple[Row, ...] = (
         "    by poll time, without a NIC timestamp",
         lambda counts: _number(counts.receive_timestamps.by_poll if counts.receive_timestamps else 0),
     ),
-    ("delays by the kernel's timestamps", lambda counts: _kernel_stamps(counts, "both")),
+    ("delays by timestamps of the kernel or cards", lambda counts: _kernel_stamps(counts, "both")),
     ("    frames without one of them", lambda counts: _kernel_stamps(counts, "missing")),
     ("frames sent at a time set in the NIC", lambda counts: _nic_count(counts.send_at, "timed")),
     ("    sent at once instead", lambda counts: _number(counts.send_at.at_once if counts.send_at else 0)),

@@ -150,7 +150,6 @@ StampSocket::StampSocket(StampedBy by, const std::string& side)
 StampSocket::StampSocket(StampedBy by, const std::string& interface, unsigned index, const std::string& side,
                          std::span<const std::uint16_t> tags_from_end)
     : StampSocket(by, side) {
-    if (by == StampedBy::kernel) require_stamps(interface, side);
     constexpr int kYes = 1, kBuffer = 256 * 1024 * 1024;
     const std::vector<sock_filter> filter = program(tags_from_end);
     const sock_fprog attached{.len = static_cast<unsigned short>(filter.size()),

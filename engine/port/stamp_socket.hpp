@@ -27,8 +27,8 @@ void require_stamps(const std::string& interface, const std::string& side);
 class StampSocket {
 public:
     // Receives only test frames with a time stamp in their tag, which is behind headers or so many bytes before the
-    // frame's end. Throws Error "port_unavailable" for the field "params.stamps" if the interface's driver does not let
-    // the kernel stamp frames, or if the kernel refuses. A card must have its stamps switched on (card_stamping.hpp).
+    // frame's end. The driver lets the kernel stamp frames (require_stamps), or the card's stamps are switched on
+    // (card_stamping.hpp). Throws Error "port_unavailable" for the field "params.stamps" if the kernel refuses.
     StampSocket(StampedBy by, const std::string& interface, unsigned index, const std::string& side,
                 std::span<const std::uint16_t> tags_from_end);
     ~StampSocket();

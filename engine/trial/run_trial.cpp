@@ -355,15 +355,16 @@ void RunningTrial::open_stamp_logs() {
     }
     const StampedBy by = spec_.stamps == Stamps::card ? StampedBy::card : StampedBy::kernel;
     for (Port* port : bed_.ports) {
-        if (by == StampedBy::kernel && port->spec().uses_kernel_interface())
-            require_stamps(port->spec().argument, port->side());
         if (port->spec().kind != PortSpec::Kind::af_packet) {
             throw Error("port_unavailable",
-                        "the kernel's stamps need ports named af_packet:INTERFACE, and the " + port->side() +
+                        std::string(by == StampedBy::card ? "the cards'" : "the kernel's") +
+                            " stamps need ports named af_packet:INTERFACE, and the " + port->side() +
                             " port is none: leave it at loop",
                         "params.stamps");
         }
-        if (by == StampedBy::card) {
+        if (by == StampedBy::kernel) {
+            require_stamps(port->spec().argument, port->side());
+        } else {
             const unsigned number = port->stamp_by_card();
             const std::string whose = port->spec().argument + ", the " + port->side() + " port";
             parts_.clocks.push_back(std::make_unique<CardClock>(

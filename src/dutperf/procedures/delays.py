@@ -354,6 +354,16 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
         disturbed = [*self._tester_stalled(), *self._dut_disturbed()]
         if self.has_number and disturbed:
             yield f": {', '.join(disturbed)}: the largest delays may include as much"
+        yield from self._timed_by()
+        unwritten = sum(files.unwritten for files in self.delays_files)
+        if unwritten:
+            why = (
+                ", ".join(sorted({error for files in self.delays_files for error in files.errors}))
+                or "writing did not keep up"
+            )
+            yield f": {unwritten:,} delays are missing in the delay files ({why}); the figures include all of them"
+
+    def _timed_by(self) -> Iterator[str]:
         if self.receive_timestamps is not None:
             yield self.receive_timestamps.sentence()
         if self.kernel_stamps is not None:
@@ -362,13 +372,6 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
             yield self.card_clocks.sentence()
         if self.loop_stamps_because is not None:
             yield f": delays are by the tester's loops: {self.loop_stamps_because}"
-        unwritten = sum(files.unwritten for files in self.delays_files)
-        if unwritten:
-            why = (
-                ", ".join(sorted({error for files in self.delays_files for error in files.errors}))
-                or "writing did not keep up"
-            )
-            yield f": {unwritten:,} delays are missing in the delay files ({why}); the figures include all of them"
 
     def _tester_stalled(self) -> Iterator[str]:
         if self.kernel_stamps is None:

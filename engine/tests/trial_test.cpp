@@ -71,7 +71,7 @@ TEST(Trial, AStreamSendsInItsInterval) {
         Recorded(std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, 7, 900}), 100'003));
     for (const Pattern& pattern : all) {
         TrialSpec spec = trial_of(kRate, pattern), shorter = spec;
-        spec.streams[0]->interval = {.begin_ns = kBeginNs, .sends_ns = kSendsNs};
+        spec.streams[0]->interval = {.begin_ns = kBeginNs, .sends_ns = kSendsNs, .grace_ns = {}};
         shorter.duration_ns = kSendsNs;
         const std::uint64_t frames = shorter.intended(Direction::forward);
         ASSERT_EQ(spec.intended(Direction::forward), frames);
@@ -92,7 +92,7 @@ TEST(Trial, AStreamSendsInItsInterval) {
 
 TEST(Trial, ARateChangesAfterTheBeginningOfTheStream) {
     TrialSpec spec = trial_of(1'000, Pattern{});
-    spec.streams[0]->interval = {.begin_ns = 200'000'000, .sends_ns = 500'000'000};
+    spec.streams[0]->interval = {.begin_ns = 200'000'000, .sends_ns = 500'000'000, .grace_ns = {}};
     spec.streams[0]->then = RateChange{.rate_fps = 10'000, .after_ns = 100'000'000};
     EXPECT_EQ(spec.intended(Direction::forward), 100U + 4'000U);
     EXPECT_EQ(spec.due_ns(Direction::forward, 99), 299'000'000U);
@@ -113,7 +113,7 @@ TEST(Trial, SchedulesHaveTheDueTimesOfTheirStreams) {
             TrialSpec spec = trial_of(kRate, pattern);
             if (changes && !std::holds_alternative<std::monostate>(pattern)) continue;
             if (changes) spec.streams[0]->then = RateChange{.rate_fps = 54'321, .after_ns = 77'777'777};
-            spec.streams[0]->interval = {.begin_ns = kBeginNs, .sends_ns = 500'000'003};
+            spec.streams[0]->interval = {.begin_ns = kBeginNs, .sends_ns = 500'000'003, .grace_ns = {}};
             AnySchedule made = schedule_of(spec, {Direction::forward, {}}, 1'000'000'000);
             const auto check = [&](auto& schedule) {
                 schedule.start(kStart + kBeginNs);
@@ -139,9 +139,9 @@ TEST(Trial, SumsOverStreamsAreOfThoseThatSendTogether) {
     const std::vector<Direction> all = spec.active();
     EXPECT_EQ(spec.most_at_once(all, rate), 70U);
     EXPECT_EQ(spec.most_at_once({}, rate), 0U);
-    spec.streams[0]->interval = {.begin_ns = 0, .sends_ns = 50};
-    spec.streams[1]->interval = {.begin_ns = 40, .sends_ns = 20};
-    spec.streams[2]->interval = {.begin_ns = 60, .sends_ns = {}};
+    spec.streams[0]->interval = {.begin_ns = 0, .sends_ns = 50, .grace_ns = {}};
+    spec.streams[1]->interval = {.begin_ns = 40, .sends_ns = 20, .grace_ns = {}};
+    spec.streams[2]->interval = {.begin_ns = 60, .sends_ns = {}, .grace_ns = {}};
     EXPECT_EQ(spec.most_at_once(all, rate), 40U);
     EXPECT_TRUE(spec.send_together(all[0], all[1]));
     EXPECT_FALSE(spec.send_together(all[1], all[2]));

@@ -343,7 +343,7 @@ def test_the_file_says_how_it_is_sent() -> None:
         (
             [flow(f"f{number}") for number in range(33)],
             {},
-            "1 to 32 streams, not 33; dutperf otg has up to 1,000 flows",
+            "1 to 32 streams, not 33; dutperf otg has up to 8,000 flows",
         ),
         (
             [flow(egress_packet=[{"ethernet": {"dst": {"metric_tags": [{"name": "mac"}]}}}])],

@@ -194,7 +194,6 @@ def test_a_tunnel_that_cannot_be_is_refused(right: dict[str, Any], tunnel: str, 
         ({"frame": "vlan(id=3)/ip/udp"}, "VLAN tags do not go into a tunnel"),
         ({"frame": f"bytes(data=0x{'00' * 12}88b5{'00' * 50})"}, "a frame in bytes does not go into a tunnel"),
         ({"connections": 10}, "connections and a tunnel to the DUT"),
-        ({"modifiers": ["management"]}, "management queries and a tunnel to the DUT"),
     ],
 )
 def test_what_does_not_go_into_a_tunnel_is_refused(conditions: dict[str, Any], words: str) -> None:

@@ -147,7 +147,7 @@ StampSocket::StampSocket(StampedBy by, const std::string& side)
       side_(side),
       room_(std::make_unique<Room>()) {}
 
-StampSocket::StampSocket(StampedBy by, const std::string& interface, unsigned index, const std::string& side,
+StampSocket::StampSocket(StampedBy by, unsigned interface_index, const std::string& side,
                          std::span<const std::uint16_t> tags_from_end)
     : StampSocket(by, side) {
     constexpr int kYes = 1, kBuffer = 256 * 1024 * 1024;
@@ -165,7 +165,7 @@ StampSocket::StampSocket(StampedBy by, const std::string& interface, unsigned in
     sockaddr_ll address{};  // only now: no other frame gets in
     address.sll_family = AF_PACKET;
     address.sll_protocol = htons(ETH_P_ALL);
-    address.sll_ifindex = static_cast<int>(index);
+    address.sll_ifindex = static_cast<int>(interface_index);
     require(bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
 }
 

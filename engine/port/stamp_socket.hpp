@@ -29,7 +29,7 @@ public:
     // Receives only test frames with a time stamp in their tag, which is behind headers or so many bytes before the
     // frame's end. The driver lets the kernel stamp frames (require_stamps), or the card's stamps are switched on
     // (card_stamping.hpp). Throws Error "port_unavailable" for the field "params.stamps" if the kernel refuses.
-    StampSocket(StampedBy by, const std::string& interface, unsigned index, const std::string& side,
+    StampSocket(StampedBy by, unsigned interface_index, const std::string& side,
                 std::span<const std::uint16_t> tags_from_end);
     ~StampSocket();
     StampSocket(const StampSocket&) = delete;

@@ -244,7 +244,7 @@ AF_XDP = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_xdp.so.23"
         ("huge pages", {FREE_2MB: "127\n"}, "missing", "2 MB: 512 reserved, 127 free"),
         ("steal time", {"proc/stat": "cpu  1000 0 1000 88000 0 0 0 10000 0 0\n"}, "missing", "10.00 % since start"),
         ("load", {"proc/loadavg": "0.08 1.20 1.35 1/200 999\n"}, "ok", "0.08 in the last minute"),
-        ("load", {"proc/loadavg": "17.3 1.20 1.35 1/200 999\n"}, "note", "others take the cores"),
+        ("load", {"proc/loadavg": "17.3 1.20 1.35 1/200 999\n"}, "note", "if that goes on, trials will be repeated"),
         ("steal time", {"proc/stat": "intr 5\n"}, "note", "the kernel does not show it"),
     ],
 )

@@ -171,7 +171,7 @@ def load_average(machine: Machine) -> Iterator[Finding]:
     """Other programs that take the cores make trials invalid. The kernel's load average of the last minute."""
     average = float((machine.read("proc/loadavg") or "0").split()[0])
     cores_taken = average > len(machine.usable_cores()) / 2
-    busy = ": others take the cores, and trials will be repeated or stay without a verdict" if cores_taken else ""
+    busy = ": if that goes on, trials will be repeated or stay without a verdict" if cores_taken else ""
     yield Finding("load", "note" if cores_taken else "ok", f"{average:g} in the last minute{busy}")
 
 

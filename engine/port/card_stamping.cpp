@@ -2,10 +2,6 @@
 #include "port/card_stamping.hpp"
 
 #include <linux/sockios.h>
-#include <net/if.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -49,23 +45,10 @@ public:
         info.cmd = ETHTOOL_GET_TS_INFO;
         return ask_ethtool(interface_, &info);
     }
-    bool read(hwtstamp_config& config) override { return ask(SIOCGHWTSTAMP, config); }
-    bool configure(hwtstamp_config& config) override { return ask(SIOCSHWTSTAMP, config); }
+    bool read(hwtstamp_config& config) override { return ask_driver(interface_, SIOCGHWTSTAMP, &config); }
+    bool configure(hwtstamp_config& config) override { return ask_driver(interface_, SIOCSHWTSTAMP, &config); }
 
 private:
-    bool ask(unsigned long request, hwtstamp_config& config) {
-        ifreq of{};
-        interface_.copy(of.ifr_name, IFNAMSIZ - 1);
-        of.ifr_data = reinterpret_cast<char*>(&config);
-        const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        if (fd < 0) return false;
-        const bool answered = ioctl(fd, request, &of) == 0;
-        const int error = errno;
-        close(fd);
-        errno = error;
-        return answered;
-    }
-
     std::string interface_;
 };
 

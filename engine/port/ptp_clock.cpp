@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "platform/error.hpp"
+#include "platform/processes.hpp"
 
 namespace dutperf {
 
@@ -23,27 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr unsigned kReadings = 9;  // of which the tightest is used
 // The kernel corrects CLOCK_REALTIME by up to 500 ppm, so that its ns are not the counter's.
 constexpr double kCorrected = 500e-6;
 
 std::int64_t ns_of(const ptp_clock_time& time) { return time.sec * 1'000'000'000 + time.nsec; }
-
-// Of a clock and the system's before and after it.
-struct Reading {
-    std::int64_t before_ns, nic_ns, after_ns;
-
-    [[nodiscard]] std::int64_t width_ns() const { return after_ns - before_ns; }
-};
-
-// Without those in which somebody set the system's clock back.
-std::optional<Reading> tightest(const Reading* readings, unsigned count) {
-    std::optional<Reading> best;
-    for (unsigned i = 0; i < count; ++i) {
-        if (readings[i].width_ns() >= 0 && (!best || readings[i].width_ns() < best->width_ns())) best = readings[i];
-    }
-    return best;
-}
 
 class PtpDevice : public PtpRequests {
 public:
@@ -90,25 +74,29 @@ std::optional<ClockPair> PtpClock::extended() {
     ptp_sys_offset_extended times{};
     times.n_samples = kReadings;
     if (!requests_->ask(PTP_SYS_OFFSET_EXTENDED, &times)) return std::nullopt;
-    Reading readings[kReadings];
+    Readings readings;
     for (unsigned i = 0; i < kReadings; ++i)
         readings[i] = {ns_of(times.ts[i][0]), ns_of(times.ts[i][1]), ns_of(times.ts[i][2])};
-    const auto best = tightest(readings, kReadings);
-    if (!best) return std::nullopt;
-    const std::int64_t width = best->width_ns();
-    return pair(best->nic_ns, {.ns = best->before_ns + width / 2, .width_ns = width, .clock = CLOCK_REALTIME});
+    return by_kernel(readings);
 }
 
 std::optional<ClockPair> PtpClock::plain() {
     ptp_sys_offset times{};
     times.n_samples = kReadings;
     if (!requests_->ask(PTP_SYS_OFFSET, &times)) return std::nullopt;
-    Reading readings[kReadings];
+    Readings readings;
     for (unsigned i = 0; i < kReadings; ++i) {
         const ptp_clock_time* three = times.ts + std::size_t{2} * i;  // the last one is the next one's first
         readings[i] = {ns_of(three[0]), ns_of(three[1]), ns_of(three[2])};
     }
-    const auto best = tightest(readings, kReadings);
+    return by_kernel(readings);
+}
+
+std::optional<ClockPair> PtpClock::by_kernel(const Readings& readings) const {
+    std::optional<Reading> best;  // without those in which somebody set the system's clock back
+    for (const Reading& one : readings) {
+        if (one.width_ns() >= 0 && (!best || one.width_ns() < best->width_ns())) best = one;
+    }
     if (!best) return std::nullopt;
     const std::int64_t width = best->width_ns();
     return pair(best->nic_ns, {.ns = best->before_ns + width / 2, .width_ns = width, .clock = CLOCK_REALTIME});
@@ -125,15 +113,11 @@ ClockPair PtpClock::pair(std::int64_t nic_ns, const SystemTime& system) const {
 }
 
 std::string writer_of(const std::string& path) {
-    const fs::path own = "/proc/" + std::to_string(getpid());
-    std::error_code gone;
-    for (fs::directory_iterator process("/proc", gone), end; !gone && process != end; process.increment(gone)) {
-        const std::string number = process->path().filename();
-        if (number.find_first_not_of("0123456789") != std::string::npos || process->path() == own) continue;
-        if (!writes(process->path(), path)) continue;
+    for (const fs::path& process : other_processes()) {
+        if (!writes(process, path)) continue;
         std::string name;
-        std::getline(std::ifstream(process->path() / "comm"), name);
-        return name.append(" (process ").append(number).append(")");
+        std::getline(std::ifstream(process / "comm"), name);
+        return name.append(" (process ").append(process.filename()).append(")");
     }
     return {};
 }

@@ -3,6 +3,7 @@
 // with the tester's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -33,6 +34,14 @@ public:
     [[nodiscard]] std::optional<ClockPair> compare();
 
 private:
+    // Of the clock, and of the system's before and after it.
+    struct Reading {
+        std::int64_t before_ns, nic_ns, after_ns;
+
+        [[nodiscard]] std::int64_t width_ns() const { return after_ns - before_ns; }
+    };
+    static constexpr unsigned kReadings = 9;  // of which the tightest is used
+    using Readings = std::array<Reading, kReadings>;
     struct SystemTime {
         std::int64_t ns, width_ns;  // within half of it
         int clock;
@@ -40,6 +49,7 @@ private:
     [[nodiscard]] std::optional<ClockPair> precise();
     [[nodiscard]] std::optional<ClockPair> extended();
     [[nodiscard]] std::optional<ClockPair> plain();
+    [[nodiscard]] std::optional<ClockPair> by_kernel(const Readings& readings) const;
     [[nodiscard]] ClockPair pair(std::int64_t nic_ns, const SystemTime& system) const;
 
     std::unique_ptr<PtpRequests> requests_;

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "platform/processes.hpp"
 #include "port/own_sockets.hpp"
 
 namespace dutperf {
@@ -90,12 +91,9 @@ bool has_open(const std::filesystem::path& process, const std::vector<std::strin
 }
 
 bool is_in_use(const Program& program) {
-    const std::string own = std::to_string(getpid());
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-        const std::string name = entry.path().filename();
-        if (name.find_first_not_of("0123456789") != std::string::npos || name == own) continue;
+    for (const auto& process : other_processes()) {
         try {
-            if (has_open(entry.path(), program.lines)) return true;
+            if (has_open(process, program.lines)) return true;
         } catch (const std::filesystem::filesystem_error& error) {
             if (error.code() == std::errc::permission_denied) return true;
         }

@@ -130,6 +130,13 @@ def test_ports_named_by_their_interface_alone_are_opened_by_packet_sockets(tmp_p
     assert point["kernel_stamps"]["both"] > 0
 
 
+def test_ports_named_by_their_interface_alone_are_tried_for_stamps_of_the_card(tmp_path: Path) -> None:
+    trials = ("--rate", "1000", "--duration", "1", "--repetitions", "1", "--frame-sizes", "84")
+    done = dutperf("latency", "--lab", "loopback", "--stamps", "card", *trials, "--out", str(tmp_path / "out"))
+    assert "the driver veth of" in done.stderr
+    assert "lets no card stamp sent and received frames" in done.stderr
+
+
 def test_ports_that_the_kernel_does_not_time_are_refused() -> None:
     refusal = "need ports named af_packet:"
     with bench("loopback", kind="af_xdp") as ready, pytest.raises(TesterError, match=refusal) as caught:

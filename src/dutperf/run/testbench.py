@@ -441,9 +441,9 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
 
 
 def _as_stamped(setup: Setup, stamps: Collection[str | None]) -> Setup:
-    """``setup`` with ports on which the kernel can time frames, if it is to."""
+    """``setup`` with ports on which kernel or cards can time frames, if they are to."""
     chosen = "auto" in stamps and _kernel_times_all(setup)
-    return ports.by_packet_sockets(setup) if chosen or "kernel" in stamps else setup
+    return ports.by_packet_sockets(setup) if chosen or {"kernel", "card"}.intersection(stamps) else setup
 
 
 def _kernel_times_all(setup: Setup) -> bool:

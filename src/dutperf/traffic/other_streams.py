@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 
@@ -16,6 +16,7 @@ from dutperf.setup.planned_stream import PlannedStream
 from dutperf.setup.rate import BitRate, Rate
 from dutperf.setup.size_mix import SizeMix
 from dutperf.setup.yaml_text import path_of
+from dutperf.spelling import with_and
 from dutperf.traffic import parts
 from dutperf.traffic.combinations import Where
 from dutperf.traffic.described import DescribedTraffic
@@ -33,6 +34,7 @@ class PlannedOthers:
         self._setup = setup
         self._kinds = [_OtherStream(setup, conditions, one) for one in setup.streams if one.rate is not None]
         self._made: dict[int, dict[Direction, Stream]] = {}
+        self._taken: dict[tuple[str, int], float] = {}
 
     def streams(self, frame_size: int) -> dict[Direction, Stream]:
         if frame_size not in self._made:
@@ -53,13 +55,13 @@ class PlannedOthers:
         media_mbps = self._setup.media_mbps
         if media_mbps is None or not self._kinds:
             return 1.0
-        own = self._from(path.sending_port, frame_size)
-        left = 1 - _most_mbps(own.values()) / media_mbps
+        taken_mbps = self._taken_mbps(path.sending_port, frame_size)
+        left = 1 - taken_mbps / media_mbps
         if left < LEAST_LEFT:
-            names = _names_of(own)
+            names = self._names_from(path.sending_port, frame_size)
             raise ConfigError(
-                f"{' and '.join(names)} {'leave' if len(names) > 1 else 'leaves'} nothing to measure {path}:"
-                f" {_most_mbps(own.values()):,.2f} of {media_mbps:,} Mbit/s are taken",
+                f"{with_and(names)} {'leave' if len(names) > 1 else 'leaves'} nothing to measure {path}:"
+                f" {taken_mbps:,.2f} of {media_mbps:,} Mbit/s are taken",
                 "streams",
             )
         return left
@@ -67,24 +69,26 @@ class PlannedOthers:
     def check_media(self, frame_size: int) -> None:
         media_mbps = self._setup.media_mbps
         for port in dict.fromkeys(one.sending_port for one in self.streams(frame_size)):
-            own = self._from(port, frame_size)
-            if media_mbps is not None and _most_mbps(own.values()) > media_mbps:
+            taken_mbps = self._taken_mbps(port, frame_size)
+            if media_mbps is not None and taken_mbps > media_mbps:
                 raise ConfigError(
-                    f"{' and '.join(_names_of(own))} exceed the media at the port {port} in sum:"
-                    f" {_most_mbps(own.values()):,.2f} of {media_mbps:,} Mbit/s",
+                    f"{with_and(self._names_from(port, frame_size))} exceed the media at the port {port} in sum:"
+                    f" {taken_mbps:,.2f} of {media_mbps:,} Mbit/s",
                     "streams",
                 )
 
-    def _from(self, port: str, frame_size: int) -> dict[Direction, Stream]:
-        """Those that a port sends, on all of its paths."""
-        return {one: each for one, each in self.streams(frame_size).items() if one.sending_port == port}
+    def _taken_mbps(self, port: str, frame_size: int) -> float:
+        """By those that a port sends, on all of its paths. Each path from it asks for it."""
+        if (port, frame_size) not in self._taken:
+            own = [each for one, each in self.streams(frame_size).items() if one.sending_port == port]
+            self._taken[port, frame_size] = _most_mbps(own)
+        return self._taken[port, frame_size]
+
+    def _names_from(self, port: str, frame_size: int) -> Sequence[str]:
+        return list(dict.fromkeys(one.stream for one in self.streams(frame_size) if one.sending_port == port))
 
 
-def _names_of(streams: Iterable[Direction]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.stream for one in streams))
-
-
-def _most_mbps(streams: Collection[Stream]) -> float:
+def _most_mbps(streams: Sequence[Stream]) -> float:
     """On the wire, of those that send at the same time."""
 
     def at(time_ns: int) -> float:

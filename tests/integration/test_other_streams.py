@@ -26,6 +26,7 @@ from undisturbed import LOSS_IS_CERTAIN, until, valid
 from .test_by_hand import DUT_CORE, SIDES, by_hand, made
 from .test_commands import dutperf as command
 from .test_commands import measured
+from .test_paths import counted
 
 pytestmark = pytest.mark.root
 CALL: dict[str, Any] = {"name": "call", "rate": 200, "sizes": 218, "frame": "ip(dscp=46)/udp", "pattern": "poisson"}
@@ -72,13 +73,6 @@ def count(name: str) -> None:
     )
     chain = f"chain f {{\ntype filter hook forward priority 0; policy accept;\n{each}\n}}"
     rules(name, f"table ip counted {{\n{counters}\n{chain}\n}}")
-
-
-def counted(name: str) -> dict[str, int]:
-    """Since the last call."""
-    reset = ["ip", "netns", "exec", f"{name}-dut", "nft", "-j", "reset", "counters"]
-    found = json.loads(subprocess.run(reset, capture_output=True, check=True).stdout)["nftables"]
-    return {one["counter"]["name"]: one["counter"]["packets"] for one in found if "counter" in one}
 
 
 def trial_of(setup: Setup, rate_fps: int, **conditions: Any) -> Trial:

@@ -94,14 +94,18 @@ std::vector<std::uint8_t> DescribedTemplate::first_frame() const {
     for (const Piece& piece : pieces_)
         words[piece.word] |= piece_of(piece, frame_.fields[piece.field].value(0, seed_of(piece.field)));
     for (std::size_t w = 0; w < words.size(); ++w) store(&frame[words_at_[w]], words[w]);
+    sum_up(frame);
+    frame.resize(frame_.length());
+    return frame;
+}
+
+void DescribedTemplate::sum_up(std::vector<std::uint8_t>& frame) const {
     for (const DescribedChecksum& described : frame_.checksums) {
         std::uint64_t sum = described.plus_in_memory_order();
         store<std::uint16_t>(&frame[described.at], 0);
         for (const Range& range : described.covers) sum += checksum_add(&frame[range.from], range.size());
         store(&frame[described.at], described.zero_as_ones ? checksum_finish_udp(sum) : checksum_finish(sum));
     }
-    frame.resize(frame_.length());
-    return frame;
 }
 
 // Cuts the fields at the borders of words.

@@ -103,6 +103,8 @@ public:
     [[nodiscard]] FlowChoice flow_choice() const { return frame_.flow_choice(seed_); }
     // Frame 0 without a time stamp, with the first value of each field.
     [[nodiscard]] std::vector<std::uint8_t> first_frame() const;
+    // Computes the checksums of a frame of this description anew.
+    void sum_up(std::vector<std::uint8_t>& frame) const;
 
     // The piece of a value, in memory order.
     static std::uint64_t piece_of(const Piece& piece, Number128 value) {

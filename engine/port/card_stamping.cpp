@@ -6,7 +6,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "platform/error.hpp"
 #include "port/ethtool.hpp"
@@ -18,7 +20,32 @@ namespace {
 
 constexpr unsigned kNeeded =
     SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE;
-constexpr hwtstamp_config kEveryFrame{.flags = 0, .tx_type = HWTSTAMP_TX_ON, .rx_filter = HWTSTAMP_FILTER_ALL};
+
+// With which the frames are stamped, the most wanted one first.
+std::vector<int> filters_for(StampedFrames needed) {
+    switch (needed) {
+        case StampedFrames::ptp_in_udp:
+            return {HWTSTAMP_FILTER_ALL, HWTSTAMP_FILTER_PTP_V2_EVENT, HWTSTAMP_FILTER_PTP_V2_L4_EVENT,
+                    HWTSTAMP_FILTER_PTP_V2_SYNC, HWTSTAMP_FILTER_PTP_V2_L4_SYNC};
+        case StampedFrames::ptp_in_ethernet:
+            return {HWTSTAMP_FILTER_ALL, HWTSTAMP_FILTER_PTP_V2_EVENT, HWTSTAMP_FILTER_PTP_V2_L2_EVENT,
+                    HWTSTAMP_FILTER_PTP_V2_SYNC, HWTSTAMP_FILTER_PTP_V2_L2_SYNC};
+        default: return {HWTSTAMP_FILTER_ALL};
+    }
+}
+
+std::optional<int> first_of(StampedFrames needed, unsigned offered) {
+    for (const int filter : filters_for(needed)) {
+        if ((offered >> static_cast<unsigned>(filter) & 1U) != 0) return filter;
+    }
+    return std::nullopt;
+}
+
+std::string what_is_missing(StampedFrames needed) {
+    if (needed == StampedFrames::every) return "does not stamp every frame that it receives";
+    return std::string("stamps no messages of PTP in ") + (needed == StampedFrames::ptp_in_udp ? "UDP" : "Ethernet") +
+           " that it receives";
+}
 
 // As ethtool -T has them, by HWTSTAMP_FILTER_….
 constexpr std::array kFilters{"none",           "all",           "some",
@@ -59,32 +86,35 @@ std::unique_ptr<StampingDriver> stamping_driver_of(const std::string& interface)
 }
 
 CardStamping::CardStamping(std::unique_ptr<StampingDriver> driver, const std::string& whose)
-    : driver_(std::move(driver)) {
-    const std::string name = "the driver " + driver_->name() + " of " + whose + ", ";
-    const auto refuse = [&](const std::string& why) {
-        throw Error("port_unavailable", name + why + ": leave stamps at kernel or loop", "params.stamps");
-    };
-    ethtool_ts_info info{};
-    if (!driver_->offers(info)) info = {};
-    if ((info.so_timestamping & kNeeded) != kNeeded || info.phc_index < 0)
-        refuse("lets no card stamp sent and received frames");
-    if ((info.tx_types >> HWTSTAMP_TX_ON & 1U) == 0) refuse("stamps no frames that are sent");
-    const auto require_all = [&](unsigned filters) {
-        if ((filters >> HWTSTAMP_FILTER_ALL & 1U) == 0)
-            refuse("does not stamp every frame that it receives (" + filters_in(filters) + ")");
-    };
-    require_all(info.rx_filters);
-    clock_ = static_cast<unsigned>(info.phc_index);
+    : driver_(std::move(driver)), name_("the driver " + driver_->name() + " of " + whose + ", ") {
+    if (!driver_->offers(info_)) info_ = {};
     if (!driver_->read(before_)) before_ = {};  // not every driver tells
-    hwtstamp_config config = kEveryFrame;
+}
+
+void CardStamping::refuse(const std::string& why) const {
+    throw Error("port_unavailable", name_ + why + ": leave stamps at kernel or loop", "params.stamps");
+}
+
+void CardStamping::require_offers() const {
+    if ((info_.so_timestamping & kNeeded) != kNeeded || info_.phc_index < 0)
+        refuse("lets no card stamp sent and received frames");
+    if ((info_.tx_types >> HWTSTAMP_TX_ON & 1U) == 0) refuse("stamps no frames that are sent");
+}
+
+bool CardStamping::stamp(StampedFrames needed) {
+    require_offers();
+    const auto chosen = first_of(needed, info_.rx_filters);
+    if (!chosen) refuse(what_is_missing(needed) + " (" + filters_in(info_.rx_filters) + ")");
+    hwtstamp_config config{.flags = 0, .tx_type = HWTSTAMP_TX_ON, .rx_filter = *chosen};
     if (!driver_->configure(config)) {
         refuse(errno == EPERM ? "lets only root switch time stamps on"
                               : std::string("does not stamp frames (") + std::strerror(errno) + ")");
     }
-    if (config.tx_type == HWTSTAMP_TX_ON && config.rx_filter == HWTSTAMP_FILTER_ALL) return;
+    const unsigned given = 1U << static_cast<unsigned>(config.rx_filter);
+    if (config.tx_type == HWTSTAMP_TX_ON && first_of(needed, given)) return config.rx_filter == HWTSTAMP_FILTER_ALL;
     driver_->configure(before_);
     if (config.tx_type != HWTSTAMP_TX_ON) refuse("was asked for stamps of sent frames and makes none");
-    require_all(1U << static_cast<unsigned>(config.rx_filter));
+    refuse(what_is_missing(needed) + " (" + filters_in(given) + ")");
 }
 
 CardStamping::~CardStamping() { driver_->configure(before_); }

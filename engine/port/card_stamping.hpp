@@ -5,6 +5,7 @@
 #include <linux/ethtool.h>
 #include <linux/net_tstamp.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -27,23 +28,32 @@ public:
 
 std::unique_ptr<StampingDriver> stamping_driver_of(const std::string& interface);
 
-// Has a card stamp every frame that it receives, and those that are sent with that wish; at the end as before.
+// Which received frames need a stamp: all, or event messages of PTP (IEEE 1588-2008 13.3.2.2) in UDP or in Ethernet.
+enum class StampedFrames : std::uint8_t { every, ptp_in_udp, ptp_in_ethernet };
+
+// Has a card stamp frames that it receives, and those that are sent with that wish; at the end as before.
 class CardStamping {
 public:
-    // `whose`: "eth1, the left port". Throws Error "port_unavailable" for the field "params.stamps", with what the
-    // driver offers.
+    // `whose`: "eth1, the left port".
     CardStamping(std::unique_ptr<StampingDriver> driver, const std::string& whose);
     ~CardStamping();
     CardStamping(const CardStamping&) = delete;
     CardStamping& operator=(const CardStamping&) = delete;
 
-    // The number of the card's clock: /dev/ptpN.
-    [[nodiscard]] unsigned clock() const { return clock_; }
+    // Returns whether every frame is stamped, which a card is asked for before anything else. Throws Error
+    // "port_unavailable" for the field "params.stamps", with what the driver offers.
+    bool stamp(StampedFrames needed);
+    // The number of the card's clock: /dev/ptpN. Valid when it stamps.
+    [[nodiscard]] unsigned clock() const { return static_cast<unsigned>(info_.phc_index); }
 
 private:
+    [[noreturn]] void refuse(const std::string& why) const;
+    void require_offers() const;
+
     std::unique_ptr<StampingDriver> driver_;
+    std::string name_;
     hwtstamp_config before_{};
-    unsigned clock_ = 0;
+    ethtool_ts_info info_{};
 };
 
 }  // namespace dutperf

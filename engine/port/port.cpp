@@ -130,12 +130,12 @@ void Port::keep_from_stack() {
                         ": frames that it does not know count as dropped by the tester");
 }
 
-unsigned Port::stamp_by_card() {
+CardStamping& Port::card_stamping() {
     if (!card_stamping_) {
         const std::string& interface = options_.spec.argument;
         card_stamping_.emplace(stamping_driver_of(interface), interface + ", the " + side() + " port");
     }
-    return card_stamping_->clock();
+    return *card_stamping_;
 }
 
 std::vector<std::string> Port::switched_on() {

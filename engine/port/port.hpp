@@ -114,9 +114,8 @@ public:
     // What others have switched on at the port's interface that changes frames, or answers them: clauses. What changes
     // frames is switched off again.
     std::vector<std::string> switched_on();
-    // Has the card stamp frames from now on, until the port is closed. Returns the number of its clock. Throws Error
-    // "port_unavailable" for the field "params.stamps".
-    unsigned stamp_by_card();
+    // The stamps of the card, for which the port is one of the kernel's. They are off again when the port is closed.
+    CardStamping& card_stamping();
     // Limits the rate of each queue; with 0 or at least the link's speed there is no limit. Returns the limit that was
     // set. Throws Error "port_unavailable" for the field "offloads".
     [[nodiscard]] std::uint32_t limit_rate(std::uint32_t mbps) const;

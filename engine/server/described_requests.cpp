@@ -311,6 +311,15 @@ std::vector<VlanTags> read_vlan_tags(Reader& reader) {
     return choices;
 }
 
+std::optional<DescribedFrame> read_ptp(Reader& stream, std::uint16_t max_frame_size) {
+    auto message = stream.optional_object("ptp");
+    if (!message) return std::nullopt;
+    DescribedFrame ptp = read_described_frame(*message, max_frame_size);
+    if (!ptp.fields.empty()) stream.fail("ptp.fields", "must be empty: the message is always the same");
+    if (ptp.host != 0) stream.fail("ptp.host", "must be that of the port");
+    return ptp;
+}
+
 std::optional<DescribedStream> read_described(Reader& stream, std::uint16_t max_frame_size) {
     if (!stream.has("frames")) return std::nullopt;
     DescribedStream described;

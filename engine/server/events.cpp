@@ -329,6 +329,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
                               {"error_us", clocks.error_ns / 1e3},   {"step_us", clocks.step_ns / 1e3},
                               {"unread_us", clocks.unread_ns / 1e3}};
     }
+    if (result.ptp) out["ptp"] = true;
     if (result.rate_limit_mbps) out["rate_limit_mbps"] = *result.rate_limit_mbps;
     if (result.nic_departures) {
         const NicDepartures& departures = *result.nic_departures;

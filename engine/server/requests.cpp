@@ -196,6 +196,7 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_
         answered->finish();
     }
     spec.tracked = read_tracked(stream);
+    spec.ptp = read_ptp(stream, max_frame_size);
     if (!spec.replayed && !spec.questions) spec.described = read_described(stream, max_frame_size);
     if (const auto* joining = std::get_if<Joining>(&spec.pattern)) {
         if (!spec.described) stream.fail("pattern", "joining goes with described frames only");

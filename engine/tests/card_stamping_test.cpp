@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <optional>
 
 #include "platform/error.hpp"
 
@@ -19,7 +20,7 @@ struct Card {
     unsigned stamps = kHardware, tx_types = bit(HWTSTAMP_TX_OFF) | bit(HWTSTAMP_TX_ON),
              filters = bit(HWTSTAMP_FILTER_NONE) | bit(HWTSTAMP_FILTER_ALL);
     int clock = 3;
-    int narrows_to = HWTSTAMP_FILTER_ALL;  // whatever it was asked for
+    std::optional<int> narrows_to = std::nullopt;  // whatever it was asked for
     int sends = HWTSTAMP_TX_ON;
     int error = 0;
     hwtstamp_config config{};
@@ -43,7 +44,7 @@ public:
     bool configure(hwtstamp_config& config) override {
         errno = card_.error;
         if (card_.error != 0) return false;
-        if (config.tx_type == HWTSTAMP_TX_ON) config = {0, card_.sends, card_.narrows_to};
+        if (config.tx_type == HWTSTAMP_TX_ON) config = {0, card_.sends, card_.narrows_to.value_or(config.rx_filter)};
         card_.config = config;
         return true;
     }
@@ -52,10 +53,11 @@ private:
     Card& card_;
 };
 
-std::string refusal_of(Card card) {
+std::string refusal_of(Card card, StampedFrames needed = StampedFrames::every) {
     const hwtstamp_config before = card.config;
     try {
-        const CardStamping stamping(std::make_unique<FakeDriver>(card), "eth1, the left port");
+        CardStamping stamping(std::make_unique<FakeDriver>(card), "eth1, the left port");
+        stamping.stamp(needed);
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), "port_unavailable");
         EXPECT_EQ(error.field(), "params.stamps");
@@ -68,7 +70,8 @@ std::string refusal_of(Card card) {
 TEST(CardStamping, IsOnWhileItIsUsedAndAsBeforeAfterwards) {
     Card card{.config = {0, HWTSTAMP_TX_OFF, HWTSTAMP_FILTER_PTP_V2_EVENT}};
     {
-        const CardStamping stamping(std::make_unique<FakeDriver>(card), "eth1, the left port");
+        CardStamping stamping(std::make_unique<FakeDriver>(card), "eth1, the left port");
+        EXPECT_TRUE(stamping.stamp(StampedFrames::every));
         EXPECT_EQ(stamping.clock(), 3U);
         EXPECT_EQ(card.config.tx_type, HWTSTAMP_TX_ON);
         EXPECT_EQ(card.config.rx_filter, HWTSTAMP_FILTER_ALL);
@@ -93,8 +96,38 @@ TEST(CardStamping, WhatADriverDoesNotOfferIsOneSentence) {
     for (const auto& [card, why] : rows) EXPECT_EQ(refusal_of(card), of + why + remedy);
 }
 
+TEST(CardStamping, MessagesOfPtpSufficeWhereNoOtherFramesAreStamped) {
+    using enum StampedFrames;
+    const std::tuple<unsigned, StampedFrames, int> rows[] = {
+        {bit(HWTSTAMP_FILTER_PTP_V2_EVENT), ptp_in_udp, HWTSTAMP_FILTER_PTP_V2_EVENT},
+        {bit(HWTSTAMP_FILTER_PTP_V2_L4_EVENT) | bit(HWTSTAMP_FILTER_PTP_V2_L2_EVENT), ptp_in_udp,
+         HWTSTAMP_FILTER_PTP_V2_L4_EVENT},
+        {bit(HWTSTAMP_FILTER_PTP_V2_L4_EVENT) | bit(HWTSTAMP_FILTER_PTP_V2_L2_EVENT), ptp_in_ethernet,
+         HWTSTAMP_FILTER_PTP_V2_L2_EVENT},
+        {bit(HWTSTAMP_FILTER_PTP_V2_L4_SYNC), ptp_in_udp, HWTSTAMP_FILTER_PTP_V2_L4_SYNC},
+    };
+    for (const auto& [filters, needed, chosen] : rows) {
+        Card card{.filters = filters};
+        CardStamping stamping(std::make_unique<FakeDriver>(card), "eth1, the left port");
+        EXPECT_FALSE(stamping.stamp(needed));
+        EXPECT_EQ(card.config.rx_filter, chosen);
+    }
+    Card card{.filters = bit(HWTSTAMP_FILTER_ALL) | bit(HWTSTAMP_FILTER_PTP_V2_EVENT)};
+    CardStamping stamping(std::make_unique<FakeDriver>(card), "eth1, the left port");
+    EXPECT_TRUE(stamping.stamp(ptp_in_udp));
+}
+
+TEST(CardStamping, MessagesOfPtpThatACardDoesNotStampAreRefused) {
+    const std::string of = "the driver fake of eth1, the left port, stamps no messages of PTP in ",
+                      end = "): leave stamps at kernel or loop";
+    const Card ethernet{.filters = bit(HWTSTAMP_FILTER_PTP_V2_L2_EVENT)}, old{.filters = bit(HWTSTAMP_FILTER_PTP_V1_L4_EVENT)};
+    EXPECT_EQ(refusal_of(ethernet, StampedFrames::ptp_in_udp), of + "UDP that it receives (ptpv2-l2-event" + end);
+    EXPECT_EQ(refusal_of(old, StampedFrames::ptp_in_ethernet), of + "Ethernet that it receives (ptpv1-l4-event" + end);
+}
+
 TEST(CardStamping, AnInterfaceWithoutACardIsRefused) {
-    EXPECT_THROW(CardStamping(stamping_driver_of("lo"), "lo, the left port"), Error);
+    CardStamping stamping(stamping_driver_of("lo"), "lo, the left port");
+    EXPECT_THROW(stamping.stamp(StampedFrames::every), Error);
 }
 
 }  // namespace

@@ -405,6 +405,7 @@ void Collection::collect_departures(Direction direction, DirectionResult& into) 
 void Collection::collect_stamps(Direction direction, DirectionResult& into) const {
     into.kernel_stamps = parts_.stamps[index_of(direction)];
     into.card_clocks = parts_.card_clocks[index_of(direction)];
+    into.ptp = parts_.ptp;
     if (into.kernel_stamps) {
         const std::uint64_t arrived = into.kernel_stamps->both + into.kernel_stamps->no_transmit;
         into.kernel_stamps->no_receive = into.stamped_received - std::min(into.stamped_received, arrived);

@@ -50,6 +50,7 @@ struct TrialParts {
     PerDirection<std::unique_ptr<LengthLog>> lengths;     // of those with frames without a tag
     PerDirection<std::optional<KernelStamps>> stamps;     // of those whose frames the kernel or cards stamp
     PerDirection<std::optional<CardClocks>> card_clocks;  // of those whose frames cards stamp
+    bool ptp = false;                                     // whether messages of PTP leave in place of stamped frames
     // of each port
     std::vector<std::unique_ptr<StampLog>> stamp_logs;  // if the kernel or cards stamp frames
     std::vector<std::unique_ptr<CardClock>> clocks;     // if cards stamp frames

@@ -200,10 +200,23 @@ void RunningTrial::make_senders(Direction direction) {
             senders.back()->send_additional(make_additional(direction, share));
         senders.back()->distinguish_parts(spec_.delay_parts);
         if (port.sends_into_dut()) senders.back()->send_into_dut(bed_.clock_hz);
-        if (!parts_.stamp_logs.empty()) senders.back()->stamp_by(parts_.stamp_logs[side]->socket());
+        if (!parts_.stamp_logs.empty()) senders.back()->stamp_by(parts_.stamp_logs[side]->socket(), ptp_message(direction));
         if (spec_.fill) senders.back()->fill_line(make_line_filler(direction));
         sending_ += 1;
     }
+}
+
+std::optional<PtpMessage> RunningTrial::ptp_message(Direction direction) const {
+    if (!parts_.ptp) return std::nullopt;
+    const DescribedFrame& message = *spec_.streams[index_of(direction)]->ptp;
+    const std::uint16_t vlan = vlan_of(message.head.data(), message.head.size());
+    const DescribedTemplate::Addressing addressing{
+        .source = bed_.ports[bed_.sending_port(direction)]->mac(),
+        .destination = dut_mac(direction, message.destination == NextHop::ipv6, vlan),
+        .trial = trial_mark(),
+        .stream = 0,
+        .seed = 0};
+    return PtpMessage({message, addressing}, spec_.tags_from_end());
 }
 
 // What filling the line excludes, because the place of a frame on it would not be known or not be its time.

@@ -365,7 +365,8 @@ void RunningTrial::open_stamp_logs() {
         if (by == StampedBy::kernel) {
             require_stamps(port->spec().argument, port->side());
         } else {
-            const unsigned number = port->stamp_by_card();
+            parts_.ptp |= !port->card_stamping().stamp(stamped_by_cards());
+            const unsigned number = port->card_stamping().clock();
             const std::string whose = port->spec().argument + ", the " + port->side() + " port";
             parts_.clocks.push_back(std::make_unique<CardClock>(
                 "ptp" + std::to_string(number), open_ptp_clock(number, whose, bed_.clock_hz), bed_.clock_hz));
@@ -376,6 +377,20 @@ void RunningTrial::open_stamp_logs() {
     for (const auto& clock : parts_.clocks) clock->begin();
     std::this_thread::sleep_for(kStampsBegin);
     wall_clock_ahead_ns_ = wall_clock_ahead_ns(bed_.clock_hz);
+}
+
+// What the cards must stamp. Messages of PTP suffice if they may leave in place of all stamped frames, which may be few
+// only: many cards take the next stamp when the driver has read the last one.
+StampedFrames RunningTrial::stamped_by_cards() const {
+    std::optional<StampedFrames> needed;
+    for (const Direction direction : spec_.active()) {
+        const auto& ptp = spec_.streams[index_of(direction)]->ptp;
+        if (!ptp || spec_.stamping != Stamping::tagged) return StampedFrames::every;
+        const StampedFrames one = stamped_frames_of(*ptp);
+        if (needed.value_or(one) != one) return StampedFrames::every;
+        needed = one;
+    }
+    return needed.value_or(StampedFrames::every);
 }
 
 // Drivers that pass frames on to others promise the stamps of those, which some frames never get. A frame of an

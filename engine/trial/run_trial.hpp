@@ -110,6 +110,8 @@ private:
     template <class Step>
     void unless_loops_stamp(const Step& step);
     void open_stamp_logs();
+    [[nodiscard]] StampedFrames stamped_by_cards() const;
+    [[nodiscard]] std::optional<PtpMessage> ptp_message(Direction direction) const;
     void prove_stamps();
     void read_stamps(std::chrono::milliseconds longest);
     void follow_stamp_clocks();

@@ -54,7 +54,9 @@ std::uint32_t Sender::transmit_marked(rte_mbuf** frames, std::uint32_t count) {
     while (done < count) {
         rte_mbuf* first = frames[done];
         if (is_marked(first)) {
-            if (!stamps_->send(rte_pktmbuf_mtod(first, const std::uint8_t*), rte_pktmbuf_data_len(first))) break;
+            const std::span frame(rte_pktmbuf_mtod(first, const std::uint8_t*), rte_pktmbuf_data_len(first));
+            const std::span sent = ptp_ ? ptp_->in_place_of(frame) : frame;
+            if (!stamps_->send(sent.data(), sent.size())) break;
             rte_pktmbuf_free(first);
             ++done;
             continue;

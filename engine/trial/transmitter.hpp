@@ -11,6 +11,8 @@
 #include <atomic>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "measure/histogram.hpp"
@@ -25,6 +27,7 @@
 #include "trial/described_source.hpp"
 #include "trial/frame_source.hpp"
 #include "trial/line_filler.hpp"
+#include "trial/ptp_message.hpp"
 #include "trial/question_source.hpp"
 #include "trial/replay_source.hpp"
 #include "trial/responder_source.hpp"
@@ -98,8 +101,11 @@ public:
     [[nodiscard]] const AdditionalSender* additional() const { return additional_.get(); }
     // This sender fills the line; its schedule's clock is then the line's. To be called before the trial.
     void fill_line(std::unique_ptr<LineFiller> line) { line_ = std::move(line); }
-    // Frames with a stamp leave by this socket. To be called before the trial.
-    void stamp_by(StampSocket& stamps) { stamps_ = &stamps; }
+    // Frames with a stamp leave by this socket, or a message in place of each. To be called before the trial.
+    void stamp_by(StampSocket& stamps, std::optional<PtpMessage> ptp) {
+        stamps_ = &stamps;
+        ptp_ = std::move(ptp);
+    }
     [[nodiscard]] const LineFiller* line() const { return line_.get(); }
     void stop() { stopped_.store(true, std::memory_order_relaxed); }
     [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
@@ -159,6 +165,7 @@ protected:
     std::unique_ptr<AdditionalSender> additional_;
     std::unique_ptr<LineFiller> line_;
     StampSocket* stamps_ = nullptr;
+    std::optional<PtpMessage> ptp_;
     std::uint32_t pending_ = 0, pending_from_ = 0;  // frames in burst_ that the driver did not accept
     std::uint64_t stamped_in_hand_ = 0;             // frames in burst_ with a stamp
     Ticks stamp_ = 0;                               // of these; 0: they leave at their stamps, or get others

@@ -230,9 +230,11 @@ std::vector<std::uint16_t> TrialSpec::tags_from_end() const {
     std::set<std::uint16_t> from_end;
     for (const auto& stream : streams) {
         if (stream && stream->replayed) add_tags_from_end(*stream->replayed->list, from_end);
-        if (!stream || !stream->described) continue;
-        for (const DescribedFrame& kind : stream->described->kinds)
+        const auto add = [&](const DescribedFrame& kind) {
             from_end.insert(static_cast<std::uint16_t>(kind.length() - kind.tag_at));
+        };
+        if (stream && stream->ptp) add(*stream->ptp);
+        if (stream && stream->described) std::ranges::for_each(stream->described->kinds, add);
     }
     return {from_end.begin(), from_end.end()};
 }

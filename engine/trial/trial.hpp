@@ -173,6 +173,7 @@ struct StreamSpec {
     AddressRanges answered_from, answered_to;  // for which the sending and the receiving port answer
     std::vector<TrackedBits::Range> tracked;   // by which received frames are counted
     std::vector<VlanTags> arrives_with{{}};    // VLAN tags with which foreground and background may arrive
+    std::optional<DescribedFrame> ptp;         // message of PTP that leaves in place of stamped frames where cards stamp no others
 
     // With which VLAN tags each kind of frames may arrive; empty: they are not compared.
     [[nodiscard]] std::vector<std::vector<VlanTags>> vlan_tags() const;
@@ -515,6 +516,7 @@ struct DirectionResult {
     std::optional<NicArrivals> nic_arrivals;
     std::optional<KernelStamps> kernel_stamps;
     std::optional<CardClocks> card_clocks;
+    bool ptp = false;  // whether messages of PTP left in place of the stamped frames
     std::optional<NicDepartures> nic_departures;
     std::optional<std::uint32_t> rate_limit_mbps;   // of each queue; 0: none
     std::optional<TransmitCount> transmitted;       // frames that left the port, and frames handed over

@@ -4,7 +4,7 @@
 Ethernet, IEEE 802.1Q/802.1ad tags, pause frames (IEEE 802.3, IEEE 802.1Q), ARP (RFC 826), MPLS (RFC 3032), PPP (RFC
 1662), IPv4 (RFC 791), IPv6 and its extension headers (RFC 8200, RFC 8754), IPsec (RFC 4302, RFC 4303), Mobility (RFC
 6275), UDP, TCP (RFC 9293), ICMP (RFC 792, RFC 4443), IGMP (RFC 1112), GRE (RFC 2784, RFC 2890), VXLAN (RFC 7348), GTP
-(3GPP TS 29.281, TS 29.274). The reasons for the defaults are in docs/frames.md.
+(3GPP TS 29.281, TS 29.274), PTP (IEEE 1588-2008). The reasons for the defaults are in docs/frames.md.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ ETHERTYPES = {
     "pause": 0x8808,
     "pfc": 0x8808,
     "ppp": 0x880B,
+    "ptp": 0x88F7,
 }
 """By the name of the next header; Transparent Ethernet Bridging is for GRE only."""
 PROTOCOLS = {
@@ -68,6 +69,8 @@ TUNNEL_PORTS = {"vxlan": 4789, "gtpu": 2152, "mpls": 6635, "gre": 4754}
 """UDP destination ports: RFC 7348, TS 29.281, RFC 7510, RFC 8086."""
 GTPC_PORT = 2123
 """UDP destination port, 3GPP TS 29.274 4.2.1."""
+PTP_EVENT_PORT = 319
+"""UDP destination port of event messages, IEEE 1588-2008 D.2."""
 ZERO_CHECKSUM_TUNNELS = ("vxlan", "gtpu")
 """Tunnels that send a zero UDP checksum (RFC 7348 section 5)."""
 SEGMENT_ROUTING = 4
@@ -479,11 +482,11 @@ def _gtpc(place: Place, given: Values) -> dict[str, int]:
     return {"length": place.rest - 4, "t": int(_has_teid(given)), "teid": 0}
 
 
-_LINK = ("mpls", "ipv4", "ipv6", "arp", "ppp", "pause", "pfc", "payload")
+_LINK = ("mpls", "ipv4", "ipv6", "arp", "ppp", "pause", "pfc", "ptp", "payload")
 _IN_IP = ("udp", "tcp", "icmp", "gre", "ipv4", "ipv6", "mpls", "ah", "esp", "payload")
 _IN_IPV4 = (*_IN_IP, "igmp")
 _IN_IPV6 = (*_IN_IP, "eth", "routing", "dest_options", "fragment", "mobility")
-_UDP_PORTS = {**TUNNEL_PORTS, "gtpc": GTPC_PORT}
+_UDP_PORTS = {**TUNNEL_PORTS, "gtpc": GTPC_PORT, "ptp": PTP_EVENT_PORT}
 _OPTIONS_NOTE = "none"
 
 
@@ -553,6 +556,31 @@ KINDS: Mapping[str, HeaderKind] = {
                 *(Field(f"time{priority}", 16, default=0) for priority in range(8)),
             ),
             (),
+        ),
+        HeaderKind(
+            "ptp",
+            "PTP (IEEE 1588-2008 13), a Sync message, behind which the tag stands",
+            (
+                Field("transport", 4, HEX, 0),
+                Field("type", 4, HEX, 0, Role.TYPE),
+                _reserved(4),
+                Field("version", 4, default=2, role=Role.SHAPE),
+                _length("length", 16),
+                Field("domain", 8, default=0),
+                _reserved(8),
+                Field("flags", 16, HEX, 0),
+                Field("correction", 64, default=0),
+                _reserved(32),
+                Field("clock", 64, HEX, 0),
+                Field("port", 16, default=1),
+                Field("sequence", 16, default=0),
+                Field("control", 8, default=0),
+                Field("interval", 8, default=0),
+                Field("seconds", 48, default=0),
+                Field("nanoseconds", 32, default=0),
+            ),
+            (),
+            lambda place, _: {"length": place.size},
         ),
         HeaderKind(
             "ppp",
@@ -703,11 +731,11 @@ KINDS: Mapping[str, HeaderKind] = {
             "UDP (RFC 768)",
             (
                 Field("source", 16, default=SOURCE_PORT),
-                _type("destination", 16, "7; before a tunnel's header its port"),
+                _type("destination", 16, "7; before another header its port"),
                 _length("length", 16),
                 _checksum("computed; over IPv4 before `vxlan` and `gtpu` 0", "zero"),
             ),
-            ("vxlan", "gtpu", "mpls", "gre", "gtpc", "payload"),
+            ("vxlan", "gtpu", "mpls", "gre", "gtpc", "ptp", "payload"),
             lambda place, _: {
                 "destination": _UDP_PORTS.get(place.next or "", DESTINATION_PORT),
                 "length": place.rest,

@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple
 
 from dutperf.frames.headers import ETHERTYPES, ICMP, ICMPV6, PROTOCOLS, TUNNEL_PORTS
 
-ETHERNET_SIZE, _VLAN_SIZE, _MPLS_SIZE, _VXLAN_SIZE, _UDP_SIZE, _TCP_SIZE, _ICMP_SIZE = 14, 4, 4, 8, 8, 20, 8
+ETHERNET_SIZE, VLAN_SIZE = 14, 4
+_MPLS_SIZE, _VXLAN_SIZE, _UDP_SIZE, _TCP_SIZE, _ICMP_SIZE = 4, 8, 8, 20, 8
 _ESP_SIZE = 8
 _VLAN = (0x8100, 0x88A8, 0x9100)
 _MPLS_MULTICAST = 0x8848
@@ -70,8 +71,8 @@ class Walk:
         if not self._has(ETHERNET_SIZE):
             return None
         size, type_ = ETHERNET_SIZE, self._number(ETHERNET_SIZE - 2, 2)
-        while type_ in _VLAN and self._has(size + _VLAN_SIZE):
-            size += _VLAN_SIZE
+        while type_ in _VLAN and self._has(size + VLAN_SIZE):
+            size += VLAN_SIZE
             type_ = self._number(size - 2, 2)
         if self.at == 0:
             self.network_at = size

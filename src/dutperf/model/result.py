@@ -479,6 +479,8 @@ class DirectionCounts(Value):
     """If the kernel or the cards timed the delays."""
     card_clocks: CardClocks | None = None
     """If the cards did."""
+    ptp: Literal[True] | None = None
+    """Whether messages of PTP left in place of the tagged frames (:attr:`dutperf.model.Stream.ptp`)."""
     send_at: NicDepartures | None = None
     """If the NIC got the send time of each frame."""
     rate_limit_mbps: Count | None = None

@@ -243,6 +243,8 @@ class Stream(Value):
     """VLAN tags with which foreground and background may arrive; None: without a tag."""
     additional: Annotated[tuple[AdditionalFrames, ...], Field(max_length=8)] = ()
     """Frames beside the test frames."""
+    ptp: DescribedFrame | None = None
+    """Message of PTP that leaves in place of a tagged frame where a card stamps no other frames."""
     tracked: tuple[TrackedBits, ...] = ()
     """At most :data:`MOST_TRACKED` bits in all."""
 
@@ -305,7 +307,7 @@ class Stream(Value):
         if self.frames:
             absent |= {name for name in ("order", "shares") if not getattr(self, name)}
             absent |= _NETWORKS if self.networks == 1 else frozenset()
-        absent |= {name for name in ("additional", "tracked") if not getattr(self, name)}
+        absent |= {name for name in ("additional", "tracked", "ptp") if not getattr(self, name)}
         return {name: value for name, value in members(self).items() if name not in absent}
 
     @property

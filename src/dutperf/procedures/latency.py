@@ -217,26 +217,25 @@ def _latency(facts: Facts) -> str | None:
             " latency of many"
         )
     tags = facts.conditions.tags
-    return (
-        "; ".join([*([f"{tags} tagged frames, fewer than {TAGS}"] if tags < TAGS else []), *_latency_times(facts)])
-        or None
-    )
+    return "; ".join([*([f"{tags} tagged frames, fewer than {TAGS}"] if tags < TAGS else []), *_of_both(facts)]) or None
 
 
 def _mean_latency(facts: Facts) -> str | None:
     """Deviations from RFC 2544, where its definition was chosen."""
     if facts.conditions.definition != "rfc2544":
         return None
-    return "; ".join(text for text in (deviations.few_repetitions(facts), *_latency_times(facts)) if text) or None
+    return "; ".join(text for text in (deviations.few_repetitions(facts), *_of_both(facts)) if text) or None
 
 
-def _latency_times(facts: Facts) -> list[str]:
-    """Deviations in the times, which are the same in both RFCs."""
+def _of_both(facts: Facts) -> list[str]:
+    """Deviations in the times and the tagged frames, which are the same in both RFCs."""
     duration_s, after_s = facts.conditions.duration_s, facts.conditions.tag_after_s
     parts = [f"trials of {duration_s:g} s, shorter than {LATENCY_TRIAL_S:g} s"] if duration_s < LATENCY_TRIAL_S else []
-    return parts + (
-        [f"frames are tagged from {after_s:g} s, not from {TAG_AFTER_S:g} s"] if after_s < TAG_AFTER_S else []
-    )
+    if after_s < TAG_AFTER_S:
+        parts.append(f"frames are tagged from {after_s:g} s, not from {TAG_AFTER_S:g} s")
+    if facts.ptp:
+        parts.append("tagged frames are messages of PTP, as a card stamps no others")
+    return parts
 
 
 RULES = deviations.rules(

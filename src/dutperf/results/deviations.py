@@ -51,6 +51,8 @@ class Facts:
     """Repetitions finished for every frame size."""
     frames: Sequence[dict[str, Any]]
     """Each frame size's limits, from the plan."""
+    ptp: bool = False
+    """Whether messages of PTP left in place of tagged frames."""
 
     def streams(self) -> Iterator[Stream]:
         """The streams of the directions, with the same ports and networks in all trials. The setup
@@ -77,11 +79,16 @@ class Rule:
 
 
 def deviations(
-    rules: Iterable[Rule], conditions: Conditions, *, frames: Sequence[dict[str, Any]], repetitions: int
+    rules: Iterable[Rule],
+    conditions: Conditions,
+    *,
+    frames: Sequence[dict[str, Any]],
+    repetitions: int,
+    ptp: bool = False,
 ) -> tuple[Deviation, ...]:
     """Every deviation of a run that finished ``repetitions`` for each frame size of ``frames``, the
-    plan's."""
-    facts = Facts(conditions, repetitions, frames)
+    plan's. ``ptp``: see :class:`Facts`."""
+    facts = Facts(conditions, repetitions, frames, ptp)
     texts = ((rule.clause, rule.sentence(facts)) for rule in rules)
     return tuple(Deviation(clause=clause, text=text) for clause, text in texts if text is not None)
 

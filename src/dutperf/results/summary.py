@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import SerializeAsAny
 
 from dutperf import journal
-from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, PlanEvent, of_kind
+from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, PlanEvent, ResultEvent, of_kind
 from dutperf.model import Case, Value, axes_of_json
 from dutperf.results import deviations, environments, remarks, run_trials, streams
 from dutperf.results.deviations import Deviation, Rule
@@ -104,6 +104,7 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
             conditions,
             frames=[{**limits["case"], **limits} for limits in plan.cases],
             repetitions=finished,
+            ptp=any(one.ptp for event in of_kind(events, ResultEvent) for one in event.result.directions().values()),
         ),
         trials=run_trials.of_run(events),
         points=points,

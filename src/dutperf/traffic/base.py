@@ -48,6 +48,7 @@ from dutperf.setup.configuration import ConfigError, LinkBetween, ParameterError
 from dutperf.setup.pacing import fill_of
 from dutperf.setup.size_mix import SizeMix
 from dutperf.traffic import additional, addresses, combinations, sizes
+from dutperf.traffic.ptp_messages import with_ptp
 
 MAX_FRAMES = 2**40
 """Per direction of a trial: sequence numbers have 40 bits."""
@@ -276,7 +277,7 @@ class TrafficKind(ABC):
         members: dict[str, Any] = {"seed": chosen.seed, "burst": chosen.tx_burst, "pacing": pacing, **by_path}
         members["other_streams"] = self.others.streams(frame_size) or None
         preliminary = self.phases_before(members, frame_size, number)
-        return Trial(
+        trial = Trial(
             trial=(number + len(preliminary)) % TRIAL_NUMBERS,
             duration_ns=round((chosen.duration_s + chosen.joining_s) * 1e9),
             drain_ns=round(chosen.drain_s * 1e9),
@@ -285,6 +286,7 @@ class TrafficKind(ABC):
             **members,
             **self.after_phases(preliminary),
         )
+        return trial if self.setup.tunnel_overhead else with_ptp(trial)
 
     def streams(self, frame_size: int, rate_fps: int) -> dict[Direction, Stream]:
         """What each active direction sends.

@@ -12,6 +12,7 @@ import pytest
 
 from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.tester import TesterError
+from fake_engines import engine_with_fake
 
 OpenEngine = Callable[..., EngineTester]
 
@@ -27,10 +28,7 @@ def command() -> EngineCommand:
 
 def with_fake_nic(command: EngineCommand) -> EngineCommand:
     """The engine whose NIC is made up (engine/tests/fake_nic.cpp)."""
-    program = Path(command.program).with_name("dutperf-engine-fake-nic")
-    if not program.exists():
-        pytest.skip("no engine with a NIC that is made up: its build needs GoogleTest")
-    return EngineCommand(str(program))
+    return EngineCommand(str(engine_with_fake("nic", command)))
 
 
 @pytest.fixture

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delays by the time stamps of two cards, whose clocks run apart, over namespaces. The kernel's side of cards is made
+up (engine/tests/fake_cards.cpp): each stamp is the kernel's own, as the card's clock would have said it. So the true
+delay between the stamps of each frame is known. Root only."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dutperf.engine.client import EngineCommand
+from dutperf.lab.refdut import Properties, RefDut
+from dutperf.model import CardClocks, DelaysFiles, DirectionCounts, KernelStamps, TrialResult, Verdict
+from dutperf.setup.conditions import Usual
+from dutperf.tester import TesterError
+from fake_engines import engine_with_fake
+from plans import make_trial
+from undisturbed import until, valid
+
+from .measuring import Bench, bench
+from .test_kernel_stamps import EVERY, TAGGED, delays, excess_us
+
+pytestmark = [pytest.mark.root, pytest.mark.alone]
+APART_PPM, APART_US = 100, 1e6
+APART = "drift_ppm=60/-40 offset_ns=0/1000000000"
+"""Of the cards: the right one's clock is a second ahead, and slower by 100 ppm."""
+ROUNDED_US = 0.002
+"""Stamps and what they are converted to are whole ns."""
+SECONDS = 2e-6
+"""Share of a delay: the tester and the fake each measure the speed of the counter."""
+LEFT, RIGHT = 0, 1
+WAYS = {"forward": (LEFT, RIGHT), "reverse": (RIGHT, LEFT)}
+"""The ports from and to which frames go."""
+
+
+@dataclass(frozen=True)
+class Cards:
+    """A lab with the engine, whose ports are fake cards."""
+
+    ready: Bench
+    directory: Path
+
+    def run(self, **members: Any) -> TrialResult:
+        """A trial of a second, in which each frame has a stamp unless ``members`` say otherwise."""
+        self.truth.write_text("")
+        trial = make_trial(self.ready.setup, Usual(duration_s=1, drain_s=0.3), 128, 2_000, 1)
+        files = DelaysFiles(**{way: str(self.delays_file(way)) for way in WAYS})
+        return self.ready.tester.run(
+            trial.model_copy(update={"stamps": "card", "delays_files": files, **(members or EVERY)})
+        )
+
+    @property
+    def truth(self) -> Path:
+        """A file with all stamps by the tester's clock."""
+        return self.directory / "truth"
+
+    def delays_file(self, direction: str) -> Path:
+        """A file with all delays of the last trial."""
+        return self.directory / f"{direction}.npy"
+
+    def delays_us(self, direction: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Each delay of the last trial, and the time between the two stamps of its frame, in the order of arrival. Of
+        several arrivals the first one counts."""
+        lines = [line.split() for line in self.truth.read_text().splitlines()]
+        port_from, port_to = WAYS[direction]
+        left_ns = {frame: float(ns) for port, way, ns, frame in lines if (int(port), way) == (port_from, "sent")}
+        true_ns: dict[str, float] = {}
+        for port, way, ns, frame in lines:
+            if (int(port), way) == (port_to, "received") and frame in left_ns:
+                true_ns.setdefault(frame, float(ns) - left_ns[frame])
+        return np.load(self.delays_file(direction))["delay_ns"] / 1e3, np.array(list(true_ns.values())) / 1e3
+
+
+@pytest.fixture
+def cards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., contextlib.AbstractContextManager[Cards]]:
+    """A lab, by default a cable, with cards as ``words`` describe them."""
+
+    @contextlib.contextmanager
+    def bring_up(words: str, lab: str = "loopback") -> Iterator[Cards]:
+        monkeypatch.setenv("DUTPERF_FAKE_CARDS", words)
+        with bench(lab, kind="af_packet") as ready:
+            yield Cards(ready, tmp_path)
+
+    monkeypatch.setenv("DUTPERF_ENGINE", str(engine_with_fake("cards", EngineCommand.find())))
+    monkeypatch.setenv("DUTPERF_FAKE_CARDS_TRUTH", str(tmp_path / "truth"))
+    return bring_up
+
+
+BringUp = Callable[..., contextlib.AbstractContextManager[Cards]]
+
+
+def stamps(counts: DirectionCounts) -> KernelStamps:
+    assert counts.kernel_stamps is not None
+    return counts.kernel_stamps
+
+
+def clocks(counts: DirectionCounts) -> CardClocks:
+    assert counts.card_clocks is not None
+    return counts.card_clocks
+
+
+def codes(result: TrialResult) -> set[str]:
+    return {cause.code for cause in result.causes}
+
+
+def compared_closely(result: TrialResult) -> bool:
+    """Whether the tester read the clocks without being interrupted each time."""
+    return all(clocks(counts).error_us < 10 for counts in result.directions().values())
+
+
+def check_delays(measured: Cards, result: TrialResult) -> None:
+    """None is wrong by more than the error that the result states."""
+    for direction, counts in result.directions().items():
+        delays_us, true_us = measured.delays_us(direction)
+        assert len(delays_us) == len(true_us) == stamps(counts).both == delays(counts).frames > 0
+        assert (abs(delays_us - true_us) - SECONDS * true_us).max() <= clocks(counts).error_us + ROUNDED_US
+        assert stamps(counts).impossible == 0
+
+
+@pytest.mark.parametrize("answers", ["compared=precise", "compared=extended", "compared=plain", "unanswered_every=3"])
+def test_two_clocks_that_run_apart_change_no_delay_by_more_than_the_stated_error(cards: BringUp, answers: str) -> None:
+    began_s = time.monotonic()
+    with cards(f"{APART} {answers}") as measured:
+        result = until(measured.run, compared_closely)
+        most_us = APART_PPM * (time.monotonic() - began_s)
+        check_delays(measured, result)
+    for sign, counts in zip((1, -1), result.directions().values(), strict=True):
+        both = clocks(counts)
+        assert (stamps(counts).both, stamps(counts).missing) == (counts.received, 0)
+        assert {both.sending, both.receiving} == {"ptp80", "ptp81"}
+        assert both.drift_ppm * sign == pytest.approx(-APART_PPM, abs=3)
+        assert -most_us <= both.offset_us * sign - APART_US + both.error_us <= 2 * both.error_us
+        assert both.step_us == 0
+
+
+@pytest.mark.parametrize("delay_ms", [1, 20])
+def test_a_known_delay_is_read_by_two_clocks_that_run_apart(cards: BringUp, delay_ms: float) -> None:
+    with cards(APART, "refdut-ipv4") as measured:
+        dut = RefDut(Path(str(measured.ready.setup.dut.control)))
+
+        def excess() -> tuple[TrialResult, float]:
+            dut.configure(Properties(delay_ms=delay_ms))
+            result = measured.run()
+            return result, excess_us(result, dut.counters())
+
+        def right(shown: tuple[TrialResult, float]) -> bool:
+            return compared_closely(shown[0]) and shown[1] < 40
+
+        result, _ = until(excess, right)
+        check_delays(measured, result)
+
+
+@pytest.mark.parametrize(("steps_ns", "step_us"), [("0/1000000", 1_000), ("-100000/0", -100)])
+def test_a_clock_that_is_set_during_a_trial_makes_it_invalid(cards: BringUp, steps_ns: str, step_us: float) -> None:
+    with cards(f"{APART} step_ns={steps_ns} step_after_s=0.8") as measured:
+        result = measured.run()
+        until(measured.run, lambda later: "card_clock" not in codes(later))
+    assert result.verdict is Verdict.INVALID
+    texts = [cause.text for cause in result.causes if cause.code == "card_clock"]
+    assert len(texts) == 2
+    assert all("was set by" in text for text in texts)
+    for counts in result.directions().values():
+        assert clocks(counts).step_us == pytest.approx(step_us, abs=10)
+        assert clocks(counts).error_us > abs(step_us) - 10
+
+
+def test_few_frames_without_a_stamp_are_counted_by_name(cards: BringUp) -> None:
+    with cards(f"{APART} unstamped_sent=250 unstamped_received=400") as measured:
+        result = valid(measured.run)
+        check_delays(measured, result)
+        for direction, counts in result.directions().items():
+            one = stamps(counts)
+            assert 7 <= one.no_transmit <= 9
+            assert 4 <= one.no_receive <= 6
+            assert one.both + one.missing == counts.stamped_received == 2_000
+            assert measured.delays_us(direction)[0].min() > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"), [("unstamped_sent=50", "no_transmit"), ("unstamped_received=50", "no_receive")]
+)
+def test_many_frames_without_a_stamp_make_a_trial_invalid(cards: BringUp, words: str, missing: str) -> None:
+    with cards(f"{APART} {words}") as measured:
+        result = measured.run()
+        check_delays(measured, result)
+    assert "missing_stamps" in codes(result)
+    for counts in result.directions().values():
+        assert getattr(stamps(counts), missing) == stamps(counts).missing > 0.015 * counts.stamped_received
+
+
+def test_a_card_that_stamps_one_frame_at_a_time_is_for_few_tags(cards: BringUp) -> None:
+    with cards(f"{APART} latch_us=700") as measured:
+        every = measured.run()
+        few = valid(lambda: measured.run(**TAGGED))
+        check_delays(measured, few)
+    texts = [cause.text for cause in every.causes if cause.code == "missing_stamps"]
+    assert len(texts) == 2
+    assert all("many cards stamp one frame at a time, so take fewer tags" in text for text in texts)
+
+
+def test_no_stamp_is_that_of_another_frame(cards: BringUp) -> None:
+    with cards(f"{APART} unstamped_sent=60 unstamped_received=70", "refdut-ipv4") as measured:
+        RefDut(Path(str(measured.ready.setup.dut.control))).configure(
+            Properties(delay_ms=1, loss=0.05, duplicate_every=100, reorder_every=50)
+        )
+        result = measured.run()
+        check_delays(measured, result)
+    for counts in result.directions().values():
+        assert min(counts.lost, counts.duplicates, counts.out_of_order, stamps(counts).missing) > 10
+        assert stamps(counts).both + stamps(counts).missing == counts.stamped_received
+
+
+REFUSALS = {
+    "driver=ptp": r"the driver veth of \w+, the left port, does not stamp every frame that it receives"
+    r" \(none, ptpv2-event\): leave stamps at kernel or loop",
+    "driver=narrows": r"the driver veth of \w+, the left port, does not stamp every frame that it receives"
+    r" \(ptpv2-event\): leave stamps at kernel or loop",
+    "driver=sends_none": r"the driver veth of \w+, the left port, was asked for stamps of sent frames and makes none",
+    "driver=locked": r"the driver veth of \w+, the left port, lets only root switch time stamps on",
+    "no_access": r"/dev/ptp80, the clock of \w+, the left port, cannot be opened \(Permission denied\): run as root",
+    "compared=none": r"/dev/ptp80, the clock of \w+, the left port, cannot be read: leave stamps at kernel or loop",
+}
+
+
+@pytest.mark.parametrize("words", REFUSALS)
+def test_what_a_card_cannot_do_is_said_in_one_sentence(cards: BringUp, words: str) -> None:
+    with cards(words) as measured, pytest.raises(TesterError, match=REFUSALS[words]) as caught:
+        measured.run()
+    assert (caught.value.code, caught.value.field) == ("port_unavailable", "stamps")
+
+
+@pytest.fixture
+def clock_writer() -> Iterator[int]:
+    """The process of a program that has a clock open for writing: a file of that name, which is there for it alone."""
+    script = "mount -t tmpfs none /dev && exec sleep 60 9> /dev/ptp81"
+    program = subprocess.Popen(["unshare", "--mount", "sh", "-c", script])
+    opened = Path(f"/proc/{program.pid}/fd/9")
+    try:
+        while not opened.is_symlink():
+            assert program.poll() is None
+            time.sleep(0.01)
+        yield program.pid
+    finally:
+        program.kill()
+        program.wait()
+
+
+def test_a_program_that_may_set_a_clock_is_named(cards: BringUp, clock_writer: int) -> None:
+    refusal = rf"sleep \(process {clock_writer}\) may set /dev/ptp81, the clock of \w+, the right port: end it"
+    with cards(APART) as measured, pytest.raises(TesterError, match=refusal) as caught:
+        measured.run()
+    assert (caught.value.code, caught.value.field) == ("port_unavailable", "stamps")

@@ -48,8 +48,8 @@ private:
     double error_ns_ = 0, step_ns_ = 0, unread_ns_ = 0;
 };
 
-// How the clocks of a path's two ends compare, by their names. Ports of one card may have the same clock, whose stamps
-// need no conversion.
+// How the clocks of a path's two ends compare, by their names. Ports of one card may have the same clock, which has
+// no error against itself.
 CardClocks compared(const std::string& sending, const ClockRecord& of_sending, const std::string& receiving,
                     const ClockRecord& of_receiving);
 

@@ -449,11 +449,16 @@ void RunningTrial::match_stamps_of(Direction direction, const std::vector<ClockR
     std::optional<CardClocks>& cards = parts_.card_clocks[path];
     if (!clocks.empty())
         cards = compared(parts_.clocks[from]->name(), clocks[from], parts_.clocks[to]->name(), clocks[to]);
-    const bool by_two_clocks = cards && cards->sending != cards->receiving;
-    const StampsMatched matched = by_two_clocks ? match_stamps(on_one_clock(left, clocks[from], clocks[from].begin()),
-                                                               on_one_clock(arrived, clocks[to], clocks[from].begin()),
-                                                               record, std::llround(cards->error_ns))
-                                                : match_stamps(left, arrived, record);
+    StampsMatched matched;
+    if (cards) {
+        const ClockRecord &sending = clocks[from],
+                          &receiving = cards->sending == cards->receiving ? sending : clocks[to];
+        matched =
+            match_stamps(on_one_clock(left, sending, sending.begin()),
+                         on_one_clock(arrived, receiving, sending.begin()), record, std::llround(cards->error_ns));
+    } else {
+        matched = match_stamps(left, arrived, record);
+    }
     parts_.stamps[path] = KernelStamps{.both = matched.both,
                                        .no_transmit = matched.no_transmit,
                                        .impossible = matched.impossible,

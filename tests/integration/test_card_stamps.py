@@ -159,6 +159,18 @@ def test_a_known_delay_is_read_by_two_clocks_that_run_apart(cards: BringUp, dela
         check_delays(measured, result)
 
 
+def test_stamps_by_one_clock_are_no_longer_for_its_drift(cards: BringUp) -> None:
+    """A delay is in the tester's seconds whether one card has both ports or not."""
+    with cards("one_clock drift_ppm=100", "refdut-ipv4") as measured:
+        RefDut(Path(str(measured.ready.setup.dut.control))).configure(Properties(delay_ms=20))
+        result = measured.run()
+        for direction, counts in result.directions().items():
+            delays_us, true_us = measured.delays_us(direction)
+            assert abs(delays_us - true_us).max() < 0.5 < APART_PPM * 1e-6 * true_us.min()
+            both = clocks(counts)
+            assert (both.sending, both.receiving, both.offset_us, both.drift_ppm) == ("ptp80", "ptp80", 0, 0)
+
+
 @pytest.mark.parametrize(("steps_ns", "step_us"), [("0/1000000", 1_000), ("-100000/0", -100)])
 def test_a_clock_that_is_set_during_a_trial_makes_it_invalid(cards: BringUp, steps_ns: str, step_us: float) -> None:
     with cards(f"{APART} step_ns={steps_ns} step_after_s=0.8") as measured:

@@ -6,6 +6,7 @@ delay between the stamps of each frame is known. Root only."""
 from __future__ import annotations
 
 import contextlib
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from plans import make_trial
 from undisturbed import until, valid
 
 from .measuring import Bench, bench
+from .test_commands import dutperf
 from .test_kernel_stamps import EVERY, TAGGED, delays, excess_us
 
 pytestmark = [pytest.mark.root, pytest.mark.alone]
@@ -271,3 +273,17 @@ def test_a_program_that_may_set_a_clock_is_named(cards: BringUp, clock_writer: i
     with cards(APART) as measured, pytest.raises(TesterError, match=refusal) as caught:
         measured.run()
     assert (caught.value.code, caught.value.field) == ("port_unavailable", "stamps")
+
+
+def test_a_report_names_both_clocks_and_how_they_compare(cards: BringUp, tmp_path: Path) -> None:
+    trials = ("--rate", "1000", "--duration", "1", "--drain", "0.2", "--repetitions", "1", "--frame-sizes", "84")
+    with cards(APART):  # for its environment
+        done = dutperf("latency", "--lab", "loopback", "--stamps", "card", *trials, "--out", str(tmp_path / "out"))
+    told = " ".join((done.stdout + done.stderr).split())
+    assert "delays are between the cards' time stamps of sending and receiving" in told
+    compared = (
+        r"the cards' clocks ptp80 and ptp81 were (\d\.\d+) s apart, ran 100\.0 ppm apart, and are compared within"
+    )
+    found = re.search(compared, told)
+    assert found is not None, told
+    assert float(found[1]) == pytest.approx(1, abs=0.001)

@@ -161,8 +161,8 @@ class CardClocks(Value):
         if self.sending == self.receiving:
             return f": both stamps of a frame are by one clock, {self.sending}"
         return (
-            f": the cards' clocks {self.sending} and {self.receiving} are compared within {self.error_us:,.3f} us;"
-            f" they ran {abs(self.drift_ppm):,.1f} ppm apart"
+            f": the cards' clocks {self.sending} and {self.receiving} were {abs(self.offset_us) / 1e6:,.6f} s apart,"
+            f" ran {abs(self.drift_ppm):,.1f} ppm apart, and are compared within {self.error_us:,.3f} us"
         )
 
 

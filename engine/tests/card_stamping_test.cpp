@@ -120,7 +120,8 @@ TEST(CardStamping, MessagesOfPtpSufficeWhereNoOtherFramesAreStamped) {
 TEST(CardStamping, MessagesOfPtpThatACardDoesNotStampAreRefused) {
     const std::string of = "the driver fake of eth1, the left port, stamps no messages of PTP in ",
                       end = "): leave stamps at kernel or loop";
-    const Card ethernet{.filters = bit(HWTSTAMP_FILTER_PTP_V2_L2_EVENT)}, old{.filters = bit(HWTSTAMP_FILTER_PTP_V1_L4_EVENT)};
+    const Card ethernet{.filters = bit(HWTSTAMP_FILTER_PTP_V2_L2_EVENT)},
+        old{.filters = bit(HWTSTAMP_FILTER_PTP_V1_L4_EVENT)};
     EXPECT_EQ(refusal_of(ethernet, StampedFrames::ptp_in_udp), of + "UDP that it receives (ptpv2-l2-event" + end);
     EXPECT_EQ(refusal_of(old, StampedFrames::ptp_in_ethernet), of + "Ethernet that it receives (ptpv1-l4-event" + end);
 }

@@ -71,6 +71,7 @@ using namespace dutperf;
 constexpr unsigned kFirstClock = 80;  // no machine has that many of its own
 constexpr std::string_view kClocks = "/dev/ptp";
 constexpr std::int64_t kNsPerS = 1'000'000'000;
+constexpr std::string_view kTagBegins = "\xD7\x54\x50";
 
 constexpr unsigned bit(unsigned number) { return 1U << number; }
 
@@ -216,12 +217,13 @@ bool is_stamped(const Card& card, Bytes frame) {
 }
 
 // The stamps in a file, for tests that compare delays with what they were. For each a line: the card, 0 for the left
-// port, "sent" or "received", the time by the tester's clock in ns, and a hash of what routers leave as it is.
+// port, "sent" or "received", the time by the tester's clock in ns, and a hash of the frame from
+// its tag on, which the DUT leaves as it is.
 class Truth {
 public:
     void record(const Card& card, bool sent, double ns, Bytes frame) {
         if (file_ == nullptr) return;
-        const std::size_t hash = std::hash<Bytes>()(frame.substr(std::min(frame.size(), kIpv4Layout.tag_at())));
+        const std::size_t hash = std::hash<Bytes>()(frame.substr(std::min(frame.size(), frame.find(kTagBegins))));
         std::fprintf(file_, "%u %s %.1f %zu\n", card.number, sent ? "sent" : "received", ns, hash);
     }
 

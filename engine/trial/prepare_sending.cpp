@@ -200,7 +200,8 @@ void RunningTrial::make_senders(Direction direction) {
             senders.back()->send_additional(make_additional(direction, share));
         senders.back()->distinguish_parts(spec_.delay_parts);
         if (port.sends_into_dut()) senders.back()->send_into_dut(bed_.clock_hz);
-        if (!parts_.stamp_logs.empty()) senders.back()->stamp_by(parts_.stamp_logs[side]->socket(), ptp_message(direction));
+        if (!parts_.stamp_logs.empty())
+            senders.back()->stamp_by(parts_.stamp_logs[side]->socket(), ptp_message(direction));
         if (spec_.fill) senders.back()->fill_line(make_line_filler(direction));
         sending_ += 1;
     }

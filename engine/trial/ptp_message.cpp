@@ -19,8 +19,9 @@ PtpMessage::PtpMessage(DescribedTemplate message, std::vector<std::uint16_t> tag
     : message_(std::move(message)), tags_from_end_(std::move(tags_from_end)), bytes_(message_.first_frame()) {}
 
 std::span<const std::uint8_t> PtpMessage::in_place_of(std::span<const std::uint8_t> frame) {
-    const AnyTag found = find_any_tag(frame.data(), frame.size(),
-                                      {.from_end = tags_from_end_, .accepts_unfinished = true}, [](auto) { return true; });
+    const AnyTag found =
+        find_any_tag(frame.data(), frame.size(), {.from_end = tags_from_end_, .accepts_unfinished = true},
+                     [](auto) { return true; });
     std::copy_n(found.tag, kTagSize, bytes_.begin() + message_.frame().tag_at);
     message_.sum_up(bytes_);
     return bytes_;

@@ -173,7 +173,8 @@ struct StreamSpec {
     AddressRanges answered_from, answered_to;  // for which the sending and the receiving port answer
     std::vector<TrackedBits::Range> tracked;   // by which received frames are counted
     std::vector<VlanTags> arrives_with{{}};    // VLAN tags with which foreground and background may arrive
-    std::optional<DescribedFrame> ptp;         // message of PTP that leaves in place of stamped frames where cards stamp no others
+    std::optional<DescribedFrame>
+        ptp;  // message of PTP that leaves in place of stamped frames where cards stamp no others
 
     // With which VLAN tags each kind of frames may arrive; empty: they are not compared.
     [[nodiscard]] std::vector<std::vector<VlanTags>> vlan_tags() const;

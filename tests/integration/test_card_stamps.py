@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from dutperf.engine.client import EngineCommand
 from dutperf.lab.refdut import Properties, RefDut
-from dutperf.model import CardClocks, DelaysFiles, DirectionCounts, KernelStamps, TrialResult, Verdict
+from dutperf.model import CardClocks, DelaysFiles, DirectionCounts, KernelStamps, Stamping, Tagged, TrialResult, Verdict
 from dutperf.setup.conditions import Usual
 from dutperf.tester import TesterError
+from dutperf.traffic.ptp_messages import with_ptp
 from fake_engines import engine_with_fake
 from plans import make_trial
 from undisturbed import until, valid
@@ -51,14 +52,13 @@ class Cards:
     ready: Bench
     directory: Path
 
-    def run(self, **members: Any) -> TrialResult:
+    def run(self, *, frame: str | None = None, fps: int = 2_000, **members: Any) -> TrialResult:
         """A trial of a second, in which each frame has a stamp unless ``members`` say otherwise."""
         self.truth.write_text("")
-        trial = make_trial(self.ready.setup, Usual(duration_s=1, drain_s=0.3), 128, 2_000, 1)
+        trial = make_trial(self.ready.setup, Usual(duration_s=1, drain_s=0.3, frame=frame), 128, fps, 1)
         files = DelaysFiles(**{way: str(self.delays_file(way)) for way in WAYS})
-        return self.ready.tester.run(
-            trial.model_copy(update={"stamps": "card", "delays_files": files, **(members or EVERY)})
-        )
+        stamped = {"stamps": "card", "delays_files": files, **(members or EVERY)}
+        return self.ready.tester.run(with_ptp(trial.model_copy(update=stamped)))
 
     @property
     def truth(self) -> Path:
@@ -231,6 +231,46 @@ def test_no_stamp_is_that_of_another_frame(cards: BringUp) -> None:
     for counts in result.directions().values():
         assert min(counts.lost, counts.duplicates, counts.out_of_order, stamps(counts).missing) > 10
         assert stamps(counts).both + stamps(counts).missing == counts.stamped_received
+
+
+@pytest.mark.parametrize("words", ["driver=ptp", "driver=narrows"])
+@pytest.mark.parametrize("lab", ["kernel-ipv4", "kernel-ipv6", "refdut-siit"])
+def test_cards_that_stamp_ptp_alone_stamp_messages_in_place_of_tagged_frames(
+    cards: BringUp, words: str, lab: str
+) -> None:
+    with cards(f"{APART} {words}", lab) as measured:
+        result = valid(lambda: measured.run(**TAGGED))
+        check_delays(measured, result)
+    for counts in result.directions().values():
+        assert counts.ptp
+        assert (stamps(counts).both, stamps(counts).missing, counts.stamped_received) == (200, 0, 200)
+        assert (counts.sent, counts.lost, counts.out_of_order, counts.corrupted) == (2_000, 0, 0, 0)
+
+
+@pytest.mark.parametrize("frame", ["vlan(id=7)/ip/udp", "eth", "ip/gre/ip/udp"])
+def test_messages_of_ptp_have_the_headers_of_the_frames_up_to_ip(cards: BringUp, frame: str) -> None:
+    with cards(f"{APART} driver=ptp") as measured:
+        result = valid(lambda: measured.run(frame=frame, **TAGGED))
+        check_delays(measured, result)
+    assert all(counts.ptp and stamps(counts).both == 200 for counts in result.directions().values())
+
+
+def test_no_message_of_ptp_has_the_stamp_of_another(cards: BringUp) -> None:
+    with cards(f"{APART} driver=ptp unstamped_sent=60 unstamped_received=70", "refdut-ipv4") as measured:
+        RefDut(Path(str(measured.ready.setup.dut.control))).configure(
+            Properties(delay_ms=1, loss=0.05, duplicate_every=100, reorder_every=50)
+        )
+        result = measured.run(fps=5_000, stamping=Stamping.TAGGED, tagged=Tagged(count=1_000, after_ns=0))
+        check_delays(measured, result)
+    for counts in result.directions().values():
+        assert min(counts.lost, counts.duplicates, counts.out_of_order, stamps(counts).missing) > 10
+        assert stamps(counts).both + stamps(counts).missing == counts.stamped_received
+
+
+def test_cards_that_stamp_every_frame_stamp_the_test_frames(cards: BringUp) -> None:
+    with cards(APART) as measured:
+        result = valid(lambda: measured.run(**TAGGED))
+    assert not any(counts.ptp for counts in result.directions().values())
 
 
 REFUSALS = {

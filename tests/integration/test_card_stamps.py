@@ -119,22 +119,23 @@ def compared_closely(result: TrialResult) -> bool:
     return all(clocks(counts).error_us < 10 for counts in result.directions().values())
 
 
-def check_delays(measured: Cards, result: TrialResult) -> None:
-    """None is wrong by more than the error that the result states."""
+def checked(measured: Cards, **members: Any) -> TrialResult:
+    """A trial of which no delay is wrong by more than the error that its result states, valid or not."""
+    result = measured.run(**members)
     for direction, counts in result.directions().items():
         delays_us, true_us = measured.delays_us(direction)
         assert len(delays_us) == len(true_us) == stamps(counts).both == delays(counts).frames > 0
         assert (abs(delays_us - true_us) - SECONDS * true_us).max() <= clocks(counts).error_us + ROUNDED_US
         assert stamps(counts).impossible == 0
+    return result
 
 
 @pytest.mark.parametrize("answers", ["compared=precise", "compared=extended", "compared=plain", "unanswered_every=3"])
 def test_two_clocks_that_run_apart_change_no_delay_by_more_than_the_stated_error(cards: BringUp, answers: str) -> None:
     began_s = time.monotonic()
     with cards(f"{APART} {answers}") as measured:
-        result = until(measured.run, compared_closely)
+        result = until(lambda: checked(measured), compared_closely)
         most_us = APART_PPM * (time.monotonic() - began_s)
-        check_delays(measured, result)
     for sign, counts in zip((1, -1), result.directions().values(), strict=True):
         both = clocks(counts)
         assert (stamps(counts).both, stamps(counts).missing) == (counts.received, 0)
@@ -149,16 +150,11 @@ def test_a_known_delay_is_read_by_two_clocks_that_run_apart(cards: BringUp, dela
     with cards(APART, "refdut-ipv4") as measured:
         dut = RefDut(Path(str(measured.ready.setup.dut.control)))
 
-        def excess() -> tuple[TrialResult, float]:
+        def excess() -> float:
             dut.configure(Properties(delay_ms=delay_ms))
-            result = measured.run()
-            return result, excess_us(result, dut.counters())
+            return excess_us(checked(measured), dut.counters())
 
-        def right(shown: tuple[TrialResult, float]) -> bool:
-            return compared_closely(shown[0]) and shown[1] < 40
-
-        result, _ = until(excess, right)
-        check_delays(measured, result)
+        until(excess, lambda by_us: by_us < 40)
 
 
 def test_stamps_by_one_clock_are_no_longer_for_its_drift(cards: BringUp) -> None:
@@ -189,13 +185,13 @@ def test_a_clock_that_is_set_during_a_trial_makes_it_invalid(cards: BringUp, ste
 
 def test_few_frames_without_a_stamp_are_counted_by_name(cards: BringUp) -> None:
     with cards(f"{APART} unstamped_sent=250 unstamped_received=400") as measured:
-        result = valid(measured.run)
-        check_delays(measured, result)
+        result = checked(measured)
+        assert "missing_stamps" not in codes(result)
         for direction, counts in result.directions().items():
             one = stamps(counts)
             assert 7 <= one.no_transmit <= 9
             assert 4 <= one.no_receive <= 6
-            assert one.both + one.missing == counts.stamped_received == 2_000
+            assert one.both + one.missing == counts.stamped_received
             assert measured.delays_us(direction)[0].min() > 0
 
 
@@ -204,8 +200,7 @@ def test_few_frames_without_a_stamp_are_counted_by_name(cards: BringUp) -> None:
 )
 def test_many_frames_without_a_stamp_make_a_trial_invalid(cards: BringUp, words: str, missing: str) -> None:
     with cards(f"{APART} {words}") as measured:
-        result = measured.run()
-        check_delays(measured, result)
+        result = checked(measured)
     assert "missing_stamps" in codes(result)
     for counts in result.directions().values():
         assert getattr(stamps(counts), missing) == stamps(counts).missing > 0.015 * counts.stamped_received
@@ -214,8 +209,7 @@ def test_many_frames_without_a_stamp_make_a_trial_invalid(cards: BringUp, words:
 def test_a_card_that_stamps_one_frame_at_a_time_is_for_few_tags(cards: BringUp) -> None:
     with cards(f"{APART} latch_us=700") as measured:
         every = measured.run()
-        few = valid(lambda: measured.run(**TAGGED))
-        check_delays(measured, few)
+        valid(lambda: checked(measured, **TAGGED))
     texts = [cause.text for cause in every.causes if cause.code == "missing_stamps"]
     assert len(texts) == 2
     assert all("many cards stamp one frame at a time, so take fewer tags" in text for text in texts)
@@ -226,8 +220,7 @@ def test_no_stamp_is_that_of_another_frame(cards: BringUp) -> None:
         RefDut(Path(str(measured.ready.setup.dut.control))).configure(
             Properties(delay_ms=1, loss=0.05, duplicate_every=100, reorder_every=50)
         )
-        result = measured.run()
-        check_delays(measured, result)
+        result = checked(measured)
     for counts in result.directions().values():
         assert min(counts.lost, counts.duplicates, counts.out_of_order, stamps(counts).missing) > 10
         assert stamps(counts).both + stamps(counts).missing == counts.stamped_received

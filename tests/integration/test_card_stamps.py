@@ -232,8 +232,7 @@ def test_cards_that_stamp_ptp_alone_stamp_messages_in_place_of_tagged_frames(
     cards: BringUp, words: str, lab: str
 ) -> None:
     with cards(f"{APART} {words}", lab) as measured:
-        result = valid(lambda: measured.run(**TAGGED))
-        check_delays(measured, result)
+        result = valid(lambda: checked(measured, **TAGGED))
     for counts in result.directions().values():
         assert counts.ptp
         assert (stamps(counts).both, stamps(counts).missing, counts.stamped_received) == (200, 0, 200)
@@ -243,8 +242,7 @@ def test_cards_that_stamp_ptp_alone_stamp_messages_in_place_of_tagged_frames(
 @pytest.mark.parametrize("frame", ["vlan(id=7)/ip/udp", "eth", "ip/gre/ip/udp"])
 def test_messages_of_ptp_have_the_headers_of_the_frames_up_to_ip(cards: BringUp, frame: str) -> None:
     with cards(f"{APART} driver=ptp") as measured:
-        result = valid(lambda: measured.run(frame=frame, **TAGGED))
-        check_delays(measured, result)
+        result = valid(lambda: checked(measured, frame=frame, **TAGGED))
     assert all(counts.ptp and stamps(counts).both == 200 for counts in result.directions().values())
 
 
@@ -253,8 +251,7 @@ def test_no_message_of_ptp_has_the_stamp_of_another(cards: BringUp) -> None:
         RefDut(Path(str(measured.ready.setup.dut.control))).configure(
             Properties(delay_ms=1, loss=0.05, duplicate_every=100, reorder_every=50)
         )
-        result = measured.run(fps=5_000, stamping=Stamping.TAGGED, tagged=Tagged(count=1_000, after_ns=0))
-        check_delays(measured, result)
+        result = checked(measured, fps=5_000, stamping=Stamping.TAGGED, tagged=Tagged(count=1_000, after_ns=0))
     for counts in result.directions().values():
         assert min(counts.lost, counts.duplicates, counts.out_of_order, stamps(counts).missing) > 10
         assert stamps(counts).both + stamps(counts).missing == counts.stamped_received
@@ -320,3 +317,13 @@ def test_a_report_names_both_clocks_and_how_they_compare(cards: BringUp, tmp_pat
     found = re.search(compared, told)
     assert found is not None, told
     assert float(found[1]) == pytest.approx(1, abs=0.001)
+
+
+def test_a_report_says_that_tagged_frames_were_messages_of_ptp(cards: BringUp, tmp_path: Path) -> None:
+    trials = ("--rate", "1000", "--duration", "1", "--drain", "0.2", "--repetitions", "1", "--frame-sizes", "84")
+    with cards(f"{APART} driver=ptp"):  # for its environment
+        done = dutperf(
+            "latency", "--lab", "kernel-ipv4", "--stamps", "card", *trials, "--verbose", "--out", str(tmp_path / "out")
+        )
+    told = " ".join((done.stdout + done.stderr).split())
+    assert "tagged frames are messages of PTP, as a card stamps no others" in told

@@ -15,6 +15,7 @@ from scapy.contrib.gtp import GTP_U_Header
 from scapy.contrib.gtp_v2 import GTPHeader as GTPv2
 from scapy.contrib.mac_control import MACControlClassBasedFlowControl, MACControlPause
 from scapy.contrib.mpls import MPLS
+from scapy.contrib.ptp_v2 import PTP
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import (
     MIP6MH_BRR,
@@ -177,7 +178,7 @@ SUMS = tuple(f"{name}.checksum.status" for name in ("ip", "udp", "tcp", "icmp", 
 GOOD, UNVERIFIED, ABSENT = "1", "2", "3"
 WARNING = 6291456
 """Severity of an expert item in Wireshark."""
-NOT_READ_BY_SCAPY = {"ah", "esp", "mobility", "pause", "pfc", "ppp", "igmp", "gtpc"}
+NOT_READ_BY_SCAPY = {"ah", "esp", "mobility", "pause", "pfc", "ppp", "igmp", "gtpc", "ptp"}
 """It builds these headers, but does not read them behind IPv6, or what follows them, or with any other type."""
 NOT_DISSECTED = ("offset=", "mf=1", "more=1")
 """Fragments: both programs wait for the others before they look further."""
@@ -310,6 +311,19 @@ BUILT = {
     "ipv4/udp(checksum=no)/gtpc(type=34,teid=7,sequence=0x123456,p=1,spare1=1,spare2=9)": IP(**OURS)
     / UDP(sport=0xC020, dport=2123, chksum=0)
     / GTPv2(version=2, P=1, T=1, SPARE2=1, gtp_type=34, teid=7, seq=0x123456, length=110, SPARE3=9),
+    f"{ETHERNET}/ptp": Ether(dst=CONTROL.dst, src=CONTROL.src, type=0x88F7)
+    / PTP(messageType=0, messageLength=44, portNumber=1),
+    "ipv4/udp(checksum=no)/ptp(sequence=9,clock=0x0102030405060708,seconds=5,flags=0x200)": IP(**OURS)
+    / UDP(sport=0xC020, dport=319, chksum=0)
+    / PTP(
+        messageType=0,
+        messageLength=44,
+        portNumber=1,
+        sequenceId=9,
+        clockIdentity=0x0102030405060708,
+        originTimestamp_seconds=5,
+        flags=0x200,
+    ),
 }
 """What scapy builds."""
 

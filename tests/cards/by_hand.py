@@ -69,6 +69,11 @@ def taps(queues: int = 1) -> Iterator[None]:
         subprocess.run(["ip", "netns", "delete", NAMESPACE], check=True)
 
 
+def cable(name: str, queues: int = 1) -> str:
+    """QEMU's end of a TAP interface, as a machine is told of it."""
+    return f"tap,ifname={name},script=no,downscript=no" + (f",queues={queues}" if queues > 1 else "")
+
+
 def switch() -> None:
     """A bridge that joins both cables."""
     _ip(_SWITCH)

@@ -15,7 +15,7 @@ from cards import image, machine
 from cards.machine import MODELS, Guest, Machine
 
 HERE = Path(__file__).parent
-ORDER = ("test_documents", *MODELS, "test_networks")
+ORDER = ("test_documents", *MODELS, "test_networks", "test_stamps")
 """The longest group first."""
 _REFUSED_DMA = re.compile(r"DMAR: \[DMA .*? fault addr .*")
 _AT_THE_START = re.compile(r"\[DMA Read .*fault addr 0x0 ")

@@ -21,14 +21,18 @@ BUILT = ROOT / "build/cards"
 ENGINE = BUILT / "engine/engine/dutperf-engine"
 SCRIPTS = Path(__file__).parent / "guest"
 
-DRIVERS = ("bus_pci", "bus_vdev", "mempool_ring", "net_e1000", "net_null", "net_ring", "net_virtio", "net_vmxnet3")
-"""Of DPDK, for the cards that QEMU emulates."""
+DRIVERS = (
+    *("bus_pci", "bus_vdev", "mempool_ring", "net_af_packet", "net_e1000", "net_null", "net_ring", "net_virtio"),
+    "net_vmxnet3",
+)
+"""Of DPDK, for the cards that QEMU emulates, and for those that the guest's kernel drives."""
 MODULES = (
     "vfio-pci",
     "vfio_iommu_type1",
     "uio_pci_generic",
     "e1000",
     "e1000e",
+    "igb",
     "vmxnet3",
     "virtio_pci",
     "virtio_net",

@@ -9,6 +9,7 @@ The last two are UNIX sockets here.
 from __future__ import annotations
 
 import contextlib
+import functools
 import subprocess
 import tempfile
 import time
@@ -16,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cards.image import Image
+from cards.image import BUILT, Image, Missing
 from cards.qmp import Monitor, Refused
 from dutperf.lab.guest.machine import accelerator
 from dutperf.lab.guest.shell import Shell, Silent
@@ -27,7 +28,9 @@ MODELS: Mapping[str, dict[str, str]] = {
     "vmxnet3": {"driver": "vmxnet3"},
     "virtio": {"driver": "virtio-net-pci", "disable-legacy": "on", "iommu_platform": "on", "ats": "on"},
 }
-"""QEMU's names of the cards. Virtio's leave the IOMMU aside unless told otherwise."""
+"""QEMU's names of the cards that DPDK drives. Virtio's leave the IOMMU aside unless told otherwise."""
+STAMPING = "igb"
+"""QEMU's name, and the driver's, of a card that stamps frames: an Intel 82576, from QEMU 8.1 on."""
 BOOT_S = 120
 """Seconds that the guest has to boot: ten are enough where nobody else works."""
 MEMORY_MB = 3072
@@ -44,6 +47,33 @@ _HOST_FILES = (
 
 Cable = str
 """What follows ``-netdev``, without the id."""
+
+
+_UNPACKED = BUILT / "qemu/usr"
+_LIBRARIES = _UNPACKED / "lib/x86_64-linux-gnu"
+_EMULATORS = (
+    ("qemu-system-x86_64",),
+    (
+        *("env", f"QEMU_MODULE_DIR={_LIBRARIES}/qemu", f"{_UNPACKED}/lib64/ld-linux-x86-64.so.2"),
+        *("--library-path", f"{_LIBRARIES}:{_LIBRARIES}/pulseaudio", f"{_UNPACKED}/bin/qemu-system-x86_64"),
+        *("-L", f"{_UNPACKED}/share/qemu", "-L", f"{_UNPACKED}/share/seabios"),
+    ),
+)
+"""QEMU of this machine, and the one that ``scripts/setup cards`` unpacks, with libraries of its own."""
+
+
+@functools.cache
+def emulator(driver: str) -> tuple[str, ...]:
+    """The first command of QEMU that has this card.
+
+    Raises:
+        Missing: none has it.
+    """
+    for command in _EMULATORS:
+        asked = subprocess.run([*command, "-device", f"{driver},help"], capture_output=True, check=False)
+        if asked.stdout:  # the status says nothing
+            return command
+    raise Missing(f"no QEMU here emulates {driver} (from 8.1 on): run scripts/setup cards")
 
 
 @dataclass(frozen=True)
@@ -71,7 +101,7 @@ class Machine:
         )
         interrupts = ",kernel-irqchip=split" if accelerator == "kvm" else ""
         append = (
-            "console=ttyS0 quiet loglevel=5 panic=-1 no_timer_check intel_iommu=on iommu=pt"
+            "console=ttyS0 quiet loglevel=5 panic=-1 no_timer_check intel_iommu=on iommu=pt iomem=relaxed"
             f" hugepages={self.huge_pages}"
         )
         serial = (
@@ -81,7 +111,7 @@ class Machine:
         return [
             *("setpriv", "--pdeathsig", "KILL", "--"),  # whoever ends these tests, by whatever signal, ends the machine
             *([] if self.netns is None else ["ip", "netns", "exec", self.netns]),
-            *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+            *(*emulator(self.device(0)["driver"]), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
             *("-machine", f"q35{interrupts}", *processor, "-smp", "2", "-m", str(MEMORY_MB), *iommu),
             *("-kernel", str(image.kernel), "-initrd", str(image.initramfs), "-append", append),
             *(
@@ -102,7 +132,7 @@ class Machine:
             "bus": f"slot{number}",
             "mac": f"02:00:00:00:00:0{number + 1}",
         }
-        return MODELS[self.model] | place | self.options
+        return (MODELS | {STAMPING: {"driver": STAMPING}})[self.model] | place | self.options
 
     def _card(self, number: int, cable: Cable) -> list[str]:
         """A card in a slot of its own, from which it can be taken."""

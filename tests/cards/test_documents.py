@@ -37,10 +37,10 @@ def test_every_command_of_the_page_runs(guests: Guests) -> None:
 
 def _run(guest: Guest, command: str, where: str) -> None:
     """A measurement that says itself that it was disturbed is repeated; on a busy machine it is enough."""
-    status, output = guest.shell.status(_in_project(command), COMMAND_S)
+    status, output = guest.shell.status(in_project(command), COMMAND_S)
     if status == INVALID:
         until(
-            lambda: guest.shell.status(_in_project(command), COMMAND_S),
+            lambda: guest.shell.status(in_project(command), COMMAND_S),
             lambda ended: ended[0] == 0,
             lambda ended: f"{where}: {command}: {ended[1]}",
             if_busy=lambda ended: ended[0] == INVALID,
@@ -55,10 +55,10 @@ def _write_configurations(guest: Guest) -> None:
     found = re.findall(r"write `(\w+\.yaml)`[^`]*```yaml\n(.*?)```", text, re.DOTALL)
     assert found
     for name, contents in found:
-        guest.run(_in_project(f"echo {shlex.quote(contents)} > {name}"))
+        guest.run(in_project(f"echo {shlex.quote(contents)} > {name}"))
 
 
-def _in_project(command: str) -> str:
+def in_project(command: str) -> str:
     """``command`` as root in the project's directory, with the engine that was built for the
     emulated processor."""
     environment = f"HOME=/root PATH={shlex.quote('/usr/sbin:/usr/bin:/sbin:/bin')} DUTPERF_ENGINE={ENGINE}"

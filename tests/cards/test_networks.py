@@ -29,17 +29,12 @@ LIMIT_FPS = 1_000
 DURATION_S = 4
 
 
-def cable(name: str, queues: int = 1) -> str:
-    """QEMU's end of a TAP interface."""
-    return f"tap,ifname={name},script=no,downscript=no" + (f",queues={queues}" if queues > 1 else "")
-
-
 @pytest.fixture
 def wired(guests: Guests) -> Iterator[Guest]:
     """A machine with an e1000e card on each of the namespace's cables."""
     guests.stop()  # of an earlier namespace
     with by_hand.taps():
-        cables = tuple(map(cable, (by_hand.LEFT, by_hand.RIGHT)))
+        cables = tuple(map(by_hand.cable, (by_hand.LEFT, by_hand.RIGHT)))
         with watched(guests.of(Machine("e1000e", cables, netns=by_hand.NAMESPACE))) as guest:
             yield guest
         guests.stop()
@@ -69,7 +64,7 @@ def test_two_queues_of_virtio(guests: Guests) -> None:
     guests.stop()
     with by_hand.taps(queues=2):
         by_hand.switch()
-        cables = tuple(cable(name, queues=2) for name in (by_hand.LEFT, by_hand.RIGHT))
+        cables = tuple(by_hand.cable(name, queues=2) for name in (by_hand.LEFT, by_hand.RIGHT))
         described = Machine("virtio", cables, {"mq": "on", "vectors": "6"}, netns=by_hand.NAMESPACE)
         with watched(guests.of(described)) as guest, bench(guest, queues=2) as ready:
             result = ready.run_valid()

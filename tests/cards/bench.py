@@ -15,7 +15,7 @@ from cards.machine import Guest
 from dutperf import traffic
 from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.engine.process import EngineProcess
-from dutperf.model import TrialResult
+from dutperf.model import Stamping, Tagged, TrialResult
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import Setup
@@ -39,19 +39,26 @@ class Bench:
     """Of the trials: frames of an earlier one are known by it."""
 
     def run(
-        self, rate_fps: int = SLOW_FPS, on_progress: ProgressCallback | None = None, **conditions: Any
+        self,
+        rate_fps: int = SLOW_FPS,
+        on_progress: ProgressCallback | None = None,
+        tags: int | None = None,
+        **conditions: Any,
     ) -> TrialResult:
-        """One trial, a second unless said otherwise, with the smallest frames."""
+        """One trial, a second unless said otherwise, with the smallest frames, of which so many are tagged."""
         chosen = SingleTrial(**({"duration_s": 1, "drain_s": 0.5} | conditions))
         size = traffic.of(self.setup, chosen).sized().frame_sizes[0]
         trial = make_trial(self.setup, chosen, size, rate_fps, next(self.numbers))
+        if tags is not None:
+            tagged = {"stamping": Stamping.TAGGED, "tagged": Tagged(count=tags, after_ns=0)}
+            trial = trial.model_copy(update=tagged)
         self.tester.environment()  # the ports are started, and what their start made the console say is over
         began = len(self.guest.console())
         result = self.tester.run(trial, on_progress)
         self.guest.trials.append(slice(began, len(self.guest.console())))
         return result
 
-    def run_while(self, interfere: Callable[[], None], duration_s: float = 4) -> TrialResult:
+    def run_while(self, interfere: Callable[[], None], duration_s: float = 4, **conditions: Any) -> TrialResult:
         """A trial with ``interfere`` called once when its first second is over."""
         begun: list[Progress] = []
 
@@ -60,7 +67,7 @@ class Bench:
             if len(begun) == 1:
                 interfere()
 
-        return self.run(on_progress=once, duration_s=duration_s)
+        return self.run(on_progress=once, duration_s=duration_s, **conditions)
 
     def run_valid(self, *arguments: Any, **conditions: Any) -> TrialResult:
         """The first valid result."""

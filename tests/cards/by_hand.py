@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,6 +78,23 @@ def cable(name: str, queues: int = 1) -> str:
 def switch() -> None:
     """A bridge that joins both cables."""
     _ip(_SWITCH)
+
+
+def no_switch() -> None:
+    """Take the bridge away."""
+    inside("ip", "link", "delete", "switch")
+
+
+@contextlib.contextmanager
+def relay() -> Iterator[None]:
+    """``relay.py`` between the cables, which loses, doubles and reorders frames of any kind."""
+    program = Path(__file__).with_name("relay.py")
+    process = subprocess.Popen(["ip", "netns", "exec", NAMESPACE, sys.executable, str(program), LEFT, RIGHT])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def router(limit_fps: int) -> None:

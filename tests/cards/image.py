@@ -19,6 +19,7 @@ from dutperf.lab.guest.shell import AGENT
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "build/cards"
 ENGINE = BUILT / "engine/engine/dutperf-engine"
+CARD_CLOCK = BUILT / "card-clock"
 SCRIPTS = Path(__file__).parent / "guest"
 
 DRIVERS = (
@@ -66,6 +67,7 @@ def build(directory: Path) -> Image:
     for present, what, remedy in (
         (kernel is not None, "the guest's kernel", "scripts/setup cards"),
         (ENGINE.exists(), "the engine for the guest", "scripts/build cards"),
+        (CARD_CLOCK.exists(), "a program for the guest", "scripts/build cards"),
         (BUSYBOX.exists(), "busybox-static", "scripts/setup cards"),
     ):
         if not present:
@@ -80,13 +82,15 @@ def build(directory: Path) -> Image:
 
 def _install_programs(root: Path) -> None:
     initramfs.install_busybox(root, BUSYBOX)
-    shutil.copy2(ENGINE, root / "usr/local/bin/dutperf-engine")
+    for program in (ENGINE, CARD_CLOCK):
+        shutil.copy2(program, root / "usr/local/bin")
     shutil.copy2(SCRIPTS / "init", root / "init")
     for script in ("bind", "enter-host", "start-engine", "tear-out"):
         shutil.copy2(SCRIPTS / script, root / "usr/local/bin" / script)
     initramfs.write_script(root / "usr/local/bin/agent", AGENT)
     drivers = list(_drivers())
-    for library in {path for program in (ENGINE, *drivers) for path in initramfs.libraries(program)} | set(drivers):
+    linked = (ENGINE, CARD_CLOCK, *drivers)
+    for library in {path for program in linked for path in initramfs.libraries(program)} | set(drivers):
         initramfs.copy_with_links(library, root)
 
 

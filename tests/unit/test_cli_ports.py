@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from dutperf import installation
 from dutperf.cli import app
 from dutperf.cli.commands import doctor as doctor_command
 from dutperf.cli.commands import ports as ports_command
@@ -18,7 +19,6 @@ from dutperf.cli.output import steps
 from dutperf.machine import doctor
 from dutperf.machine.access import Done
 from dutperf.machine.doctor import Finding
-from dutperf.machine.timestamping import stamps_of
 from machines import DEVICES, FakeKernel, but, made_up
 
 A, B = "0000:01:00.0", "0000:01:00.1"
@@ -78,29 +78,65 @@ def test_the_table_names_every_card_and_interface(kernel: FakeKernel) -> None:
     result = dutperf("ports")
     assert result.exit_code == 0
     rows = [line.split() for line in result.stdout.splitlines()]
-    assert [A, "eth0", "e1000e", "-", "up,", "1,000", "Mbit/s", "-", "default", "route", "-"] in rows
-    assert [B, "eth1", "e1000e", "-", "up,", "1,000", "Mbit/s", "-", "-", "af_xdp:eth1"] in rows
+    assert [A, "eth0", "e1000e", "-", "up,", "1,000", "Mbit/s", "unknown", "default", "route", "-"] in rows
+    assert [B, "eth1", "e1000e", "-", "up,", "1,000", "Mbit/s", "unknown", "-", "af_xdp:eth1"] in rows
     assert ["-", "tl", "(veth)", "-", "-", "up,", "1,000", "Mbit/s", "kernel", "-", "af_xdp:tl"] in rows
-    assert result.stdout.splitlines()[-2:] == [
+    assert result.stdout.splitlines()[-3:] == [
         f"{A}: carries the default route and is never given to DPDK",
         f"{B}: for DPDK: dutperf ports bind {B}",
+        f"stamps are unknown: {installation.package('ethtool')}",
     ]
 
 
+NEWER = HARDWARE.replace("PTP Hardware Clock: 0", "Hardware timestamp provider index: 0")
+
+
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("told", "words", "clock"),
     [
-        (SOFTWARE, "kernel"),
-        ("Time stamping parameters for lo:\nCapabilities:\n\tsoftware-receive\n\tsoftware-system-clock\n", "-"),
-        (f"{HARDWARE}\tptpv1-l4-sync\n\tptpv2-event\n", "kernel, card (PTP only)"),
-        (f"{HARDWARE}\tall\n", "kernel, card"),
-        (None, None),
+        (SOFTWARE, "kernel", None),
+        ("Time stamping parameters for lo:\nCapabilities:\n\tsoftware-receive\n\tsoftware-system-clock\n", "-", None),
+        (f"{HARDWARE}\tptpv1-l4-sync\n\tptpv2-event\n", "kernel, card (PTP only)", "/dev/ptp0"),
+        (f"{HARDWARE}\tall\n", "kernel, card", "/dev/ptp0"),
+        (f"{NEWER}\tall\n", "kernel, card", "/dev/ptp0"),
+        (None, "unknown", None),
     ],
-    ids=["veth", "nobody", "82576", "I350", "no ethtool"],
+    ids=["veth", "nobody", "82576", "I350", "a newer ethtool", "no ethtool"],
 )
-def test_who_stamps_the_frames_of_an_interface(kernel: FakeKernel, told: str | None, words: str | None) -> None:
+def test_who_stamps_the_frames_of_an_interface(
+    kernel: FakeKernel, told: str | None, words: str, clock: str | None
+) -> None:
     kernel.stamps.update({} if told is None else {"eth1": told})
-    assert stamps_of(kernel, "eth1") == words
+    port = json.loads(dutperf("ports", "--json").stdout)["ports"][1]
+    assert (port["stamps"], port["clock"]) == (words, clock)
+
+
+def opened(kernel: FakeKernel, process: int, name: str, flags: str) -> None:
+    kernel.file(f"proc/{process}/comm", name)
+    kernel.file(f"proc/{process}/fdinfo/3", f"pos:\t0\nflags:\t{flags}")
+    (kernel.root / f"proc/{process}/fd").mkdir()
+    (kernel.root / f"proc/{process}/fd/3").symlink_to("/dev/ptp0")
+
+
+@pytest.mark.parametrize(
+    ("there", "flags", "text"),
+    [
+        (True, None, ""),
+        (True, "0100000", ""),
+        (True, "0100002", ", which process 815 (ptp4l) may set: end it before --stamps card"),
+        (False, None, ", which is not there: load the driver's PTP support, or give the container the device"),
+    ],
+    ids=["free", "read by another program", "set by another program", "no device"],
+)
+def test_a_cards_clock_is_named_with_what_is_in_its_way(
+    kernel: FakeKernel, there: bool, flags: str | None, text: str
+) -> None:
+    kernel.stamps["eth1"] = f"{HARDWARE}\tall\n"
+    if there:
+        kernel.file("dev/ptp0")
+    if flags is not None:
+        opened(kernel, 815, "ptp4l", flags)
+    assert f"eth1: its card's time stamps are by /dev/ptp0{text}" in dutperf("ports").stdout.splitlines()
 
 
 def test_for_a_program(kernel: FakeKernel) -> None:
@@ -117,7 +153,9 @@ def test_for_a_program(kernel: FakeKernel) -> None:
         "numa_node": None,
         "link": True,
         "speed_mbps": 1000,
-        "stamps": None,
+        "stamps": "unknown",
+        "clock": None,
+        "clock_hindrance": None,
         "iommu_group": "2",
         "default_route": False,
         "use": None,

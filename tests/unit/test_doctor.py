@@ -271,6 +271,43 @@ def test_without_ip_no_card_counts_as_free(machine: MakeMachine) -> None:
     assert finding(machine(run=lambda _argv: Done(127)), "network cards").state == "note"
 
 
+CARD = """Capabilities:
+\thardware-transmit
+\thardware-receive
+PTP Hardware Clock: 0
+Hardware Receive Filter Modes:
+\tall
+"""
+
+
+@pytest.mark.parametrize(
+    ("stamped", "changes", "state", "words"),
+    [
+        ({"eth1": CARD}, {"dev/ptp0": ""}, "ok", "eth1 card (/dev/ptp0)"),
+        ({"eth1": CARD}, {}, "note", "eth1 card (/dev/ptp0, which is not there: "),
+        (
+            {"eth1": CARD},
+            {"dev/ptp0": "", "proc/self/status": "CapEff:\t0000000000000000\n"},
+            "note",
+            "; those of a card need CAP_NET_ADMIN",
+        ),
+        ({"eth1": ""}, {}, "ok", "eth1 -"),
+        ({}, {}, "note", "eth1 unknown"),
+    ],
+    ids=["card", "no clock", "no privilege", "nobody", "no ethtool"],
+)
+def test_what_can_stamp_frames_is_named(
+    stamped: dict[str, str], changes: dict[str, str | None], state: str, words: str, machine: MakeMachine
+) -> None:
+    def run(argv: Sequence[str]) -> Done:
+        if argv[0] == "ethtool":
+            return Done(0, stamped[argv[2]]) if argv[2] in stamped else Done(127)
+        return interfaces(argv, {"ifname": "eth1", "link_type": "ether"})
+
+    found = finding(machine(changes, run=run), "time stamps")
+    assert (found.state, words in found.text) == (state, True), found
+
+
 # --- repairs --------------------------------------------------------------------------------------
 
 PAGES = "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"

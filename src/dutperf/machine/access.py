@@ -86,6 +86,10 @@ class Machine:
         """Whether the file or directory exists."""
         return (self.root / path).exists()
 
+    def is_readable(self, path: str) -> bool:
+        """Whether this user may read the file."""
+        return os.access(self.root / path, os.R_OK)
+
     def target(self, path: str) -> str | None:
         """Name of a symbolic link's target; None if there is none, or it cannot be read."""
         try:

@@ -27,9 +27,10 @@ from dutperf.machine import access, cpu_quota, cpu_sets, memory, pci, processor,
 from dutperf.machine.access import MachineError
 from dutperf.machine.binding import load
 from dutperf.machine.pci import DRIVERS, HANDING_OVER, SHARED, VFIO, Function
-from dutperf.machine.ports import inventory
+from dutperf.machine.ports import Port, inventory, ports
 from dutperf.machine.programs import BUILT_IN
 from dutperf.machine.steps import Step
+from dutperf.machine.timestamping import UNKNOWN
 
 State = Literal["ok", "note", "missing"]
 
@@ -318,6 +319,30 @@ def iommu(machine: Machine) -> Iterator[Finding]:
         yield Finding("IOMMU", "note", "none; only PCI ports need one")
 
 
+def time_stamps(machine: Machine) -> Iterator[Finding]:
+    """Who can time-stamp the frames of the interfaces to measure with (``--stamps``), as their drivers claim."""
+    try:
+        found = [one for one in ports(inventory(machine)) if one.interface is not None and one.port is not None]
+    except MachineError:
+        return
+    if not found:
+        return
+    hindered = any(one.clock_hindrance or one.stamps == UNKNOWN for one in found)
+    of_cards = any(one.clock is not None for one in found)
+    unprivileged = of_cards and not machine.engine_capabilities() >> CAPABILITIES["CAP_NET_ADMIN"] & 1
+    yield Finding(
+        "time stamps",
+        "note" if hindered or unprivileged else "ok",
+        "as the drivers claim: "
+        + "; ".join(map(_claimed, found))
+        + ("; those of a card need CAP_NET_ADMIN" if unprivileged else ""),
+    )
+
+
+def _claimed(port: Port) -> str:
+    return f"{port.interface} {port.stamps}" + (f" ({port.clock_text})" if port.clock else "")
+
+
 def _cards(machine: access.Machine) -> list[Function]:
     """Network cards that a DPDK driver has or may have, without those that the kernel uses, which may
     connect this machine to its network."""
@@ -474,6 +499,7 @@ _CHECKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
     kernel_features,
     dpdk,
     cards,
+    time_stamps,
     iommu,
     engine,
     programs,

@@ -6,11 +6,11 @@ them."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from dutperf.machine.access import COMMAND_LINE, Machine, MachineError
+from dutperf.machine.open_files import openers
 
 DEVICES = "sys/bus/pci/devices"
 DRIVERS = "sys/bus/pci/drivers"
@@ -112,7 +112,7 @@ def users(machine: Machine, function: Function) -> list[str]:
     nodes = {f"vfio/{group}", f"vfio/noiommu-{group}"} if group else set[str]()
     nodes |= set(machine.names(f"{DEVICES}/{function.address}/uio/uio*"))
     nodes |= {f"vfio/devices/{name}" for name in machine.names(f"{DEVICES}/{function.address}/vfio-dev/vfio*")}
-    return list(_openers(machine, {f"/dev/{node}" for node in nodes})) if nodes and function.is_handed_over else []
+    return list(openers(machine, {f"/dev/{node}" for node in nodes})) if nodes and function.is_handed_over else []
 
 
 def dpdk_ports(root: Path = Path("/")) -> list[str]:
@@ -159,16 +159,3 @@ def existing(machine: Machine, address: str) -> Function:
 def _group(machine: Machine, place: str) -> str | None:
     number = machine.target(f"{place}/iommu_group")
     return None if number is None or machine.read(f"{GROUPS}/{number}/name") == NO_IOMMU_GROUP else number
-
-
-def _openers(machine: Machine, nodes: set[str]) -> Iterator[str]:
-    for process in machine.glob("proc/[0-9]*"):
-        if any(_leads_to(descriptor) in nodes for descriptor in process.glob("fd/*")):
-            yield f"{process.name} ({machine.read(f'proc/{process.name}/comm') or 'unknown'})"
-
-
-def _leads_to(descriptor: Path) -> str | None:
-    try:
-        return str(descriptor.readlink())
-    except OSError:
-        return None

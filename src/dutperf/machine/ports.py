@@ -11,7 +11,7 @@ from dutperf.machine import pci
 from dutperf.machine.access import Machine
 from dutperf.machine.interfaces import ETHERNET, Interface, interfaces, with_default_route
 from dutperf.machine.pci import BESIDE_VFIO, SHARED, Function
-from dutperf.machine.timestamping import stamps_of
+from dutperf.machine.timestamping import UNKNOWN, hindrance, stamps_of
 
 MEASURED_WITH = ("veth",)
 """Kinds of virtual interfaces that a tester can use: cables between network namespaces."""
@@ -34,7 +34,12 @@ class Port:
     link: bool | None
     speed_mbps: int | None
     stamps: str | None
-    """Who can time-stamp its frames (:func:`dutperf.machine.timestamping.stamps_of`)."""
+    """Who can time-stamp its frames, as its driver claims (:mod:`dutperf.machine.timestamping`): ``kernel, card``;
+    ``-``: nobody; ``unknown``. None: it has no interface."""
+    clock: str | None
+    """The card's clock for that: ``/dev/ptp0``."""
+    clock_hindrance: str | None
+    """Why this user cannot use that clock as it is, as the end of a sentence."""
     iommu_group: str | None
     default_route: bool
     use: str | None
@@ -43,6 +48,11 @@ class Port:
     """Its present port name in a configuration; None: it cannot be measured with."""
     dpdk: str | None
     """What DPDK needs to use the card, in words; None: it is not a card."""
+
+    @property
+    def clock_text(self) -> str:
+        """The clock, and what keeps this user from it: ``/dev/ptp0, which this user cannot read: run as root``."""
+        return ", ".join(filter(None, (self.clock, self.clock_hindrance)))
 
 
 @dataclass(frozen=True)
@@ -126,13 +136,23 @@ def _of_card(known: Inventory, card: Function) -> Iterator[Port]:
             numa_node=card.numa_node,
             link=None if one is None else one.carrier,
             speed_mbps=None if one is None else one.speed_mbps,
-            stamps=None if one is None else stamps_of(known.machine, one.name),
+            **_stamping(known.machine, one),
             iommu_group=card.group,
             default_route=carries,
             use=known.use(card),
             port=None if carries else _port(known.machine, card, one),
             dpdk="carries the default route and is never given to DPDK" if carries else _for_dpdk(known, card),
         )
+
+
+def _stamping(machine: Machine, interface: Interface | None) -> dict[str, str | None]:
+    offered = None if interface is None else stamps_of(machine, interface.name)
+    clock = None if offered is None else offered.clock
+    return {
+        "stamps": None if interface is None else UNKNOWN if offered is None else str(offered),
+        "clock": clock,
+        "clock_hindrance": None if clock is None else hindrance(machine, clock),
+    }
 
 
 def _port(machine: Machine, card: Function, interface: Interface | None) -> str | None:
@@ -153,7 +173,7 @@ def _without_card(known: Inventory, one: Interface) -> Port:
         numa_node=one.numa_node,
         link=one.carrier,
         speed_mbps=one.speed_mbps,
-        stamps=stamps_of(known.machine, one.name),
+        **_stamping(known.machine, one),
         iommu_group=None,
         default_route=carries,
         use=one.use(),

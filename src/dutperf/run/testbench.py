@@ -20,7 +20,7 @@ from dutperf.engine.factory import tester_on
 from dutperf.invocation import command_line
 from dutperf.journal import JournalError
 from dutperf.machine.access import Machine, run
-from dutperf.machine.timestamping import KERNEL, stamps_of
+from dutperf.machine.timestamping import stamps_of
 from dutperf.model import Load, Recording, Trial, TrialResult
 from dutperf.run.campaign import Plan, PlanError
 from dutperf.run.waiting import POLL_S
@@ -447,11 +447,11 @@ def _as_stamped(setup: Setup, stamps: Collection[str | None]) -> Setup:
 
 
 def _kernel_times_all(setup: Setup) -> bool:
-    """Whether the drivers of all ports let the kernel time frames."""
+    """Whether the drivers of all ports let the kernel time frames, or it is not known."""
     namespace = [] if setup.engine.netns is None else ["ip", "netns", "exec", setup.engine.netns]
     machine = Machine(run=lambda argv: run([*namespace, *argv]))
     names = [side.port.removeprefix("af_packet:") for side in setup.sides().values() if side is not NO_PORT]
-    return all(KERNEL in (stamps_of(machine, name) or "") for name in names)
+    return all(offered is None or offered.by_kernel for name in names for offered in (stamps_of(machine, name),))
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from dutperf import installation
 from dutperf.cli import options
 from dutperf.cli.errors import reported, say
 from dutperf.cli.help_screen import command_of, group
@@ -21,6 +22,7 @@ from dutperf.machine import binding
 from dutperf.machine.access import Machine
 from dutperf.machine.binding import Consent
 from dutperf.machine.ports import Inventory, Port, inventory, ports
+from dutperf.machine.timestamping import UNKNOWN
 
 app = group("ports", invoke_without_command=True)
 Addresses = Annotated[
@@ -106,9 +108,17 @@ def _cells(port: Port) -> tuple[str | None, ...]:
 
 
 def remarks(found: Sequence[Port]) -> list[str]:
-    """A line for each card: what DPDK needs to use it."""
+    """A line for each card: what DPDK needs to use it; and for each clock of a card: whether it can be used."""
     texts = {port.address: port.dpdk for port in found if port.address is not None}
-    return [f"{address}: {text}" for address, text in texts.items()]
+    clocks = {port.interface: port for port in found if port.clock is not None}
+    unknown = (
+        [f"stamps are {UNKNOWN}: {installation.package('ethtool')}"] if UNKNOWN in (one.stamps for one in found) else []
+    )
+    return [
+        *(f"{address}: {text}" for address, text in texts.items()),
+        *(f"{name}: its card's time stamps are by {port.clock_text}" for name, port in clocks.items()),
+        *unknown,
+    ]
 
 
 def _link(port: Port) -> str | None:

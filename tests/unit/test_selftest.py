@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from typer.testing import CliRunner
@@ -20,7 +20,7 @@ from dutperf import procedures
 from dutperf.cli import app
 from dutperf.lab.refdut import DirectionTruth, NatProperties, PortLosses, Properties, Quantiles, RefDutError, Truth
 from dutperf.machine import host
-from dutperf.model import Connections, ConnectionUse, Direction, TrialResult, Verdict
+from dutperf.model import Connections, ConnectionUse, Direction, Trial, TrialResult, Verdict
 from dutperf.procedures import back_to_back, establishment_rate, frame_loss, latency, pdv, throughput
 from dutperf.procedures.back_to_back import BURST_CAPACITY_FPS
 from dutperf.procedures.definition import Chapter
@@ -38,7 +38,7 @@ from dutperf.selftest.outcome import Outcome, markdown
 from dutperf.selftest.progress import ATTEMPTS, SelfTest
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.questions import WithQuestions
-from dutperf.tester import TesterError
+from dutperf.tester import ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import Log, counts, plan, questions, trial
 
@@ -399,12 +399,52 @@ def test_a_tester_is_calibrated_or_said_to_be_too_busy(limits: SimulatedLimits, 
     assert floor.rate_fps == floors.DELAYS_FPS
 
 
+@pytest.mark.parametrize(
+    "driver", ["net_af_xdp", "net_af_packet"], ids=["other ports than for the limit", "the same ports"]
+)
+def test_floors_by_each_kind_of_stamps_stand_side_by_side(driver: str, tmp_path: Path) -> None:
+    def bench(driver: str) -> FakeBench:
+        return FakeBench(Remembering(Described(SimulatedDut(delay_us=7.0), SimulatedLimits(), driver=driver)))
+
+    loops = floors.calibrate(bench(driver), tmp_path, watch, quick=True)
+    made, missing = floors.by_stamps(bench("net_af_packet"), loops, tmp_path, watch, quick=True)
+    assert [floor.stamps for floor in made.floors] == ["loop", "kernel"]
+    assert made.floor(84).stamps == "loop"
+    assert (made.floors[0] == loops.floors[0]) == (driver == "net_af_packet")
+    assert missing == {"card": Described.WITHOUT}
+    outcome = Outcome(
+        date=loops.date, host=host.environment(), load=0, calibration=loops, by_stamps=made, without_stamps=missing
+    )
+    text = markdown(outcome)
+    assert "Delays without a DUT by time stamps, ports net_af_packet, 84 bytes, 10,000 frames/s:" in text
+    assert "| kernel | 7.0 | 7.0 | 7.0 |" in text
+    assert "| card | - | - | - | - |" in text
+    assert f"no floor by card stamps: {Described.WITHOUT}." in text
+
+
+def test_a_tester_that_fails_at_stamps_has_failed(tmp_path: Path) -> None:
+    """Only what the ports cannot do is a kind of stamps that there is not."""
+    loops = floors.calibrate(FakeBench(Remembering(Described())), tmp_path, watch, quick=True)
+    with pytest.raises(TesterError, match=Described.WITHOUT):
+        floors.by_stamps(FakeBench(Remembering(Described(code="internal"))), loops, tmp_path, watch, quick=True)
+
+
+@dataclass
 class Described(SimulatedTester):
-    """Says what its ports are, as an engine does."""
+    """Says what its ports are, as an engine does, and that its cards do not stamp."""
+
+    WITHOUT: ClassVar[str] = "the driver lets no card stamp"
+    driver: str = "net_af_packet"
+    code: str = "port_unavailable"
 
     def environment(self) -> dict[str, Any]:
-        side = {"driver": "net_af_packet", "port": "af_packet:tl"}
+        side = {"driver": self.driver, "port": "af_packet:tl"}
         return {"left": side, "right": side, "engine": "0.1.0", "dpdk": "22.11"}
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        if trial.stamps == "card":
+            raise TesterError(self.WITHOUT, code=self.code)
+        return super().run(trial, on_progress)
 
 
 def test_runs_of_one_second_have_directories_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from dutperf.errors import DutperfError
 from dutperf.model import FRAME_SIZE
@@ -17,13 +17,16 @@ from dutperf.run import campaign
 from dutperf.run.suite import Bench
 from dutperf.selftest.progress import Watch
 from dutperf.setup.conditions import Rate
-from dutperf.tester import calibration
-from dutperf.tester.calibration import Calibration, Floor
+from dutperf.tester import TesterError, calibration
+from dutperf.tester.calibration import Calibration, Floor, Stamps
 
 FRAME_SIZES = (84, 1518)
 """The smallest size of both IPv4 and IPv6, and the longest of standard Ethernet."""
 DELAYS_FPS = 10_000
 """Rate for delays; half the tester's limit if that is lower."""
+STAMPS = get_args(Stamps)
+NO_STAMPS = "port_unavailable"
+"""Code of the engine's refusal to stamp."""
 
 
 class DisturbedError(DutperfError):
@@ -64,23 +67,68 @@ def calibrate(bench: Bench, out: Path, watch: Watch, *, quick: bool) -> Calibrat
     return calibration.made(bench.tester.environment(), floors, datetime.now(UTC).isoformat(timespec="seconds"))
 
 
+def stamped_conditions(*, quick: bool) -> pdv.Pdv:
+    """Conditions under which ports are opened as kernel and cards can stamp their frames."""
+    return _conditions(FRAME_SIZES[0], DELAYS_FPS, "kernel", quick=quick)
+
+
+def by_stamps(
+    bench: Bench, loops: Calibration, out: Path, watch: Watch, *, quick: bool
+) -> tuple[Calibration, dict[str, str]]:
+    """The floors of the delays of the smallest frames by each kind of time stamps, on a bench that is open for
+    :func:`stamped_conditions`; and why there is none of the other kinds. ``loops``: the same tester's calibration,
+    whose floors stay if these are its ports.
+
+    Raises:
+        PlanError, JournalError, TesterError: see :func:`dutperf.run.campaign.measure`.
+        DisturbedError: a floor could not be measured.
+    """
+    environment, frame_size, rate_fps = bench.tester.environment(), loops.floors[0].frame_size, loops.floors[0].rate_fps
+    floors = list(loops.floors) if calibration.key_of(environment) == loops.key else []
+    missing: dict[str, str] = {}
+    for stamps in STAMPS[1:] if floors else STAMPS:
+        conditions = _conditions(frame_size, rate_fps, stamps, quick=quick)
+        try:
+            delays = _delays(bench, conditions, out / f"floor-{frame_size}-{stamps}", watch)
+        except TesterError as error:
+            if error.code != NO_STAMPS:
+                raise
+            missing[stamps] = str(error)
+        else:
+            floors.append(Floor(frame_size=frame_size, limit_fps=None, rate_fps=rate_fps, stamps=stamps, **delays))
+    return calibration.made(environment, floors, loops.date), missing
+
+
 def _floor(bench: Bench, limit: ThroughputPoint, out: Path, watch: Watch, *, quick: bool) -> Floor:
     frame_size = limit.case[FRAME_SIZE]
     limit_fps = None if limit.throughput_fps.median is None else int(limit.throughput_fps.median)
     rate_fps = min(DELAYS_FPS, max(1, (limit_fps or 2 * DELAYS_FPS) // 2))
+    conditions = _conditions(frame_size, rate_fps, "loop", quick=quick)
+    delays = _delays(bench, conditions, out / f"floor-{frame_size}", watch)
+    return Floor(frame_size=frame_size, limit_fps=limit_fps, rate_fps=rate_fps, **delays)
+
+
+def _conditions(frame_size: int, rate_fps: int, stamps: Stamps, *, quick: bool) -> pdv.Pdv:
     times: dict[str, Any] = {"duration_s": 0.5 if quick else 2.0, "drain_s": 0.1, "repetitions": 3}
-    conditions = pdv.Pdv(frame_sizes=(frame_size,), rate=Rate(value=rate_fps, unit="fps"), **times)
-    name = f"floor-{frame_size}"
-    with watch(name) as observer:
-        [point] = campaign.measure(pdv.PROCEDURE, bench.tester, bench.plan(conditions), out / name, observer).points
+    return pdv.Pdv(frame_sizes=(frame_size,), rate=Rate(value=rate_fps, unit="fps"), stamps=stamps, **times)
+
+
+def _delays(bench: Bench, conditions: pdv.Pdv, directory: Path, watch: Watch) -> dict[str, Any]:
+    """Of the faster direction, as members of a floor."""
+    with watch(directory.name) as observer:
+        [point] = campaign.measure(pdv.PROCEDURE, bench.tester, bench.plan(conditions), directory, observer).points
     assert isinstance(point, DelaysPoint)
     directions = [figures for figures in (point.forward, point.reverse) if figures]
     if not directions:
         raise DisturbedError(
-            f"the machine is too busy to be calibrated: no valid trial of {rate_fps:,} frames/s with connected ports"
+            f"the machine is too busy to be calibrated: no valid trial of {conditions.rate} with connected ports"
             f" ({point.message})"
         )
     faster = min(directions, key=lambda figures: figures["median"].median)
     min_us, typical_us, p999_us = (faster[name].median * 1e3 for name in ("Dmin", "median", "D99.9"))
-    delays = {"min_us": min_us, "typical_us": typical_us, "p999_us": p999_us, "stall_us": point.tester_stall_ms * 1e3}
-    return Floor(frame_size=frame_size, limit_fps=limit_fps, rate_fps=rate_fps, **delays)
+    return {
+        "min_us": min_us,
+        "typical_us": typical_us,
+        "p999_us": p999_us,
+        "stall_us": point.tester_stall_ms * 1e3,
+    }

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic import Field
+
 from dutperf.model import Value
 from dutperf.selftest.findings import Finding
-from dutperf.tester.calibration import Calibration, Key
+from dutperf.tester.calibration import Calibration, Floor, Key
 
 COLUMNS = ("procedure", "figure", "measured", "true", "error", "stated error", "verdict")
 FLOOR_COLUMNS = (
@@ -20,6 +22,7 @@ FLOOR_COLUMNS = (
     "p99.9, µs",
     "loop stall, µs",
 )
+STAMPS_COLUMNS = ("time stamps", *FLOOR_COLUMNS[3:])
 
 
 class Outcome(Value):
@@ -30,6 +33,10 @@ class Outcome(Value):
     load: float
     """Load average of the last minute at the start of the self-test."""
     calibration: Calibration | None = None
+    by_stamps: Calibration | None = None
+    """With the floors of the smallest frames by each kind of time stamps, on ports that may have all of them."""
+    without_stamps: dict[str, str] = Field(default_factory=dict)
+    """Why there is no floor by the other kinds."""
     findings: tuple[Finding, ...] = ()
 
 
@@ -42,13 +49,35 @@ def row(finding: Finding) -> tuple[str, ...]:
 def floor_rows(calibration: Calibration) -> Iterator[tuple[str, ...]]:
     """Rows for ``FLOOR_COLUMNS``."""
     for floor in calibration.floors:
-        times = (f"{time:,.1f}" for time in (floor.min_us, floor.typical_us, floor.p999_us, floor.stall_us))
-        yield (
-            str(floor.frame_size),
-            "-" if floor.limit_fps is None else f"{floor.limit_fps:,}",
-            f"{floor.rate_fps:,}",
-            *times,
-        )
+        limit = "-" if floor.limit_fps is None else f"{floor.limit_fps:,}"
+        yield (str(floor.frame_size), limit, f"{floor.rate_fps:,}", *_times(floor))
+
+
+def stamps_title(calibration: Calibration) -> str:
+    """Of the table of floors by time stamps."""
+    floor = calibration.floors[0]
+    return (
+        f"delays without a DUT by time stamps, ports {_ports(calibration.key)}, {floor.frame_size} bytes,"
+        f" {floor.rate_fps:,} frames/s"
+    )
+
+
+def stamps_rows(outcome: Outcome) -> Iterator[tuple[str, ...]]:
+    """Rows for ``STAMPS_COLUMNS``."""
+    assert outcome.by_stamps is not None
+    smallest = outcome.by_stamps.floors[0].frame_size
+    yield from ((one.stamps, *_times(one)) for one in outcome.by_stamps.floors if one.frame_size == smallest)
+    yield from ((stamps, *("-" for _ in STAMPS_COLUMNS[1:])) for stamps in outcome.without_stamps)
+
+
+def notes(outcome: Outcome) -> Iterator[str]:
+    """Below the tables."""
+    yield from (f"no floor by {stamps} stamps: {why}" for stamps, why in outcome.without_stamps.items())
+    yield from (f"{one.procedure}, {one.figure}: {one.note}" for one in outcome.findings if one.note)
+
+
+def _times(floor: Floor) -> tuple[str, ...]:
+    return tuple(f"{time:,.1f}" for time in (floor.min_us, floor.typical_us, floor.p999_us, floor.stall_us))
 
 
 def _ports(key: Key) -> str:
@@ -67,9 +96,12 @@ def markdown(outcome: Outcome) -> str:
             "Without a DUT, ports"
             f" {_ports(outcome.calibration.key)}:\n\n{_table(FLOOR_COLUMNS, list(floor_rows(outcome.calibration)))}"
         )
+    if outcome.by_stamps is not None:
+        title = stamps_title(outcome.by_stamps)
+        parts.append(f"{title[0].upper()}{title[1:]}:\n\n{_table(STAMPS_COLUMNS, list(stamps_rows(outcome)))}")
     if outcome.findings:
         parts.append(f"Against the reference DUT:\n\n{_table(COLUMNS, [row(one) for one in outcome.findings])}")
-    parts += [f"{one.procedure}, {one.figure}: {one.note}." for one in outcome.findings if one.note]
+    parts += [f"{note}." for note in notes(outcome)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -29,14 +29,19 @@ FORMAT = 2
 """Version of the file format."""
 
 
+Stamps = Literal["loop", "kernel", "card"]
+
+
 class Floor(Value):
     """The tester's own limits with frames of one size (bytes incl. FCS). Delays in microseconds, of
     the faster direction."""
 
     frame_size: int
+    stamps: Stamps = "loop"
+    """Whose time stamps the delays are between."""
     limit_fps: int | None
     """Highest rate per direction at which it loses nothing and keeps its schedule; None: none of
-    the rates tried."""
+    the rates tried, or it was not searched for."""
     rate_fps: int
     """Rate at which the delays were measured."""
     min_us: float
@@ -69,8 +74,9 @@ class Calibration(Value):
     floors: tuple[Floor, ...]
 
     def floor(self, frame_size: int) -> Floor:
-        """The floor of the size nearest to ``frame_size``."""
-        return min(self.floors, key=lambda floor: abs(floor.frame_size - frame_size))
+        """The floor by the tester's loops of the size nearest to ``frame_size``."""
+        by_loop = (floor for floor in self.floors if floor.stamps == "loop")
+        return min(by_loop, key=lambda floor: abs(floor.frame_size - frame_size))
 
     def stated(self) -> dict[str, Any]:
         """The calibration as results state it, as JSON types."""

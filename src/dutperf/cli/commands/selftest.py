@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from dutperf.cli import options, source_options
 from dutperf.cli.errors import reported, say
@@ -34,11 +33,21 @@ from dutperf.selftest import checks, floors
 from dutperf.selftest.checks import Check
 from dutperf.selftest.findings import Finding, Judgement, exit_status
 from dutperf.selftest.floors import DisturbedError
-from dutperf.selftest.outcome import COLUMNS, FLOOR_COLUMNS, Outcome, floor_rows, markdown, row
+from dutperf.selftest.outcome import (
+    COLUMNS,
+    FLOOR_COLUMNS,
+    STAMPS_COLUMNS,
+    Outcome,
+    floor_rows,
+    markdown,
+    notes,
+    row,
+    stamps_rows,
+    stamps_title,
+)
 from dutperf.selftest.progress import SelfTest
-from dutperf.setup.configuration import ConfigError, Offloads
+from dutperf.setup.configuration import ConfigError, Offloads, Setup
 from dutperf.tester import calibration
-from dutperf.tester.calibration import Calibration
 
 CALIBRATION = "calibration"
 OUTCOME = "selftest.json"
@@ -96,8 +105,8 @@ def selftest(
             "host": host.environment(),
             "load": os.getloadavg()[0],
         }
-        made = _calibrate(source, directory / CALIBRATION, quick=quick) if CALIBRATION in parts else None
-        outcome = Outcome(**start, calibration=made, findings=tuple(_check(parts, directory, quick=quick)))
+        calibrated = _calibrate(source, directory / CALIBRATION, quick=quick) if CALIBRATION in parts else {}
+        outcome = Outcome(**start, **calibrated, findings=tuple(_check(parts, directory, quick=quick)))
         write_whole(directory / OUTCOME, json.dumps(outcome.model_dump(mode="json"), indent=2) + "\n")
         if markdown_file is not None:
             write_whole(markdown_file, markdown(outcome))
@@ -130,23 +139,33 @@ def _ports_to_calibrate(
     return Source("loopback" if config_file is None else None, {}, config_file, queues=queues, offloads=offloads)
 
 
-def _calibrate(source: Source, directory: Path, *, quick: bool) -> Calibration | None:
-    with bench(source, floors.search_conditions(quick=quick)) as ready:
-        if ready.setup.ports is not None:
-            raise ConfigError("cannot be calibrated: a calibration is of two ports without names, and a cable", "ports")
-        gateways = [name for name, side in ready.setup.sides().items() if side.gateway4 or side.gateway6]
-        if gateways:
-            raise ConfigError(
-                "cannot be calibrated with a gateway: connect the ports by a cable and remove the gateways",
-                f"{gateways[0]}.gateway",
-            )
-        try:
-            made = floors.calibrate(ready, directory, _watch, quick=quick)
-        except DisturbedError as error:
-            say(str(error))
-            return None
-    say(f"the calibration is in {calibration.keep(made)}")
+def _calibrate(source: Source, directory: Path, *, quick: bool) -> dict[str, Any]:
+    """As members of the outcome, without those that the machine is too busy for."""
+    made: dict[str, Any] = {}
+    try:
+        with bench(source, floors.search_conditions(quick=quick)) as ready:
+            _check_cable(ready.setup)
+            loops = made["calibration"] = floors.calibrate(ready, directory, _watch, quick=quick)
+        say(f"the calibration is in {calibration.keep(loops)}")
+        with bench(source, floors.stamped_conditions(quick=quick)) as ready:
+            stamped, made["without_stamps"] = floors.by_stamps(ready, loops, directory, _watch, quick=quick)
+        calibration.keep(stamped)
+        made["by_stamps"] = stamped
+    except DisturbedError as error:
+        say(str(error))
     return made
+
+
+def _check_cable(setup: Setup) -> None:
+    """Raises ConfigError: it is not of two ports that a cable connects."""
+    if setup.ports is not None:
+        raise ConfigError("cannot be calibrated: a calibration is of two ports without names, and a cable", "ports")
+    gateways = [name for name, side in setup.sides().items() if side.gateway4 or side.gateway6]
+    if gateways:
+        raise ConfigError(
+            "cannot be calibrated with a gateway: connect the ports by a cable and remove the gateways",
+            f"{gateways[0]}.gateway",
+        )
 
 
 def _check(parts: Sequence[str], directory: Path, *, quick: bool) -> Iterator[Finding]:
@@ -181,10 +200,12 @@ def _tell(outcome: Outcome, directory: Path, *, as_json: bool) -> None:
         out.print(
             console.table(Table("this tester without a DUT", FLOOR_COLUMNS, tuple(floor_rows(outcome.calibration))))
         )
+    if outcome.by_stamps is not None:
+        rows = tuple(stamps_rows(outcome))
+        out.print(console.table(Table(stamps_title(outcome.by_stamps), STAMPS_COLUMNS, rows)))
     if outcome.findings:
-        rows = ((*row(one)[:-1], f"[{_STYLE[one.judgement]}]{one.judgement}[/]") for one in outcome.findings)
-        out.print(console.table(Table("measured and true values", COLUMNS, tuple(rows))))
-    for one in outcome.findings:
-        if one.note:
-            out.print(f"{one.procedure}, {one.figure}: {escape(one.note)}", highlight=False)
+        judged = ((*row(one)[:-1], f"[{_STYLE[one.judgement]}]{one.judgement}[/]") for one in outcome.findings)
+        out.print(console.table(Table("measured and true values", COLUMNS, tuple(judged))))
+    for note in notes(outcome):
+        out.print(note, markup=False, highlight=False)
     out.print(f"journals and {OUTCOME} are in {directory}", markup=False, highlight=False, soft_wrap=True)

@@ -10,7 +10,7 @@ import pytest
 
 from dutperf.cli.output import console
 from dutperf.cli.output.terminal import output
-from dutperf.model import NicArrivals, NicDepartures, TrialResult, Verdict, to_json
+from dutperf.model import Delays, NicArrivals, NicDepartures, TrialResult, Verdict, to_json
 from dutperf.results.tables import Table
 from plans import counts, trial
 
@@ -39,6 +39,14 @@ def test_the_length_of_ipv4_frames_is_told_where_there_are_any(
     for config in ({"left": sides[0], "right": sides[1]}, {"ports": {"a": sides[0], "b": sides[1]}}):
         console.trial(REPORT | {"frame_size_ipv4": 108, "config": config}, result)
         assert ("128 byte frames (108 IPv4)" in capsys.readouterr().out) == is_told
+
+
+def test_delays_are_shown_where_there_are_any(capsys: pytest.CaptureFixture[str]) -> None:
+    delays = Delays(min=2, p50=1234.56, p99=3000, p999=4000, max=5000, frames=10)
+    told = shown(capsys, delay_us=delays)
+    assert "delay, µs: smallest, median 2.0, 1,234.6 p99, p99.9 3,000.0, 4,000.0 largest 5,000.0" in told
+    for none in (None, delays.model_copy(update={"frames": 0})):
+        assert "delay, µs" not in shown(capsys, delay_us=none)
 
 
 def test_words_are_whole_in_a_narrow_terminal(

@@ -104,6 +104,9 @@ _WHERE_ANY: tuple[Row, ...] = (
     ),
     ("dropped before the DUT's input", lambda counts: _number(counts.dut_input_drops)),
     ("other frames received", lambda counts: _by_kind(counts.other_received)),
+    ("delay, µs: smallest, median", lambda counts: _delays(counts, "min", "p50")),
+    ("    p99, p99.9", lambda counts: _delays(counts, "p99", "p999")),
+    ("    largest", lambda counts: _delays(counts, "max")),
     ("delays by NIC timestamps", lambda counts: _nic_count(counts.receive_timestamps, "by_nic")),
     (
         "    by poll time, without a NIC timestamp",
@@ -370,6 +373,12 @@ def _lost_of(counts: KindCounts | StreamCounts) -> str:
 
 def _delay_of(delay: Delays | None) -> str:
     return "" if delay is None else f"; median delay {delay.p50:,.1f} µs, at most {delay.max:,.1f} µs"
+
+
+def _delays(counts: DirectionCounts, *figures: str) -> str:
+    """Those of frames that arrived, or count as delayed though they were lost."""
+    delay = counts.delay_us
+    return "" if delay is None or not delay.frames else ", ".join(f"{getattr(delay, one):,.1f}" for one in figures)
 
 
 def _kernel_stamps(counts: DirectionCounts, member: str) -> str:

@@ -64,6 +64,16 @@ def test_a_newer_one_takes_the_place_of_the_same_testers(tmp_path: Path) -> None
     assert calibration.find(a_tester(driver="net_ixgbe"), file) is not None
 
 
+def test_one_without_a_limit_takes_no_place_of_one_with_a_limit(tmp_path: Path) -> None:
+    file = tmp_path / "calibration.json"
+    without = a_calibration(a_floor(typical_us=7.0).model_copy(update={"limit_fps": None}))
+    for kept, typical_us in ((without, 7.0), (a_calibration(), OWN_US), (without, OWN_US)):
+        calibration.keep_floors(kept, file)
+        found = calibration.find(a_tester(), file)
+        assert found is not None
+        assert found.floors[0].typical_us == typical_us
+
+
 def test_several_that_are_kept_at_once_are_all_kept(tmp_path: Path) -> None:
     """Each reads the file and writes it: one that did not wait would take the others' away."""
     file = tmp_path / "calibration.json"

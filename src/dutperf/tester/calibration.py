@@ -78,6 +78,11 @@ class Calibration(Value):
         by_loop = (floor for floor in self.floors if floor.stamps == "loop")
         return min(by_loop, key=lambda floor: abs(floor.frame_size - frame_size))
 
+    @property
+    def has_limit(self) -> bool:
+        """Whether a limit was found."""
+        return any(floor.limit_fps is not None for floor in self.floors)
+
     def stated(self) -> dict[str, Any]:
         """The calibration as results state it, as JSON types."""
         return {
@@ -141,6 +146,18 @@ def keep(calibration: Calibration, file: Path | None = None) -> Path:
         document = {"format": FORMAT, "calibrations": [one.model_dump(mode="json") for one in (*others, calibration)]}
         write_whole(where, json.dumps(document, indent=2) + "\n")
     return where
+
+
+def keep_floors(calibration: Calibration, file: Path | None = None) -> None:
+    """The same for one that may be without a limit: one of the same tester that has a limit stays.
+
+    Raises:
+        WriteError: it cannot be written.
+    """
+    where = file or path()
+    others = [one for one in _read(where) if one.key == calibration.key and one.has_limit]
+    if calibration.has_limit or not others:
+        keep(calibration, where)
 
 
 @contextmanager

@@ -149,7 +149,7 @@ def _calibrate(source: Source, directory: Path, *, quick: bool) -> dict[str, Any
         say(f"the calibration is in {calibration.keep(loops)}")
         with bench(source, floors.stamped_conditions(quick=quick)) as ready:
             stamped, made["without_stamps"] = floors.by_stamps(ready, loops, directory, _watch, quick=quick)
-        calibration.keep(stamped)
+        calibration.keep_floors(stamped)
         made["by_stamps"] = stamped
     except DisturbedError as error:
         say(str(error))

@@ -159,6 +159,25 @@ def test_nothing_is_subtracted_that_is_not_known(tmp_path: Path) -> None:
             SimulatedTester(), plan(throughput_from={84: 10_000}, subtract_calibration=True), tmp_path / "out", "pdv"
         )
     assert error.value.option == "subtract_calibration"
+
+
+@pytest.mark.parametrize(
+    ("stamps", "subtracted_us"), [("loop", OWN_US), ("kernel", 1.0), ("card", None), ("auto", None)]
+)
+def test_the_floor_by_the_same_time_stamps_is_subtracted(
+    stamps: str, subtracted_us: float | None, tmp_path: Path
+) -> None:
+    known = a_calibration(a_floor(), a_floor(typical_us=1.0).model_copy(update={"stamps": "kernel"}))
+    conditions = {"throughput_from": {84: 10_000}, "stamps": stamps, "subtract_calibration": True}
+    planned = replace(plan(**conditions), calibration=known)
+    if subtracted_us is None:
+        with pytest.raises(PlanError, match=r"by the time stamps of card is unknown|needs `stamps`"):
+            measure(SimulatedTester(), planned, tmp_path, "pdv")
+        return
+    [point] = measure(SimulatedTester(), planned, tmp_path, "pdv").points
+    assert isinstance(point, DelaysPoint)
+    assert point.subtracted is not None
+    assert point.subtracted.delay_ms == subtracted_us / 1000
     assert not (tmp_path / "out").exists()
 
 

@@ -198,18 +198,16 @@ class Delays(Procedure[DelayConditions]):
         """The delay to subtract from this case's latencies, where the conditions ask for it."""
         if not (isinstance(self.conditions, Calibrated) and self.conditions.subtract_calibration):
             return {}
-        if self.conditions.kernel_stamps is not None:
+        stamps, calibration = self.conditions.stamps, self.plan.calibration
+        if stamps == "auto":
+            raise PlanError("needs `stamps` loop, kernel or card: each has a floor", option="subtract_calibration")
+        floor = None if calibration is None else calibration.floor(self.first_trial(case).longest_frame, stamps)
+        if calibration is None or floor is None:
+            by = "" if stamps == "loop" else f" by the time stamps of {stamps}"
             raise PlanError(
-                "it is of the tester's loops, which are not in delays by these `stamps`",
+                f"this tester's own delay on such ports{by} is unknown: run dutperf selftest first",
                 option="subtract_calibration",
             )
-        calibration = self.plan.calibration
-        if calibration is None:
-            raise PlanError(
-                "this tester's own delay on such ports is unknown: run dutperf selftest first",
-                option="subtract_calibration",
-            )
-        floor = calibration.floor(self.first_trial(case).longest_frame)
         own = Subtracted(delay_ms=floor.typical_us / 1000, frame_size=floor.frame_size, date=calibration.date)
         return {"subtracted": own.model_dump()}
 

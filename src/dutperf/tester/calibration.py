@@ -73,10 +73,10 @@ class Calibration(Value):
     kernel: str
     floors: tuple[Floor, ...]
 
-    def floor(self, frame_size: int) -> Floor:
-        """The floor by the tester's loops of the size nearest to ``frame_size``."""
-        by_loop = (floor for floor in self.floors if floor.stamps == "loop")
-        return min(by_loop, key=lambda floor: abs(floor.frame_size - frame_size))
+    def floor(self, frame_size: int, stamps: str = "loop") -> Floor | None:
+        """The floor by these time stamps of the size nearest to ``frame_size``; None: there is none by them."""
+        by_them = (floor for floor in self.floors if floor.stamps == stamps)
+        return min(by_them, key=lambda floor: abs(floor.frame_size - frame_size), default=None)
 
     @property
     def has_limit(self) -> bool:

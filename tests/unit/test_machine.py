@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path, PosixPath
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from dutperf.machine import binding, pci
 from dutperf.machine.access import SYSTEM_PATHS, Done, Machine, MachineError, run
 from dutperf.machine.binding import NO_IOMMU_MODE, Consent
 from dutperf.machine.interfaces import in_another_namespace
+from dutperf.machine.open_files import openers
 from dutperf.machine.ports import Port, inventory, ports
 from dutperf.machine.steps import Write
 from machines import DEVICES, FakeKernel, but, made_up
@@ -535,3 +537,20 @@ def test_what_the_kernel_refuses_is_one_sentence() -> None:
 def test_a_program_that_is_not_there_is_told_as_a_shell_tells_it() -> None:
     assert run(["no-such-program-anywhere"]).status == 127
     assert run(["sh", "-c", "echo out; echo err >&2; exit 3"]) == Done(3, "out\n", "err\n")
+
+
+class Ended(PosixPath):
+    """The directory of a process that ends as its files are listed."""
+
+    def glob(self, pattern: str) -> Iterator[Any]:
+        raise FileNotFoundError(pattern)
+
+
+def test_a_process_that_ends_meanwhile_has_nothing_open(tmp_path: Path) -> None:
+    class Busy(FakeKernel):
+        def glob(self, pattern: str) -> list[Path]:
+            return [Ended(one) for one in super().glob(pattern)]
+
+    kernel = Busy(root=tmp_path)
+    (tmp_path / "proc/815").mkdir(parents=True)
+    assert list(openers(kernel, {"/dev/ptp0"})) == []

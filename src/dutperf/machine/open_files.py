@@ -14,9 +14,17 @@ from dutperf.machine.access import Machine
 def openers(machine: Machine, files: Collection[str], *, for_writing: bool = False) -> Iterator[str]:
     """Each by its id and name: ``815 (ptp4l)``."""
     for process in machine.glob("proc/[0-9]*"):
-        opened = (descriptor.name for descriptor in process.glob("fd/*") if _leads_to(descriptor) in files)
+        opened = (descriptor.name for descriptor in _descriptors(process) if _leads_to(descriptor) in files)
         if any(not for_writing or _writes(machine, process.name, descriptor) for descriptor in opened):
             yield f"{process.name} ({machine.read(f'proc/{process.name}/comm') or 'unknown'})"
+
+
+def _descriptors(process: Path) -> list[Path]:
+    """None of a process that has ended meanwhile, or is another user's."""
+    try:
+        return list(process.glob("fd/*"))
+    except OSError:
+        return []
 
 
 def _writes(machine: Machine, process: str, descriptor: str) -> bool:

@@ -4,7 +4,9 @@ delay is known. Root only."""
 
 from __future__ import annotations
 
+import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -153,7 +155,15 @@ def test_the_loops_do_it_where_the_kernel_cannot_and_the_result_says_why() -> No
         assert (counts.kernel_stamps, delays(counts).frames) == (None, 200)
 
 
-def test_a_trial_that_may_choose_has_the_kernels_stamps() -> None:
+@pytest.mark.parametrize("tells", [True, False], ids=["ethtool tells", "ethtool does not tell"])
+def test_a_trial_that_may_choose_has_the_kernels_stamps(
+    tells: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not tells:
+        program = tmp_path / "ethtool"
+        program.write_text(f'#!/bin/sh\n[ "$1" = -T ] || exec {shutil.which("ethtool")} "$@"\nexit 1\n')
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     trial = ("--rate", "1000", "--duration", "0.5", "--drain", "0.2", "--frame-size", "84")
     report = printed(dutperf("trial", "--lab", "loopback", "--stamps", "auto", *trial, "--json"))
     assert "loop_stamps_because" not in report

@@ -194,7 +194,8 @@ void Session::follow_clocks() {
     clocks_.resize(ports_.size());
     if (!need_clock(request_.offloads)) return;
     for (std::size_t side = 0; side < ports_.size(); ++side) {
-        clocks_[side] = std::make_unique<FollowedClock>(clock_of(ports_[side]->id()), clock_hz_);
+        clocks_[side] = std::make_unique<FollowedClock>(
+            dpdk_clock("the clock of the " + ports_[side]->side() + " port", clock_of(ports_[side]->id())), clock_hz_);
     }
 }
 

@@ -177,7 +177,7 @@ void expect_same_delays(const DelayRing& some, const DelayRing& expected) {
 // Frames without a NIC time, or with one long after the poll: both have the time of the poll.
 TEST(Receiving, WithNicStampsCountsTheSame) {
     const TimeField field{.offset = offsetof(rte_mbuf, dynfield1), .flag = std::uint64_t{1} << 23U};
-    FollowedClock clock([] { return std::optional(now_ticks()); }, 2'000'000'000);
+    FollowedClock clock(dpdk_clock("the clock", [] { return std::optional(now_ticks()); }), 2'000'000'000);
     for (const Conditions& conditions : {Conditions{.frame_timeout = 8'000, .faults_in_1000 = 50},
                                          Conditions{.stamping = Stamping::tagged, .faults_in_1000 = 50}}) {
         Side by_nic(conditions), plain(conditions);

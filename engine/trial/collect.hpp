@@ -7,8 +7,8 @@
 
 #include "port/port.hpp"
 #include "trial/answering.hpp"
-#include "trial/card_clock.hpp"
 #include "trial/delay_file.hpp"
+#include "trial/followed_clock.hpp"
 #include "trial/query_times.hpp"
 #include "trial/receiver.hpp"
 #include "trial/stamp_log.hpp"
@@ -52,9 +52,9 @@ struct TrialParts {
     PerDirection<std::optional<CardClocks>> card_clocks;  // of those whose frames cards stamp
     bool ptp = false;                                     // whether messages of PTP leave in place of stamped frames
     // of each port
-    std::vector<std::unique_ptr<StampLog>> stamp_logs;  // if the kernel or cards stamp frames
-    std::vector<std::unique_ptr<CardClock>> clocks;     // if cards stamp frames
-    std::vector<std::unique_ptr<Sender>> idle_senders;  // of those where no path begins
+    std::vector<std::unique_ptr<StampLog>> stamp_logs;   // if the kernel or cards stamp frames
+    std::vector<std::unique_ptr<FollowedClock>> clocks;  // if cards stamp frames
+    std::vector<std::unique_ptr<Sender>> idle_senders;   // of those where no path begins
     std::vector<std::vector<std::unique_ptr<Receiver>>> receivers;
     std::vector<std::uint32_t> rate_limits;  // Mbit/s of each queue; 0: none
     std::vector<PortCounters> before, after;

@@ -15,7 +15,7 @@
 #include "flow/flow_source.hpp"
 #include "pace/schedule.hpp"
 #include "port/offloads.hpp"
-#include "trial/nic_clock.hpp"
+#include "trial/followed_clock.hpp"
 
 namespace dutperf {
 

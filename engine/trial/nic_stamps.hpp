@@ -6,7 +6,7 @@
 
 #include "frame/tag.hpp"
 #include "port/offloads.hpp"
-#include "trial/nic_clock.hpp"
+#include "trial/followed_clock.hpp"
 
 namespace dutperf {
 

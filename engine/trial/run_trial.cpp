@@ -368,13 +368,13 @@ void RunningTrial::open_stamp_logs() {
             parts_.ptp |= !port->card_stamping().stamp(stamped_by_cards());
             const unsigned number = port->card_stamping().clock();
             const std::string whose = port->spec().argument + ", the " + port->side() + " port";
-            parts_.clocks.push_back(std::make_unique<CardClock>(
-                "ptp" + std::to_string(number), open_ptp_clock(number, whose, bed_.clock_hz), bed_.clock_hz));
+            parts_.clocks.push_back(std::make_unique<FollowedClock>(
+                ptp_clock("ptp" + std::to_string(number), open_ptp_clock(number, whose, bed_.clock_hz)),
+                bed_.clock_hz));
         }
         parts_.stamp_logs.push_back(
             std::make_unique<StampLog>(by, *port, trial_mark(), unchecked_kinds, spec_.tags_from_end()));
     }
-    for (const auto& clock : parts_.clocks) clock->begin();
     std::this_thread::sleep_for(kStampsBegin);
     wall_clock_ahead_ns_ = wall_clock_ahead_ns(bed_.clock_hz);
 }
@@ -432,7 +432,7 @@ void RunningTrial::match_all_stamps() {
     if (parts_.stamp_logs.empty()) return;
     read_stamps(kReadAtTheEnd);
     std::vector<ClockRecord> clocks;
-    for (const auto& clock : parts_.clocks) clocks.push_back(clock->end());
+    for (const auto& clock : parts_.clocks) clocks.push_back(clock->record());
     for (const Direction direction : spec_.active()) match_stamps_of(direction, clocks);
 }
 

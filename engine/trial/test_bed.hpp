@@ -15,7 +15,7 @@
 #include "port/offloads.hpp"
 #include "port/port_hosts.hpp"
 #include "trial/frame_source.hpp"
-#include "trial/nic_clock.hpp"
+#include "trial/followed_clock.hpp"
 #include "trial/role_cores.hpp"
 #include "trial/trial.hpp"
 

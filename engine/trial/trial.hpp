@@ -483,15 +483,6 @@ struct KernelStamps {
     std::int64_t clock_step_ns = 0;  // by which somebody set the kernel's clock
 };
 
-// The clocks of the cards at both ends of a path.
-struct CardClocks {
-    std::string sending, receiving;
-    double offset_ns = 0, drift_ppm = 0;  // of the second one against the first: when the trial began, and since
-    double error_ns = 0;                  // of a delay
-    double step_ns = 0;                   // the largest by which somebody set one of them
-    double unread_ns = 0;                 // the longest time in which one of them was not read
-};
-
 struct DirectionResult {
     std::uint64_t intended = 0, sent = 0, received = 0;
     std::uint64_t foreground_sent = 0, background_sent = 0, foreground_received = 0, background_received = 0;

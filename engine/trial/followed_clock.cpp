@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trial/card_clock.hpp"
+#include "trial/followed_clock.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -13,11 +12,15 @@ namespace dutperf {
 
 namespace {
 
-constexpr std::uint64_t kComparisonsPerS = 50;
+constexpr std::uint64_t kReadingsPerS = 50;
 constexpr int kBeforeAndAfter = 10;
 constexpr std::chrono::milliseconds kApart{10};
+constexpr int kTries = 5;  // of one reading; the tightest is used: an interrupt may separate its two clocks
 // By which an oscillator's rate may change within a trial; more is somebody who corrects the clock.
 constexpr double kWanders = 1e-6;
+// A reading never differs by more from its prediction unless the clock was set. A record finds smaller steps, because
+// it also knows the readings after them.
+constexpr double kMaxUncertaintyS = 100e-6;
 
 double median(std::vector<double> values) {
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -36,6 +39,69 @@ std::vector<ClockPair> without_wide(std::vector<ClockPair> pairs) {
 }
 
 }  // namespace
+
+ForeignClock dpdk_clock(std::string name, ReadClock read) {
+    const auto tightest = [read = std::move(read)] {
+        std::optional<ClockPair> best;
+        for (int i = 0; i < kTries; ++i) {
+            const Ticks before = now_ticks();
+            const auto nic = read();
+            const Ticks width = now_ticks() - before;
+            if (nic && (!best || width < best->width))
+                best = ClockPair{.ticks = before + width / 2, .nic = *nic, .width = width};
+        }
+        return best;
+    };
+    return {.name = std::move(name),
+            .read = tightest,
+            .field = "offloads",
+            .advice = "leave out receive_timestamps and send_at"};
+}
+
+ForeignClock ptp_clock(std::string name, PtpClock clock) {
+    return {.name = std::move(name),
+            .read = [shared = std::make_shared<PtpClock>(std::move(clock))] { return shared->compare(); },
+            .field = "params.stamps",
+            .advice = "leave stamps at kernel or loop"};
+}
+
+LiveMapping::LiveMapping(const ClockPair& first, const ClockPair& second, Ticks second_ticks)
+    : second_(second_ticks), older_(first), newer_(first) {
+    continue_from(second, 0);
+}
+
+void LiveMapping::follow(const ClockPair& now) {
+    const double off = disagreement(now);
+    worst_ = std::max(worst_, off + static_cast<double>(now.width) / 2);
+    continue_from(now, off);
+}
+
+void LiveMapping::begin(const ClockPair& now) {
+    continue_from(now, disagreement(now));
+    worst_ = static_cast<double>(now.width) / 2;
+}
+
+double LiveMapping::disagreement(const ClockPair& now) const {
+    return std::abs(static_cast<double>(static_cast<std::int64_t>(mapping_.ticks_of(now.nic) - now.ticks)));
+}
+
+void LiveMapping::continue_from(const ClockPair& now, double disagreement) {
+    mapping_.ticks = now.ticks;
+    mapping_.nic = now.nic;
+    const auto passed = static_cast<std::int64_t>(now.nic - older_.nic);
+    if (passed <= 0 ||
+        disagreement >
+            max_uncertainty()) {  // the clock was set, or not read for long: a rate across this would be wrong
+        older_ = newer_ = now;
+        return;
+    }
+    mapping_.ticks_per_nic = static_cast<double>(now.ticks - older_.ticks) / static_cast<double>(passed);
+    if (now.ticks - newer_.ticks < second_) return;
+    older_ = newer_;
+    newer_ = now;
+}
+
+double LiveMapping::max_uncertainty() const { return static_cast<double>(second_) * kMaxUncertaintyS; }
 
 ClockRecord::ClockRecord(std::vector<ClockPair> pairs, Ticks end, std::uint64_t clock_hz)
     : pairs_(without_wide(pairs)), ns_per_tick_(1e9 / static_cast<double>(clock_hz)) {
@@ -108,36 +174,69 @@ CardClocks compared(const std::string& sending, const ClockRecord& of_sending, c
     return both;
 }
 
-CardClock::CardClock(std::string name, PtpClock clock, std::uint64_t clock_hz)
-    : name_(std::move(name)), clock_(std::move(clock)), clock_hz_(clock_hz) {}
+FollowedClock::FollowedClock(ForeignClock clock, std::uint64_t clock_hz)
+    : clock_(std::move(clock)), clock_hz_(clock_hz), live_(started()) {
+    share();
+}
 
-void CardClock::begin() {
+void FollowedClock::begin() {
     pairs_.clear();
-    compare_repeatedly();
-    if (pairs_.size() < 2)
-        throw Error("port_unavailable", name_ + " cannot be read: leave stamps at kernel or loop", "params.stamps");
+    if (!read()) refuse("can no longer be read");
+    live_.begin(pairs_.back());
+    share();
 }
 
-void CardClock::follow() {
-    if (now_ticks() - last_ >= clock_hz_ / kComparisonsPerS) compare();
+void FollowedClock::follow() {
+    if (now_ticks() - last_ >= clock_hz_ / kReadingsPerS) end();
 }
 
-ClockRecord CardClock::end() {
-    compare_repeatedly();
+void FollowedClock::end() {
+    if (read()) {
+        live_.follow(pairs_.back());
+    } else {
+        live_.raise_uncertainty(now_ticks() - live_.mapping().ticks);
+    }
+    share();
+}
+
+ClockRecord FollowedClock::record() {
+    read_repeatedly();
     return {pairs_, last_, clock_hz_};
 }
 
-void CardClock::compare() {
-    last_ = now_ticks();
-    const auto read = clock_.compare();
-    if (read && (pairs_.empty() || read->ticks > pairs_.back().ticks)) pairs_.push_back(*read);
+void FollowedClock::refuse(const std::string& why) const {
+    throw Error("port_unavailable", clock_.name + " " + why + ": " + clock_.advice, clock_.field);
 }
 
-void CardClock::compare_repeatedly() {
+// Returns whether there is a new reading.
+bool FollowedClock::read() {
+    last_ = now_ticks();
+    const auto pair = clock_.read();
+    if (!pair || (!pairs_.empty() && pair->ticks <= pairs_.back().ticks)) return false;
+    pairs_.push_back(*pair);
+    return true;
+}
+
+void FollowedClock::read_repeatedly() {
     for (int i = 0; i < kBeforeAndAfter; ++i) {
-        compare();
+        read();
         std::this_thread::sleep_for(kApart);
     }
+}
+
+LiveMapping FollowedClock::started() {
+    read_repeatedly();
+    if (pairs_.size() < 2) refuse("cannot be read");
+    if (static_cast<std::int64_t>(pairs_.back().nic - pairs_.front().nic) <= 0) refuse("does not advance");
+    return {pairs_.front(), pairs_.back(), clock_hz_};
+}
+
+void FollowedClock::share() {
+    ClockMapping mapping = live_.mapping();
+    mapping.uncertainty = live_.uncertainty();
+    mapping.max_uncertainty = live_.max_uncertainty();
+    shared_.prepare(mapping);
+    shared_.publish();
 }
 
 }  // namespace dutperf

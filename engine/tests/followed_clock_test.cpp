@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the stamps of two cards become times of one clock within the stated error, whatever their clocks do, and
-// whether a clock that is set is found.
-#include "trial/card_clock.hpp"
+// Whether times of other clocks become the tester's within the stated error, while a trial runs and after it, whatever
+// these clocks do, and whether a clock that is set is found.
+#include "trial/followed_clock.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -36,29 +36,27 @@ std::shared_ptr<FakeOscillator> oscillator(double drift_ppm, std::int64_t offset
         FakeOscillator{.hz = measured_hz(), .drift_ppm = drift_ppm, .offset_ns = offset_ns});
 }
 
-CardClock clock_of(const std::shared_ptr<FakeOscillator>& oscillator, const std::set<unsigned long>& answers = kAll,
-                   int loses_every = 0) {
-    return {"ptp0", PtpClock(std::make_unique<FakeCard>(oscillator, answers, loses_every), measured_hz()),
-            measured_hz()};
+ForeignClock clock_of(const std::shared_ptr<FakeOscillator>& oscillator, const std::set<unsigned long>& answers = kAll,
+                      int loses_every = 0) {
+    return ptp_clock("ptp0", PtpClock(std::make_unique<FakeCard>(oscillator, answers, loses_every), measured_hz()));
 }
 
 // A trial of 0.3 s, during which both clocks are followed as the caretaker of a trial does it.
 std::pair<ClockRecord, ClockRecord> followed(
-    CardClock left, CardClock right, const std::function<void()>& in_the_middle = [] {}) {
-    left.begin();
-    right.begin();
+    const ForeignClock& of_left, const ForeignClock& of_right, const std::function<void()>& in_the_middle = [] {}) {
+    FollowedClock left(of_left, measured_hz()), right(of_right, measured_hz());
     for (int i = 0; i < 100; ++i) {
         if (i == 50) in_the_middle();
         left.follow();
         right.follow();
         std::this_thread::sleep_for(std::chrono::milliseconds(3));
     }
-    return {left.end(), right.end()};
+    return {left.record(), right.record()};
 }
 
 double ns_of(Ticks ticks) { return static_cast<double>(ticks) * 1e9 / static_cast<double>(measured_hz()); }
 
-TEST(CardClock, DriftAndOffsetOfTwoCardsChangeNoDelayByMoreThanTheError) {
+TEST(FollowedClock, DriftAndOffsetOfTwoCardsChangeNoDelayByMoreThanTheError) {
     const auto left = oscillator(-100, 0), right = oscillator(100, 1'000'000'000);
     const Ticks before = now_ticks();
     const auto [sending, receiving] = followed(clock_of(left), clock_of(right));
@@ -75,7 +73,7 @@ TEST(CardClock, DriftAndOffsetOfTwoCardsChangeNoDelayByMoreThanTheError) {
     }
 }
 
-TEST(CardClock, EachWayToCompareGivesTheSameClock) {
+TEST(PtpClock, EachWayToCompareGivesTheSameClock) {
     for (const unsigned long way : kAll) {
         const auto card = oscillator(50, 5'000'000);
         PtpClock clock(std::make_unique<FakeCard>(card, std::set{way}), measured_hz());
@@ -88,7 +86,7 @@ TEST(CardClock, EachWayToCompareGivesTheSameClock) {
     }
 }
 
-TEST(CardClock, AClockThatIsSetIsFound) {
+TEST(FollowedClock, AClockThatIsSetIsFound) {
     for (const std::int64_t step_ns : {1'000'000, -1'000'000, 200'000'000, -200'000'000}) {
         const auto left = oscillator(100, 0), right = oscillator(0, 0);
         right->step_ns = step_ns;
@@ -100,7 +98,7 @@ TEST(CardClock, AClockThatIsSetIsFound) {
     }
 }
 
-TEST(CardClock, TwoPortsOfOneCardHaveOneClock) {
+TEST(FollowedClock, TwoPortsOfOneCardHaveOneClock) {
     const auto card = oscillator(100, 5'000);
     card->step_ns = 1'000'000;
     const auto [sending, receiving] = followed(clock_of(card), clock_of(card), [&] { card->steps_at = now_ticks(); });
@@ -110,7 +108,7 @@ TEST(CardClock, TwoPortsOfOneCardHaveOneClock) {
     EXPECT_GT(both.unread_ns, 0);
 }
 
-TEST(CardClock, LostAnswersOnlyLeaveGaps) {
+TEST(FollowedClock, LostAnswersOnlyLeaveGaps) {
     const auto card = oscillator(100, 0);
     const auto [record, other] = followed(clock_of(card, {PTP_SYS_OFFSET_EXTENDED}, 2), clock_of(card));
     EXPECT_EQ(record.step_ns(), 0);
@@ -119,10 +117,9 @@ TEST(CardClock, LostAnswersOnlyLeaveGaps) {
     EXPECT_NEAR(static_cast<double>(record.own_ns(card->ns_at(at), record.begin())), 1e8, record.error_ns() + 2);
 }
 
-TEST(CardClock, AClockThatNeverAnswersIsRefused) {
-    CardClock clock = clock_of(oscillator(0, 0), {});
+TEST(FollowedClock, AClockThatNeverAnswersIsRefused) {
     try {
-        clock.begin();
+        const FollowedClock clock(clock_of(oscillator(0, 0), {}), measured_hz());
         FAIL();
     } catch (const Error& error) {
         EXPECT_STREQ(error.what(), "ptp0 cannot be read: leave stamps at kernel or loop");
@@ -201,6 +198,137 @@ TEST(ClockRecord, ATimeBeyondTheComparisonsGoesOnAtTheRate) {
     EXPECT_EQ(record.own_ns(7 + 1'500'000'000, kHz), 1'000'000'000);
     EXPECT_EQ(record.own_ns(7 + 45'000'000, kHz + kHz / 50), 10'000'000);
     EXPECT_EQ(record.card_ns(kHz + kHz / 2), 7 + 750'000'000);
+}
+
+// A NIC clock with one tick per `ticks_per_nic` and an arbitrary start.
+struct Oscillator {
+    double ticks_per_nic = 16.0005;
+    std::uint64_t at_zero = 0xFFFF'FFFF'FFFF'0000;  // it wraps
+
+    [[nodiscard]] std::uint64_t at(Ticks ticks) const {
+        return at_zero + static_cast<std::uint64_t>(static_cast<double>(ticks) / ticks_per_nic);
+    }
+    [[nodiscard]] ClockPair pair(Ticks ticks, Ticks width = 0) const { return {ticks, at(ticks), width}; }
+};
+
+TEST(ClockMapping, NicTimesAreNeverEarly) {
+    const ClockMapping mapping{
+        .ticks = 1'000'000'000'000, .nic = 0xFFFF'FFFF'FFFF'FF00, .ticks_per_nic = 24.0019, .uncertainty = 0};
+    for (Ticks at = mapping.ticks - 100'000; at < mapping.ticks + 100'000; at += 997) {
+        const Ticks nic_time = mapping.ticks_of(mapping.nic_at_or_after(at));
+        EXPECT_GE(nic_time + 1, at);  // rounded
+        EXPECT_LT(nic_time, at + 26);
+    }
+}
+
+TEST(ClockMapping, OutOfRangeTimesAreClamped) {
+    const ClockMapping mapping{.ticks = 1'000'000'000'000, .nic = 1'000'000, .ticks_per_nic = 24.0019};
+    EXPECT_GT(static_cast<std::int64_t>(mapping.ticks_of(mapping.nic + (std::uint64_t{1} << 62U)) - mapping.ticks),
+              std::int64_t{1} << 60U);
+    EXPECT_LT(static_cast<std::int64_t>(mapping.ticks_of(mapping.nic - (std::uint64_t{1} << 62U)) - mapping.ticks),
+              -(std::int64_t{1} << 60U));
+}
+
+double error_of(const ClockMapping& mapping, const Oscillator& nic, Ticks ticks) {
+    return static_cast<double>(static_cast<std::int64_t>(mapping.ticks_of(nic.at(ticks)) - ticks));
+}
+
+TEST(LiveMapping, ConvertsTimesBeforeAndAfterAReading) {
+    const Oscillator nic;
+    const LiveMapping clock(nic.pair(kHz), nic.pair(kHz + kHz / 10), kHz);
+    for (const Ticks at : {kHz, kHz + kHz / 20, kHz + kHz / 5}) EXPECT_NEAR(error_of(clock.mapping(), nic, at), 0, 40);
+    EXPECT_NEAR(clock.uncertainty(), 16, 0.1);  // a tick of the NIC
+}
+
+TEST(LiveMapping, FollowsADriftingClockAndReportsItsError) {
+    Oscillator nic{.ticks_per_nic = 2, .at_zero = 0};
+    LiveMapping clock(nic.pair(0), nic.pair(kHz / 10), kHz);
+    std::uint64_t nic_now = nic.at(kHz / 10);
+    double worst = 0;
+    for (Ticks ticks = kHz / 10; ticks < 20 * kHz; ticks += kHz / 50) {
+        nic_now += kHz / 50 / 2 + kHz / 50 / 2 * (ticks / kHz) / 1'000'000;  // 1 ppm faster each second
+        const ClockPair pair{ticks + kHz / 50, nic_now, 0};
+        worst = std::max(
+            worst,
+            std::abs(static_cast<double>(static_cast<std::int64_t>(clock.mapping().ticks_of(nic_now) - pair.ticks))));
+        clock.follow(pair);
+        EXPECT_EQ(clock.mapping().ticks_of(nic_now), pair.ticks);
+    }
+    EXPECT_DOUBLE_EQ(clock.uncertainty(), worst + clock.mapping().ticks_per_nic);
+    EXPECT_LT(worst, 200);  // of 40 million ticks between readings
+    EXPECT_GT(worst, 10);
+}
+
+TEST(LiveMapping, UncertaintyIncludesTheWidthOfReadings) {
+    const Oscillator nic{.ticks_per_nic = 1, .at_zero = 5};
+    LiveMapping clock(nic.pair(0), nic.pair(kHz), kHz);
+    clock.begin(nic.pair(2 * kHz, 600));
+    EXPECT_NEAR(clock.uncertainty(), 300 + 1, 0.01);
+    clock.follow(nic.pair(2 * kHz + 1000, 1000));
+    EXPECT_NEAR(clock.uncertainty(), 500 + 1, 0.01);
+    clock.begin(nic.pair(3 * kHz));
+    EXPECT_NEAR(clock.uncertainty(), 1, 0.01);
+    clock.raise_uncertainty(12345);
+    EXPECT_NEAR(clock.uncertainty(), 12346, 0.01);
+}
+
+TEST(LiveMapping, AJumpCountsInItsTrialOnly) {
+    for (const std::int64_t jump : {1'000'000LL, 1'000'000'000'000'000'000LL, -1'000'000'000LL}) {
+        Oscillator nic{.ticks_per_nic = 2, .at_zero = 10'000'000'000};
+        LiveMapping clock(nic.pair(0), nic.pair(kHz / 10), kHz);
+        nic.at_zero += static_cast<std::uint64_t>(jump);
+        clock.follow(nic.pair(kHz / 8));
+        const double expected = 2.0 * static_cast<double>(std::abs(jump));
+        EXPECT_NEAR(clock.uncertainty(), expected, 200'000 + expected / 1e9);
+        EXPECT_NEAR(clock.mapping().ticks_per_nic, 2,
+                    1e-6);  // the rate is still the old one: no reading gives a new one
+        clock.begin(nic.pair(kHz / 5));
+        clock.follow(nic.pair(kHz / 5 + kHz / 50));
+        EXPECT_NEAR(clock.uncertainty(), 2, 10);
+        for (Ticks at = kHz / 4; at < 4 * kHz; at += kHz / 50) clock.follow(nic.pair(at));
+        clock.begin(nic.pair(4 * kHz));
+        clock.follow(nic.pair(4 * kHz + kHz / 50));
+        EXPECT_NEAR(clock.uncertainty(), 2, 10);
+    }
+}
+
+TEST(LiveMapping, ALongGapBetweenReadingsIsNoLastingJump) {
+    Oscillator nic{.ticks_per_nic = 2, .at_zero = 0};
+    LiveMapping clock(nic.pair(0, 4'000), nic.pair(kHz / 10 + 200),
+                      kHz);  // the first reading was 1 us off: 10 us a second
+    clock.begin(nic.pair(100 * kHz));
+    clock.follow(nic.pair(100 * kHz + kHz / 50));
+    EXPECT_LT(clock.uncertainty(), 500);
+    clock.follow(nic.pair(100 * kHz + kHz / 25));
+    EXPECT_LT(clock.uncertainty(), 500);
+}
+
+TEST(FollowedClock, RejectsAClockThatStopsOrCannotBeRead) {
+    const auto code_of = [](const ReadClock& read) {
+        try {
+            const FollowedClock clock(dpdk_clock("the clock", read), kHz);
+        } catch (const Error& error) {
+            return error.field();
+        }
+        return std::string("none");
+    };
+    EXPECT_EQ(code_of([] { return std::optional<std::uint64_t>(7); }), "offloads");
+    EXPECT_EQ(code_of([]() -> std::optional<std::uint64_t> { return std::nullopt; }), "offloads");
+    EXPECT_EQ(code_of([] { return std::optional(now_ticks() / 3); }), "none");
+}
+
+TEST(FollowedClock, CountsTheTimeWithoutReadings) {
+    bool reads = true;
+    FollowedClock clock(dpdk_clock("the clock", [&] { return reads ? std::optional(now_ticks() / 3) : std::nullopt; }),
+                        kHz);
+    clock.begin();
+    const Ticks since = now_ticks();
+    reads = false;
+    while (now_ticks() - since < kHz / 20) {
+    }
+    clock.follow();
+    EXPECT_GE(clock.uncertainty(), static_cast<double>(kHz / 20));
+    EXPECT_NEAR(static_cast<double>(clock.mapping().ticks_of(since / 3)), static_cast<double>(since), 1e6);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trial/nic_clock.hpp"
+#include "trial/nic_stamps.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,7 @@
 
 #include "frame/tag.hpp"
 #include "platform/clock.hpp"
-#include "platform/error.hpp"
 #include "trial/departures.hpp"
-#include "trial/nic_stamps.hpp"
 #include "trial/rx_statistics.hpp"
 
 namespace dutperf {
@@ -17,136 +15,7 @@ namespace {
 
 constexpr Ticks kSecond = 2'000'000'000;
 
-// A NIC clock with one tick per `ticks_per_nic` and an arbitrary start.
-struct Oscillator {
-    double ticks_per_nic = 16.0005;
-    std::uint64_t at_zero = 0xFFFF'FFFF'FFFF'0000;  // it wraps
-
-    [[nodiscard]] std::uint64_t at(Ticks ticks) const {
-        return at_zero + static_cast<std::uint64_t>(static_cast<double>(ticks) / ticks_per_nic);
-    }
-    [[nodiscard]] ClockPair pair(Ticks ticks, Ticks width = 0) const { return {ticks, at(ticks), width}; }
-};
-
-TEST(ClockMapping, NicTimesAreNeverEarly) {
-    const ClockMapping mapping{
-        .ticks = 1'000'000'000'000, .nic = 0xFFFF'FFFF'FFFF'FF00, .ticks_per_nic = 24.0019, .uncertainty = 0};
-    for (Ticks at = mapping.ticks - 100'000; at < mapping.ticks + 100'000; at += 997) {
-        const Ticks nic_time = mapping.ticks_of(mapping.nic_at_or_after(at));
-        EXPECT_GE(nic_time + 1, at);  // rounded
-        EXPECT_LT(nic_time, at + 26);
-    }
-}
-
-TEST(ClockMapping, OutOfRangeTimesAreClamped) {
-    const ClockMapping mapping{.ticks = 1'000'000'000'000, .nic = 1'000'000, .ticks_per_nic = 24.0019};
-    EXPECT_GT(static_cast<std::int64_t>(mapping.ticks_of(mapping.nic + (std::uint64_t{1} << 62U)) - mapping.ticks),
-              std::int64_t{1} << 60U);
-    EXPECT_LT(static_cast<std::int64_t>(mapping.ticks_of(mapping.nic - (std::uint64_t{1} << 62U)) - mapping.ticks),
-              -(std::int64_t{1} << 60U));
-}
-
-double error_of(const ClockMapping& mapping, const Oscillator& nic, Ticks ticks) {
-    return static_cast<double>(static_cast<std::int64_t>(mapping.ticks_of(nic.at(ticks)) - ticks));
-}
-
-TEST(NicClock, ConvertsTimesBeforeAndAfterAReading) {
-    const Oscillator nic;
-    const NicClock clock(nic.pair(kSecond), nic.pair(kSecond + kSecond / 10), kSecond);
-    for (const Ticks at : {kSecond, kSecond + kSecond / 20, kSecond + kSecond / 5})
-        EXPECT_NEAR(error_of(clock.mapping(), nic, at), 0, 40);
-    EXPECT_NEAR(clock.uncertainty(), 16, 0.1);  // a tick of the NIC
-}
-
-TEST(NicClock, FollowsADriftingClockAndReportsItsError) {
-    Oscillator nic{.ticks_per_nic = 2, .at_zero = 0};
-    NicClock clock(nic.pair(0), nic.pair(kSecond / 10), kSecond);
-    std::uint64_t nic_now = nic.at(kSecond / 10);
-    double worst = 0;
-    for (Ticks ticks = kSecond / 10; ticks < 20 * kSecond; ticks += kSecond / 50) {
-        nic_now += kSecond / 50 / 2 + kSecond / 50 / 2 * (ticks / kSecond) / 1'000'000;  // 1 ppm faster each second
-        const ClockPair pair{ticks + kSecond / 50, nic_now, 0};
-        worst = std::max(
-            worst,
-            std::abs(static_cast<double>(static_cast<std::int64_t>(clock.mapping().ticks_of(nic_now) - pair.ticks))));
-        clock.follow(pair);
-        EXPECT_EQ(clock.mapping().ticks_of(nic_now), pair.ticks);
-    }
-    EXPECT_DOUBLE_EQ(clock.uncertainty(), worst + clock.mapping().ticks_per_nic);
-    EXPECT_LT(worst, 200);  // of 40 million ticks between readings
-    EXPECT_GT(worst, 10);
-}
-
-TEST(NicClock, UncertaintyIncludesTheWidthOfReadings) {
-    const Oscillator nic{.ticks_per_nic = 1, .at_zero = 5};
-    NicClock clock(nic.pair(0), nic.pair(kSecond), kSecond);
-    clock.begin(nic.pair(2 * kSecond, 600));
-    EXPECT_NEAR(clock.uncertainty(), 300 + 1, 0.01);
-    clock.follow(nic.pair(2 * kSecond + 1000, 1000));
-    EXPECT_NEAR(clock.uncertainty(), 500 + 1, 0.01);
-    clock.begin(nic.pair(3 * kSecond));
-    EXPECT_NEAR(clock.uncertainty(), 1, 0.01);
-    clock.raise_uncertainty(12345);
-    EXPECT_NEAR(clock.uncertainty(), 12346, 0.01);
-}
-
-TEST(NicClock, AJumpCountsInItsTrialOnly) {
-    for (const std::int64_t jump : {1'000'000LL, 1'000'000'000'000'000'000LL, -1'000'000'000LL}) {
-        Oscillator nic{.ticks_per_nic = 2, .at_zero = 10'000'000'000};
-        NicClock clock(nic.pair(0), nic.pair(kSecond / 10), kSecond);
-        nic.at_zero += static_cast<std::uint64_t>(jump);
-        clock.follow(nic.pair(kSecond / 8));
-        const double expected = 2.0 * static_cast<double>(std::abs(jump));
-        EXPECT_NEAR(clock.uncertainty(), expected, 200'000 + expected / 1e9);
-        EXPECT_NEAR(clock.mapping().ticks_per_nic, 2,
-                    1e-6);  // the rate is still the old one: no reading gives a new one
-        clock.begin(nic.pair(kSecond / 5));
-        clock.follow(nic.pair(kSecond / 5 + kSecond / 50));
-        EXPECT_NEAR(clock.uncertainty(), 2, 10);
-        for (Ticks at = kSecond / 4; at < 4 * kSecond; at += kSecond / 50) clock.follow(nic.pair(at));
-        clock.begin(nic.pair(4 * kSecond));
-        clock.follow(nic.pair(4 * kSecond + kSecond / 50));
-        EXPECT_NEAR(clock.uncertainty(), 2, 10);
-    }
-}
-
-TEST(NicClock, ALongGapBetweenReadingsIsNoLastingJump) {
-    Oscillator nic{.ticks_per_nic = 2, .at_zero = 0};
-    NicClock clock(nic.pair(0, 4'000), nic.pair(kSecond / 10 + 200),
-                   kSecond);  // the first reading was 1 us off: 10 us a second
-    clock.begin(nic.pair(100 * kSecond));
-    clock.follow(nic.pair(100 * kSecond + kSecond / 50));
-    EXPECT_LT(clock.uncertainty(), 500);
-    clock.follow(nic.pair(100 * kSecond + kSecond / 25));
-    EXPECT_LT(clock.uncertainty(), 500);
-}
-
-TEST(FollowedClock, RejectsAClockThatStopsOrCannotBeRead) {
-    const auto code_of = [](const ReadClock& read) {
-        try {
-            const FollowedClock clock(read, kSecond);
-        } catch (const Error& error) {
-            return error.field();
-        }
-        return std::string("none");
-    };
-    EXPECT_EQ(code_of([] { return std::optional<std::uint64_t>(7); }), "offloads");
-    EXPECT_EQ(code_of([]() -> std::optional<std::uint64_t> { return std::nullopt; }), "offloads");
-    EXPECT_EQ(code_of([] { return std::optional(now_ticks() / 3); }), "none");
-}
-
-TEST(FollowedClock, CountsTheTimeWithoutReadings) {
-    bool reads = true;
-    FollowedClock clock([&] { return reads ? std::optional(now_ticks() / 3) : std::nullopt; }, kSecond);
-    clock.begin();
-    const Ticks since = now_ticks();
-    reads = false;
-    while (now_ticks() - since < kSecond / 20) {
-    }
-    clock.follow();
-    EXPECT_GE(clock.uncertainty(), static_cast<double>(kSecond / 20));
-    EXPECT_NEAR(static_cast<double>(clock.mapping().ticks_of(since / 3)), static_cast<double>(since), 1e6);
-}
+ForeignClock nic_clock(ReadClock read) { return dpdk_clock("the clock", std::move(read)); }
 
 // Due times of a constant rate, and frames to send at them.
 struct Sending {
@@ -164,7 +33,7 @@ struct Sending {
 };
 
 TEST(Departures, AreTheDueTimesPlusTheClocksUncertainty) {
-    FollowedClock clock([] { return std::optional(now_ticks() / 2); }, kSecond);
+    FollowedClock clock(nic_clock([] { return std::optional(now_ticks() / 2); }), kSecond);
     Sending sending;
     const Ticks now = now_ticks(), margin = static_cast<Ticks>(std::ceil(clock.mapping().uncertainty));
     sending.schedule.start(now - 3 * Sending::kEvery / 2);  // two are late, three are ahead
@@ -186,7 +55,7 @@ TEST(Departures, AreTheDueTimesPlusTheClocksUncertainty) {
 
 TEST(Departures, AreAtOnceWhenTheClockIsNotUsable) {
     bool reads = true;
-    FollowedClock clock([&] { return reads ? std::optional(now_ticks() / 2) : std::nullopt; }, kSecond);
+    FollowedClock clock(nic_clock([&] { return reads ? std::optional(now_ticks() / 2) : std::nullopt; }), kSecond);
     Sending sending;
     Departures departures({&clock, sending.field, 10 * Sending::kEvery});
     EXPECT_EQ(departures.lead(), 10 * Sending::kEvery);
@@ -237,7 +106,7 @@ struct Buffer {
 
 // A NIC clock that equals the tester's within about 1 ppm.
 struct Arriving {
-    FollowedClock clock{[] { return std::optional(now_ticks()); }, kSecond};
+    FollowedClock clock{nic_clock([] { return std::optional(now_ticks()); }), kSecond};
     Ticks polled = now_ticks(), sent = polled - 1'000'000;
     Tag stamped{.trial = 1, .stream = 0, .sequence = 0, .stamp = sent & kMask40};
     StampCounts counts{};

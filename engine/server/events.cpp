@@ -237,6 +237,23 @@ json tracked_json(const TrackedBits& tracked) {
     return {{"values", std::move(values)}, {"others", tracked.others()}};
 }
 
+json clock_json(const StampClock& clock) {
+    static const std::map<Stamps, const char*> kNames{
+        {Stamps::loop, "loop"}, {Stamps::kernel, "kernel"}, {Stamps::card, "card"}};
+    return {{"name", clock.name}, {"at", kNames.at(clock.at)}};
+}
+
+json clocks_json(const Clocks& clocks) {
+    json out{{"sending", clock_json(clocks.sending)},
+             {"receiving", clock_json(clocks.receiving)},
+             {"error_us", clocks.error_ns / 1e3}};
+    if (clocks.step_ns) out["step_us"] = *clocks.step_ns / 1e3;
+    if (clocks.offset_ns) out["offset_us"] = *clocks.offset_ns / 1e3;
+    if (clocks.drift_ppm) out["drift_ppm"] = *clocks.drift_ppm;
+    if (clocks.unread_ns) out["unread_us"] = *clocks.unread_ns / 1e3;
+    return out;
+}
+
 json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     json out{{"intended", result.intended},
              {"sent", result.sent},
@@ -314,21 +331,12 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
                                      {"impossible", arrivals.impossible},
                                      {"uncertainty_us", us(arrivals.uncertainty, clock_hz)}};
     }
-    if (result.kernel_stamps) {
-        const KernelStamps& stamps = *result.kernel_stamps;
-        out["kernel_stamps"] = {{"both", stamps.both},
-                                {"no_transmit", stamps.no_transmit},
-                                {"no_receive", stamps.no_receive},
-                                {"impossible", stamps.impossible},
-                                {"clock_step_us", static_cast<double>(stamps.clock_step_ns) / 1e3}};
-    }
-    if (result.card_clocks) {
-        const CardClocks& clocks = *result.card_clocks;
-        out["card_clocks"] = {{"sending", clocks.sending},           {"receiving", clocks.receiving},
-                              {"offset_us", clocks.offset_ns / 1e3}, {"drift_ppm", clocks.drift_ppm},
-                              {"error_us", clocks.error_ns / 1e3},   {"step_us", clocks.step_ns / 1e3},
-                              {"unread_us", clocks.unread_ns / 1e3}};
-    }
+    if (const auto& stamps = result.stamps)
+        out["stamps"] = {{"both", stamps->both},
+                         {"no_transmit", stamps->no_transmit},
+                         {"no_receive", stamps->no_receive},
+                         {"impossible", stamps->impossible}};
+    if (result.clocks) out["clocks"] = clocks_json(*result.clocks);
     if (result.ptp) out["ptp"] = true;
     if (result.rate_limit_mbps) out["rate_limit_mbps"] = *result.rate_limit_mbps;
     if (result.nic_departures) {

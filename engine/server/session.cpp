@@ -318,6 +318,7 @@ TestBed Session::bed() const {
     bed.cores = cores_;
     bed.other_cores = other_cores_;
     bed.clock_hz = clock_hz_;
+    bed.skew_ticks = skew_ticks_.value_or(0);
     bed.run = run_;
     bed.state = &state_;
     bed.dns_connections = &dns_connections_;

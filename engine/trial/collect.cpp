@@ -95,6 +95,7 @@ private:
     void collect_additional(Direction direction, DirectionResult& into) const;
     void collect_departures(Direction direction, DirectionResult& into) const;
     void collect_stamps(Direction direction, DirectionResult& into) const;
+    void collect_clocks(Direction direction, DirectionResult& into) const;
     void collect_stalls(Direction direction, DirectionResult& into) const;
     void collect_media(Direction direction, DirectionResult& into) const;
     void collect_line(Direction direction, DirectionResult& into) const;
@@ -146,6 +147,7 @@ DirectionResult Collection::of(Direction direction) const {
     collect_additional(direction, result);
     collect_departures(direction, result);
     collect_stamps(direction, result);
+    collect_clocks(direction, result);
     collect_stalls(direction, result);
     collect_media(direction, result);
     collect_line(direction, result);
@@ -403,17 +405,33 @@ void Collection::collect_departures(Direction direction, DirectionResult& into) 
 }
 
 void Collection::collect_stamps(Direction direction, DirectionResult& into) const {
-    into.kernel_stamps = parts_.stamps[index_of(direction)];
-    into.card_clocks = parts_.card_clocks[index_of(direction)];
+    into.stamps = parts_.stamps[index_of(direction)];
     into.ptp = parts_.ptp;
-    if (into.kernel_stamps) {
-        const std::uint64_t arrived = into.kernel_stamps->both + into.kernel_stamps->no_transmit;
-        into.kernel_stamps->no_receive = into.stamped_received - std::min(into.stamped_received, arrived);
+    if (into.stamps) {
+        const std::uint64_t arrived = into.stamps->both + into.stamps->no_transmit;
+        into.stamps->no_receive = into.stamped_received - std::min(into.stamped_received, arrived);
     }
     if (!bed_.offloads.contains(Offload::receive_timestamps) || spec_.stamping == Stamping::none) return;
     NicArrivals& arrivals = into.nic_arrivals.emplace();
     for (const auto& receiver : receivers(direction)) arrivals.add(receiver->stamp_counts(direction));
     arrivals.uncertainty = bed_.clocks[bed_.receiving_port(direction)]->uncertainty();
+}
+
+// Without stamps of the kernel or of cards these are the loops', or, with offloads, those of the DPDK cards.
+void Collection::collect_clocks(Direction direction, DirectionResult& into) const {
+    if (spec_.stamping == Stamping::none) return;
+    into.clocks = parts_.clocks[index_of(direction)];
+    if (into.clocks) return;
+    const auto ns = [&](double ticks) { return ticks * 1e9 / static_cast<double>(bed_.clock_hz); };
+    Clocks& clocks = into.clocks.emplace();
+    clocks.error_ns = ns(bed_.skew_ticks);
+    const auto by_card = [&](Offload offload, std::size_t port, StampClock& clock) {
+        if (!bed_.offloads.contains(offload)) return;
+        clock = {.name = bed_.clocks[port]->name(), .at = Stamps::card};
+        clocks.error_ns += ns(bed_.clocks[port]->uncertainty());
+    };
+    by_card(Offload::send_at, bed_.sending_port(direction), clocks.sending);
+    by_card(Offload::receive_timestamps, bed_.receiving_port(direction), clocks.receiving);
 }
 
 // The longest stalls of all loops that serve the direction.

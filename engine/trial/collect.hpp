@@ -32,7 +32,7 @@ struct TrialParts {
           groups(paths),
           lengths(paths),
           stamps(paths),
-          card_clocks(paths),
+          clocks(paths),
           idle_senders(ports),
           receivers(ports),
           rate_limits(ports),
@@ -45,16 +45,16 @@ struct TrialParts {
     // of each path
     PerDirection<std::vector<std::unique_ptr<Sender>>> senders;  // in the order of their queues; none: it does not send
     PerDirection<std::unique_ptr<DelayFile>> delay_files;
-    std::unique_ptr<QueryTimes> query_times;              // of the path of the queries, if they are kept
-    PerDirection<std::optional<FrameGroups>> groups;      // of those with described frames
-    PerDirection<std::unique_ptr<LengthLog>> lengths;     // of those with frames without a tag
-    PerDirection<std::optional<KernelStamps>> stamps;     // of those whose frames the kernel or cards stamp
-    PerDirection<std::optional<CardClocks>> card_clocks;  // of those whose frames cards stamp
-    bool ptp = false;                                     // whether messages of PTP leave in place of stamped frames
+    std::unique_ptr<QueryTimes> query_times;            // of the path of the queries, if they are kept
+    PerDirection<std::optional<FrameGroups>> groups;    // of those with described frames
+    PerDirection<std::unique_ptr<LengthLog>> lengths;   // of those with frames without a tag
+    PerDirection<std::optional<StampsMatched>> stamps;  // of those whose frames the kernel or cards stamp
+    PerDirection<std::optional<Clocks>> clocks;         // of the same
+    bool ptp = false;                                   // whether messages of PTP leave in place of stamped frames
     // of each port
-    std::vector<std::unique_ptr<StampLog>> stamp_logs;   // if the kernel or cards stamp frames
-    std::vector<std::unique_ptr<FollowedClock>> clocks;  // if cards stamp frames
-    std::vector<std::unique_ptr<Sender>> idle_senders;   // of those where no path begins
+    std::vector<std::unique_ptr<StampLog>> stamp_logs;        // if the kernel or cards stamp frames
+    std::vector<std::unique_ptr<FollowedClock>> card_clocks;  // if cards stamp frames
+    std::vector<std::unique_ptr<Sender>> idle_senders;        // of those where no path begins
     std::vector<std::vector<std::unique_ptr<Receiver>>> receivers;
     std::vector<std::uint32_t> rate_limits;  // Mbit/s of each queue; 0: none
     std::vector<PortCounters> before, after;

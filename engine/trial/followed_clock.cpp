@@ -160,9 +160,12 @@ std::int64_t ClockRecord::card_ns(Ticks at) const {
     return static_cast<std::int64_t>(pairs_.front().nic) + std::llround(since * rate_);
 }
 
-CardClocks compared(const std::string& sending, const ClockRecord& of_sending, const std::string& receiving,
-                    const ClockRecord& of_receiving) {
-    CardClocks both{.sending = sending, .receiving = receiving};
+Clocks compared(const std::string& sending, const ClockRecord& of_sending, const std::string& receiving,
+                const ClockRecord& of_receiving) {
+    Clocks both;
+    both.sending = {.name = sending, .at = Stamps::card};
+    both.receiving = {.name = receiving, .at = Stamps::card};
+    both.offset_ns = both.drift_ppm = 0;
     const double steps[] = {of_sending.step_ns(), of_receiving.step_ns()};
     both.step_ns = std::abs(steps[0]) < std::abs(steps[1]) ? steps[1] : steps[0];
     both.unread_ns = std::max(of_sending.unread_ns(), of_receiving.unread_ns());

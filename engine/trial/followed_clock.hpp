@@ -17,6 +17,7 @@
 #include "port/offloads.hpp"
 #include "port/ptp_clock.hpp"
 #include "trial/published.hpp"
+#include "trial/stamps.hpp"
 
 namespace dutperf {
 
@@ -123,19 +124,10 @@ private:
     double error_ns_ = 0, step_ns_ = 0, unread_ns_ = 0;
 };
 
-// The clocks of the cards at both ends of a path.
-struct CardClocks {
-    std::string sending, receiving;
-    double offset_ns = 0, drift_ppm = 0;  // of the second one against the first: when the trial began, and since
-    double error_ns = 0;                  // of a delay
-    double step_ns = 0;                   // the largest by which somebody set one of them
-    double unread_ns = 0;                 // the longest time in which one of them was not read
-};
-
 // How the cards' clocks of a path's two ends compare, by their names. Ports of one card may have the same clock, which
 // has no error against itself.
-CardClocks compared(const std::string& sending, const ClockRecord& of_sending, const std::string& receiving,
-                    const ClockRecord& of_receiving);
+Clocks compared(const std::string& sending, const ClockRecord& of_sending, const std::string& receiving,
+                const ClockRecord& of_receiving);
 
 // Reads a clock at intervals: one thread calls what reads it, any thread may call mapping().
 class FollowedClock {

@@ -21,8 +21,8 @@ constexpr std::uint64_t kShortTurnNs = 1'000'000;  // after a longer turn, the b
 constexpr double kStartDelayS = 0.002;             // so that every loop is running when the first frame is due
 // Extra sending time before the rest is given up, 1 % and at least so much; the client's limit is far stricter.
 constexpr std::uint64_t kSendingGraceShare = 100, kSendingGraceNs = 50'000'000;
-constexpr std::uint64_t kMostKernelStamps = 4'000'000;  // 32 bytes for each of both stamps are kept
-constexpr std::chrono::milliseconds kStampsBegin{20};   // until the kernel stamps what it receives: a task does it
+constexpr std::uint64_t kMostStamps = 4'000'000;       // 32 bytes for each of both stamps are kept
+constexpr std::chrono::milliseconds kStampsBegin{20};  // until the kernel stamps what it receives: a task does it
 constexpr std::chrono::milliseconds kReadAtATime{5}, kReadAtTheEnd{5'000};  // stamps: the DUT may need the core
 constexpr std::uint64_t kSilentDrains = 2;  // further drains where no frame of a path came, each of up to...
 constexpr std::uint64_t kLongestSilentDrainNs = 5'000'000'000;
@@ -36,6 +36,17 @@ constexpr std::size_t kFewHistograms = 64, kBlocksOfEach = 64;
 std::vector<StampLog::Stamp> on_one_clock(std::vector<StampLog::Stamp> stamps, const ClockRecord& clock, Ticks base) {
     for (auto& [number, at_ns] : stamps) at_ns = clock.own_ns(at_ns, base);
     return stamps;
+}
+
+// Both stamps of a frame are by one clock, but it may be set between them, and a program that follows another clock
+// makes it run faster or slower.
+Clocks kernels_clock(std::int64_t step_ns, std::uint64_t longest_delay_ns) {
+    constexpr double kMostSlew = 500e-6;  // adjtimex(2)
+    Clocks both;
+    both.sending = both.receiving = {.name = "CLOCK_REALTIME", .at = Stamps::kernel};
+    both.step_ns = static_cast<double>(step_ns);
+    both.error_ns = std::abs(*both.step_ns) + kMostSlew * static_cast<double>(longest_delay_ns);
+    return both;
 }
 
 }  // namespace
@@ -346,11 +357,10 @@ void RunningTrial::open_stamp_logs() {
         if (stream.described) unchecked_kinds[index_of(direction)] = stream.described->unchecked_kinds();
         stamped += spec_.stamping == Stamping::every ? spec_.intended(direction) : spec_.tagging.count;
     }
-    if (stamped > kMostKernelStamps) {
+    if (stamped > kMostStamps) {
         throw Error("bad_request",
-                    "the kernel's stamps are for at most " + std::to_string(kMostKernelStamps) +
-                        " frames, and the trial has " + std::to_string(stamped) +
-                        ": take a shorter trial or a lower rate, or leave it at loop",
+                    "such stamps are for at most " + std::to_string(kMostStamps) + " frames, and the trial has " +
+                        std::to_string(stamped) + ": take a shorter trial or a lower rate, or leave it at loop",
                     "params.stamps");
     }
     const StampedBy by = spec_.stamps == Stamps::card ? StampedBy::card : StampedBy::kernel;
@@ -368,7 +378,7 @@ void RunningTrial::open_stamp_logs() {
             parts_.ptp |= !port->card_stamping().stamp(stamped_by_cards());
             const unsigned number = port->card_stamping().clock();
             const std::string whose = port->spec().argument + ", the " + port->side() + " port";
-            parts_.clocks.push_back(std::make_unique<FollowedClock>(
+            parts_.card_clocks.push_back(std::make_unique<FollowedClock>(
                 ptp_clock("ptp" + std::to_string(number), open_ptp_clock(number, whose, bed_.clock_hz)),
                 bed_.clock_hz));
         }
@@ -422,7 +432,7 @@ void RunningTrial::read_stamps(std::chrono::milliseconds longest) {
 }
 
 void RunningTrial::follow_stamp_clocks() {
-    for (const auto& clock : parts_.clocks) clock->follow();
+    for (const auto& clock : parts_.card_clocks) clock->follow();
     if (spec_.stamps == Stamps::card) return;
     const std::int64_t step = wall_clock_ahead_ns(bed_.clock_hz) - wall_clock_ahead_ns_;
     if (std::abs(step) > std::abs(clock_step_ns_)) clock_step_ns_ = step;
@@ -431,38 +441,36 @@ void RunningTrial::follow_stamp_clocks() {
 void RunningTrial::match_all_stamps() {
     if (parts_.stamp_logs.empty()) return;
     read_stamps(kReadAtTheEnd);
-    std::vector<ClockRecord> clocks;
-    for (const auto& clock : parts_.clocks) clocks.push_back(clock->record());
-    for (const Direction direction : spec_.active()) match_stamps_of(direction, clocks);
+    std::vector<ClockRecord> of_cards;
+    for (const auto& clock : parts_.card_clocks) of_cards.push_back(clock->record());
+    for (const Direction direction : spec_.active()) match_stamps_of(direction, of_cards);
 }
 
 // The receivers took the frames; their delays follow from the stamps of both ports.
-void RunningTrial::match_stamps_of(Direction direction, const std::vector<ClockRecord>& clocks) {
+void RunningTrial::match_stamps_of(Direction direction, const std::vector<ClockRecord>& of_cards) {
     const std::size_t path = index_of(direction), from = bed_.sending_port(direction),
                       to = bed_.receiving_port(direction);
     RxStatistics& statistics = parts_.receivers[to].front()->statistics(direction);
+    std::uint64_t longest_ns = 0;
     const auto record = [&](std::uint64_t number, std::uint64_t delay_ns) {
+        longest_ns = std::max(longest_ns, delay_ns);
         statistics.record(number, ticks_of(delay_ns, bed_.clock_hz));
     };
     const auto& left = parts_.stamp_logs[from]->left(path);
     const auto& arrived = parts_.stamp_logs[to]->arrived(path);
-    std::optional<CardClocks>& cards = parts_.card_clocks[path];
-    if (!clocks.empty())
-        cards = compared(parts_.clocks[from]->name(), clocks[from], parts_.clocks[to]->name(), clocks[to]);
-    StampsMatched matched;
-    if (cards) {
-        const ClockRecord &sending = clocks[from],
-                          &receiving = cards->sending == cards->receiving ? sending : clocks[to];
-        matched =
-            match_stamps(on_one_clock(left, sending, sending.begin()),
-                         on_one_clock(arrived, receiving, sending.begin()), record, std::llround(cards->error_ns));
-    } else {
-        matched = match_stamps(left, arrived, record);
+    if (of_cards.empty()) {
+        parts_.stamps[path] = match_stamps(left, arrived, record);
+        parts_.clocks[path] = kernels_clock(clock_step_ns_, longest_ns);
+        return;
     }
-    parts_.stamps[path] = KernelStamps{.both = matched.both,
-                                       .no_transmit = matched.no_transmit,
-                                       .impossible = matched.impossible,
-                                       .clock_step_ns = clock_step_ns_};
+    const Clocks clocks =
+        compared(parts_.card_clocks[from]->name(), of_cards[from], parts_.card_clocks[to]->name(), of_cards[to]);
+    parts_.clocks[path] = clocks;
+    const ClockRecord &sending = of_cards[from],
+                      &receiving = clocks.sending == clocks.receiving ? sending : of_cards[to];
+    parts_.stamps[path] =
+        match_stamps(on_one_clock(left, sending, sending.begin()), on_one_clock(arrived, receiving, sending.begin()),
+                     record, std::llround(clocks.error_ns));
 }
 
 // 32-bit counters must be read before they wrap twice, and many cards' counters stop at their maximum.

@@ -116,7 +116,7 @@ private:
     void read_stamps(std::chrono::milliseconds longest);
     void follow_stamp_clocks();
     void match_all_stamps();
-    void match_stamps_of(Direction direction, const std::vector<ClockRecord>& clocks);
+    void match_stamps_of(Direction direction, const std::vector<ClockRecord>& of_cards);
     void limit_rates();
     void watch_for_capture(Receiver& receiver);
     [[nodiscard]] CaptureWritten write_captured();

@@ -11,6 +11,7 @@
 #include "frame/tag.hpp"
 #include "port/port.hpp"
 #include "port/stamp_socket.hpp"
+#include "trial/stamps.hpp"
 
 namespace dutperf {
 
@@ -42,12 +43,6 @@ private:
     std::vector<std::uint16_t> tags_from_end_;
     bool accepts_unfinished_;
     Stamps left_, arrived_;
-};
-
-struct StampsMatched {
-    std::uint64_t both = 0;         // frames with both stamps, which have a delay
-    std::uint64_t no_transmit = 0;  // that have only the one of their arrival
-    std::uint64_t impossible = 0;   // of those with both: they arrived before they left; their delay counts as 0
 };
 
 // Visits the number and the delay in ns of each frame of a path, in the order of arrival. Of several arrivals of one

@@ -14,8 +14,8 @@
 #include "flow/state_table.hpp"
 #include "port/offloads.hpp"
 #include "port/port_hosts.hpp"
-#include "trial/frame_source.hpp"
 #include "trial/followed_clock.hpp"
+#include "trial/frame_source.hpp"
 #include "trial/role_cores.hpp"
 #include "trial/trial.hpp"
 
@@ -35,6 +35,7 @@ struct TestBed {
     RoleCores cores;
     OtherCores other_cores;
     std::uint64_t clock_hz;
+    double skew_ticks = 0;               // by which the counters of the loops' cores differ at most
     std::uint16_t run = 0;               // tells this run's frames from those of others: see TrialMark
     Offloads offloads;                   // in use on the ports
     std::vector<FollowedClock*> clocks;  // of the ports; nullptr where no offload needs one

@@ -35,6 +35,7 @@
 #include "trial/icmp_errors.hpp"
 #include "trial/nic_stamps.hpp"
 #include "trial/other_tags.hpp"
+#include "trial/stamps.hpp"
 #include "trial/tracked_bits.hpp"
 #include "trial/transmit_count.hpp"
 
@@ -248,10 +249,6 @@ struct ConnectionSpec {
 struct StateCounts {
     std::uint32_t learned = 0, remapped = 0, lost = 0;
 };
-
-// What times the delays of stamped frames: the tester's loops, or the kernel or a card at both ends; automatic: the
-// kernel where it can.
-enum class Stamps : std::uint8_t { loop, kernel, card, automatic };
 
 // Which frames carry their send time.
 enum class Stamping : std::uint8_t { none, tagged, every };
@@ -477,12 +474,6 @@ struct ServerResult {
     std::map<std::string, std::uint64_t> tester_drops;
 };
 
-// Frames with stamps of the kernel or of cards.
-struct KernelStamps {
-    std::uint64_t both = 0, no_transmit = 0, no_receive = 0, impossible = 0;
-    std::int64_t clock_step_ns = 0;  // by which somebody set the kernel's clock
-};
-
 struct DirectionResult {
     std::uint64_t intended = 0, sent = 0, received = 0;
     std::uint64_t foreground_sent = 0, background_sent = 0, foreground_received = 0, background_received = 0;
@@ -506,8 +497,8 @@ struct DirectionResult {
     TesterChange change_share;
     std::optional<RecordsWritten> delays_file, queries_file;
     std::optional<NicArrivals> nic_arrivals;
-    std::optional<KernelStamps> kernel_stamps;
-    std::optional<CardClocks> card_clocks;
+    std::optional<StampsMatched> stamps;  // if the kernel or cards stamped frames
+    std::optional<Clocks> clocks;         // if frames are stamped
     bool ptp = false;  // whether messages of PTP left in place of the stamped frames
     std::optional<NicDepartures> nic_departures;
     std::optional<std::uint32_t> rate_limit_mbps;   // of each queue; 0: none

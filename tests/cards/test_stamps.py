@@ -20,7 +20,7 @@ from cards.machine import STAMPING, Guest, Machine, Missing
 from cards.relay import DELAY_S
 from cards.test_documents import COMMAND_S, in_project
 from cards.test_networks import ROUTED
-from dutperf.model import CardClocks, DirectionCounts, KernelStamps, TrialResult
+from dutperf.model import Clocks, DirectionCounts, StampCounts, TrialResult
 from dutperf.tester import TesterError
 from undisturbed import until
 
@@ -86,14 +86,14 @@ def run(ready: Bench, rate_fps: int = LOAD_FPS, tags: int = TAGS, frame: str | N
     return result
 
 
-def stamps_of(counts: DirectionCounts) -> KernelStamps:
-    assert counts.kernel_stamps is not None
-    return counts.kernel_stamps
+def stamps_of(counts: DirectionCounts) -> StampCounts:
+    assert counts.stamps is not None
+    return counts.stamps
 
 
-def clocks_of(counts: DirectionCounts) -> CardClocks:
-    assert counts.card_clocks is not None
-    return counts.card_clocks
+def clocks_of(counts: DirectionCounts) -> Clocks:
+    assert counts.clocks is not None
+    return counts.clocks
 
 
 def with_both(result: TrialResult) -> int:
@@ -121,7 +121,7 @@ def test_messages_of_ptp_beside_the_load_are_stamped_through_a_switch(switched: 
     result = until(lambda: run(switched), lambda one: with_both(one) >= ENOUGH, if_busy=with_both)
     for counts in result.directions().values():
         clocks = clocks_of(counts)
-        assert {clocks.sending, clocks.receiving} == {"ptp0", "ptp1"}
+        assert {clocks.sending.name, clocks.receiving.name} == {"ptp0", "ptp1"}
         assert abs(clocks.drift_ppm) < OSCILLATOR_PPM
         assert clocks.error_us < CLOCKS_US
         assert abs(clocks.step_us) < CLOCKS_US

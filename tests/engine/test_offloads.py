@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pytest
 
 from dutperf.engine.client import EngineCommand, EngineTester
-from dutperf.model import Bursts, DirectionCounts, FieldMode, Poisson, TrialResult, VaryingAddress, Verdict
+from dutperf.model import Bursts, Clocks, DirectionCounts, FieldMode, Poisson, TrialResult, VaryingAddress, Verdict
 from dutperf.setup.configuration import Offload
 from dutperf.tester import TesterError
 from undisturbed import valid
@@ -81,6 +81,13 @@ def measured(open_engine: OpenEngine, *offloads: str, stamping: str = "every", *
         return engine.run(trial(one, reversed_stream(one), stamping=stamping, drain_ns=100_000_000, **tagged))
 
 
+def expect_two_cards(counts: DirectionCounts) -> Clocks:
+    assert counts.clocks is not None
+    ends = {f"the clock of the {side} port (card)" for side in ("left", "right")}
+    assert {str(counts.clocks.sending), str(counts.clocks.receiving)} == ends
+    return counts.clocks
+
+
 def expect_all(counts: DirectionCounts) -> None:
     assert (counts.sent, counts.received, counts.corrupted, counts.duplicates, counts.stale) == (400, 400, 0, 0, 0)
 
@@ -136,6 +143,9 @@ def test_a_delay_ends_when_the_nic_says(open_engine: OpenEngine, stamping: str, 
         assert delay is not None
         assert (arrivals.by_nic, arrivals.by_poll, arrivals.impossible) == (counts.stamped_received, 0, 0)
         assert 0 < arrivals.uncertainty_us < CLOCK_US
+        assert counts.clocks is not None
+        assert (counts.clocks.sending.at, counts.clocks.receiving.at) == ("loop", "card")
+        assert 0.99 * arrivals.uncertainty_us < counts.clocks.error_us < CLOCK_US
         assert CABLE_US - CLOCK_US < delay.min < CABLE_US + UNREST_US
         assert CABLE_US < delay.p50 < CABLE_US + UNREST_US
 
@@ -199,6 +209,7 @@ def test_frames_leave_when_the_nic_is_told_and_their_stamps_say_so(
         assert departures.timed + departures.at_once == counts.sent
         assert departures.timed > counts.sent / 10
         assert 0 < departures.uncertainty_us < CLOCK_US
+        assert departures.uncertainty_us < expect_two_cards(counts).error_us
         assert delay.min == pytest.approx(CABLE_US, abs=CLOCK_US)
         assert delay.p50 == pytest.approx(CABLE_US, abs=CLOCK_US)
 

@@ -83,13 +83,19 @@ def nic_arrivals(uncertainty_us: float, impossible: int = 0) -> NicArrivals:
 
 def kernel_stamps(**counts: float) -> dict[str, Any]:
     """Of 1,000 stamped frames that arrived."""
-    none = {"both": 1000, "no_transmit": 0, "no_receive": 0, "impossible": 0, "clock_step_us": 0.0}
-    return {"stamped_received": 1000, "kernel_stamps": none | counts}
+    none = {"both": 1000, "no_transmit": 0, "no_receive": 0, "impossible": 0}
+    return {"stamped_received": 1000, "stamps": none | counts, **kernel_clocks(0.0)}
+
+
+def kernel_clocks(step_us: float) -> dict[str, Any]:
+    kernel = {"name": "CLOCK_REALTIME", "at": "kernel"}
+    return {"clocks": {"sending": kernel, "receiving": kernel, "error_us": 0.0, "step_us": step_us}}
 
 
 def card_clocks(**members: float) -> dict[str, Any]:
     clocks = {"offset_us": 1e6, "drift_ppm": 100.0, "error_us": 0.5, "step_us": 0.0, "unread_us": 20_000.0}
-    return {**kernel_stamps(), "card_clocks": {"sending": "ptp0", "receiving": "ptp1", **clocks, **members}}
+    ends = {"sending": {"name": "ptp0", "at": "card"}, "receiving": {"name": "ptp1", "at": "card"}}
+    return {**kernel_stamps(), "clocks": {**ends, **clocks, **members}}
 
 
 def waited(us: float | None, *, full: bool = True) -> TransmitWait:
@@ -264,8 +270,8 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("too many frames that nobody stamped", kernel_stamps(no_receive=11), {"missing_stamps"}),
     ("too many that left without a stamp", kernel_stamps(no_transmit=11), {"missing_stamps"}),
     ("an arrival before the leaving, by the kernel", kernel_stamps(impossible=1), {"nic_stamps"}),
-    ("a clock that was set back", kernel_stamps(clock_step_us=-11.0), {"stamp_clock"}),
-    ("a clock that was read with an error", kernel_stamps(clock_step_us=9.0), set()),
+    ("a clock that was set back", kernel_clocks(-11.0), {"stamp_clock"}),
+    ("a clock that was read with an error", kernel_clocks(9.0), set()),
     ("cards' clocks that were compared throughout", card_clocks(error_us=40.0), set()),
     ("a card's clock that somebody set", card_clocks(step_us=-0.5), {"card_clock"}),
     ("a card's clock that was lost", card_clocks(unread_us=1_000_001.0), {"card_clock"}),
@@ -317,7 +323,7 @@ DISTURBED: dict[str, Any] = {
         (kernel_stamps(both=0, no_transmit=1000), "no frame has both, so leave stamps at loop"),
         (kernel_stamps(both=500, no_receive=500), "did not read them fast enough, so lower the rate, or leave"),
         (
-            card_clocks() | kernel_stamps(both=500, no_transmit=500),
+            kernel_stamps(both=500, no_transmit=500) | {"clocks": card_clocks()["clocks"]},
             "many cards stamp one frame at a time, so take fewer",
         ),
     ],

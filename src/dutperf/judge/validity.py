@@ -30,7 +30,6 @@ from dutperf.model import (
     Cause,
     Direction,
     DirectionCounts,
-    KernelStamps,
     LateBursts,
     LateFrames,
     LinkState,
@@ -39,6 +38,7 @@ from dutperf.model import (
     Question,
     ServerCounts,
     SoFar,
+    StampCounts,
     Trial,
     Verdict,
 )
@@ -717,8 +717,8 @@ def _nic_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) ->
 
 def _stamp_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and nobody set the kernel's, if that stamped the frames."""
-    step_us = 0.0 if counts.kernel_stamps is None else counts.kernel_stamps.clock_step_us
-    if abs(step_us) <= STAMP_CLOCK_LIMIT_US:
+    step_us = counts.clocks.step_us if counts.clocks is not None and counts.clocks.sending.at == "kernel" else None
+    if step_us is None or abs(step_us) <= STAMP_CLOCK_LIMIT_US:
         return None
     return (
         f"this machine's clock, by which the kernel stamps frames, was set by {step_us:,.1f} us: let no program set it"
@@ -728,10 +728,10 @@ def _stamp_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) 
 
 def _card_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... nor those of the cards, which could be compared throughout."""
-    clocks = counts.card_clocks
-    if clocks is None:
+    clocks = counts.clocks
+    if clocks is None or clocks.unread_us is None:
         return None
-    names = " or ".join(dict.fromkeys((clocks.sending, clocks.receiving)))
+    names = " or ".join(dict.fromkeys((clocks.sending.name, clocks.receiving.name)))
     if clocks.step_us:
         return (
             f"a card's clock, {names}, was set by {clocks.step_us:,.1f} us: end what sets it (ptp4l, phc2sys) during a"
@@ -744,7 +744,7 @@ def _card_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) -
 
 def _missing_stamps(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and nearly all frames have stamps."""
-    stamps = counts.kernel_stamps
+    stamps = counts.stamps
     if stamps is None or stamps.missing <= MISSING_STAMPS * counts.stamped_received:
         return None
     by = _stamped_by(counts)
@@ -756,10 +756,10 @@ def _missing_stamps(_trial: Trial, _direction: Direction, counts: DirectionCount
 
 
 def _stamped_by(counts: DirectionCounts) -> str:
-    return "kernel" if counts.card_clocks is None else "card"
+    return "kernel" if counts.clocks is None else counts.clocks.sending.at
 
 
-def _missing_because(stamps: KernelStamps, by: str) -> str:
+def _missing_because(stamps: StampCounts, by: str) -> str:
     if not stamps.both:
         return "no frame has both, so leave stamps at loop"
     if by == "card":
@@ -769,9 +769,9 @@ def _missing_because(stamps: KernelStamps, by: str) -> str:
 
 def _nic_stamps(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """... and its time stamps are possible."""
-    by = (counts.send_at, counts.receive_timestamps, counts.kernel_stamps)
+    by = (counts.send_at, counts.receive_timestamps, counts.stamps)
     impossible = sum(stamps.impossible for stamps in by if stamps is not None)
-    clock = "a NIC's clock" if counts.kernel_stamps is None else f"the {_stamped_by(counts)}'s stamps"
+    clock = "a NIC's clock" if counts.stamps is None else f"the {_stamped_by(counts)}'s stamps"
     return (
         f"{impossible:,} {counts.counted.arrivals} arrived before they left or after they were polled, by {clock}"
         if impossible

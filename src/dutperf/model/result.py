@@ -135,38 +135,52 @@ class NicArrivals(Value):
     def sentence(self) -> str:
         """The end of a remark."""
         polled = f", {self.by_poll:,} at the poll because the NIC did not stamp them" if self.by_poll else ""
-        clock = f"its clock was uncertain by {self.uncertainty_us:.2f} us at most"
-        return f": {self.by_nic:,} delays end at the NIC's receive time stamps{polled}; {clock}"
+        return f": {self.by_nic:,} delays end at the NIC's receive time stamps{polled}"
 
 
-class CardClocks(Value):
-    """The clocks of the cards at both ends of a path, whose stamps the delays are between."""
+class StampClock(Value):
+    """Whose clock stamps the frames at one end of a path."""
 
-    sending: str
-    receiving: str
-    """By their names, as ``ptp0``; ports of one card may have the same."""
-    offset_us: float
-    """Of the receiving one against the other when the trial began."""
-    drift_ppm: float
-    """By which it ran faster."""
+    name: str
+    """``TSC``, ``CLOCK_REALTIME``, a PTP hardware clock (``ptp0``) or that of a DPDK port. Ports of one card may have
+    the same."""
+    at: Literal["loop", "kernel", "card"]
+    """Where it stamps them."""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.at})"
+
+
+class Clocks(Value):
+    """The two clocks that a path's delays are between."""
+
+    sending: StampClock
+    receiving: StampClock
     error_us: Annotated[float, Field(ge=0)]
-    """Of a delay, by both comparisons with the tester's clock; 0: one clock."""
-    step_us: float
-    """The largest by which somebody set one of them."""
-    unread_us: Annotated[float, Field(ge=0)]
-    """The longest time in which one of them was not read."""
+    """Of a delay, by how the clocks were compared; 0: one clock, which nobody set. What the tester's loops add is not
+    in it."""
+    step_us: float | None = None
+    """The largest by which somebody set one of them during the trial; of the kernel's with the error of its readings.
+    None: loops and DPDK cards, whose clocks are only compared."""
+    offset_us: float | None = None
+    """Of the receiving PTP hardware clock against the sending one when the trial began; None: others."""
+    drift_ppm: float | None = None
+    """By which it ran faster."""
+    unread_us: Annotated[float, Field(ge=0)] | None = None
+    """The longest time in which one of these was not read."""
+
+    def __str__(self) -> str:
+        names = f"{self.sending} " + ("at both ends" if self.sending == self.receiving else f"to {self.receiving}")
+        return f"{names}, ±{self.error_us:,.3f} µs" if self.error_us else names
 
     def sentence(self) -> str:
         """The end of a remark."""
-        if self.sending == self.receiving:
-            return f": both stamps of a frame are by one clock, {self.sending}"
-        return (
-            f": the cards' clocks {self.sending} and {self.receiving} were {abs(self.offset_us) / 1e6:,.6f} s apart,"
-            f" ran {abs(self.drift_ppm):,.1f} ppm apart, and are compared within {self.error_us:,.3f} us"
-        )
+        apart = f"; they were {abs(self.offset_us) / 1e6:,.6f} s apart" if self.offset_us else ""
+        drift = f"; they ran {abs(self.drift_ppm):,.1f} ppm apart" if self.drift_ppm else ""
+        return f": clocks of the delays: {self}{apart}{drift}"
 
 
-class KernelStamps(Value):
+class StampCounts(Value):
     """Stamped frames whose delay is by the stamps of the kernel, or of the cards, at both ends."""
 
     both: Count
@@ -177,26 +191,23 @@ class KernelStamps(Value):
     """Arrived, but nobody stamped their arrival."""
     impossible: Count
     """Of those with both: stamped as arrived before they left. Their delay counts as 0, and the trial is invalid."""
-    clock_step_us: float
-    """By which somebody set the clock of the stamps during the trial."""
 
     @property
     def missing(self) -> int:
         """Frames that arrived and have no delay."""
         return self.no_transmit + self.no_receive
 
-    def sentence(self, whose: str) -> str:
+    def sentence(self) -> str:
         """The end of a remark."""
-        missing = f"; {self.missing:,} frames without one of the stamps are not in the figures" if self.missing else ""
-        return f": {self.both:,} delays are between {whose} time stamps of sending and receiving{missing}"
+        missing = f"; {self.missing:,} frames without one of them are not in the figures" if self.missing else ""
+        return f": {self.both:,} frames have time stamps of sending and receiving{missing}"
 
     @classmethod
-    def of(cls, all_: Sequence[KernelStamps]) -> KernelStamps | None:
+    def of(cls, all_: Sequence[StampCounts]) -> StampCounts | None:
         """Those of several trials; None of none."""
         if not all_:
             return None
-        counts = {name: sum(getattr(one, name) for one in all_) for name in cls.model_fields if name != "clock_step_us"}
-        return cls(**counts, clock_step_us=max((one.clock_step_us for one in all_), key=abs))
+        return cls(**{name: sum(getattr(one, name) for one in all_) for name in cls.model_fields})
 
 
 class NicDepartures(Value):
@@ -475,12 +486,12 @@ class DirectionCounts(Value):
     queries_file: RecordsWritten | None = None
     receive_timestamps: NicArrivals | None = None
     """If frames were stamped and the NIC was to time their arrival."""
-    kernel_stamps: KernelStamps | None = None
+    stamps: StampCounts | None = None
     """If the kernel or the cards timed the delays."""
-    card_clocks: CardClocks | None = None
-    """If the cards did."""
     ptp: Literal[True] | None = None
     """Whether messages of PTP left in place of the tagged frames (:attr:`dutperf.model.Stream.ptp`)."""
+    clocks: Clocks | None = None
+    """If frames were stamped."""
     send_at: NicDepartures | None = None
     """If the NIC got the send time of each frame."""
     rate_limit_mbps: Count | None = None

@@ -27,16 +27,16 @@ from dutperf.journal import RepetitionFinding, ResultEvent, TrialEvent
 from dutperf.judge.validity import DUT_CORE_TAKEN_LIMIT
 from dutperf.model import (
     LEFT_AND_RIGHT,
-    CardClocks,
     Case,
+    Clocks,
     DelayChanges,
     DelaysFiles,
     Direction,
     DirectionCounts,
-    KernelStamps,
     LimitedBy,
     Load,
     NicArrivals,
+    StampCounts,
     Trial,
     TrialResult,
     Value,
@@ -313,10 +313,10 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     """Why the kernel did not time the delays though it was to where it can; None: it did, or was not to."""
     receive_timestamps: NicArrivals | None = None
     """Of all valid trials; None: delays end when the tester's loop polls, or are by other stamps."""
-    kernel_stamps: KernelStamps | None = None
+    stamps: StampCounts | None = None
     """Of all valid trials; None: the tester's loops, or a NIC, timed the delays."""
-    card_clocks: CardClocks | None = None
-    """Of the valid trial in which they were compared worst, where the cards made these stamps."""
+    clocks: Clocks | None = None
+    """Of the valid trial in which they were compared worst; None: an older engine."""
     delays_files: tuple[TrialsFiles, ...]
     """Of the trials behind the figures, where every delay was to be written."""
     trials: Trials
@@ -364,15 +364,15 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     def _timed_by(self) -> Iterator[str]:
         if self.receive_timestamps is not None:
             yield self.receive_timestamps.sentence()
-        if self.kernel_stamps is not None:
-            yield self.kernel_stamps.sentence("the kernel's" if self.card_clocks is None else "the cards'")
-        if self.card_clocks is not None:
-            yield self.card_clocks.sentence()
+        if self.stamps is not None:
+            yield self.stamps.sentence()
+        if self.clocks is not None:
+            yield self.clocks.sentence()
         if self.loop_stamps_because is not None:
             yield f": delays are by the tester's loops: {self.loop_stamps_because}"
 
     def _tester_stalled(self) -> Iterator[str]:
-        if self.kernel_stamps is None:
+        if self.stamps is None:
             yield f"a loop of the tester stalled for {self.tester_stall_ms:.3f} ms at most"
 
     def _dut_disturbed(self) -> Iterator[str]:
@@ -441,8 +441,8 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
             stamped_lost=sum(event.stamped_lost for event in usable),
             **_disturbance(recorded),
             receive_timestamps=_nic_arrivals(recorded),
-            kernel_stamps=KernelStamps.of(_of_directions(recorded, "kernel_stamps")),
-            card_clocks=max(_of_directions(recorded, "card_clocks"), key=lambda clocks: clocks.error_us, default=None),
+            stamps=StampCounts.of(_of_directions(recorded, "stamps")),
+            clocks=max(_of_directions(recorded, "clocks"), key=_how_wrong, default=None),
             loop_stamps_because=next(
                 (because for one in _valid_results(recorded) if (because := one.loop_stamps_because) is not None), None
             ),
@@ -503,6 +503,10 @@ def _nic_arrivals(recorded: Recorded) -> NicArrivals | None:
         return None
     sums = {name: sum(getattr(one, name) for one in arrivals) for name in ("by_nic", "by_poll", "impossible")}
     return NicArrivals(**sums, uncertainty_us=max(one.uncertainty_us for one in arrivals))
+
+
+def _how_wrong(clocks: Clocks) -> tuple[float, float]:
+    return clocks.error_us, abs(clocks.step_us or 0.0)
 
 
 def _of_directions(recorded: Recorded, member: str) -> list[Any]:

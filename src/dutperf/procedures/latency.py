@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from dutperf.lab.refdut import Properties
-from dutperf.model import DirectionCounts, Stamping, Tagged, Trial
+from dutperf.model import Clocks, DirectionCounts, Stamping, Tagged, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.delays import (
@@ -167,8 +167,10 @@ class MeanLatencyPoint(DelaysPoint):
     @model_validator(mode="before")
     @classmethod
     def _by_whom(cls, members: dict[str, Any]) -> dict[str, Any]:
-        by = {"card_clocks": CARD_STAMPS, "kernel_stamps": KERNEL_STAMPS}
-        return {**next(({"latency_is": by[who]} for who in by if members.get(who) is not None), {}), **members}
+        if members.get("stamps") is None or members.get("clocks") is None:
+            return members
+        at = Clocks.model_validate(members["clocks"]).sending.at
+        return {"latency_is": CARD_STAMPS if at == "card" else KERNEL_STAMPS, **members}
 
     def remarks(self) -> Iterator[str]:
         """Plus the definition that was used."""

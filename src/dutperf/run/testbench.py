@@ -426,7 +426,7 @@ def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | 
     with in_place(source, max(USUAL_FRAME_SIZE, asked)) as setup:
         for one in conditions:
             traffic.of(setup, traffic.of(setup, one).sized()).check()
-        setup = _as_stamped(setup, {one.every.kernel_stamps for one in conditions})
+        setup = _as_stamped(setup, {one.every.stamped_by for one in conditions})
         of_streams, longer = setup.longest_of_streams, setup.tunnel_overhead
         asked, needed = max(asked, of_streams) + longer, max(needed, of_streams) + longer
         patience_s = max((one.every.dut_patience_s for one in conditions), default=0.0)

@@ -628,8 +628,8 @@ class WithStamps(Value):
     ] = "loop"
 
     @property
-    def kernel_stamps(self) -> Literal["kernel", "card", "auto"] | None:
-        """As a trial has it. None: the tester's loops time delays, whatever the kernel can."""
+    def stamped_by(self) -> Literal["kernel", "card", "auto"] | None:
+        """As a trial has it. None: the tester's loops, whatever the kernel can."""
         return None if self.stamps == "loop" else self.stamps
 
 

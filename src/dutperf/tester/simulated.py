@@ -21,7 +21,7 @@ import numpy as np
 from dutperf.judge import validity
 from dutperf.model import (
     AdditionalCounts,
-    CardClocks,
+    Clocks,
     ConnectionCounts,
     ConnectionUse,
     DelayChanges,
@@ -30,12 +30,13 @@ from dutperf.model import (
     DirectionCounts,
     IdleTimes,
     InSum,
-    KernelStamps,
     LineCounts,
     LoopStall,
     OfChanges,
     Quantiles,
     RecordsWritten,
+    StampClock,
+    StampCounts,
     Stamping,
     Stream,
     Trial,
@@ -52,10 +53,22 @@ SMALLEST_US = 1e-3
 """Smaller delays count as this in the buckets."""
 DISTURBANCE_S = (0.06, 0.2)
 """Range of a disturbed tester's stall: long enough to be detected."""
-CARD_CLOCKS = CardClocks(
-    sending="ptp0", receiving="ptp1", offset_us=1e6, drift_ppm=-2.0, error_us=0.5, step_us=0.0, unread_us=20_000.0
+TSC = StampClock(name="TSC", at="loop")
+KERNEL_CLOCK = StampClock(name="CLOCK_REALTIME", at="kernel")
+LOOP_CLOCKS = Clocks(sending=TSC, receiving=TSC, error_us=0.02)
+KERNEL_CLOCKS = Clocks(sending=KERNEL_CLOCK, receiving=KERNEL_CLOCK, error_us=0.0, step_us=0.0)
+CARD_CLOCKS = Clocks(
+    sending=StampClock(name="ptp0", at="card"),
+    receiving=StampClock(name="ptp1", at="card"),
+    error_us=0.5,
+    step_us=0.0,
+    offset_us=1e6,
+    drift_ppm=-2.0,
+    unread_us=20_000.0,
 )
-ALL_STAMPED = KernelStamps(both=0, no_transmit=0, no_receive=0, impossible=0, clock_step_us=0.0)
+CLOCKS = {None: LOOP_CLOCKS, "kernel": KERNEL_CLOCKS, "auto": KERNEL_CLOCKS, "card": CARD_CLOCKS}
+"""By who stamps the frames of a trial."""
+ALL_STAMPED = StampCounts(both=0, no_transmit=0, no_receive=0, impossible=0)
 FILLED = LineCounts(
     mbps=10_000,
     fillers=0,
@@ -239,11 +252,9 @@ class SimulatedTester:
             "delay_us": _delays(with_lost),
             "ipdv_us": _changes(delays_us) if neighbours else None,
         }
-        kernel = None if trial.stamps is None else ALL_STAMPED.model_copy(update={"both": arrived})
-        cards = CARD_CLOCKS if trial.stamps == "card" else None
         others = {
-            "kernel_stamps": kernel,
-            "card_clocks": cards,
+            "stamps": None if trial.stamps is None else ALL_STAMPED.model_copy(update={"both": arrived}),
+            "clocks": CLOCKS[trial.stamps],
             "delay_parts_us": self._of_parts(trial, direction, stamped, random),
         }
         files = {"delays_file": _write(trial, direction, numbers, delays_us)}

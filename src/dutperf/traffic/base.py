@@ -487,7 +487,7 @@ class TrafficKind(ABC):
 def stamps(conditions: Conditions) -> dict[str, Any]:
     """Members of a trial about time stamps: who makes them, and with a frame timeout that every frame has one."""
     every = AllConditions.of(conditions)
-    by = {} if every.kernel_stamps is None else {"stamps": every.kernel_stamps}
+    by = {} if every.stamped_by is None else {"stamps": every.stamped_by}
     if every.frame_timeout_ms is None:
         return by
     return by | {"stamping": Stamping.EVERY, "frame_timeout_ns": round(every.frame_timeout_ms * 1e6)}

@@ -75,7 +75,7 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
 
 def _stamping(conditions: Conditions, planned: Trial) -> dict[str, Any]:
     """Who chooses what times frames wants delays."""
-    wanted = conditions.every.kernel_stamps is not None and planned.stamping is Stamping.NONE
+    wanted = conditions.every.stamped_by is not None and planned.stamping is Stamping.NONE
     return {"stamping": Stamping.EVERY} if wanted else {}
 
 

@@ -112,8 +112,9 @@ _WHERE_ANY: tuple[Row, ...] = (
         "    by poll time, without a NIC timestamp",
         lambda counts: _number(counts.receive_timestamps.by_poll if counts.receive_timestamps else 0),
     ),
-    ("delays by timestamps of the kernel or cards", lambda counts: _kernel_stamps(counts, "both")),
-    ("    frames without one of them", lambda counts: _kernel_stamps(counts, "missing")),
+    ("delays by timestamps of the kernel or cards", lambda counts: _stamps(counts, "both")),
+    ("    frames without one of them", lambda counts: _stamps(counts, "missing")),
+    ("clocks of the delays", lambda counts: "" if counts.clocks is None else str(counts.clocks)),
     ("frames sent at a time set in the NIC", lambda counts: _nic_count(counts.send_at, "timed")),
     ("    sent at once instead", lambda counts: _number(counts.send_at.at_once if counts.send_at else 0)),
     ("    largest uncertainty of the NIC's clock, µs", lambda counts: _uncertainty(counts)),
@@ -381,8 +382,8 @@ def _delays(counts: DirectionCounts, *figures: str) -> str:
     return "" if delay is None or not delay.frames else ", ".join(f"{getattr(delay, one):,.1f}" for one in figures)
 
 
-def _kernel_stamps(counts: DirectionCounts, member: str) -> str:
-    return "" if counts.kernel_stamps is None else _number(getattr(counts.kernel_stamps, member))
+def _stamps(counts: DirectionCounts, member: str) -> str:
+    return "" if counts.stamps is None else _number(getattr(counts.stamps, member))
 
 
 def _nic_count(counts: NicArrivals | NicDepartures | None, member: str) -> str:

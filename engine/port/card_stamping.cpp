@@ -21,6 +21,22 @@ namespace {
 constexpr unsigned kNeeded =
     SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE;
 
+// As ethtool -T has them, by HWTSTAMP_FILTER_….
+constexpr std::array kFilters{"none",           "all",           "some",
+                              "ptpv1-l4-event", "ptpv1-l4-sync", "ptpv1-l4-delay-req",
+                              "ptpv2-l4-event", "ptpv2-l4-sync", "ptpv2-l4-delay-req",
+                              "ptpv2-l2-event", "ptpv2-l2-sync", "ptpv2-l2-delay-req",
+                              "ptpv2-event",    "ptpv2-sync",    "ptpv2-delay-req",
+                              "ntp-all"};
+
+std::string filters_in(unsigned bits) {
+    std::string text;
+    for (std::size_t i = 0; i < kFilters.size(); ++i) {
+        if ((bits >> i & 1U) != 0) text += (text.empty() ? "" : ", ") + std::string(kFilters[i]);
+    }
+    return text.empty() ? "none" : text;
+}
+
 // With which the frames are stamped, the most wanted one first.
 std::vector<int> filters_for(StampedFrames needed) {
     switch (needed) {
@@ -41,26 +57,14 @@ std::optional<int> first_of(StampedFrames needed, unsigned offered) {
     return std::nullopt;
 }
 
-std::string what_is_missing(StampedFrames needed) {
-    if (needed == StampedFrames::every) return "does not stamp every frame that it receives";
-    return std::string("stamps no messages of PTP in ") + (needed == StampedFrames::ptp_in_udp ? "UDP" : "Ethernet") +
-           " that it receives";
-}
-
-// As ethtool -T has them, by HWTSTAMP_FILTER_….
-constexpr std::array kFilters{"none",           "all",           "some",
-                              "ptpv1-l4-event", "ptpv1-l4-sync", "ptpv1-l4-delay-req",
-                              "ptpv2-l4-event", "ptpv2-l4-sync", "ptpv2-l4-delay-req",
-                              "ptpv2-l2-event", "ptpv2-l2-sync", "ptpv2-l2-delay-req",
-                              "ptpv2-event",    "ptpv2-sync",    "ptpv2-delay-req",
-                              "ntp-all"};
-
-std::string filters_in(unsigned bits) {
-    std::string text;
-    for (std::size_t i = 0; i < kFilters.size(); ++i) {
-        if ((bits >> i & 1U) != 0) text += (text.empty() ? "" : ", ") + std::string(kFilters[i]);
-    }
-    return text.empty() ? "none" : text;
+std::string what_is_missing(StampedFrames needed, unsigned offered) {
+    const std::string offers = " (" + filters_in(offered) + ")";
+    if (needed != StampedFrames::every)
+        return std::string("stamps no messages of PTP in ") +
+               (needed == StampedFrames::ptp_in_udp ? "UDP" : "Ethernet") + " that it receives" + offers;
+    const bool stamps_ptp = first_of(StampedFrames::ptp_in_udp, offered).has_value();
+    return "does not stamp every frame that it receives" + offers +
+           (stamps_ptp ? ", but messages of PTP, which may be the tagged frames of latency" : "");
 }
 
 class InterfaceDriver : public StampingDriver {
@@ -104,7 +108,7 @@ void CardStamping::require_offers() const {
 bool CardStamping::stamp(StampedFrames needed) {
     require_offers();
     const auto chosen = first_of(needed, info_.rx_filters);
-    if (!chosen) refuse(what_is_missing(needed) + " (" + filters_in(info_.rx_filters) + ")");
+    if (!chosen) refuse(what_is_missing(needed, info_.rx_filters));
     hwtstamp_config config{.flags = 0, .tx_type = HWTSTAMP_TX_ON, .rx_filter = *chosen};
     if (!driver_->configure(config)) {
         refuse(errno == EPERM ? "lets only root switch time stamps on"
@@ -114,7 +118,7 @@ bool CardStamping::stamp(StampedFrames needed) {
     if (config.tx_type == HWTSTAMP_TX_ON && first_of(needed, given)) return config.rx_filter == HWTSTAMP_FILTER_ALL;
     driver_->configure(before_);
     if (config.tx_type != HWTSTAMP_TX_ON) refuse("was asked for stamps of sent frames and makes none");
-    refuse(what_is_missing(needed) + " (" + filters_in(given) + ")");
+    refuse(what_is_missing(needed, given));
 }
 
 CardStamping::~CardStamping() { driver_->configure(before_); }

@@ -126,14 +126,14 @@ void Port::keep_from_stack() {
                                   ") and switch forwarding off (net.ipv4.conf." + name + ".forwarding, net.ipv6.conf." +
                                   name + ".forwarding)");
     }
-    warnings_.push_back("the " + side() + " port's frames also reach this machine's network stack" + why +
+    warnings_.push_back(the_port(side()) + "'s frames also reach this machine's network stack" + why +
                         ": frames that it does not know count as dropped by the tester");
 }
 
 CardStamping& Port::card_stamping() {
     if (!card_stamping_) {
         const std::string& interface = options_.spec.argument;
-        card_stamping_.emplace(stamping_driver_of(interface), interface + ", the " + side() + " port");
+        card_stamping_.emplace(stamping_driver_of(interface), interface + ", " + the_port(side()));
     }
     return *card_stamping_;
 }
@@ -150,7 +150,7 @@ std::vector<std::string> Port::switched_on() {
 void Port::require_queues(const std::string& what, std::uint16_t receive, std::uint16_t transmit) const {
     if (receive >= options_.queues && transmit >= options_.queues) return;
     throw Error("port_unavailable",
-                "the " + what + " of the " + side() + " port offers " + std::to_string(receive) + " receive and " +
+                "the " + what + " of " + the_port(side()) + " offers " + std::to_string(receive) + " receive and " +
                     std::to_string(transmit) + " transmit queue(s), not " + std::to_string(options_.queues) +
                     " of each",
                 "queues");
@@ -222,8 +222,8 @@ void Port::make_receive_pool() {
                                .numa_node = numa_node()});
     if (numa_node() < 0 || receive_pool_->socket_id == numa_node()) return;
     warnings_.push_back(
-        "no memory is free on NUMA node " + std::to_string(numa_node()) + ", where the card of the " + side() +
-        " port is: its frames are on another node, which makes every access slower; reserve huge pages there");
+        "no memory is free on NUMA node " + std::to_string(numa_node()) + ", where the card of " + the_port(side()) +
+        " is: its frames are on another node, which makes every access slower; reserve huge pages there");
 }
 
 void Port::start() {
@@ -268,8 +268,8 @@ void Port::enable_promiscuous() {
         unavailable(options_, "the driver " + driver() + " has neither promiscuous mode nor filters for the address " +
                                   to_string(mac_) + " and for groups");
     }
-    warnings_.push_back("the driver " + driver() + " of the " + side() +
-                        " port has no promiscuous mode: frames for addresses that are not the port's are not counted");
+    warnings_.push_back("the driver " + driver() + " of " + the_port(side()) +
+                        " has no promiscuous mode: frames for addresses that are not the port's are not counted");
 }
 
 // DPDK cleared the flag when it started the port. The flag is whose it was, so the port's own mode is separate.
@@ -287,7 +287,7 @@ void Port::require_flow_control() {
     if (!options_.spec.uses_kernel_interface() && set_flow_control(id(), options_.flow_control)) return;
     const auto used = flow_control();
     if (used == options_.flow_control || (!used && options_.flow_control == FlowControl::off)) return;
-    const std::string what = "flow control of the " + side() + " port is " +
+    const std::string what = "flow control of " + the_port(side()) + " is " +
                              (used ? name_of(*used) : "not known to the driver " + driver()) + ", not " +
                              name_of(options_.flow_control);
     const std::string remedy =
@@ -307,7 +307,7 @@ void Port::require_offloads() {
     for (const Offload offload : options_.offloads) {
         if (offers_.contains(offload)) continue;
         throw Error("port_unavailable",
-                    "the driver " + driver() + " of the " + side() + " port does not offer " + name_of(offload) +
+                    "the driver " + driver() + " of " + the_port(side()) + " does not offer " + name_of(offload) +
                         "; what it offers: " + to_string(offers_),
                     "offloads");
     }
@@ -350,7 +350,7 @@ std::uint32_t Port::limit_rate(std::uint32_t mbps) const {
     for (std::uint16_t index = 0; index < options_.queues; ++index) {
         if (limit_queue_rate(id(), queue(index).index, limit)) continue;
         throw Error("port_unavailable",
-                    "the driver " + driver() + " of the " + side() + " port does not take a rate limit of " +
+                    "the driver " + driver() + " of " + the_port(side()) + " does not take a rate limit of " +
                         std::to_string(limit) + " Mbit/s",
                     "offloads");
     }
@@ -378,7 +378,7 @@ PortCounters Port::counters() {
     if (link_watch_) {
         link_watch_->poll_now();
         now.carrier_changes = link_watch_->changes();
-        if (unplugged()) now.change = "the card of the " + side() + " port was unplugged";
+        if (unplugged()) now.change = "the card of " + the_port(side()) + " was unplugged";
     }
     return now;
 }

@@ -225,14 +225,14 @@ void PortLocks::take(const LockedPort& port, const std::string& resource, int di
     if (locks_.contains(resource)) return;
     const int file = openat(directory, resource.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0) {
-        warning_ = "the " + port.side + " port is not locked against other runs of dutperf: " + std::strerror(errno);
+        warning_ = the_port(port.side) + " is not locked against other runs of dutperf: " + std::strerror(errno);
         return;
     }
     if (!take_lock(file)) {
         const std::string other = holder(file);
         close(file);
         throw Error("port_away",
-                    "the " + port.side + " port (" + port.spec.argument + ") is in use by another run of dutperf, " +
+                    the_port(port.side) + " (" + port.spec.argument + ") is in use by another run of dutperf, " +
                         other + ": wait until it ends, or end it",
                     port.side + ".port");
     }

@@ -59,6 +59,10 @@ bool PortSpec::does_dma() const {
            std::ranges::none_of(kCopying, [this](std::string_view name) { return argument.starts_with(name); });
 }
 
+std::string the_port(const std::string& name) {
+    return name == "left" || name == "right" ? "the " + name + " port" : "port " + name;
+}
+
 PortSpec parse_port_spec(const std::string& text, const std::string& field) {
     using Kind = PortSpec::Kind;
     static const std::regex pci("(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\\.([0-7])(?:,(\\S+))?");

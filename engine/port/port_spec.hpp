@@ -34,6 +34,9 @@ struct PortSpec {
     [[nodiscard]] bool does_dma() const;
 };
 
+// A port in a sentence, by its name: "the left port", "port a".
+std::string the_port(const std::string& name);
+
 // Throws Error "bad_request" for `field` if the text is not a port.
 PortSpec parse_port_spec(const std::string& text, const std::string& field);
 

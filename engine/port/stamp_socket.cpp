@@ -24,6 +24,7 @@
 #include "platform/error.hpp"
 #include "port/ethtool.hpp"
 #include "port/own_sockets.hpp"
+#include "port/port_spec.hpp"
 
 namespace dutperf {
 
@@ -113,7 +114,7 @@ void require_stamps(const std::string& interface, const std::string& side) {
     const unsigned stamped = ask_ethtool(interface, &info) ? info.so_timestamping : 0;
     if ((stamped & kSends) != 0 && (stamped & kReceives) != 0) return;
     throw Error("port_unavailable",
-                "the driver of " + interface + ", the " + side + " port, lets the kernel stamp no " +
+                "the driver of " + interface + ", " + the_port(side) + ", lets the kernel stamp no " +
                     ((stamped & kSends) == 0 ? "sent" : "received") + " frames: leave stamps at loop",
                 "params.stamps");
 }
@@ -174,7 +175,7 @@ StampSocket::~StampSocket() { close(fd_); }
 void StampSocket::require(bool done) const {
     if (done) return;
     throw Error("port_unavailable",
-                "the kernel refuses a packet socket with time stamps on the " + side_ + " port (" +
+                "the kernel refuses a packet socket with time stamps on " + the_port(side_) + " (" +
                     std::strerror(errno) + "): leave stamps at loop",
                 "params.stamps");
 }

@@ -195,7 +195,7 @@ void Session::follow_clocks() {
     if (!need_clock(request_.offloads)) return;
     for (std::size_t side = 0; side < ports_.size(); ++side) {
         clocks_[side] = std::make_unique<FollowedClock>(
-            dpdk_clock("the clock of the " + ports_[side]->side() + " port", clock_of(ports_[side]->id())), clock_hz_);
+            dpdk_clock("the clock of " + the_port(ports_[side]->side()), clock_of(ports_[side]->id())), clock_hz_);
     }
 }
 
@@ -212,7 +212,7 @@ void Session::find_gateways(std::size_t side, std::size_t number, const std::vec
     if (host.resolve(request_.resolve_timeout, all)) return;
     const bool arp = !host.has_mac4();
     const std::string what = arp ? "ARP for gateway4" : "Neighbour Discovery for gateway6";
-    std::string message = "the DUT did not answer " + what + " on the " + ports_[side]->side() + " port within " +
+    std::string message = "the DUT did not answer " + what + " on " + the_port(ports_[side]->side()) + " within " +
                           std::to_string(request_.resolve_timeout.count()) + " ms" +
                           host.why_silent(std::min(kUntaggedPatience, request_.resolve_timeout));
     for (const NeighbourEvidence::Conflict& one : host.take_conflicts().conflicts) {
@@ -239,8 +239,8 @@ void Session::warn() {
     for (const auto& port : ports_) {
         warnings_.insert(warnings_.end(), port->warnings().begin(), port->warnings().end());
         if (port->queues() > 1 && !port->spreads_by_hash()) {
-            warnings_.push_back("the driver of the " + port->side() +
-                                " port offers no hash over addresses and ports: it spreads frames over its " +
+            warnings_.push_back("the driver of " + the_port(port->side()) +
+                                " offers no hash over addresses and ports: it spreads frames over its " +
                                 std::to_string(port->queues()) + " receive queues in its own way");
         }
     }
@@ -256,8 +256,8 @@ void Session::warn_of_other_node(std::size_t side) {
     for (const unsigned core : cores_.distinct()) {
         if (!elsewhere(core)) continue;
         return warnings_.push_back("core " + std::to_string(core) + " is not on NUMA node " + std::to_string(*node) +
-                                   ", where the card of the " + ports_[side]->side() +
-                                   " port is, which costs time for each frame");
+                                   ", where the card of " + the_port(ports_[side]->side()) +
+                                   " is, which costs time for each frame");
     }
 }
 
@@ -287,7 +287,7 @@ void Session::await_links() {
             require_not_ending();
             if (std::chrono::steady_clock::now() >= deadline) {
                 throw Error("link_down",
-                            "the link of the " + port->side() + " port is down after " +
+                            "the link of " + the_port(port->side()) + " is down after " +
                                 std::to_string(request_.link_timeout.count()) + " ms: " + port->why_link_is_down() +
                                 " (link_timeout_s says how long to wait)",
                             port->side() + ".port");

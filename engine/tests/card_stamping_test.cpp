@@ -87,8 +87,11 @@ TEST(CardStamping, WhatADriverDoesNotOfferIsOneSentence) {
         {{.stamps = SOF_TIMESTAMPING_TX_SOFTWARE}, "lets no card stamp sent and received frames"},
         {{.clock = -1}, "lets no card stamp sent and received frames"},
         {{.tx_types = bit(HWTSTAMP_TX_OFF)}, "stamps no frames that are sent"},
-        {{.filters = ptp}, "does not stamp every frame that it receives (none, ptpv2-event)"},
-        {{.narrows_to = HWTSTAMP_FILTER_PTP_V2_L4_SYNC}, "does not stamp every frame that it receives (ptpv2-l4-sync)"},
+        {{.filters = ptp},
+         "does not stamp every frame that it receives (none, ptpv2-event), but messages of PTP, which may be the "
+         "tagged "
+         "frames of latency"},
+        {{.narrows_to = HWTSTAMP_FILTER_PTP_V1_L4_SYNC}, "does not stamp every frame that it receives (ptpv1-l4-sync)"},
         {{.sends = HWTSTAMP_TX_OFF}, "was asked for stamps of sent frames and makes none"},
         {{.error = EPERM}, "lets only root switch time stamps on"},
         {{.error = EBUSY}, "does not stamp frames (Device or resource busy)"},

@@ -73,5 +73,10 @@ TEST(PortSpec, RejectsWhatIsNotAPort) {
     }
 }
 
+TEST(ThePort, HasItsNameInASentence) {
+    EXPECT_EQ(the_port("left"), "the left port");
+    EXPECT_EQ(the_port("a"), "port a");
+}
+
 }  // namespace
 }  // namespace dutperf

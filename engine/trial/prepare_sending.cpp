@@ -242,14 +242,14 @@ void RunningTrial::require_fill_possible() const {
                    bed_.name_of(direction));
         const Port& port = *bed_.ports[bed_.sending_port(direction)];
         if (!port.is_card() || bed_.filler_pools[bed_.sending_port(direction)] == nullptr)
-            refuse("fill needs a card: the " + port.side() +
-                   " port is a software device, which takes frames at any time, so there is no line to fill");
+            refuse("fill needs a card: " + the_port(port.side()) +
+                   " is a software device, which takes frames at any time, so there is no line to fill");
         if (port.link().mbps == 0)
-            refuse("fill needs the rate of the media, and the card of the " + port.side() + " port reports none");
+            refuse("fill needs the rate of the media, and the card of " + the_port(port.side()) + " reports none");
         const auto mode = port.flow_control();
         if (mode == FlowControl::receive || mode == FlowControl::full)
-            refuse("fill needs a line that only the sender controls, and flow control lets the other end of the " +
-                   port.side() + " port's cable stop it: leave engine.flow_control off");
+            refuse("fill needs a line that only the sender controls, and flow control lets the other end of " +
+                   the_port(port.side()) + "'s cable stop it: leave engine.flow_control off");
         require_nobody(direction);
     }
 }

@@ -368,8 +368,8 @@ void RunningTrial::open_stamp_logs() {
         if (port->spec().kind != PortSpec::Kind::af_packet) {
             throw Error("port_unavailable",
                         std::string(by == StampedBy::card ? "the cards'" : "the kernel's") +
-                            " stamps need ports named af_packet:INTERFACE, and the " + port->side() +
-                            " port is none: leave it at loop",
+                            " stamps need ports named af_packet:INTERFACE, and " + the_port(port->side()) +
+                            " is none: leave it at loop",
                         "params.stamps");
         }
         if (by == StampedBy::kernel) {
@@ -377,7 +377,7 @@ void RunningTrial::open_stamp_logs() {
         } else {
             parts_.ptp |= !port->card_stamping().stamp(stamped_by_cards());
             const unsigned number = port->card_stamping().clock();
-            const std::string whose = port->spec().argument + ", the " + port->side() + " port";
+            const std::string whose = port->spec().argument + ", " + the_port(port->side());
             parts_.card_clocks.push_back(std::make_unique<FollowedClock>(
                 ptp_clock("ptp" + std::to_string(number), open_ptp_clock(number, whose, bed_.clock_hz)),
                 bed_.clock_hz));
@@ -412,8 +412,8 @@ void RunningTrial::prove_stamps() {
         const Mac to = dut_mac(direction, false);
         if (parts_.stamp_logs[from]->socket().stamps_frames(port.mac(), to)) continue;
         throw Error("port_unavailable",
-                    "the driver " + port.interface_driver() + " of " + port.spec().argument + ", the " + port.side() +
-                        " port, promises the kernel's stamps, but a frame to " + to_string(to) +
+                    "the driver " + port.interface_driver() + " of " + port.spec().argument + ", " +
+                        the_port(port.side()) + ", promises the kernel's stamps, but a frame to " + to_string(to) +
                         " left without one: leave stamps at loop",
                     "params.stamps");
     }

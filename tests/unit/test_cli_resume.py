@@ -28,7 +28,7 @@ def test_an_interruption_ends_with_130_and_keeps_what_was_measured(
     assert trial(config).exit_code == 130
     result = throughput(config, tmp_path / "out")
     assert result.exit_code == 130
-    assert f"the finished trials are in {tmp_path / 'out'}" in result.stderr
+    assert f"the run so far is in {tmp_path / 'out'}" in result.stderr
     assert (tmp_path / "out" / "summary.json").exists()
 
 

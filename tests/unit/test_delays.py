@@ -354,7 +354,7 @@ def test_a_summary_says_why_the_loops_timed_the_delays(tmp_path: Path) -> None:
 def test_a_summary_says_how_the_cards_clocks_were_compared(tmp_path: Path) -> None:
     _, summary = delays("latency", SimulatedDut(), tmp_path / "run", stamps="card", definition="rfc2544")
     [point] = summary.points
-    assert any("delays are between the cards' time stamps" in remark for remark in point.remarks())
+    assert any("frames have time stamps of sending and receiving" in remark for remark in point.remarks())
     compared = ": clocks of the delays: ptp0 (card) to ptp1 (card), ±0.500 µs; they were 1.000000 s apart"
     assert f"{compared}; they ran 2.0 ppm apart" in point.remarks()
     assert point.latency_is == CARD_STAMPS

@@ -138,6 +138,10 @@ class NicArrivals(Value):
         return f": {self.by_nic:,} delays end at the NIC's receive time stamps{polled}"
 
 
+def _time_of(us: float) -> str:
+    return f"{us:,.3f} µs" if us < 1_000 else f"{us / 1e6:,.6f} s"
+
+
 class StampClock(Value):
     """Whose clock stamps the frames at one end of a path."""
 
@@ -175,7 +179,7 @@ class Clocks(Value):
 
     def sentence(self) -> str:
         """The end of a remark."""
-        apart = f"; they were {abs(self.offset_us) / 1e6:,.6f} s apart" if self.offset_us else ""
+        apart = f"; they were {_time_of(abs(self.offset_us))} apart" if self.offset_us else ""
         drift = f"; they ran {abs(self.drift_ppm):,.1f} ppm apart" if self.drift_ppm else ""
         return f": clocks of the delays: {self}{apart}{drift}"
 

@@ -65,7 +65,7 @@ def resume_hint(directory: Path) -> Iterator[None]:
     except (KeyboardInterrupt, WriteError, TesterError, ConfigError):
         if any(path.exists() and path.stat().st_size for path in (directory / JOURNAL, directory / SUITE)):
             say(
-                f"the finished trials are in {directory} (dutperf show, dutperf report); resume with:"
+                f"the run so far is in {directory} (dutperf show, dutperf report); resume with:"
                 f" {calling.command('resume', directory)}"
             )
         raise

@@ -265,7 +265,7 @@ def test_cards_that_stamp_every_frame_stamp_the_test_frames(cards: BringUp) -> N
 
 REFUSALS = {
     "driver=ptp": r"the driver veth of \w+, the left port, does not stamp every frame that it receives"
-    r" \(none, ptpv2-event\), but messages of PTP, which may be the tagged frames of latency: leave stamps at kernel or loop",
+    r" \(none, ptpv2-event\), but messages of PTP, which may be the tagged frames of latency: leave stamps at kernel",
     "driver=narrows": r"the driver veth of \w+, the left port, does not stamp every frame that it receives"
     r" \(ptpv2-event\), but messages of PTP, which may be the tagged frames of latency: leave stamps at kernel or loop",
     "driver=sends_none": r"the driver veth of \w+, the left port, was asked for stamps of sent frames and makes none",

@@ -179,6 +179,8 @@ class Clocks(Value):
 
     def sentence(self) -> str:
         """The end of a remark."""
+        if self.sending == self.receiving:
+            return f": clocks of the delays: {self}"
         apart = f"; they were {_time_of(abs(self.offset_us))} apart" if self.offset_us else ""
         drift = f"; they ran {abs(self.drift_ppm):,.1f} ppm apart" if self.drift_ppm else ""
         return f": clocks of the delays: {self}{apart}{drift}"

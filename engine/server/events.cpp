@@ -240,7 +240,9 @@ json tracked_json(const TrackedBits& tracked) {
 json clock_json(const StampClock& clock) {
     static const std::map<Stamps, const char*> kNames{
         {Stamps::loop, "loop"}, {Stamps::kernel, "kernel"}, {Stamps::card, "card"}};
-    return {{"name", clock.name}, {"at", kNames.at(clock.at)}};
+    json out{{"name", clock.name}, {"at", kNames.at(clock.at)}};
+    if (clock.only_ptp) out["only_ptp"] = true;
+    return out;
 }
 
 json clocks_json(const Clocks& clocks) {

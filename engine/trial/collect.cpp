@@ -406,7 +406,7 @@ void Collection::collect_departures(Direction direction, DirectionResult& into) 
 
 void Collection::collect_stamps(Direction direction, DirectionResult& into) const {
     into.stamps = parts_.stamps[index_of(direction)];
-    into.ptp = parts_.ptp;
+    into.ptp = parts_.ptp();
     if (into.stamps) {
         const std::uint64_t arrived = into.stamps->both + into.stamps->no_transmit;
         into.stamps->no_receive = into.stamped_received - std::min(into.stamped_received, arrived);

@@ -2,6 +2,7 @@
 // Collects the counts of a finished trial's parts into its result.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -50,10 +51,12 @@ struct TrialParts {
     PerDirection<std::unique_ptr<LengthLog>> lengths;   // of those with frames without a tag
     PerDirection<std::optional<StampsMatched>> stamps;  // of those whose frames the kernel or cards stamp
     PerDirection<std::optional<Clocks>> clocks;         // of the same
-    bool ptp = false;                                   // whether messages of PTP leave in place of stamped frames
+    // Whether messages of PTP leave in place of stamped frames.
+    [[nodiscard]] bool ptp() const { return std::ranges::count(stamp_only_ptp, true) != 0; }
     // of each port
     std::vector<std::unique_ptr<StampLog>> stamp_logs;        // if the kernel or cards stamp frames
     std::vector<std::unique_ptr<FollowedClock>> card_clocks;  // if cards stamp frames
+    std::vector<bool> stamp_only_ptp;                         // likewise: whether no other frames that they receive
     std::vector<std::unique_ptr<Sender>> idle_senders;        // of those where no path begins
     std::vector<std::vector<std::unique_ptr<Receiver>>> receivers;
     std::vector<std::uint32_t> rate_limits;  // Mbit/s of each queue; 0: none

@@ -134,7 +134,10 @@ void ClockRecord::find_errors(Ticks end) {
         const double own = own_ns_between(i), unsure = unsure_ns(i) + own * unsure_rate_;
         const double off = card_ns_between(i) - own * rate_, beyond = std::max(std::abs(off) - unsure, 0.0);
         unread_ns_ = std::max(unread_ns_, own);
-        error_ns_ = std::max(error_ns_, ns(std::max(pairs_[i].width, pairs_[i + 1].width)) / 2 + beyond);
+        worst_rate_error_ = std::max(worst_rate_error_, (unsure_ns(i) + beyond) / own);
+        const double bends =
+            own * kWanders / 8;  // by which a clock whose rate changes leaves the line between readings
+        error_ns_ = std::max(error_ns_, ns(std::max(pairs_[i].width, pairs_[i + 1].width)) / 2 + beyond + bends);
         if (beyond > own * kWanders && std::abs(off) > std::abs(step_ns_)) step_ns_ = off;
     }
     const double since_last = end > pairs_.back().ticks ? ns(end - pairs_.back().ticks) : 0;

@@ -105,6 +105,10 @@ public:
     // Largest error of own_ns: half the width of a reading, and what the clock left its rate beyond that; after the
     // last reading, what its rate may be wrong.
     [[nodiscard]] double error_ns() const { return error_ns_; }
+    // The same of the time between two of its times, at most so far apart.
+    [[nodiscard]] double error_between_ns(double apart_ns) const {
+        return std::min(2 * error_ns_, apart_ns * worst_rate_error_);
+    }
     // The largest jump between two readings that neither their width nor an oscillator explains, in ns; 0: none.
     [[nodiscard]] double step_ns() const { return step_ns_; }
     // The longest time without a reading, in ns.
@@ -120,12 +124,12 @@ private:
 
     std::vector<ClockPair> pairs_;
     double ns_per_tick_;
-    double rate_ = 1, unsure_rate_ = 0;
+    double rate_ = 1, unsure_rate_ = 0, worst_rate_error_ = 0;
     double error_ns_ = 0, step_ns_ = 0, unread_ns_ = 0;
 };
 
-// How the cards' clocks of a path's two ends compare, by their names. Ports of one card may have the same clock, which
-// has no error against itself.
+// How the cards' clocks of a path's two ends compare, by their names. Ports of one card may have the same clock, whose
+// error follows from how long delays are (ClockRecord::error_between_ns).
 Clocks compared(const std::string& sending, const ClockRecord& of_sending, const std::string& receiving,
                 const ClockRecord& of_receiving);
 

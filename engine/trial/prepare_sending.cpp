@@ -208,7 +208,7 @@ void RunningTrial::make_senders(Direction direction) {
 }
 
 std::optional<PtpMessage> RunningTrial::ptp_message(Direction direction) const {
-    if (!parts_.ptp) return std::nullopt;
+    if (!parts_.ptp()) return std::nullopt;
     const DescribedFrame& message = *spec_.streams[index_of(direction)]->ptp;
     const std::uint16_t vlan = vlan_of(message.head.data(), message.head.size());
     const DescribedTemplate::Addressing addressing{

@@ -375,7 +375,7 @@ void RunningTrial::open_stamp_logs() {
         if (by == StampedBy::kernel) {
             require_stamps(port->spec().argument, port->side());
         } else {
-            parts_.ptp |= !port->card_stamping().stamp(stamped_by_cards());
+            parts_.stamp_only_ptp.push_back(!port->card_stamping().stamp(stamped_by_cards()));
             const unsigned number = port->card_stamping().clock();
             const std::string whose = port->spec().argument + ", " + the_port(port->side());
             parts_.card_clocks.push_back(std::make_unique<FollowedClock>(
@@ -463,14 +463,16 @@ void RunningTrial::match_stamps_of(Direction direction, const std::vector<ClockR
         parts_.clocks[path] = kernels_clock(clock_step_ns_, longest_ns);
         return;
     }
-    const Clocks clocks =
-        compared(parts_.card_clocks[from]->name(), of_cards[from], parts_.card_clocks[to]->name(), of_cards[to]);
-    parts_.clocks[path] = clocks;
-    const ClockRecord &sending = of_cards[from],
-                      &receiving = clocks.sending == clocks.receiving ? sending : of_cards[to];
+    Clocks& clocks = parts_.clocks[path].emplace(
+        compared(parts_.card_clocks[from]->name(), of_cards[from], parts_.card_clocks[to]->name(), of_cards[to]));
+    const bool one_clock = clocks.sending == clocks.receiving;
+    const ClockRecord &sending = of_cards[from], &receiving = one_clock ? sending : of_cards[to];
     parts_.stamps[path] =
         match_stamps(on_one_clock(left, sending, sending.begin()), on_one_clock(arrived, receiving, sending.begin()),
                      record, std::llround(clocks.error_ns));
+    if (one_clock) clocks.error_ns = sending.error_between_ns(static_cast<double>(longest_ns));
+    clocks.sending.only_ptp = parts_.stamp_only_ptp[from];
+    clocks.receiving.only_ptp = parts_.stamp_only_ptp[to];
 }
 
 // 32-bit counters must be read before they wrap twice, and many cards' counters stop at their maximum.

@@ -15,6 +15,7 @@ enum class Stamps : std::uint8_t { loop, kernel, card, automatic };
 struct StampClock {
     std::string name = "TSC";
     Stamps at = Stamps::loop;
+    bool only_ptp = false;  // it stamps no received frames but messages of PTP
 
     bool operator==(const StampClock&) const = default;
 };

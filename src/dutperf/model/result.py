@@ -150,9 +150,11 @@ class StampClock(Value):
     the same."""
     at: Literal["loop", "kernel", "card"]
     """Where it stamps them."""
+    only_ptp: Literal[True] | None = None
+    """A card that stamps no frames that it receives but messages of PTP."""
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.at})"
+        return f"{self.name} ({self.at}{', PTP only' if self.only_ptp else ''})"
 
 
 class Clocks(Value):
@@ -161,8 +163,8 @@ class Clocks(Value):
     sending: StampClock
     receiving: StampClock
     error_us: Annotated[float, Field(ge=0)]
-    """Of a delay, by how the clocks were compared; 0: one clock, which nobody set. What the tester's loops add is not
-    in it."""
+    """Of a delay, by how the clocks were compared; of one clock, by what its rate may be wrong, or by which it was set.
+    What the tester's loops add is not in it."""
     step_us: float | None = None
     """The largest by which somebody set one of them during the trial; of the kernel's with the error of its readings.
     None: loops and DPDK cards, whose clocks are only compared."""

@@ -57,14 +57,14 @@ std::optional<int> first_of(StampedFrames needed, unsigned offered) {
     return std::nullopt;
 }
 
-std::string what_is_missing(StampedFrames needed, unsigned offered) {
+std::string what_is_missing(StampedFrames needed, unsigned offered, const std::string& of_ptp) {
     const std::string offers = " (" + filters_in(offered) + ")";
     if (needed != StampedFrames::every)
         return std::string("stamps no messages of PTP in ") +
                (needed == StampedFrames::ptp_in_udp ? "UDP" : "Ethernet") + " that it receives" + offers;
     const bool stamps_ptp = first_of(StampedFrames::ptp_in_udp, offered).has_value();
     return "does not stamp every frame that it receives" + offers +
-           (stamps_ptp ? ", but messages of PTP, which may be the tagged frames of latency" : "");
+           (stamps_ptp ? ", but messages of PTP, " + of_ptp : "");
 }
 
 class InterfaceDriver : public StampingDriver {
@@ -105,10 +105,10 @@ void CardStamping::require_offers() const {
     if ((info_.tx_types >> HWTSTAMP_TX_ON & 1U) == 0) refuse("stamps no frames that are sent");
 }
 
-bool CardStamping::stamp(StampedFrames needed) {
+bool CardStamping::stamp(StampedFrames needed, const std::string& of_ptp) {
     require_offers();
     const auto chosen = first_of(needed, info_.rx_filters);
-    if (!chosen) refuse(what_is_missing(needed, info_.rx_filters));
+    if (!chosen) refuse(what_is_missing(needed, info_.rx_filters, of_ptp));
     hwtstamp_config config{.flags = 0, .tx_type = HWTSTAMP_TX_ON, .rx_filter = *chosen};
     if (!driver_->configure(config)) {
         refuse(errno == EPERM ? "lets only root switch time stamps on"
@@ -118,7 +118,7 @@ bool CardStamping::stamp(StampedFrames needed) {
     if (config.tx_type == HWTSTAMP_TX_ON && first_of(needed, given)) return config.rx_filter == HWTSTAMP_FILTER_ALL;
     driver_->configure(before_);
     if (config.tx_type != HWTSTAMP_TX_ON) refuse("was asked for stamps of sent frames and makes none");
-    refuse(what_is_missing(needed, given));
+    refuse(what_is_missing(needed, given, of_ptp));
 }
 
 CardStamping::~CardStamping() { driver_->configure(before_); }

@@ -41,8 +41,9 @@ public:
     CardStamping& operator=(const CardStamping&) = delete;
 
     // Returns whether every frame is stamped, which a card is asked for before anything else. Throws Error
-    // "port_unavailable" for the field "params.stamps", with what the driver offers.
-    bool stamp(StampedFrames needed);
+    // "port_unavailable" for the field "params.stamps", with what the driver offers. `of_ptp`: what is to be said of
+    // messages of PTP where they are stamped but do not suffice.
+    bool stamp(StampedFrames needed, const std::string& of_ptp = "");
     // The number of the card's clock: /dev/ptpN. Valid when it stamps.
     [[nodiscard]] unsigned clock() const { return static_cast<unsigned>(info_.phc_index); }
 

@@ -7,6 +7,7 @@
 
 #include "frame/dissect.hpp"
 #include "port/port_hosts.hpp"
+#include "trial/ptp_message.hpp"
 
 namespace dutperf {
 
@@ -311,13 +312,17 @@ std::vector<VlanTags> read_vlan_tags(Reader& reader) {
     return choices;
 }
 
-std::optional<DescribedFrame> read_ptp(Reader& stream, std::uint16_t max_frame_size) {
-    auto message = stream.optional_object("ptp");
-    if (!message) return std::nullopt;
-    DescribedFrame ptp = read_described_frame(*message, max_frame_size);
-    if (!ptp.fields.empty()) stream.fail("ptp.fields", "must be empty: the message is always the same");
-    if (ptp.host != 0) stream.fail("ptp.host", "must be that of the port");
-    return ptp;
+std::vector<DescribedFrame> read_ptp(Reader& stream, std::uint16_t max_frame_size) {
+    std::vector<DescribedFrame> messages;
+    for (Reader& message : stream.objects("ptp")) {
+        const std::string at = "ptp." + std::to_string(messages.size());
+        const DescribedFrame& ptp = messages.emplace_back(read_described_frame(message, max_frame_size));
+        if (!ptp.fields.empty()) stream.fail(at + ".fields", "must be empty: the message is always the same");
+        if (ptp.host != 0) stream.fail(at + ".host", "must be that of the port");
+        if (ptp.tag_at < ethernet::kSize + PtpMessage::kSize)
+            stream.fail(at + ".tag_at", "leaves no room for a message");
+    }
+    return messages;
 }
 
 std::optional<DescribedStream> read_described(Reader& stream, std::uint16_t max_frame_size) {

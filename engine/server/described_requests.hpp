@@ -13,8 +13,8 @@ std::vector<std::uint8_t> bytes_of(const Reader& reader, const std::string& name
 // The choices of VLAN tags in `arrives_with`.
 std::vector<VlanTags> read_vlan_tags(Reader& reader);
 
-// The message of PTP that may leave in place of a stream's stamped frames; nothing if it has none.
-std::optional<DescribedFrame> read_ptp(Reader& stream, std::uint16_t max_frame_size);
+// The messages of PTP that may leave in place of a stream's stamped frames.
+std::vector<DescribedFrame> read_ptp(Reader& stream, std::uint16_t max_frame_size);
 
 // The described frames of a direction's stream; nothing if it has no `frames`.
 std::optional<DescribedStream> read_described(Reader& stream, std::uint16_t max_frame_size);

@@ -179,6 +179,11 @@ std::vector<TrackedBits::Range> read_tracked(Reader& stream) {
     return ranges;
 }
 
+void require_ptp(const Reader& stream, const StreamSpec& spec, std::size_t kinds) {
+    if (spec.ptp.empty() || spec.ptp.size() == kinds) return;
+    stream.fail("ptp", "must have a message for each kind of frames: " + std::to_string(kinds));
+}
+
 StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_t duration_ns,
                        const std::shared_ptr<const FrameList>& loaded) {
     constexpr std::uint16_t kSourcePort = 0xC020, kDestinationPort = 7;  // RFC 2544 C.2.6.4
@@ -203,12 +208,14 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_
         join(stream, *joining, *spec.described);
     }
     if (spec.described || spec.replayed || spec.questions) {
+        require_ptp(stream, spec, spec.described ? spec.described->kinds.size() : 0);
         stream.finish();
         return spec;
     }
     spec.foreground = read_frame(stream.object("foreground"), max_frame_size);
     if (auto background = stream.optional_object("background"))
         spec.background = read_frame(*background, max_frame_size);
+    require_ptp(stream, spec, spec.background ? 2 : 1);
     spec.n = static_cast<std::uint32_t>(stream.integer("n", {1, kMillion}, 2));
     spec.m = static_cast<std::uint32_t>(stream.integer("m", {0, kMillion}, 2));
     if (spec.m > spec.n) stream.fail("m", "must not be greater than n");

@@ -57,7 +57,7 @@ std::string refusal_of(Card card, StampedFrames needed = StampedFrames::every) {
     const hwtstamp_config before = card.config;
     try {
         CardStamping stamping(std::make_unique<FakeDriver>(card), "eth1, the left port");
-        stamping.stamp(needed);
+        stamping.stamp(needed, "which some cannot be");
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), "port_unavailable");
         EXPECT_EQ(error.field(), "params.stamps");
@@ -88,9 +88,7 @@ TEST(CardStamping, WhatADriverDoesNotOfferIsOneSentence) {
         {{.clock = -1}, "lets no card stamp sent and received frames"},
         {{.tx_types = bit(HWTSTAMP_TX_OFF)}, "stamps no frames that are sent"},
         {{.filters = ptp},
-         "does not stamp every frame that it receives (none, ptpv2-event), but messages of PTP, which may be the "
-         "tagged "
-         "frames of latency"},
+         "does not stamp every frame that it receives (none, ptpv2-event), but messages of PTP, which some cannot be"},
         {{.narrows_to = HWTSTAMP_FILTER_PTP_V1_L4_SYNC}, "does not stamp every frame that it receives (ptpv1-l4-sync)"},
         {{.sends = HWTSTAMP_TX_OFF}, "was asked for stamps of sent frames and makes none"},
         {{.error = EPERM}, "lets only root switch time stamps on"},

@@ -47,7 +47,7 @@ TEST_P(PtpMessages, HaveTheTagOfTheFrameAndRightChecksums) {
     const DescribedFrame message = sync(GetParam());
     ASSERT_EQ(message.contradiction(), "");
     const auto from_end = static_cast<std::uint16_t>(message.length() - message.tag_at);
-    PtpMessage ptp(DescribedTemplate(message, {}), {from_end});
+    PtpMessage ptp({DescribedTemplate(message, {})}, {from_end});
     for (const std::uint64_t number : {1ULL, 2ULL, 77'777ULL, 1ULL << 39U}) {
         const Bytes frame = test_frame({.sequence = number, .stamp = 5 * number + 1});
         const auto sent = ptp.in_place_of(frame);
@@ -57,8 +57,19 @@ TEST_P(PtpMessages, HaveTheTagOfTheFrameAndRightChecksums) {
         EXPECT_TRUE(found.intact);
         EXPECT_EQ(Bytes(found.tag, found.tag + kTagSize),
                   Bytes(find_tag(frame.data(), frame.size()), find_tag(frame.data(), frame.size()) + kTagSize));
-        EXPECT_EQ(sent[message.tag_at - kSync + 1], 2);
+        const std::uint8_t* const sync = sent.data() + message.tag_at - kSync;
+        EXPECT_EQ(sync[1], 2);
+        EXPECT_EQ(load_be16(sync + 30), number & 0xFFFFU);
     }
+}
+
+TEST(PtpMessage, IsThatOfTheKindOfTheFrame) {
+    const std::uint16_t from_end = kTagSize;
+    PtpMessage ptp({DescribedTemplate(sync(true), {}), DescribedTemplate(sync(false), {})}, {from_end});
+    const auto sent_for = [&](std::uint8_t stream) { return ptp.in_place_of(test_frame({.stream = stream})).size(); };
+    EXPECT_EQ(sent_for(0), sync(true).length());
+    EXPECT_EQ(sent_for(kStreamBackground), sync(false).length());
+    EXPECT_EQ(sent_for(1U << kStreamKindShift | kStreamReverse), sync(false).length());
 }
 
 INSTANTIATE_TEST_SUITE_P(Layers, PtpMessages, testing::Bool(),

@@ -34,7 +34,7 @@ TEST(MatchStamps, LostFramesAndCopiesHaveNoDelay) {
 
 TEST(MatchStamps, AFrameWithoutAStampOfItsLeavingIsCountedAndHasNoDelay) {
     Delays delays;
-    const auto counts = matched({{1, 100}}, {{0, 150}, {1, 160}, {2, 170}}, delays);
+    const auto counts = matched({{1, 100}}, {{0, 150}, {1, 160}, {2, 170}, {2, 171}}, delays);  // 2: twice
     EXPECT_EQ(delays, (Delays{{1, 60}}));
     EXPECT_EQ(counts.no_transmit, 2U);
 }

@@ -62,7 +62,8 @@ ForeignClock ptp_clock(std::string name, PtpClock clock) {
     return {.name = std::move(name),
             .read = [shared = std::make_shared<PtpClock>(std::move(clock))] { return shared->compare(); },
             .field = "params.stamps",
-            .advice = "leave stamps at kernel or loop"};
+            .advice = "leave stamps at kernel or loop",
+            .is_recorded = true};
 }
 
 LiveMapping::LiveMapping(const ClockPair& first, const ClockPair& second, Ticks second_ticks)
@@ -219,6 +220,7 @@ bool FollowedClock::read() {
     last_ = now_ticks();
     const auto pair = clock_.read();
     if (!pair || (!pairs_.empty() && pair->ticks <= pairs_.back().ticks)) return false;
+    if (!clock_.is_recorded && pairs_.size() >= kBeforeAndAfter) pairs_.clear();
     pairs_.push_back(*pair);
     return true;
 }
@@ -233,7 +235,7 @@ void FollowedClock::read_repeatedly() {
 LiveMapping FollowedClock::started() {
     read_repeatedly();
     if (pairs_.size() < 2) refuse("cannot be read");
-    if (static_cast<std::int64_t>(pairs_.back().nic - pairs_.front().nic) <= 0) refuse("does not advance");
+    if (static_cast<std::int64_t>(pairs_.back().nic - pairs_.front().nic) <= 0) refuse("does not advance, or was set");
     return {pairs_.front(), pairs_.back(), clock_hz_};
 }
 

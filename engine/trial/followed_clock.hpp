@@ -26,6 +26,7 @@ struct ForeignClock {
     std::string name;
     std::function<std::optional<ClockPair>()> read;  // nothing: it was not read, which may happen now and then
     std::string field, advice;  // for errors: the request's member that needs it, and what to do without it
+    bool is_recorded = false;   // whether all readings of a trial are kept, for its ClockRecord
 };
 // A DPDK card's, in its own units, for offloads.
 ForeignClock dpdk_clock(std::string name, ReadClock read);

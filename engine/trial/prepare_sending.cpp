@@ -209,15 +209,18 @@ void RunningTrial::make_senders(Direction direction) {
 
 std::optional<PtpMessage> RunningTrial::ptp_message(Direction direction) const {
     if (!parts_.ptp()) return std::nullopt;
-    const DescribedFrame& message = *spec_.streams[index_of(direction)]->ptp;
-    const std::uint16_t vlan = vlan_of(message.head.data(), message.head.size());
-    const DescribedTemplate::Addressing addressing{
-        .source = bed_.ports[bed_.sending_port(direction)]->mac(),
-        .destination = dut_mac(direction, message.destination == NextHop::ipv6, vlan),
-        .trial = trial_mark(),
-        .stream = 0,
-        .seed = 0};
-    return PtpMessage({message, addressing}, spec_.tags_from_end());
+    std::vector<DescribedTemplate> of_kinds;
+    for (const DescribedFrame& message : spec_.streams[index_of(direction)]->ptp) {
+        const std::uint16_t vlan = vlan_of(message.head.data(), message.head.size());
+        const bool ipv6 = message.destination == NextHop::ipv6;
+        of_kinds.emplace_back(message,
+                              DescribedTemplate::Addressing{.source = bed_.ports[bed_.sending_port(direction)]->mac(),
+                                                            .destination = dut_mac(direction, ipv6, vlan),
+                                                            .trial = trial_mark(),
+                                                            .stream = 0,
+                                                            .seed = 0});
+    }
+    return PtpMessage(std::move(of_kinds), spec_.tags_from_end());
 }
 
 // What filling the line excludes, because the place of a frame on it would not be known or not be its time.

@@ -3,6 +3,7 @@
 // (hwtstamp_config, linux/net_tstamp.h). It has the frame's tag and so counts as that frame.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -18,16 +19,19 @@ StampedFrames stamped_frames_of(const DescribedFrame& message);
 // Of one sender.
 class PtpMessage {
 public:
-    // `message`: without fields that vary. `tags_from_end`: of the frames (see dissect).
-    PtpMessage(DescribedTemplate message, std::vector<std::uint16_t> tags_from_end);
+    static constexpr std::size_t kSize = 44;  // of a Sync message, behind which the tag is
+
+    // `of_kinds`: for each kind of frames a message without fields that vary, the second one of plain frames for their
+    // background. `tags_from_end`: of the frames (see dissect).
+    PtpMessage(std::vector<DescribedTemplate> of_kinds, std::vector<std::uint16_t> tags_from_end);
 
     // The message with the tag of a test frame. Valid until the next call.
     std::span<const std::uint8_t> in_place_of(std::span<const std::uint8_t> frame);
 
 private:
-    DescribedTemplate message_;
+    std::vector<DescribedTemplate> of_kinds_;
     std::vector<std::uint16_t> tags_from_end_;
-    std::vector<std::uint8_t> bytes_;
+    std::vector<std::vector<std::uint8_t>> bytes_;
 };
 
 }  // namespace dutperf

@@ -39,13 +39,14 @@ std::vector<StampLog::Stamp> on_one_clock(std::vector<StampLog::Stamp> stamps, c
 }
 
 // Both stamps of a frame are by one clock, but it may be set between them, and a program that follows another clock
-// makes it run faster or slower.
-Clocks kernels_clock(std::int64_t step_ns, std::uint64_t longest_delay_ns) {
-    constexpr double kMostSlew = 500e-6;  // adjtimex(2)
+// makes it run faster or slower: by its frequency (adjtimex(2)) by up to 500 ppm, otherwise by more. `slew`: by which
+// it ran faster during the trial.
+Clocks kernels_clock(std::int64_t step_ns, double slew, std::uint64_t longest_delay_ns) {
+    const double most_slew = std::max(500e-6, 2 * std::abs(slew));
     Clocks both;
     both.sending = both.receiving = {.name = "CLOCK_REALTIME", .at = Stamps::kernel};
     both.step_ns = static_cast<double>(step_ns);
-    both.error_ns = std::abs(*both.step_ns) + kMostSlew * static_cast<double>(longest_delay_ns);
+    both.error_ns = std::abs(*both.step_ns) + most_slew * static_cast<double>(longest_delay_ns);
     return both;
 }
 
@@ -375,18 +376,23 @@ void RunningTrial::open_stamp_logs() {
         if (by == StampedBy::kernel) {
             require_stamps(port->spec().argument, port->side());
         } else {
-            parts_.stamp_only_ptp.push_back(!port->card_stamping().stamp(stamped_by_cards()));
+            const std::string others = spec_.stamping == Stamping::tagged
+                                           ? "which frames of connections, tunnels, queries and captures cannot be"
+                                           : "which may be the tagged frames of latency";
+            parts_.stamp_only_ptp.push_back(!port->card_stamping().stamp(stamped_by_cards(), others));
             const unsigned number = port->card_stamping().clock();
             const std::string whose = port->spec().argument + ", " + the_port(port->side());
             parts_.card_clocks.push_back(std::make_unique<FollowedClock>(
                 ptp_clock("ptp" + std::to_string(number), open_ptp_clock(number, whose, bed_.clock_hz)),
                 bed_.clock_hz));
+            for (const auto& clock : parts_.card_clocks) clock->follow();
         }
         parts_.stamp_logs.push_back(
             std::make_unique<StampLog>(by, *port, trial_mark(), unchecked_kinds, spec_.tags_from_end()));
     }
     std::this_thread::sleep_for(kStampsBegin);
     wall_clock_ahead_ns_ = wall_clock_ahead_ns(bed_.clock_hz);
+    wall_clock_began_ = instant_by(CLOCK_REALTIME);
 }
 
 // What the cards must stamp. Messages of PTP suffice if they may leave in place of all stamped frames, which may be few
@@ -394,11 +400,13 @@ void RunningTrial::open_stamp_logs() {
 StampedFrames RunningTrial::stamped_by_cards() const {
     std::optional<StampedFrames> needed;
     for (const Direction direction : spec_.active()) {
-        const auto& ptp = spec_.streams[index_of(direction)]->ptp;
-        if (!ptp || spec_.stamping != Stamping::tagged) return StampedFrames::every;
-        const StampedFrames one = stamped_frames_of(*ptp);
-        if (needed.value_or(one) != one) return StampedFrames::every;
-        needed = one;
+        const std::vector<DescribedFrame>& messages = spec_.streams[index_of(direction)]->ptp;
+        if (messages.empty() || spec_.stamping != Stamping::tagged) return StampedFrames::every;
+        for (const DescribedFrame& message : messages) {
+            const StampedFrames one = stamped_frames_of(message);
+            if (needed.value_or(one) != one) return StampedFrames::every;
+            needed = one;
+        }
     }
     return needed.value_or(StampedFrames::every);
 }
@@ -406,6 +414,7 @@ StampedFrames RunningTrial::stamped_by_cards() const {
 // Drivers that pass frames on to others promise the stamps of those, which some frames never get. A frame of an
 // experimental EtherType, which nobody takes, tries the way to the DUT.
 void RunningTrial::prove_stamps() {
+    if (parts_.ptp()) return;  // the frame is no message of PTP
     for (const Direction direction : spec_.active()) {
         const std::size_t from = bed_.sending_port(direction);
         const Port& port = *bed_.ports[from];
@@ -413,8 +422,8 @@ void RunningTrial::prove_stamps() {
         if (parts_.stamp_logs[from]->socket().stamps_frames(port.mac(), to)) continue;
         throw Error("port_unavailable",
                     "the driver " + port.interface_driver() + " of " + port.spec().argument + ", " +
-                        the_port(port.side()) + ", promises the kernel's stamps, but a frame to " + to_string(to) +
-                        " left without one: leave stamps at loop",
+                        the_port(port.side()) + ", promises the " + (spec_.stamps == Stamps::card ? "card" : "kernel") +
+                        "'s stamps, but a frame to " + to_string(to) + " left without one: leave stamps at loop",
                     "params.stamps");
     }
     for (PortHosts* hosts : bed_.hosts) hosts->serve();  // what came of it is no frame of the trial
@@ -442,7 +451,10 @@ void RunningTrial::match_all_stamps() {
     if (parts_.stamp_logs.empty()) return;
     read_stamps(kReadAtTheEnd);
     std::vector<ClockRecord> of_cards;
-    for (const auto& clock : parts_.card_clocks) of_cards.push_back(clock->record());
+    for (const auto& clock : parts_.card_clocks) {
+        of_cards.push_back(clock->record());
+        follow_stamp_clocks();
+    }
     for (const Direction direction : spec_.active()) match_stamps_of(direction, of_cards);
 }
 
@@ -460,7 +472,12 @@ void RunningTrial::match_stamps_of(Direction direction, const std::vector<ClockR
     const auto& arrived = parts_.stamp_logs[to]->arrived(path);
     if (of_cards.empty()) {
         parts_.stamps[path] = match_stamps(left, arrived, record);
-        parts_.clocks[path] = kernels_clock(clock_step_ns_, longest_ns);
+        const ClockInstant now = instant_by(CLOCK_REALTIME);
+        const auto passed_ns = static_cast<double>(now.ns - wall_clock_began_.ns),
+                   ticks_ns = static_cast<double>(now.ticks - wall_clock_began_.ticks) * 1e9 /
+                              static_cast<double>(bed_.clock_hz);
+        const double slew = (passed_ns - static_cast<double>(clock_step_ns_)) / ticks_ns - 1;
+        parts_.clocks[path] = kernels_clock(clock_step_ns_, slew, longest_ns);
         return;
     }
     Clocks& clocks = parts_.clocks[path].emplace(

@@ -148,9 +148,10 @@ private:
     std::uint64_t sent_at_reading_ = 0;                     // frames of all paths, at the last reading of the counters
     std::vector<std::unique_ptr<CaptureBuffer>> captures_;  // of each receiver, in the order of ports and queues
     PerDirection<std::optional<LostNumbers>> lost_;
-    std::vector<std::uint32_t> lost_connections_;               // that lost frames in the trial before
-    std::vector<std::uint32_t> entries_;                        // connections of the Responder's frames; empty: all
-    std::uint64_t began_ns_ = 0;                                // when the first frame is due, since 1970
+    std::vector<std::uint32_t> lost_connections_;  // that lost frames in the trial before
+    std::vector<std::uint32_t> entries_;           // connections of the Responder's frames; empty: all
+    std::uint64_t began_ns_ = 0;                   // when the first frame is due, since 1970
+    ClockInstant wall_clock_began_{};
     std::int64_t wall_clock_ahead_ns_ = 0, clock_step_ns_ = 0;  // of the stamps' clock: at first; the largest since
     std::string loop_stamps_because_;
     double began_s_ = 0;                                // when the first frame is due, by CLOCK_MONOTONIC

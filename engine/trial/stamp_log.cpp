@@ -2,6 +2,7 @@
 #include "trial/stamp_log.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "trial/any_tag.hpp"
 
@@ -42,10 +43,11 @@ StampsMatched match_stamps(const std::vector<StampLog::Stamp>& left, const std::
     std::ranges::sort(by_number);
     std::vector<bool> seen(by_number.size());
     StampsMatched matched;
+    std::unordered_set<std::uint64_t> unmatched;
     for (const auto& [number, at_ns] : arrived) {
         const auto found = std::ranges::lower_bound(by_number, number, {}, &StampLog::Stamp::first);
         if (found == by_number.end() || found->first != number) {
-            ++matched.no_transmit;
+            matched.no_transmit += unmatched.insert(number).second ? 1 : 0;
             continue;
         }
         const auto place = static_cast<std::size_t>(found - by_number.begin());

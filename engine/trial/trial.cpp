@@ -233,7 +233,7 @@ std::vector<std::uint16_t> TrialSpec::tags_from_end() const {
         const auto add = [&](const DescribedFrame& kind) {
             from_end.insert(static_cast<std::uint16_t>(kind.length() - kind.tag_at));
         };
-        if (stream && stream->ptp) add(*stream->ptp);
+        if (stream) std::ranges::for_each(stream->ptp, add);
         if (stream && stream->described) std::ranges::for_each(stream->described->kinds, add);
     }
     return {from_end.begin(), from_end.end()};

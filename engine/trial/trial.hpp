@@ -174,8 +174,9 @@ struct StreamSpec {
     AddressRanges answered_from, answered_to;  // for which the sending and the receiving port answer
     std::vector<TrackedBits::Range> tracked;   // by which received frames are counted
     std::vector<VlanTags> arrives_with{{}};    // VLAN tags with which foreground and background may arrive
-    std::optional<DescribedFrame>
-        ptp;  // message of PTP that leaves in place of stamped frames where cards stamp no others
+    // Messages of PTP that leave in place of stamped frames where cards stamp no others: one for each kind of frames,
+    // of which foreground and background are two.
+    std::vector<DescribedFrame> ptp;
 
     // With which VLAN tags each kind of frames may arrive; empty: they are not compared.
     [[nodiscard]] std::vector<std::vector<VlanTags>> vlan_tags() const;
@@ -499,7 +500,7 @@ struct DirectionResult {
     std::optional<NicArrivals> nic_arrivals;
     std::optional<StampsMatched> stamps;  // if the kernel or cards stamped frames
     std::optional<Clocks> clocks;         // if frames are stamped
-    bool ptp = false;  // whether messages of PTP left in place of the stamped frames
+    bool ptp = false;                     // whether messages of PTP left in place of the stamped frames
     std::optional<NicDepartures> nic_departures;
     std::optional<std::uint32_t> rate_limit_mbps;   // of each queue; 0: none
     std::optional<TransmitCount> transmitted;       // frames that left the port, and frames handed over

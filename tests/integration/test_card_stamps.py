@@ -329,4 +329,4 @@ def test_a_report_says_that_tagged_frames_were_messages_of_ptp(cards: BringUp, t
             "latency", "--lab", "kernel-ipv4", "--stamps", "card", *trials, "--verbose", "--out", str(tmp_path / "out")
         )
     told = " ".join((done.stdout + done.stderr).split())
-    assert "tagged frames are messages of PTP, as a card stamps no others" in told
+    assert "tagged frames are messages of PTP between fixed addresses, as a card stamps no others" in told

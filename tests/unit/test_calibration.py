@@ -74,6 +74,21 @@ def test_one_without_a_limit_takes_no_place_of_one_with_a_limit(tmp_path: Path) 
         assert found.floors[0].typical_us == typical_us
 
 
+def test_floors_by_other_stamps_are_kept_beside_a_limit(tmp_path: Path) -> None:
+    file = tmp_path / "calibration.json"
+    calibration.keep(a_calibration(), file)
+    for typical_us in (0.8, 0.9):
+        kernel = a_floor(typical_us=typical_us).model_copy(update={"limit_fps": None, "stamps": "kernel"})
+        loop = a_floor(typical_us=7.0).model_copy(update={"limit_fps": None})
+        calibration.keep_floors(a_calibration(loop, kernel), file)
+    found = calibration.find(a_tester(), file)
+    assert found is not None
+    assert [(one.stamps, one.typical_us, one.limit_fps) for one in found.floors] == [
+        ("loop", OWN_US, 100_000),
+        ("kernel", 0.9, None),
+    ]
+
+
 def test_several_that_are_kept_at_once_are_all_kept(tmp_path: Path) -> None:
     """Each reads the file and writes it: one that did not wait would take the others' away."""
     file = tmp_path / "calibration.json"

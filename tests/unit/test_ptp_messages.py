@@ -15,10 +15,10 @@ from scapy.packet import Packet
 from dutperf.frames import Stack, build
 from dutperf.model import Direction, Stamping, Stream, Tagged
 from dutperf.model.described_frame import FCS_SIZE, TAG_SIZE
-from dutperf.traffic.ptp_messages import message_of, with_ptp
+from dutperf.traffic.ptp_messages import messages_of, with_ptp
 from frame_bytes import written
 from frame_rows import ENDPOINTS
-from plans import stream, trial
+from plans import frame, stream, trial
 
 SYNC = 44
 """Bytes of the message (IEEE 1588-2008 13.6)."""
@@ -32,8 +32,7 @@ def described(headers: str, size: int = 200) -> Stream:
 
 def dissected(of: Stream) -> tuple[Packet, int]:
     """The message, and its size with FCS."""
-    message = message_of(of)
-    assert message is not None
+    [message] = messages_of(of)
     assert message.fields == ()
     return Ether(written(message)), message.size
 
@@ -78,6 +77,16 @@ def test_frames_without_an_ip_header_have_messages_in_ethernet(headers: str) -> 
     assert size == 200
 
 
+def test_each_kind_of_frames_has_a_message_of_its_own() -> None:
+    kinds = tuple(
+        build(Stack.parse(f"ipv4(dscp={dscp})/udp"), size, ENDPOINTS) for dscp, size in ((0, 1518), (46, 128))
+    )
+    each = messages_of(Stream(rate_fps=100, frames=kinds))
+    assert [(one.size, Ether(written(one))[IP].tos >> 2) for one in each] == [(1518, 0), (128, 46)]
+    mixed = messages_of(stream(4, 128, 100, background=frame(6, 148), n=2, m=1))
+    assert [Ether(written(one)).payload.version for one in mixed] == [4, 6]
+
+
 @pytest.mark.parametrize(("version", "size"), [(4, IPV4_MIN), (6, IPV6_MIN)])
 def test_short_frames_have_messages_as_long_as_they_need(version: int, size: int) -> None:
     assert dissected(stream(version, 84, 100))[1] == size == SYNC + TAG_SIZE + FCS_SIZE + 14 + 8 + (20, 40)[version > 4]
@@ -90,7 +99,7 @@ def test_short_frames_have_messages_as_long_as_they_need(version: int, size: int
 def test_only_cards_need_messages(members: dict[str, Any], has_messages: bool) -> None:
     tagged = Tagged(count=10, after_ns=0)
     planned = with_ptp(trial().model_copy(update={"stamping": Stamping.TAGGED, "tagged": tagged, **members}))
-    assert [one.ptp is not None for one in planned.all_streams().values()] == 2 * [has_messages]
+    assert [bool(one.ptp) for one in planned.all_streams().values()] == 2 * [has_messages]
     assert [("ptp" in planned.request()[way.value]) for way in (Direction.FORWARD, Direction.REVERSE)] == 2 * [
         has_messages
     ]
@@ -99,7 +108,7 @@ def test_only_cards_need_messages(members: dict[str, Any], has_messages: bool) -
 def test_streams_with_rates_of_their_own_have_messages_too() -> None:
     others = {Direction("forward:voice"): described("ipv4(dscp=46)/udp")}
     planned = with_ptp(trial().model_copy(update={"stamps": "card", "other_streams": others}))
-    assert all(one.ptp is not None for one in planned.all_streams().values())
+    assert all(bool(one.ptp) for one in planned.all_streams().values())
     alone = with_ptp(planned.model_copy(update={"forward": None, "reverse": None}))
-    assert all(one.ptp is not None for one in alone.all_streams().values())
+    assert all(bool(one.ptp) for one in alone.all_streams().values())
     assert set(alone.all_streams()) == set(others)

@@ -738,7 +738,10 @@ def _card_clock(_trial: Trial, _direction: Direction, counts: DirectionCounts) -
             " measurement"
         )
     if clocks.unread_us > CARD_CLOCK_UNREAD_S * 1e6:
-        return f"a card's clock, {names}, could not be read for {clocks.unread_us / 1e6:,.1f} s"
+        return (
+            f"a card's clock, {names}, was not read for {clocks.unread_us / 1e6:,.1f} s: its driver did not answer, or"
+            " the tester had no core for it"
+        )
     return None
 
 

@@ -243,8 +243,9 @@ class Stream(Value):
     """VLAN tags with which foreground and background may arrive; None: without a tag."""
     additional: Annotated[tuple[AdditionalFrames, ...], Field(max_length=8)] = ()
     """Frames beside the test frames."""
-    ptp: DescribedFrame | None = None
-    """Message of PTP that leaves in place of a tagged frame where a card stamps no other frames."""
+    ptp: tuple[DescribedFrame, ...] = ()
+    """Messages of PTP that leave in place of tagged frames where a card stamps no others: one for each kind of frames,
+    of which foreground and background are two."""
     tracked: tuple[TrackedBits, ...] = ()
     """At most :data:`MOST_TRACKED` bits in all."""
 

@@ -230,7 +230,7 @@ class Phase(Value):
         for direction, stream in self.all_streams().items():
             if stream.frames or stream.destination_address is not None:
                 streams[direction].pop("networks", None)
-            for frame in (*streams[direction].get("frames", ()), streams[direction].get("ptp", {})):
+            for frame in (*streams[direction].get("frames", ()), *streams[direction].get("ptp", ())):
                 frame.pop("name", None)
                 frame.pop("stream", None)
             if stream.streams and self.stamping is not Stamping.NONE:

@@ -236,7 +236,7 @@ def _of_both(facts: Facts) -> list[str]:
     if after_s < TAG_AFTER_S:
         parts.append(f"frames are tagged from {after_s:g} s, not from {TAG_AFTER_S:g} s")
     if facts.ptp:
-        parts.append("tagged frames are messages of PTP, as a card stamps no others")
+        parts.append("tagged frames are messages of PTP between fixed addresses, as a card stamps no others")
     return parts
 
 

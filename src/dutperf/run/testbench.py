@@ -447,11 +447,14 @@ def _as_stamped(setup: Setup, stamps: Collection[str | None]) -> Setup:
 
 
 def _kernel_times_all(setup: Setup) -> bool:
-    """Whether the drivers of all ports let the kernel time frames, or it is not known."""
+    """Whether all ports can be packet sockets, and their drivers let the kernel time frames, or it is not known."""
     namespace = [] if setup.engine.netns is None else ["ip", "netns", "exec", setup.engine.netns]
     machine = Machine(run=lambda argv: run([*namespace, *argv]))
-    names = [side.port.removeprefix("af_packet:") for side in setup.sides().values() if side is not NO_PORT]
-    return all(offered is None or offered.by_kernel for name in names for offered in (stamps_of(machine, name),))
+    sockets = [side.port for side in ports.by_packet_sockets(setup).sides().values() if side is not NO_PORT]
+    names = [port.removeprefix(ports.PACKET_SOCKET) for port in sockets if port.startswith(ports.PACKET_SOCKET)]
+    return len(names) == len(sockets) and all(
+        offered is None or offered.by_kernel for name in names for offered in (stamps_of(machine, name),)
+    )
 
 
 @contextmanager

@@ -8,10 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
+from dutperf import journal
 from dutperf.errors import DutperfError
-from dutperf.model import FRAME_SIZE
-from dutperf.procedures import pdv, throughput
+from dutperf.journal import ResultEvent, of_kind
+from dutperf.model import FRAME_SIZE, Verdict
+from dutperf.procedures import latency, pdv, throughput
 from dutperf.procedures.delays import DelaysPoint
+from dutperf.procedures.latency import Latency
 from dutperf.procedures.throughput import Throughput, ThroughputPoint
 from dutperf.run import campaign
 from dutperf.run.suite import Bench
@@ -24,6 +27,8 @@ FRAME_SIZES = (84, 1518)
 """The smallest size of both IPv4 and IPv6, and the longest of standard Ethernet."""
 DELAYS_FPS = 10_000
 """Rate for delays; half the tester's limit if that is lower."""
+CARD_TAGS_FPS = 100
+"""Of frames that cards stamp."""
 STAMPS = get_args(Stamps)
 NO_STAMPS = "port_unavailable"
 """Code of the engine's refusal to stamp."""
@@ -67,7 +72,7 @@ def calibrate(bench: Bench, out: Path, watch: Watch, *, quick: bool) -> Calibrat
     return calibration.made(bench.tester.environment(), floors, datetime.now(UTC).isoformat(timespec="seconds"))
 
 
-def stamped_conditions(*, quick: bool) -> pdv.Pdv:
+def stamped_conditions(*, quick: bool) -> pdv.Pdv | Latency:
     """Conditions under which ports are opened as kernel and cards can stamp their frames."""
     return _conditions(FRAME_SIZES[0], DELAYS_FPS, "kernel", quick=quick)
 
@@ -81,7 +86,6 @@ def by_stamps(
 
     Raises:
         PlanError, JournalError, TesterError: see :func:`dutperf.run.campaign.measure`.
-        DisturbedError: a floor could not be measured.
     """
     environment, frame_size, rate_fps = bench.tester.environment(), loops.floors[0].frame_size, loops.floors[0].rate_fps
     floors = list(loops.floors) if calibration.key_of(environment) == loops.key else []
@@ -90,6 +94,8 @@ def by_stamps(
         conditions = _conditions(frame_size, rate_fps, stamps, quick=quick)
         try:
             delays = _delays(bench, conditions, out / f"floor-{frame_size}-{stamps}", watch)
+        except DisturbedError as error:
+            missing[stamps] = str(error)
         except TesterError as error:
             if error.code != NO_STAMPS:
                 raise
@@ -108,15 +114,29 @@ def _floor(bench: Bench, limit: ThroughputPoint, out: Path, watch: Watch, *, qui
     return Floor(frame_size=frame_size, limit_fps=limit_fps, rate_fps=rate_fps, **delays)
 
 
-def _conditions(frame_size: int, rate_fps: int, stamps: Stamps, *, quick: bool) -> pdv.Pdv:
-    times: dict[str, Any] = {"duration_s": 0.5 if quick else 2.0, "drain_s": 0.1, "repetitions": 3}
-    return pdv.Pdv(frame_sizes=(frame_size,), rate=Rate(value=rate_fps, unit="fps"), stamps=stamps, **times)
+def _conditions(frame_size: int, rate_fps: int, stamps: Stamps, *, quick: bool) -> pdv.Pdv | Latency:
+    """Many cards stamp one frame at a time, or messages of PTP alone, which only tagged frames may be."""
+    chosen: dict[str, Any] = {
+        "frame_sizes": (frame_size,),
+        "rate": Rate(value=rate_fps, unit="fps"),
+        "stamps": stamps,
+        "duration_s": 0.5 if quick else 2.0,
+        "drain_s": 0.1,
+        "repetitions": 3,
+    }
+    if stamps != "card":
+        return pdv.Pdv(**chosen)
+    return Latency(tags=round(chosen["duration_s"] * CARD_TAGS_FPS), tag_after_s=0, **chosen)
 
 
-def _delays(bench: Bench, conditions: pdv.Pdv, directory: Path, watch: Watch) -> dict[str, Any]:
+def _delays(bench: Bench, conditions: pdv.Pdv | Latency, directory: Path, watch: Watch) -> dict[str, Any]:
     """Of the faster direction, as members of a floor."""
     with watch(directory.name) as observer:
-        [point] = campaign.measure(pdv.PROCEDURE, bench.tester, bench.plan(conditions), directory, observer).points
+        if isinstance(conditions, Latency):
+            done = campaign.measure(latency.PROCEDURE, bench.tester, bench.plan(conditions), directory, observer)
+        else:
+            done = campaign.measure(pdv.PROCEDURE, bench.tester, bench.plan(conditions), directory, observer)
+    [point] = done.points
     assert isinstance(point, DelaysPoint)
     directions = [figures for figures in (point.forward, point.reverse) if figures]
     if not directions:
@@ -124,11 +144,19 @@ def _delays(bench: Bench, conditions: pdv.Pdv, directory: Path, watch: Watch) ->
             f"the machine is too busy to be calibrated: no valid trial of {conditions.rate} with connected ports"
             f" ({point.message})"
         )
-    faster = min(directions, key=lambda figures: figures["median"].median)
-    min_us, typical_us, p999_us = (faster[name].median * 1e3 for name in ("Dmin", "median", "D99.9"))
+    typical, worst = ("TL", "WCL") if isinstance(conditions, Latency) else ("median", "D99.9")
+    faster = min(directions, key=lambda figures: figures[typical].median)
+    typical_us, p999_us = (faster[name].median * 1e3 for name in (typical, worst))
     return {
-        "min_us": min_us,
+        "min_us": _least_us(directory),
         "typical_us": typical_us,
         "p999_us": p999_us,
         "stall_us": point.tester_stall_ms * 1e3,
     }
+
+
+def _least_us(directory: Path) -> float:
+    """The least delay of all valid trials of a measurement."""
+    results = (event.result for event in of_kind(journal.read(directory), ResultEvent))
+    valid = (one for result in results if result.verdict is Verdict.VALID for one in result.directions().values())
+    return min(one.delay_us.min for one in valid if one.delay_us is not None and one.delay_us.frames)

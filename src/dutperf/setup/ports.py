@@ -22,10 +22,13 @@ def with_media(setup: Setup, environment: dict[str, Any]) -> Setup:
     )
 
 
+PACKET_SOCKET = "af_packet:"
+
+
 def by_packet_sockets(setup: Setup) -> Setup:
     """``setup`` with AF_PACKET for ports that are named by their interface alone: the kernel's time stamps need it."""
     alone = {
-        name: side.model_copy(update={"port": f"af_packet:{side.port}"})
+        name: side.model_copy(update={"port": f"{PACKET_SOCKET}{side.port}"})
         for name, side in setup.sides().items()
         if is_interface(side.port)
     }

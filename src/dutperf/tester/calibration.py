@@ -149,15 +149,24 @@ def keep(calibration: Calibration, file: Path | None = None) -> Path:
 
 
 def keep_floors(calibration: Calibration, file: Path | None = None) -> None:
-    """The same for one that may be without a limit: one of the same tester that has a limit stays.
+    """The same for one that may be without a limit: of one of the same tester that has a limit, the floors by the loops
+    stay.
 
     Raises:
         WriteError: it cannot be written.
     """
     where = file or path()
-    others = [one for one in _read(where) if one.key == calibration.key and one.has_limit]
-    if calibration.has_limit or not others:
+    older = next((one for one in _read(where) if one.key == calibration.key and one.has_limit), None)
+    if calibration.has_limit or older is None:
         keep(calibration, where)
+        return
+    floors = (*_by_loops(older, whether=True), *_by_loops(calibration, whether=False))
+    keep(older.model_copy(update={"floors": floors}), where)
+
+
+def _by_loops(calibration: Calibration, *, whether: bool) -> Iterator[Floor]:
+    """The floors by the loops' stamps, or the others."""
+    return (floor for floor in calibration.floors if (floor.stamps == "loop") is whether)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Literal
 
 from dutperf.frames import Stack, build
 from dutperf.frames.walk import VLAN_SIZE, Walk
-from dutperf.model import DescribedFrame, Stream, Trial
+from dutperf.model import DescribedFrame, FrameSpec, Stream, Trial
 
 _IN_UDP = "udp(source=319)/ptp"
 _MACS_SIZE, _TYPE_SIZE = 12, 2
@@ -19,19 +19,23 @@ def with_ptp(trial: Trial) -> Trial:
     frames belong to connections: their replies have ports of their own."""
     if trial.stamps != "card" or trial.connections is not None:
         return trial
-    streams = {path: one.model_copy(update={"ptp": message_of(one)}) for path, one in trial.all_streams().items()}
+    streams = {path: one.model_copy(update={"ptp": messages_of(one)}) for path, one in trial.all_streams().items()}
     others = trial.other_streams and {path: streams[path] for path in trial.other_streams}
     own = {} if trial.sends_others_alone else {path: streams[path] for path in trial.streams()}
     return trial.with_streams(own).model_copy(update={"other_streams": others})
 
 
-def message_of(stream: Stream) -> DescribedFrame | None:
-    """A Sync message (IEEE 1588-2008 13.6) with the addresses of a stream's first frame, in UDP, or in Ethernet where
-    that frame has no IP header. It is as long as that frame, or as it needs. None: a stream of other frames."""
-    if stream.foreground is not None:
-        of = stream.foreground
-        return _built(f"ipv{of.version}(source={of.source},destination={of.destination})/{_IN_UDP}", of.size)
-    return _in_place_of(stream.frames[0]) if stream.frames else None
+def messages_of(stream: Stream) -> tuple[DescribedFrame, ...]:
+    """For each kind of a stream's frames a Sync message (IEEE 1588-2008 13.6) with the addresses of its first frame: in
+    UDP, or in Ethernet where the frames have no IP header. It is as long as these, or as it needs. None of other
+    streams."""
+    plain = (one for one in (stream.foreground, stream.background) if one is not None)
+    return (*map(_in_place_of_plain, plain), *map(_in_place_of, stream.frames))
+
+
+def _in_place_of_plain(frame: FrameSpec) -> DescribedFrame:
+    ends = f"source={frame.source},destination={frame.destination}"
+    return _built(f"ipv{frame.version}({ends})/{_IN_UDP}", frame.size)
 
 
 def _built(headers: str, size: int) -> DescribedFrame:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dutperf.frames import Stack, build
 from dutperf.model import DelaysFiles, FieldMode, RecordsWritten, Tagged, TrialResult
 from dutperf.tester import TesterError
 
@@ -141,3 +142,24 @@ def test_a_file_that_cannot_be_made_is_named_before_anything_is_sent(open_engine
     with pytest.raises(TesterError, match="/proc/nowhere") as caught:
         on_ports(open_engine, "ring", stamping="every", delays_files=DelaysFiles(forward="/proc/nowhere/delays.npy"))
     assert (caught.value.code, caught.value.field) == ("file", "delays_files.forward")
+
+
+SYNC = build(Stack.parse("ipv4(source=198.18.0.2,destination=198.19.0.2)/udp/ptp"), 128)
+MESSAGES = {
+    "two for one kind": ((SYNC, SYNC), "must have a message for each kind of frames: 1"),
+    "one that varies": (
+        (build(Stack.parse("ipv4(source=198.18.0.2,destination=198.19.0.2,id=increment(0))/udp/ptp"), 128),),
+        "must be empty: the message is always the same",
+    ),
+    "too short for one": (
+        (build(Stack.parse("ipv4(source=198.18.0.2,destination=198.19.0.2)"), 128),),
+        "leaves no room for a message",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", MESSAGES)
+def test_messages_of_ptp_that_cannot_be_are_refused(open_engine: OpenEngine, which: str) -> None:
+    messages, why = MESSAGES[which]
+    with open_engine("ring", "ring") as engine, pytest.raises(TesterError, match=why):
+        engine.run(trial(stream(ptp=messages)))

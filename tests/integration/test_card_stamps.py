@@ -130,7 +130,15 @@ def checked(measured: Cards, **members: Any) -> TrialResult:
     return result
 
 
-@pytest.mark.parametrize("answers", ["compared=precise", "compared=extended", "compared=plain", "unanswered_every=3"])
+@pytest.mark.parametrize(
+    "answers",
+    [
+        "compared=precise",
+        "compared=extended",
+        pytest.param("compared=plain", marks=pytest.mark.long),
+        pytest.param("unanswered_every=3", marks=pytest.mark.long),
+    ],
+)
 def test_two_clocks_that_run_apart_change_no_delay_by_more_than_the_stated_error(cards: BringUp, answers: str) -> None:
     began_s = time.monotonic()
     with cards(f"{APART} {answers}") as measured:
@@ -145,7 +153,7 @@ def test_two_clocks_that_run_apart_change_no_delay_by_more_than_the_stated_error
         assert both.step_us == 0
 
 
-@pytest.mark.parametrize("delay_ms", [1, 20])
+@pytest.mark.parametrize("delay_ms", [pytest.param(1, marks=pytest.mark.long), 20])
 def test_a_known_delay_is_read_by_two_clocks_that_run_apart(cards: BringUp, delay_ms: float) -> None:
     with cards(APART, "refdut-ipv4") as measured:
         dut = RefDut(Path(str(measured.ready.setup.dut.control)))
@@ -310,23 +318,15 @@ def test_a_program_that_may_set_a_clock_is_named(cards: BringUp, clock_writer: i
     assert (caught.value.code, caught.value.field) == ("port_unavailable", "stamps")
 
 
-def test_a_report_names_both_clocks_and_how_they_compare(cards: BringUp, tmp_path: Path) -> None:
+def test_a_report_names_both_clocks_and_the_messages_of_ptp(cards: BringUp, tmp_path: Path) -> None:
     trials = ("--rate", "1000", "--duration", "1", "--drain", "0.2", "--repetitions", "1", "--frame-sizes", "84")
-    with cards(APART):  # for its environment
-        done = dutperf("latency", "--lab", "loopback", "--stamps", "card", *trials, "--out", str(tmp_path / "out"))
+    out = ("--verbose", "--out", str(tmp_path / "out"))
+    with cards(f"{APART} driver=ptp"):  # for its environment
+        done = dutperf("latency", "--lab", "loopback", "--stamps", "card", *trials, *out)
     told = " ".join((done.stdout + done.stderr).split())
     assert "frames have time stamps of sending and receiving" in told
-    compared = r"ptp80 \(card\) to ptp81 \(card\), ±[\d.]+ µs; they were (\d\.\d+) s apart; they ran 100\.0 ppm apart"
-    found = re.search(compared, told)
+    apart = r"±[\d.]+ µs; they were (\d\.\d+) s apart; they ran 100\.0 ppm apart"
+    found = re.search(rf"ptp80 \(card, PTP only\) to ptp81 \(card, PTP only\), {apart}", told)
     assert found is not None, told
     assert float(found[1]) == pytest.approx(1, abs=0.001)
-
-
-def test_a_report_says_that_tagged_frames_were_messages_of_ptp(cards: BringUp, tmp_path: Path) -> None:
-    trials = ("--rate", "1000", "--duration", "1", "--drain", "0.2", "--repetitions", "1", "--frame-sizes", "84")
-    with cards(f"{APART} driver=ptp"):  # for its environment
-        done = dutperf(
-            "latency", "--lab", "kernel-ipv4", "--stamps", "card", *trials, "--verbose", "--out", str(tmp_path / "out")
-        )
-    told = " ".join((done.stdout + done.stderr).split())
     assert "tagged frames are messages of PTP between fixed addresses, as a card stamps no others" in told

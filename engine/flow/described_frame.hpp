@@ -103,7 +103,7 @@ public:
     [[nodiscard]] FlowChoice flow_choice() const { return frame_.flow_choice(seed_); }
     // Frame 0 without a time stamp, with the first value of each field.
     [[nodiscard]] std::vector<std::uint8_t> first_frame() const;
-    // Computes the checksums of a frame of this description anew.
+    // Computes the checksums of a frame of this description, in which other bytes have changed.
     void sum_up(std::vector<std::uint8_t>& frame) const;
 
     // The piece of a value, in memory order.

@@ -373,26 +373,28 @@ void RunningTrial::open_stamp_logs() {
                             " is none: leave it at loop",
                         "params.stamps");
         }
-        if (by == StampedBy::kernel) {
+        if (by == StampedBy::kernel)
             require_stamps(port->spec().argument, port->side());
-        } else {
-            const std::string others = spec_.stamping == Stamping::tagged
-                                           ? "which frames of connections, tunnels, queries and captures cannot be"
-                                           : "which may be the tagged frames of latency";
-            parts_.stamp_only_ptp.push_back(!port->card_stamping().stamp(stamped_by_cards(), others));
-            const unsigned number = port->card_stamping().clock();
-            const std::string whose = port->spec().argument + ", " + the_port(port->side());
-            parts_.card_clocks.push_back(std::make_unique<FollowedClock>(
-                ptp_clock("ptp" + std::to_string(number), open_ptp_clock(number, whose, bed_.clock_hz)),
-                bed_.clock_hz));
-            for (const auto& clock : parts_.card_clocks) clock->follow();
-        }
+        else
+            stamp_by_card(*port);
         parts_.stamp_logs.push_back(
             std::make_unique<StampLog>(by, *port, trial_mark(), unchecked_kinds, spec_.tags_from_end()));
     }
     std::this_thread::sleep_for(kStampsBegin);
     wall_clock_ahead_ns_ = wall_clock_ahead_ns(bed_.clock_hz);
     wall_clock_began_ = instant_by(CLOCK_REALTIME);
+}
+
+void RunningTrial::stamp_by_card(Port& port) {
+    const std::string of_ptp = spec_.stamping == Stamping::tagged
+                                   ? "which frames of connections, tunnels, queries and captures cannot be"
+                                   : "which may be the tagged frames of latency";
+    parts_.stamp_only_ptp.push_back(!port.card_stamping().stamp(stamped_by_cards(), of_ptp));
+    const unsigned number = port.card_stamping().clock();
+    const std::string whose = port.spec().argument + ", " + the_port(port.side());
+    parts_.card_clocks.push_back(std::make_unique<FollowedClock>(
+        ptp_clock("ptp" + std::to_string(number), open_ptp_clock(number, whose, bed_.clock_hz)), bed_.clock_hz));
+    for (const auto& clock : parts_.card_clocks) clock->follow();  // the others waited for this one
 }
 
 // What the cards must stamp. Messages of PTP suffice if they may leave in place of all stamped frames, which may be few

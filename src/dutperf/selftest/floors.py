@@ -94,10 +94,8 @@ def by_stamps(
         conditions = _conditions(frame_size, rate_fps, stamps, quick=quick)
         try:
             delays = _delays(bench, conditions, out / f"floor-{frame_size}-{stamps}", watch)
-        except DisturbedError as error:
-            missing[stamps] = str(error)
-        except TesterError as error:
-            if error.code != NO_STAMPS:
+        except (DisturbedError, TesterError) as error:
+            if isinstance(error, TesterError) and error.code != NO_STAMPS:
                 raise
             missing[stamps] = str(error)
         else:
@@ -131,12 +129,9 @@ def _conditions(frame_size: int, rate_fps: int, stamps: Stamps, *, quick: bool) 
 
 def _delays(bench: Bench, conditions: pdv.Pdv | Latency, directory: Path, watch: Watch) -> dict[str, Any]:
     """Of the faster direction, as members of a floor."""
+    procedure: Any = latency.PROCEDURE if isinstance(conditions, Latency) else pdv.PROCEDURE
     with watch(directory.name) as observer:
-        if isinstance(conditions, Latency):
-            done = campaign.measure(latency.PROCEDURE, bench.tester, bench.plan(conditions), directory, observer)
-        else:
-            done = campaign.measure(pdv.PROCEDURE, bench.tester, bench.plan(conditions), directory, observer)
-    [point] = done.points
+        [point] = campaign.measure(procedure, bench.tester, bench.plan(conditions), directory, observer).points
     assert isinstance(point, DelaysPoint)
     directions = [figures for figures in (point.forward, point.reverse) if figures]
     if not directions:

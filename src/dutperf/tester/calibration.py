@@ -45,6 +45,7 @@ class Floor(Value):
     rate_fps: int
     """Rate at which the delays were measured."""
     min_us: float
+    """The least of both directions."""
     typical_us: float
     """Median."""
     p999_us: float

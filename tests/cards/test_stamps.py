@@ -20,8 +20,9 @@ from cards.machine import STAMPING, Guest, Machine, Missing
 from cards.relay import DELAY_S
 from cards.test_documents import COMMAND_S, in_project
 from cards.test_networks import ROUTED
-from dutperf.model import Clocks, DirectionCounts, StampCounts, TrialResult
+from dutperf.model import TrialResult
 from dutperf.tester import TesterError
+from stamped import clocks_of, stamps_of
 from undisturbed import until
 
 pytestmark = [pytest.mark.cards, pytest.mark.root]
@@ -84,16 +85,6 @@ def run(ready: Bench, rate_fps: int = LOAD_FPS, tags: int = TAGS, frame: str | N
         assert stamps.impossible == 0
         assert (counts.delay_us.frames if counts.delay_us else 0) == stamps.both
     return result
-
-
-def stamps_of(counts: DirectionCounts) -> StampCounts:
-    assert counts.stamps is not None
-    return counts.stamps
-
-
-def clocks_of(counts: DirectionCounts) -> Clocks:
-    assert counts.clocks is not None
-    return counts.clocks
 
 
 def with_both(result: TrialResult) -> int:

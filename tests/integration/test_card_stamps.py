@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from dutperf.engine.client import EngineCommand
 from dutperf.lab.refdut import Properties, RefDut
-from dutperf.model import Clocks, DelaysFiles, DirectionCounts, StampCounts, Stamping, Tagged, TrialResult, Verdict
+from dutperf.model import DelaysFiles, Stamping, Tagged, TrialResult, Verdict
 from dutperf.setup.conditions import Usual
 from dutperf.tester import TesterError
 from dutperf.traffic.ptp_messages import with_ptp
 from fake_engines import engine_with_fake
 from plans import make_trial
+from stamped import clocks_of, stamps_of
 from undisturbed import until, valid
 
 from .measuring import Bench, bench
@@ -100,23 +101,13 @@ def cards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., cont
 BringUp = Callable[..., contextlib.AbstractContextManager[Cards]]
 
 
-def stamps(counts: DirectionCounts) -> StampCounts:
-    assert counts.stamps is not None
-    return counts.stamps
-
-
-def clocks(counts: DirectionCounts) -> Clocks:
-    assert counts.clocks is not None
-    return counts.clocks
-
-
 def codes(result: TrialResult) -> set[str]:
     return {cause.code for cause in result.causes}
 
 
 def compared_closely(result: TrialResult) -> bool:
     """Whether the tester read the clocks without being interrupted each time."""
-    return all(clocks(counts).error_us < 10 for counts in result.directions().values())
+    return all(clocks_of(counts).error_us < 10 for counts in result.directions().values())
 
 
 def checked(measured: Cards, **members: Any) -> TrialResult:
@@ -124,9 +115,9 @@ def checked(measured: Cards, **members: Any) -> TrialResult:
     result = measured.run(**members)
     for direction, counts in result.directions().items():
         delays_us, true_us = measured.delays_us(direction)
-        assert len(delays_us) == len(true_us) == stamps(counts).both == delays(counts).frames > 0
-        assert (abs(delays_us - true_us) - SECONDS * true_us).max() <= clocks(counts).error_us + ROUNDED_US
-        assert stamps(counts).impossible == 0
+        assert len(delays_us) == len(true_us) == stamps_of(counts).both == delays(counts).frames > 0
+        assert (abs(delays_us - true_us) - SECONDS * true_us).max() <= clocks_of(counts).error_us + ROUNDED_US
+        assert stamps_of(counts).impossible == 0
     return result
 
 
@@ -145,8 +136,8 @@ def test_two_clocks_that_run_apart_change_no_delay_by_more_than_the_stated_error
         result = until(lambda: checked(measured), compared_closely)
         most_us = APART_PPM * (time.monotonic() - began_s)
     for sign, counts in zip((1, -1), result.directions().values(), strict=True):
-        both = clocks(counts)
-        assert (stamps(counts).both, stamps(counts).missing) == (counts.received, 0)
+        both = clocks_of(counts)
+        assert (stamps_of(counts).both, stamps_of(counts).missing) == (counts.received, 0)
         assert {both.sending.name, both.receiving.name} == {"ptp80", "ptp81"}
         assert both.drift_ppm * sign == pytest.approx(-APART_PPM, abs=3)
         assert -most_us <= both.offset_us * sign - APART_US + both.error_us <= 2 * both.error_us
@@ -172,7 +163,7 @@ def test_stamps_by_one_clock_are_no_longer_for_its_drift(cards: BringUp) -> None
         result = measured.run()
         for direction, counts in result.directions().items():
             delays_us, true_us = measured.delays_us(direction)
-            both = clocks(counts)
+            both = clocks_of(counts)
             wrong_us = (abs(delays_us - true_us) - SECONDS * true_us).max()
             assert wrong_us <= both.error_us + ROUNDED_US
             assert wrong_us < 0.5 < APART_PPM * 1e-6 * true_us.min()
@@ -190,8 +181,8 @@ def test_a_clock_that_is_set_during_a_trial_makes_it_invalid(cards: BringUp, ste
     assert len(texts) == 2
     assert all("was set by" in text for text in texts)
     for counts in result.directions().values():
-        assert clocks(counts).step_us == pytest.approx(step_us, abs=10)
-        assert clocks(counts).error_us > abs(step_us) - 10
+        assert clocks_of(counts).step_us == pytest.approx(step_us, abs=10)
+        assert clocks_of(counts).error_us > abs(step_us) - 10
 
 
 def test_few_frames_without_a_stamp_are_counted_by_name(cards: BringUp) -> None:
@@ -199,7 +190,7 @@ def test_few_frames_without_a_stamp_are_counted_by_name(cards: BringUp) -> None:
         result = checked(measured)
         assert "missing_stamps" not in codes(result)
         for direction, counts in result.directions().items():
-            one = stamps(counts)
+            one = stamps_of(counts)
             assert 7 <= one.no_transmit <= 9
             assert 4 <= one.no_receive <= 6
             assert one.both + one.missing == counts.stamped_received
@@ -214,7 +205,7 @@ def test_many_frames_without_a_stamp_make_a_trial_invalid(cards: BringUp, words:
         result = checked(measured)
     assert "missing_stamps" in codes(result)
     for counts in result.directions().values():
-        assert getattr(stamps(counts), missing) == stamps(counts).missing > 0.015 * counts.stamped_received
+        assert getattr(stamps_of(counts), missing) == stamps_of(counts).missing > 0.015 * counts.stamped_received
 
 
 def test_a_card_that_stamps_one_frame_at_a_time_is_for_few_tags(cards: BringUp) -> None:
@@ -233,8 +224,8 @@ def test_no_stamp_is_that_of_another_frame(cards: BringUp) -> None:
         )
         result = checked(measured)
     for counts in result.directions().values():
-        assert min(counts.lost, counts.duplicates, counts.out_of_order, stamps(counts).missing) > 10
-        assert stamps(counts).both + stamps(counts).missing == counts.stamped_received
+        assert min(counts.lost, counts.duplicates, counts.out_of_order, stamps_of(counts).missing) > 10
+        assert stamps_of(counts).both + stamps_of(counts).missing == counts.stamped_received
 
 
 @pytest.mark.parametrize(
@@ -248,7 +239,7 @@ def test_cards_that_stamp_ptp_alone_stamp_messages_in_place_of_tagged_frames(
         result = valid(lambda: checked(measured, **TAGGED))
     for counts in result.directions().values():
         assert counts.ptp
-        assert (stamps(counts).both, stamps(counts).missing, counts.stamped_received) == (200, 0, 200)
+        assert (stamps_of(counts).both, stamps_of(counts).missing, counts.stamped_received) == (200, 0, 200)
         assert (counts.sent, counts.lost, counts.out_of_order, counts.corrupted) == (2_000, 0, 0, 0)
 
 
@@ -256,7 +247,7 @@ def test_cards_that_stamp_ptp_alone_stamp_messages_in_place_of_tagged_frames(
 def test_messages_of_ptp_have_the_headers_of_the_frames_up_to_ip(cards: BringUp, frame: str) -> None:
     with cards(f"{APART} driver=ptp") as measured:
         result = valid(lambda: checked(measured, frame=frame, **TAGGED))
-    assert all(counts.ptp and stamps(counts).both == 200 for counts in result.directions().values())
+    assert all(counts.ptp and stamps_of(counts).both == 200 for counts in result.directions().values())
 
 
 def test_no_message_of_ptp_has_the_stamp_of_another(cards: BringUp) -> None:
@@ -266,8 +257,8 @@ def test_no_message_of_ptp_has_the_stamp_of_another(cards: BringUp) -> None:
         )
         result = checked(measured, fps=5_000, stamping=Stamping.TAGGED, tagged=Tagged(count=1_000, after_ns=0))
     for counts in result.directions().values():
-        assert min(counts.lost, counts.duplicates, counts.out_of_order, stamps(counts).missing) > 10
-        assert stamps(counts).both + stamps(counts).missing == counts.stamped_received
+        assert min(counts.lost, counts.duplicates, counts.out_of_order, stamps_of(counts).missing) > 10
+        assert stamps_of(counts).both + stamps_of(counts).missing == counts.stamped_received
 
 
 def test_cards_that_stamp_every_frame_stamp_the_test_frames(cards: BringUp) -> None:

@@ -116,6 +116,8 @@ public:
     std::vector<std::string> switched_on();
     // The stamps of the card, for which the port is one of the kernel's. They are off again when the port is closed.
     CardStamping& card_stamping();
+    // Of a veth that is a packet socket; nullptr: none.
+    [[nodiscard]] PassingProgram* passing_program() { return passing_program_ ? &*passing_program_ : nullptr; }
     // Limits the rate of each queue; with 0 or at least the link's speed there is no limit. Returns the limit that was
     // set. Throws Error "port_unavailable" for the field "offloads".
     [[nodiscard]] std::uint32_t limit_rate(std::uint32_t mbps) const;

@@ -149,15 +149,16 @@ std::uint64_t XdpPort::ring_full() const {
     return frames;
 }
 
-PassingProgram::PassingProgram(unsigned interface_index) {
+void PassingProgram::attach() {
     const int program = load_passing_program();
     if (program < 0) return;
-    link_ = bpf_link_create(program, static_cast<int>(interface_index), BPF_XDP, nullptr);
+    link_ = bpf_link_create(program, static_cast<int>(interface_index_), BPF_XDP, nullptr);
     close(program);
 }
 
-PassingProgram::~PassingProgram() {
+void PassingProgram::take_off() {
     if (link_ >= 0) close(link_);
+    link_ = -1;
 }
 
 }  // namespace dutperf

@@ -44,13 +44,34 @@ private:
 // overloaded DUT makes the tester lose frames. The program ends with the process.
 class PassingProgram {
 public:
-    explicit PassingProgram(unsigned interface_index);
-    ~PassingProgram();
+    explicit PassingProgram(unsigned interface_index) : interface_index_(interface_index) { attach(); }
+    ~PassingProgram() { take_off(); }
     PassingProgram(const PassingProgram&) = delete;
     PassingProgram& operator=(const PassingProgram&) = delete;
 
+    void attach();
+    void take_off();
+
 private:
-    int link_ = -1;  // -1: the kernel did not take it, or the interface has a program
+    unsigned interface_index_;
+    int link_ = -1;  // -1: taken off, or the kernel did not take it, or the interface has a program
+};
+
+// While it lives, a port's passing program is off. With a program a veth copies each frame before the kernel stamps its
+// arrival: 0.7 us, and 10 us or more when no page is at hand.
+class WithoutProgram {
+public:
+    explicit WithoutProgram(PassingProgram* program) : program_(program) {
+        if (program_ != nullptr) program_->take_off();
+    }
+    ~WithoutProgram() {
+        if (program_ != nullptr) program_->attach();
+    }
+    WithoutProgram(const WithoutProgram&) = delete;
+    WithoutProgram& operator=(const WithoutProgram&) = delete;
+
+private:
+    PassingProgram* program_;
 };
 
 }  // namespace dutperf

@@ -365,6 +365,10 @@ void RunningTrial::open_stamp_logs() {
                     "params.stamps");
     }
     const StampedBy by = spec_.stamps == Stamps::card ? StampedBy::card : StampedBy::kernel;
+    // A ramp goes beyond what a DUT can do, and would lose frames that wait with the DUT's.
+    const bool overloads = std::ranges::any_of(spec_.active(), [this](Direction direction) {
+        return std::holds_alternative<Profile>(spec_.streams[index_of(direction)]->pattern);
+    });
     for (Port* port : bed_.ports) {
         if (port->spec().kind != PortSpec::Kind::af_packet) {
             throw Error("port_unavailable",
@@ -377,8 +381,8 @@ void RunningTrial::open_stamp_logs() {
             require_stamps(port->spec().argument, port->side());
         else
             stamp_by_card(*port);
-        parts_.stamp_logs.push_back(
-            std::make_unique<StampLog>(by, *port, trial_mark(), unchecked_kinds, spec_.tags_from_end()));
+        parts_.stamp_logs.push_back(std::make_unique<StampLog>(by, *port, overloads ? nullptr : port->passing_program(),
+                                                               trial_mark(), unchecked_kinds, spec_.tags_from_end()));
     }
     std::this_thread::sleep_for(kStampsBegin);
     wall_clock_ahead_ns_ = wall_clock_ahead_ns(bed_.clock_hz);

@@ -8,9 +8,10 @@
 
 namespace dutperf {
 
-StampLog::StampLog(StampedBy by, const Port& port, TrialMark trial, std::vector<std::uint32_t> unchecked_kinds,
-                   std::vector<std::uint16_t> tags_from_end)
-    : socket_(by, port.interface_index(), port.side(), tags_from_end),
+StampLog::StampLog(StampedBy by, const Port& port, PassingProgram* passing, TrialMark trial,
+                   std::vector<std::uint32_t> unchecked_kinds, std::vector<std::uint16_t> tags_from_end)
+    : without_program_(passing),
+      socket_(by, port.interface_index(), port.side(), tags_from_end),
       trial_(trial),
       unchecked_kinds_(std::move(unchecked_kinds)),
       tags_from_end_(std::move(tags_from_end)),

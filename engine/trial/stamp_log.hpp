@@ -21,10 +21,10 @@ public:
     // The number of a frame, and when it left or arrived, in ns.
     using Stamp = std::pair<std::uint64_t, std::int64_t>;
 
-    // `unchecked_kinds`: of each path, a bit each (see DescribedStream). Throws Error "port_unavailable": see
-    // StampSocket.
-    StampLog(StampedBy by, const Port& port, TrialMark trial, std::vector<std::uint32_t> unchecked_kinds,
-             std::vector<std::uint16_t> tags_from_end);
+    // `passing`: what the port does without meanwhile, or nullptr. `unchecked_kinds`: of each path, a bit each (see
+    // DescribedStream). Throws Error "port_unavailable": see StampSocket.
+    StampLog(StampedBy by, const Port& port, PassingProgram* passing, TrialMark trial,
+             std::vector<std::uint32_t> unchecked_kinds, std::vector<std::uint16_t> tags_from_end);
 
     [[nodiscard]] StampSocket& socket() { return socket_; }
     // Notes some of the stamps that are there. Returns whether there may be more. Call this every few milliseconds.
@@ -37,6 +37,7 @@ private:
     using Stamps = std::vector<std::vector<Stamp>>;
     void note(Stamps& stamps, std::span<const std::uint8_t> frame, std::int64_t at_ns) const;
 
+    WithoutProgram without_program_;
     StampSocket socket_;
     TrialMark trial_;
     std::vector<std::uint32_t> unchecked_kinds_;

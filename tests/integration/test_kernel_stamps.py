@@ -83,6 +83,23 @@ def test_the_loops_of_the_tester_are_not_in_the_delays() -> None:
     assert 0 < medians_us["kernel"] < medians_us[None] / 2
 
 
+@pytest.mark.long
+def test_pairs_of_loops_and_kernel_differ_in_typical_delay_and_tail() -> None:
+    """A veth that copied each frame between the kernel's stamps had a tail as long as that of the loops."""
+    with bench("loopback", kind="af_packet") as ready:
+
+        def slower(stamps: str | None) -> Delays:
+            trial = make_trial(ready.setup, Usual(duration_s=2, drain_s=0.3), 84, 10_000, 1)
+            members = {"stamps": stamps} | EVERY
+            result = valid(lambda: ready.tester.run(trial.model_copy(update=members)))
+            return max((delays(counts) for counts in result.directions().values()), key=lambda one: one.p999)
+
+        for _ in range(20):
+            by_loops, by_kernel = slower(None), slower("kernel")
+            assert by_kernel.p50 <= by_loops.p50 / 2
+            assert by_kernel.p999 <= by_loops.p999 / 3
+
+
 def excess_us(result: TrialResult, truth: Truth) -> float:
     """By which the median delay of the worse direction differs from the DUT's own."""
     ways = zip(result.directions().values(), (truth.forward, truth.reverse), strict=True)

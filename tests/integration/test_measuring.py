@@ -61,6 +61,10 @@ def causes(result: TrialResult) -> set[str]:
     return {cause.code for cause in result.causes}
 
 
+LOST_BY_DUT = {"tayga-464xlat": 2}
+"""One TAYGA sends the UDP checksum of one IPv6 packet in 65,536 as 0, which the other one discards (RFC 8200 8.1)."""
+
+
 @pytest.mark.parametrize(
     "name", ["tayga-siit", "tayga-464xlat", "srv6", "vxlan", "nptv6", "kernel-ipv4", "kernel-ipv6", "loopback"]
 )
@@ -69,7 +73,8 @@ def test_a_slow_trial_loses_nothing(name: str) -> None:
         for networks in (1, 256):
             result = valid(lambda networks=networks: ready.run(SLOW_FPS, networks=networks))
             for counts in result.directions().values():
-                assert counts.sent == counts.received == counts.intended == 1000
+                assert counts.sent == counts.intended == 1000
+                assert counts.lost <= LOST_BY_DUT.get(name, 0)
                 assert (counts.duplicates, counts.corrupted, counts.stale) == (0, 0, 0)
 
 
@@ -254,7 +259,7 @@ def test_a_gateway_that_was_killed_is_the_duts_loss(tayga: Bench) -> None:
 def test_of_two_gateways_in_a_row_the_one_that_was_killed_is_named() -> None:
     with bench("tayga-464xlat") as ready:
         row = dut.of_setup(ready.setup)
-        lossless = until(  # a TAYGA that waited for its core may lose a frame of its own
+        lossless = until(  # see LOST_BY_DUT
             lambda: row.losses_during(lambda: ready.run(SLOW_FPS, foreground="2:1")),
             lambda one: one.verdict is Verdict.VALID and not one.worst_loss_ratio,
             lambda one: f"{one.causes} {one.dut_losses}",

@@ -25,8 +25,8 @@ def shortened(text: str, most: int = 200) -> str:
 
 
 def with_and(words: Iterable[str]) -> str:
-    """``a, b and c``, of one word or more."""
-    *others, last = words
+    """``a, b and c``; empty of none."""
+    *others, last = list(words) or [""]
     return f"{', '.join(others)} and {last}" if others else last
 
 

@@ -30,6 +30,7 @@ from dutperf.frames.values import Number, Varying
 from dutperf.model.described_frame import FCS_SIZE, Checksum, DescribedField, DescribedFrame, FlowOrder
 from dutperf.model.frame_size import MAX_FRAME_SIZE
 from dutperf.model.value import Direction
+from dutperf.spelling import with_and
 
 _TUNNELLED: dict[str, tuple[int, int]] = {
     "eth": (0x020000000001, 0x020000000002),
@@ -268,7 +269,7 @@ def _addresses(stack: Stack, number: int, endpoints: Endpoints, direction: Direc
     missing = [name for name in ("source", "destination") if name not in header.given]
     if missing:
         version = header.name.replace("ip", "IP")
-        message = f"{header.name} needs {' and '.join(missing)}: the test setup has no {version} addresses"
+        message = f"{header.name} needs {with_and(missing)}: the test setup has no {version} addresses"
         raise FrameError(message, name=header.name)
     return {}
 

@@ -43,6 +43,7 @@ from dutperf.model import (
     Verdict,
 )
 from dutperf.model.wording import Wording
+from dutperf.spelling import with_and
 from dutperf.watch.dut_core import Starvation
 from dutperf.watch.dut_waits import SHORT_SOFTIRQ_WAIT_NS, Disturbance
 
@@ -466,7 +467,7 @@ def _unsent_additional(trial: Trial, direction: Direction, counts: DirectionCoun
         for name, is_sent, is_meant in zip(names, sent, meant, strict=True)
         if is_sent != is_meant
     ]
-    return f"the tester sent {' and '.join(missing)}"
+    return f"the tester sent {with_and(missing)}"
 
 
 def _line_idle(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
@@ -527,7 +528,7 @@ def _switched_on(_trial: Trial, _direction: Direction, counts: DirectionCounts) 
     if not counts.switched_on:
         return None
     return (
-        f"another program switched on {' and '.join(counts.switched_on)}, at the port that receives: the counts may not"
+        f"another program switched on {with_and(counts.switched_on)}, at the port that receives: the counts may not"
         " be the DUT's"
     )
 

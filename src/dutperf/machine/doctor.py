@@ -31,6 +31,7 @@ from dutperf.machine.ports import Port, inventory, ports
 from dutperf.machine.programs import BUILT_IN
 from dutperf.machine.steps import Step
 from dutperf.machine.timestamping import UNKNOWN
+from dutperf.spelling import with_and
 
 State = Literal["ok", "note", "missing"]
 
@@ -228,7 +229,7 @@ def tsc(machine: Machine) -> Iterator[Finding]:
         yield Finding(
             "TSC",
             "missing",
-            f"the CPU does not report {' and '.join(missing)}",
+            f"the CPU does not report {with_and(missing)}",
             "use a machine, or a type of virtual machine, with an invariant TSC",
         )
     elif source not in ("tsc", "kvm-clock"):

@@ -25,6 +25,7 @@ from dutperf.setup.conditions import Rate
 from dutperf.setup.given import default
 from dutperf.setup.option import Option
 from dutperf.setup.rate import AnyRate
+from dutperf.spelling import with_and
 from dutperf.traffic import switches
 from dutperf.traffic.switches import MOST_ADDRESSES, Learned, Roles
 
@@ -145,5 +146,5 @@ class AddressSearch(RepeatedSearches[ConditionsT]):
         sent = 0 if tested is None else tested.sent
         lost = f"; {super().shortcoming(result)}" if result.worst_loss_ratio else ""
         own = forgotten(result, self._roles)
-        evicted = f"; frames to the tester's own port {' and '.join(own)} flooded" if own else ""
+        evicted = f"; frames to the tester's own port {with_and(own)} flooded" if own else ""
         return f"{count:,} of {sent:,} test frames flooded{evicted}{lost}"

@@ -56,6 +56,7 @@ from dutperf.setup.conditions import Conditions, Settling, WithDuration, WithRep
 from dutperf.setup.given import default
 from dutperf.setup.option import SEARCH, Option
 from dutperf.setup.questions import TIMEOUT_S, WithQuestions
+from dutperf.spelling import with_and
 
 FEWEST_SHARE = 0.99
 """Of the queries that the DUT has to send, so that its cache is what the case says."""
@@ -145,7 +146,7 @@ class Dns64Procedure(RepeatedSearches[Dns64]):
         return searches.make(self.conditions, self._bounds[place.case], self.prior_results(prior), seed)
 
     def shortcoming(self, result: TrialResult) -> str:
-        return " and ".join(_unanswered(one) for one in result.directions().values())
+        return with_and(_unanswered(one) for one in result.directions().values())
 
     def nothing_came(self, result: TrialResult) -> str:
         seen = [_unanswered(one) for one in result.directions().values()]

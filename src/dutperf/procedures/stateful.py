@@ -22,6 +22,7 @@ from dutperf.setup.conditions import (
 )
 from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
+from dutperf.spelling import with_and
 from dutperf.traffic import ConnectionTraffic
 
 CONNECTIONS = 10_000
@@ -152,4 +153,4 @@ def left_after(result: TrialResult) -> str:
     asked, gone = result.connections_probed, result.connections_gone
     left = asked - gone
     which = [f"{gone:,} are gone" if gone else "", f"in {left:,} only a frame was lost" if left else ""]
-    return f"of {asked:,} connections without a reply " + " and ".join(text for text in which if text)
+    return f"of {asked:,} connections without a reply " + with_and(text for text in which if text)

@@ -21,7 +21,7 @@ from dutperf.setup.conditions import (
 )
 from dutperf.setup.pacing import SOFTWARE
 from dutperf.setup.steady_pattern import burst_of
-from dutperf.spelling import count_of
+from dutperf.spelling import count_of, with_and
 
 TRIAL_S = 60.0
 DRAIN_S = 2.0
@@ -204,7 +204,7 @@ def _ports(facts: Facts) -> str | None:
     }
     modes = sorted({port.mode for ports in recommended.values() for port in ports if port.mode is not FieldMode.RANDOM})
     if modes:
-        return f"{' and '.join(modes)} UDP ports instead of random ones over the recommended ranges"
+        return f"{with_and(modes)} UDP ports instead of random ones over the recommended ranges"
     elsewhere = any((port.min, port.max) != range_ for range_, ports in recommended.items() for port in ports)
     return "random UDP ports over ranges other than the recommended ones" if elsewhere else None
 
@@ -215,7 +215,7 @@ def _other_streams(facts: Facts) -> str | None:
     if not others:
         return None
     rates = {name.stream: stream.rate_fps for name, stream in others.items()}
-    told = " and ".join(f"{name} ({fps:,} frames/s)" for name, fps in rates.items())
+    told = with_and(f"{name} ({fps:,} frames/s)" for name, fps in rates.items())
     return f"the DUT has other load beside what is measured: {told}"
 
 
@@ -241,7 +241,7 @@ def _headers(facts: Facts) -> str | None:
         f"frames with IPv6 extension headers ({extension.text})" if extension is not None else "",
     ]
     texts = [part for part in parts if part] or ["frames with headers of the configuration's own"]
-    return f"{' and '.join(texts)}, not UDP directly over IP, of one size, with ports that vary by frame"
+    return f"{with_and(texts)}, not UDP directly over IP, of one size, with ports that vary by frame"
 
 
 def _networks(facts: Facts) -> str | None:
@@ -249,7 +249,7 @@ def _networks(facts: Facts) -> str | None:
     if not several:
         return f"measured with a single pair of addresses, not also with random destinations over {NETWORKS} networks"
     return (
-        f"measured with random destinations over {' and '.join(map(str, several))} networks, not also with a single"
+        f"measured with random destinations over {with_and(map(str, several))} networks, not also with a single"
         " pair of addresses"
     )
 

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from dutperf.model import Value
 from dutperf.selftest.findings import Finding
+from dutperf.spelling import with_and
 from dutperf.tester.calibration import Calibration, Floor, Key
 
 COLUMNS = ("procedure", "figure", "measured", "true", "error", "stated error", "verdict")
@@ -81,7 +82,7 @@ def _times(floor: Floor) -> tuple[str, ...]:
 
 
 def _ports(key: Key) -> str:
-    drivers = " and ".join(dict.fromkeys(key.drivers))
+    drivers = with_and(dict.fromkeys(key.drivers))
     queues = f", {key.queues} queues" if key.queues > 1 else ""
     return drivers + queues + (f", with {', '.join(key.offloads)}" if key.offloads else "")
 

@@ -54,7 +54,7 @@ from dutperf.setup.rate import AnyRate, OptionalRate
 from dutperf.setup.rate import Rate as Rate
 from dutperf.setup.size_mix import SizeMix, is_mix
 from dutperf.setup.steady_pattern import burst_of
-from dutperf.spelling import hint
+from dutperf.spelling import hint, with_and
 from dutperf.statistics import stopping
 
 Directions = Literal["both", "forward", "reverse"]
@@ -354,7 +354,7 @@ class Conditions(EveryTrial):
             if every.frame_timeout_ms is not None
             else []
         )
-        return " and ".join(tolerated + more + late)
+        return with_and(tolerated + more + late)
 
 
 # --- groups of members for the procedures' models -------------------------------------------------

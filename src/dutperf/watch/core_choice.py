@@ -16,6 +16,7 @@ from typing import Any
 
 from dutperf.machine.cpu_sets import Cores, as_list
 from dutperf.model import ports_of
+from dutperf.spelling import with_and
 from dutperf.watch import namespace_probe, socket_peers
 from dutperf.watch.dut_core import DutCores
 from dutperf.watch.dut_discovery import Discovery, discover
@@ -173,7 +174,7 @@ def _reason(error: Exception) -> str:
 def _why(found: Discovery) -> str:
     """The discovery as a clause."""
     if len(found.missing) == len(found.ports):
-        return f"no DUT was found on this machine behind {' and '.join(found.missing)}"
+        return f"no DUT was found on this machine behind {with_and(found.missing)}"
     confined = [f"{work.what} on {named(work.cores)}" for work in found.confined]
     floating = [f"{work.what} on any core" for work in found.floating]
     kernel = [] if found.steered else ["its kernel's work runs on the core of the sender"]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dutperf.machine.cpu_sets import Cores, from_list, from_mask
+from dutperf.spelling import with_and
 
 Facts = Mapping[str, Any]
 """The result of :func:`dutperf.watch.namespace_probe.facts`."""
@@ -177,7 +178,7 @@ def _steering(interfaces: Sequence[Facts]) -> Iterator[Work]:
     for one in interfaces:
         if cores := Cores().union(*(from_mask(mask) for mask in one["rps"])):
             by_cores.setdefault(cores, []).append(one["name"])
-    yield from (Work(f"receive packet steering of {' and '.join(names)}", cores) for cores, names in by_cores.items())
+    yield from (Work(f"receive packet steering of {with_and(names)}", cores) for cores, names in by_cores.items())
 
 
 def _work_of(process: Facts, lives_there: bool) -> Work:

@@ -22,6 +22,7 @@ from dutperf.run.testbench import bench
 from dutperf.setup.conditions import MOST_FLOWS, Steady
 from dutperf.setup.configuration import ConfigError
 from dutperf.setup.option import offered
+from dutperf.spelling import with_and
 
 NAMES = tuple(one.name for one in procedures.every() if issubclass(one.conditions, Steady))
 """The procedures whose frames may belong to flows."""
@@ -93,7 +94,7 @@ def _wanted(names: Sequence[str], options: Mapping[str, Any]) -> Iterator[Any]:
     taken = {one.name: {each.name for each in offered(one.conditions)} for one in definitions}
     for name in options:
         if not any(name in of_one for of_one in taken.values()):
-            raise ConfigError(f"has no effect on {' and '.join(taken)}", condition_options.option_of(name))
+            raise ConfigError(f"has no effect on {with_and(taken)}", condition_options.option_of(name))
     for one in definitions:
         chosen = {name: value for name, value in options.items() if name in taken[one.name]}
         yield from ((one, conditions) for conditions in condition_options.chosen(one.conditions, chosen))

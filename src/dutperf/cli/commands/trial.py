@@ -22,7 +22,7 @@ from dutperf.procedures import evidence
 from dutperf.run.testbench import Bench, bench, check_one_rate, check_one_size
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, SingleTrial
-from dutperf.spelling import count_of
+from dutperf.spelling import count_of, with_and
 
 NUMBER = 1
 """Number of the only trial."""
@@ -104,7 +104,7 @@ def _rates_of(planned: Trial) -> str:
     texts = {way: _rate_of(stream) for way, stream in planned.streams().items()}
     if len(set(texts.values())) == 1:
         return f"{next(iter(texts.values()))} per direction"
-    return " and ".join(f"{text} {way}" for way, text in texts.items())
+    return with_and(f"{text} {way}" for way, text in texts.items())
 
 
 def _rate_of(stream: Stream) -> str:

@@ -98,6 +98,15 @@ TEST(FollowedClock, AClockThatIsSetIsFound) {
     }
 }
 
+TEST(FollowedClock, AClockThatIsSetBackBeforeItIsFollowedIsReadAgain) {
+    const auto card = oscillator(0, 1'000'000'000);
+    card->step_ns = -200'000'000;
+    card->steps_at = now_ticks() + measured_hz() / 20;
+    FollowedClock clock(clock_of(card), measured_hz());
+    EXPECT_GT(now_ticks(), card->steps_at);
+    EXPECT_EQ(clock.record().step_ns(), 0);
+}
+
 TEST(FollowedClock, TwoPortsOfOneCardHaveOneClock) {
     const auto card = oscillator(100, 5'000);
     card->step_ns = 1'000'000;

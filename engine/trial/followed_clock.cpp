@@ -233,9 +233,16 @@ void FollowedClock::read_repeatedly() {
 }
 
 LiveMapping FollowedClock::started() {
+    const auto went_back = [this] {
+        return pairs_.size() >= 2 && static_cast<std::int64_t>(pairs_.back().nic - pairs_.front().nic) <= 0;
+    };
     read_repeatedly();
+    if (went_back()) {  // it may have been set just then
+        pairs_.clear();
+        read_repeatedly();
+    }
     if (pairs_.size() < 2) refuse("cannot be read");
-    if (static_cast<std::int64_t>(pairs_.back().nic - pairs_.front().nic) <= 0) refuse("does not advance, or was set");
+    if (went_back()) refuse("does not advance, or was set");
     return {pairs_.front(), pairs_.back(), clock_hz_};
 }
 

@@ -137,7 +137,7 @@ Clocks compared(const std::string& sending, const ClockRecord& of_sending, const
 // Reads a clock at intervals: one thread calls what reads it, any thread may call mapping().
 class FollowedClock {
 public:
-    // Takes 0.1 s. Throws Error "port_unavailable" if the clock does not advance or cannot be read.
+    // Takes 0.1 s, or 0.2. Throws Error "port_unavailable" if the clock does not advance or cannot be read.
     FollowedClock(ForeignClock clock, std::uint64_t clock_hz);
 
     [[nodiscard]] const std::string& name() const { return clock_.name; }

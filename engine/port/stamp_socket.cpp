@@ -23,6 +23,7 @@
 #include "frame/tag.hpp"
 #include "platform/error.hpp"
 #include "port/ethtool.hpp"
+#include "port/neighbour.hpp"
 #include "port/own_sockets.hpp"
 #include "port/port_spec.hpp"
 
@@ -202,12 +203,9 @@ bool StampSocket::send(const std::uint8_t* frame, std::size_t length) {
 }
 
 bool StampSocket::stamps_frames(const Mac& from, const Mac& to) {
-    constexpr std::uint16_t kExperimental = 0x88B5;
     constexpr int kPatienceMs = 200;
-    std::array<std::uint8_t, kMinEthernetLength> frame{};
+    FrameBytes frame = address_probe({.mac = from}, ip_of(Ipv4{}));
     std::ranges::copy(to, frame.begin() + ethernet::kDestination);
-    std::ranges::copy(from, frame.begin() + ethernet::kSource);
-    store_be16(&frame[ethernet::kType], kExperimental);
     if (!send(frame.data(), frame.size())) return false;
     pollfd waiting{.fd = fd_, .events = 0, .revents = 0};  // POLLERR comes unasked
     poll(&waiting, 1, kPatienceMs);

@@ -35,8 +35,8 @@ public:
     StampSocket(const StampSocket&) = delete;
     StampSocket& operator=(const StampSocket&) = delete;
 
-    // Whether a frame from here to there gets the stamp of its leaving: sends one that nobody takes, of the
-    // experimental EtherType 0x88B5 (IEEE 802), and waits. To be called before the others are sent.
+    // Whether a frame from here to there gets the stamp of its leaving: sends an ARP probe for 0.0.0.0, which
+    // no station answers, learns from or counts as dropped, and waits. To be called before the others are sent.
     bool stamps_frames(const Mac& from, const Mac& to);
     // Sends a frame that gets a stamp. Returns whether the kernel took it; it may have dropped it then, as one from the
     // driver, and the interface's counters say so. Several senders may call it at once.

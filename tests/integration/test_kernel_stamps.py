@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -81,6 +83,45 @@ def test_the_loops_of_the_tester_are_not_in_the_delays() -> None:
             for stamps in (None, "kernel")
         }
     assert 0 < medians_us["kernel"] < medians_us[None] / 2
+
+
+@pytest.mark.parametrize(
+    ("rate_fps", "pattern", "copies"),
+    [(2_000, "constant", False), (20_000, "constant", True), (2_000, "bursts:500", True)],
+    ids=["slow", "fast", "long bursts"],
+)
+def test_a_port_copies_no_frames_unless_its_queue_might_overflow(rate_fps: int, pattern: str, copies: bool) -> None:
+    """With an XDP program a veth has a queue of its own, and copies each frame between the kernel's stamps."""
+    seen = []
+
+    def look() -> None:
+        shown = subprocess.run(
+            ["ip", "-n", ready.tester_netns, "-d", "link"], check=True, capture_output=True, text=True
+        )
+        seen.append("prog/xdp" in shown.stdout)
+
+    with bench("loopback", kind="af_packet") as ready:
+        conditions = Usual(duration_s=1.5, drain_s=0.2, pattern=pattern)
+        trial = make_trial(ready.setup, conditions, 128, rate_fps, 1).model_copy(update={"stamps": "kernel"} | TAGGED)
+        timer = threading.Timer(0.8, look)
+        timer.start()
+        ready.tester.run(trial)
+        timer.join()
+        look()
+    assert seen == [copies, True]
+
+
+def test_nothing_but_the_trial_is_dropped_by_the_dut() -> None:
+    """A frame proves before the trial that the kernel stamps."""
+
+    def dropped() -> list[int]:
+        return [ready.link_counters(port)["rx"]["dropped"] for port in ("dl", "dr")]
+
+    with bench("kernel-ipv4", kind="af_packet") as ready:
+        run(ready)
+        before = dropped()
+        valid(lambda: run(ready))
+        assert dropped() == before
 
 
 @pytest.mark.long

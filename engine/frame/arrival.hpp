@@ -47,6 +47,7 @@ inline bool is_intact_at(const std::uint8_t* frame, std::size_t length) {
     if (udp_length < udp::kSize + kTagSize || L.transport_at() + udp_length > length) return false;
     if constexpr (L.ipv6) {
         if ((ip[0] >> 4U) != 6 || load_be16(ip + ipv6::kPayloadLength) != L.ip_length(udp_length)) return false;
+        if (load<std::uint16_t>(udp + udp::kChecksum) == 0) return false;  // RFC 8200 8.1
     } else {
         if (load_be16(ip + ipv4::kLength) != L.ip_length(udp_length)) return false;
         if (checksum_fold(ip_sum(L, frame)) != 0xFFFF) return false;

@@ -47,6 +47,11 @@ struct MatchedWords {
     static constexpr Words kIpSum = mask({L.ip_covered()});
     static constexpr Words kUdpSum = mask({L.addresses(), {kUdp, kEnd}});
     static_assert(kSame[0] != 0);  // BatchMatch::read() marks a mismatch there
+
+    // Of the UDP checksum.
+    static constexpr std::size_t kChecksumWord = (kUdp + udp::kChecksum - kBegin) / 8,
+                                 kChecksumShift = 8 * ((kUdp + udp::kChecksum - kBegin) % 8);
+    static_assert(kChecksumShift <= 48);
 };
 
 template <Layout L>
@@ -119,6 +124,8 @@ private:
         if constexpr (W::kSame[w] != 0) mismatch |= (word & W::kSame[w]) ^ same_[w];
         if constexpr (W::kIpSum[w] != 0) ip = checksum_add64(ip, word & W::kIpSum[w]);
         if constexpr (W::kUdpSum[w] != 0) udp = checksum_add64(udp, word & W::kUdpSum[w]);
+        if constexpr (L.ipv6 && w == W::kChecksumWord)
+            mismatch |= (((word >> W::kChecksumShift) & 0xFFFFU) - 1) & kMismatch;  // only 0 borrows
     }
 
     void match_lanes(std::size_t i) {

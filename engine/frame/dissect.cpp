@@ -70,7 +70,10 @@ private:
 
     Dissected found(std::size_t at) const {
         notes_.same(at, tag::kHighAt);
-        return {.tag = frame_ + at, .intact = intact_ && !unfinished_, .unfinished = intact_ && unfinished_};
+        return {.tag = frame_ + at,
+                .intact = intact_ && !unfinished_ && !zero_,
+                .unfinished = intact_ && unfinished_,
+                .zero = intact_ && zero_};
     }
 
     // Notes `size` bytes of the header here.
@@ -325,10 +328,12 @@ private:
         require(load_be16(here() + udp::kLength) == left());
         // RFC 768; RFC 6935: over IPv6 for tunnels only
         const bool may_be_absent = !over_ipv6_ || tunnel != Next::nothing;
-        if (checksum == 0)
-            require(may_be_absent);
-        else
+        if (checksum != 0) {
             require_transport_sum(checksum);
+        } else if (!may_be_absent) {
+            require(checksum_fold(transport_sum()) == 0xFFFF);
+            zero_ = true;
+        }
         note_udp(checksum == 0);
         go_on(udp::kSize, tunnel);
     }
@@ -413,7 +418,7 @@ private:
     const std::uint8_t* frame_;
     std::size_t length_, at_ = 0, end_, outer_end_;
     Next next_ = Next::ethernet;
-    bool intact_ = true, unfinished_ = false, within_ip_ = false, over_ipv6_ = false;
+    bool intact_ = true, unfinished_ = false, zero_ = false, within_ip_ = false, over_ipv6_ = false;
     bool no_tag_at_end_ = false;  // an error message, which ends like the packet that it quotes; or a fragment
     std::uint8_t protocol_ = 0;
     std::uint64_t addresses_ = 0;  // the part of a pseudo-header sum

@@ -19,6 +19,9 @@ struct Dissected {
     // The same, except that checksums of UDP or TCP hold the sum of the pseudo-header alone: a kernel leaves the rest
     // to the card, and a virtual link has none.
     bool unfinished = false;
+    // The same, except that a UDP checksum over IPv6 whose sum is right is 0, not all ones: hosts discard the packet
+    // (RFC 8200 8.1).
+    bool zero = false;
 };
 
 // Walks over Ethernet, VLAN tags (IEEE 802.1Q, 802.1ad), MPLS (RFC 3032), IPv4 with options, IPv6 with extension

@@ -284,6 +284,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         out["late_frames"] = {{"frames", frames}, {"bins", result.late_bursts.late_bins()}};
     if (!result.switched_on.empty()) out["switched_on"] = result.switched_on;
     if (result.unfinished_checksums != 0) out["unfinished_checksums"] = result.unfinished_checksums;
+    if (result.zero_checksums != 0) out["zero_checksums"] = result.zero_checksums;
     add_vlan_tags(result, out);
     if (result.transmitted) {
         const TransmitCount& count = *result.transmitted;

@@ -247,6 +247,29 @@ TEST(Receiving, CountsUnfinishedChecksumsWhereALinkMayHaveThem) {
     }
 }
 
+TEST(Receiving, CountsUdpChecksumsOfZeroOverIpv6) {
+    for (const bool ipv6 : {false, true}) {
+        Receiver receiver(PortQueue{0}, NeighbourWatch{}, expected_of(0), nullptr, nullptr);
+        std::vector<Buffer> frames;
+        std::vector<rte_mbuf*> burst;
+        for (std::uint64_t number = 0; number < 8; ++number) {
+            Bytes bytes = test_frame({.ipv6 = ipv6, .size = 100, .trial = kTrial, .sequence = number});
+            std::uint8_t* const udp = &bytes[ipv6 ? kIpv6Layout.transport_at() : kIpv4Layout.transport_at()];
+            const std::uint64_t sum =
+                load<std::uint16_t>(udp) + std::uint64_t{load<std::uint16_t>(udp + udp::kChecksum)};
+            store(udp, checksum_fold(sum));  // now the right checksum is all ones
+            store<std::uint16_t>(udp + udp::kChecksum, number % 2 == 0 ? 0xFFFF : 0);
+            if (number == 7) udp[udp::kSize + kTagSize] ^= 1U;
+            frames.emplace_back(bytes);
+        }
+        for (const Buffer& frame : frames) burst.push_back(frame.mbuf());
+        receiver.take(burst.data(), static_cast<std::uint16_t>(burst.size()), 1);
+        EXPECT_EQ(receiver.counts().received.load(), ipv6 ? 7U : 8U);  // over IPv4 it is no checksum
+        EXPECT_EQ(receiver.counts().zero_checksums, ipv6 ? 3U : 0U);
+        EXPECT_EQ(receiver.counts().corrupted, ipv6 ? 1U : 0U);
+    }
+}
+
 Bytes in_vlans(Bytes bytes, const std::vector<std::uint32_t>& tags) {
     for (std::size_t i = tags.size(); i-- > 0;) {
         std::array<std::uint8_t, ethernet::kVlanTagSize> tag{};

@@ -17,6 +17,7 @@ struct AnyTag {
     const std::uint8_t* tag = nullptr;  // nullptr: no test frame
     bool intact = false;
     bool unfinished = false;  // intact, but for unfinished checksums (frame/dissect.hpp), which are accepted
+    bool zero = false;        // intact, but for a UDP checksum of 0 over IPv6 (frame/dissect.hpp), which is accepted
 };
 
 struct TagSearch {
@@ -31,9 +32,11 @@ AnyTag find_tag_behind_headers(const std::uint8_t* frame, std::size_t length, co
     const Dissected dissected = dissect(frame, length, search.from_end);
     if (dissected.tag == nullptr) return {};
     const bool unfinished = dissected.unfinished && search.accepts_unfinished;
+    const bool zero = dissected.zero && unfinished == dissected.unfinished;
     return {.tag = dissected.tag,
-            .intact = dissected.intact || unfinished || is_unchecked(read_tag(dissected.tag)),
-            .unfinished = unfinished};
+            .intact = dissected.intact || unfinished || zero || is_unchecked(read_tag(dissected.tag)),
+            .unfinished = unfinished,
+            .zero = zero};
 }
 
 // The same, faster if the frame is a plain one.

@@ -199,6 +199,7 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     into.stale = counts.stale;
     into.corrupted = counts.corrupted;
     into.unfinished_checksums = counts.unfinished;
+    into.zero_checksums = counts.zero_checksums;
     into.stamped_received = counts.stamped;
     into.late = counts.late;
     if (!bed_.offloads.contains(Offload::send_at)) into.early = counts.early;

@@ -23,6 +23,7 @@ void add(const ReceiverCounts& counts, MergedCounts& into) {
     into.late += counts.late;
     into.early += counts.early;
     into.unfinished += counts.unfinished;
+    into.zero_checksums += counts.zero_checksums;
     for (std::size_t kind = 0; kind < kOtherKinds; ++kind) into.other[kind] += counts.other[kind];
 }
 

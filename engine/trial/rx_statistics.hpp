@@ -36,7 +36,7 @@ namespace dutperf {
 // Counts of arrived frames, except the number of received ones.
 struct ArrivalCounts {
     std::uint64_t background = 0, duplicates = 0, out_of_order = 0, stale = 0, corrupted = 0, stamped = 0, late = 0,
-                  early = 0, unfinished = 0;
+                  early = 0, unfinished = 0, zero_checksums = 0;
     std::array<std::uint64_t, kOtherKinds> other{};
 };
 
@@ -203,7 +203,11 @@ public:
     }
     void take_stale(std::uint64_t frames) { counts_.stale += frames; }
     void take_corrupted() { ++counts_.corrupted; }
-    void take_unfinished() { ++counts_.unfinished; }
+    // Of a frame that counts as intact all the same.
+    void take_wrong_checksum(bool unfinished, bool zero) {
+        counts_.unfinished += unfinished ? 1 : 0;
+        counts_.zero_checksums += zero ? 1 : 0;
+    }
     // By its number, which may itself be corrupted. A copy of a corrupted frame is a duplicate.
     void take_corrupted(std::uint64_t number) {
         std::uint64_t& last = last_corrupted_[number % last_corrupted_.size()];

@@ -22,7 +22,7 @@ from dutperf.model import (
     to_json,
 )
 from dutperf.procedures.evidence import no_forwarding
-from dutperf.results import loss
+from dutperf.results import beside, loss
 from dutperf.results.points import losses
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import counts as plain_counts
@@ -197,3 +197,8 @@ def test_one_short_episode(forward: dict[int, int], reverse: dict[int, int], spa
 
 def test_frames_that_came_late_are_no_episode() -> None:
     assert loss.episode_s([counts({50: 700}, late=3)]) is None
+
+
+def test_checksums_that_hosts_refuse_are_told_beside_the_loss() -> None:
+    one = plain_counts().model_copy(update={"zero_checksums": 2})
+    assert beside.of_counts([one, one]) == "4 with the UDP checksum 0 over IPv6, which hosts discard"

@@ -521,6 +521,9 @@ class DirectionCounts(Value):
     unfinished_checksums: Count = 0
     """Arrivals whose checksums the DUT's kernel left to a card, which a virtual link does not have; they count as
     received."""
+    zero_checksums: Count = 0
+    """Arrivals whose UDP checksum over IPv6 is 0 instead of all ones, which hosts discard (RFC 8200 8.1); they count
+    as received."""
     vlan_tags: ArrivedTags | None = None
     """None: no test frame arrived with other VLAN tags than it should have, or none were compared."""
     media: MediaLimit | None = None

@@ -35,6 +35,7 @@ def of_counts(counts: Iterable[DirectionCounts]) -> str:
         "reordered": sum(one.out_of_order for one in each if one.answers is None),  # answers come when they are known
         "of an earlier trial": sum(one.stale for one in each),
         "in fragments": sum(one.other_received.get("fragment", 0) for one in each),
+        "with the UDP checksum 0 over IPv6, which hosts discard": sum(one.zero_checksums for one in each),
         "with other VLAN tags": sum(one.vlan_tags.other for one in each if one.vlan_tags is not None),
     }
     elsewhere, answers = Counter[str](), Counter[str]()

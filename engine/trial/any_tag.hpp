@@ -33,10 +33,11 @@ AnyTag find_tag_behind_headers(const std::uint8_t* frame, std::size_t length, co
     if (dissected.tag == nullptr) return {};
     const bool unfinished = dissected.unfinished && search.accepts_unfinished;
     const bool zero = dissected.zero && unfinished == dissected.unfinished;
+    const bool unchecked = is_unchecked(read_tag(dissected.tag));
     return {.tag = dissected.tag,
-            .intact = dissected.intact || unfinished || zero || is_unchecked(read_tag(dissected.tag)),
+            .intact = dissected.intact || unfinished || zero || unchecked,
             .unfinished = unfinished,
-            .zero = zero};
+            .zero = zero && !unchecked};
 }
 
 // The same, faster if the frame is a plain one.

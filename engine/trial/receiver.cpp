@@ -16,9 +16,11 @@ const std::uint8_t* Receiver::look_closer(const std::uint8_t* frame, std::size_t
     const TagSearch search{.from_end = statistics().tags_from_end(), .accepts_unfinished = accepts_unfinished_};
     const AnyTag found = find_tag_behind_headers(frame, length, search, is_unchecked);
     intact = found.intact;
-    if (found.unfinished || found.zero) {
-        if (const Tag tag = read_tag(found.tag); is_expected(tag))
-            of_path(tag.path())->statistics.take_wrong_checksum(found.unfinished, found.zero);
+    if (!found.unfinished && !found.zero) return found.tag;
+    if (const Tag tag = read_tag(found.tag); is_expected(tag)) {
+        RxStatistics& statistics = of_path(tag.path())->statistics;
+        if (found.unfinished) statistics.take_unfinished();
+        if (found.zero) statistics.take_zero_checksum();
     }
     return found.tag;
 }
@@ -57,7 +59,7 @@ bool Receiver::take_answer(const rte_mbuf& one, RxStatistics::Burst& taken, Burs
     const auto answer = answers_->take({begin_of(one), rte_pktmbuf_data_len(&one)}, taken.arrival);
     if (!answer) return false;
     RxStatistics& statistics = of_path(answers_->path())->statistics;
-    if (answer->unfinished) statistics.take_wrong_checksum(true, false);
+    if (answer->unfinished) statistics.take_unfinished();
     if (!answer->intact) {
         statistics.take_corrupted();
     } else if (answer->right && arrivals != nullptr) {

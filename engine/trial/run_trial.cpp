@@ -368,7 +368,7 @@ void RunningTrial::open_stamp_logs() {
                     "params.stamps");
     }
     const StampedBy by = spec_.stamps == Stamps::card ? StampedBy::card : StampedBy::kernel;
-    const bool may_share = most_waiting(kStalledS) <= kShareOfQueue;
+    const bool shares_queue = may_share_queue();
     for (Port* port : bed_.ports) {
         if (port->spec().kind != PortSpec::Kind::af_packet) {
             throw Error("port_unavailable",
@@ -381,7 +381,8 @@ void RunningTrial::open_stamp_logs() {
             require_stamps(port->spec().argument, port->side());
         else
             stamp_by_card(*port);
-        parts_.stamp_logs.push_back(std::make_unique<StampLog>(by, *port, may_share ? port->passing_program() : nullptr,
+        parts_.stamp_logs.push_back(std::make_unique<StampLog>(by, *port,
+                                                               shares_queue ? port->passing_program() : nullptr,
                                                                trial_mark(), unchecked_kinds, spec_.tags_from_end()));
     }
     std::this_thread::sleep_for(kStampsBegin);
@@ -389,16 +390,16 @@ void RunningTrial::open_stamp_logs() {
     wall_clock_began_ = instant_by(CLOCK_REALTIME);
 }
 
-// Frames of all directions that may wait if the DUT's core is stalled for so many seconds.
-double RunningTrial::most_waiting(double stalled_s) const {
+// Whether what all directions send while the DUT's core is stalled fits into its queue.
+bool RunningTrial::may_share_queue() const {
     double frames = 0;
     for (const Direction direction : spec_.active()) {
         const StreamSpec& stream = *spec_.streams[index_of(direction)];
         const auto* bursts = std::get_if<Bursts>(&stream.pattern);
-        frames += static_cast<double>(stream.highest_rate_fps()) * stalled_s;
+        frames += static_cast<double>(stream.highest_rate_fps()) * kStalledS;
         frames += bursts != nullptr ? static_cast<double>(bursts->frames) : 0;
     }
-    return frames;
+    return frames <= kShareOfQueue;
 }
 
 void RunningTrial::stamp_by_card(Port& port) {

@@ -110,7 +110,7 @@ private:
     template <class Step>
     void unless_loops_stamp(const Step& step);
     void open_stamp_logs();
-    [[nodiscard]] double most_waiting(double stalled_s) const;
+    [[nodiscard]] bool may_share_queue() const;
     void stamp_by_card(Port& port);
     [[nodiscard]] StampedFrames stamped_by_cards() const;
     [[nodiscard]] std::optional<PtpMessage> ptp_message(Direction direction) const;

@@ -203,11 +203,8 @@ public:
     }
     void take_stale(std::uint64_t frames) { counts_.stale += frames; }
     void take_corrupted() { ++counts_.corrupted; }
-    // Of a frame that counts as intact all the same.
-    void take_wrong_checksum(bool unfinished, bool zero) {
-        counts_.unfinished += unfinished ? 1 : 0;
-        counts_.zero_checksums += zero ? 1 : 0;
-    }
+    void take_unfinished() { ++counts_.unfinished; }
+    void take_zero_checksum() { ++counts_.zero_checksums; }
     // By its number, which may itself be corrupted. A copy of a corrupted frame is a duplicate.
     void take_corrupted(std::uint64_t number) {
         std::uint64_t& last = last_corrupted_[number % last_corrupted_.size()];

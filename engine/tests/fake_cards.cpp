@@ -119,13 +119,15 @@ public:
 
 private:
     std::shared_ptr<FakeOscillator> of(unsigned number) {
-        const std::uint64_t hz = calibration.hertz();
-        if (!begin_) begin_ = instant_by(CLOCK_REALTIME);
+        if (!begin_) {
+            begin_ = instant_by(CLOCK_REALTIME);
+            hz_ = calibration.hertz();
+        }
         std::shared_ptr<FakeOscillator>& one = oscillators_[number];
         if (!one) {
-            const double steps_after = words.number("step_after_s") * static_cast<double>(hz);
+            const double steps_after = words.number("step_after_s") * static_cast<double>(hz_);
             one = std::make_shared<FakeOscillator>(
-                FakeOscillator{.hz = hz,
+                FakeOscillator{.hz = hz_,
                                .drift_ppm = words.number("drift_ppm", number),
                                .offset_ns = begin_->ns + std::llround(words.number("offset_ns", number)),
                                .step_ns = std::llround(words.number("step_ns", number)),
@@ -145,6 +147,7 @@ private:
     }
 
     std::optional<ClockInstant> begin_;
+    std::uint64_t hz_ = 0;  // the calibration's at `begin_`: a later one differs, and the cards' true times with it
     std::map<unsigned, std::shared_ptr<FakeOscillator>> oscillators_;
     std::map<unsigned, FakeCard> requests_;
 };

@@ -59,13 +59,13 @@ json delays_json(const Histogram& delays, const TesterShare& share, std::uint64_
     return out;
 }
 
-// Over the delays of all paths with names together, without other streams; null without stamped frames.
+// Over the delays of all paths with names together, without other streams; null without any.
 json delays_in_sum(const TrialResult& result, const std::vector<Path>& paths, std::uint64_t clock_hz) {
     std::optional<Histogram> all;
     TesterTime sending, receiving;
     for (std::size_t path = 0; path < paths.size(); ++path) {
         const auto& counted = result.directions[path];
-        if (paths[path].group != Path::kNamed || !counted || !counted->delay) continue;
+        if (paths[path].group != Path::kNamed || !counted || !counted->delay || counted->delay->total() == 0) continue;
         if (!all) all.emplace();
         all->add(*counted->delay);
         sending.add(counted->sending_time);
@@ -314,7 +314,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
         if (arrivals.in_long_gaps_s) out["arrivals"]["in_long_gaps_s"] = *arrivals.in_long_gaps_s;
     }
     if (result.delay) {
-        out["delay_us"] = delays_json(*result.delay, result.delay_share, clock_hz);
+        if (result.delay->total() != 0) out["delay_us"] = delays_json(*result.delay, result.delay_share, clock_hz);
         out["stamped_sent"] = result.stamped_sent;
         out["stamped_received"] = result.stamped_received;
         out["late"] = result.late;

@@ -76,6 +76,13 @@ def test_delays_over_memory_are_short_and_ordered(open_engine: OpenEngine) -> No
     assert delays.max - own.max < 1000, "nothing else than the loops delays frames over memory"
 
 
+def test_frames_that_do_not_arrive_have_no_delays(open_engine: OpenEngine) -> None:
+    result = on_ports(open_engine, "null", stamping="every")
+    assert result.forward is not None
+    assert (result.forward.stamped_sent, result.forward.stamped_received) == (400, 0)
+    assert result.forward.delay_us is None
+
+
 def test_tagged_frames_give_delays_and_no_changes_of_delay(open_engine: OpenEngine) -> None:
     result = on_ports(open_engine, "ring", stamping="tagged", tagged=Tagged(count=50, after_ns=0))
     assert result.forward is not None

@@ -482,7 +482,7 @@ class DirectionCounts(Value):
     """That arrived at the path's sending port, by what they say; None: none. Several paths from a port each have
     all of them."""
     delay_us: Delays | None = None
-    """If frames were stamped; a lost frame counts as the trial's ``lost_delay_ns``."""
+    """If any of the stamped frames arrived; a lost one counts as the trial's ``lost_delay_ns``."""
     delay_parts_us: tuple[PartDelay | None, ...] | None = None
     """Of each part of the sending time (``delay_parts`` of the trial); None for one of which no frame
     arrived."""

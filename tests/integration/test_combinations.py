@@ -4,7 +4,7 @@ agree to the frame. What a card alone can do is in tests/cards. Root only."""
 
 from __future__ import annotations
 
-import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,8 +21,9 @@ from dutperf.traffic.combinations import PAIRS, Feature
 from traffic_features import chosen, versions
 from undisturbed import LOSS_IS_CERTAIN, valid
 
+from .flows_of_a_bridge import CountingBridge, Look, received_of
 from .test_described_frames import mac
-from .test_paths import counted, made
+from .test_paths import made
 
 pytestmark = pytest.mark.root
 RATE_FPS = 2000
@@ -42,8 +43,6 @@ EACH_TIME = {
     )
 }
 """The others are in ``make test-long``."""
-COUNTED = "abc"
-"""Ports."""
 PORT_OF = {"left": "a", "right": "b"}
 
 
@@ -70,21 +69,6 @@ def refused(pair: tuple[Feature, Feature]) -> bool:
 @pytest.fixture(scope="module")
 def bridge() -> Iterator[str]:
     with made("bridge") as name:
-        rules = "\n".join(
-            f'iifname "d{one}" oifname "d{other}" meta pkttype other counter name {one}{other}'
-            for one in COUNTED
-            for other in COUNTED
-            if one != other
-        )
-        counters = "\n".join(f"counter {one}{other} {{ }}" for one in COUNTED for other in COUNTED if one != other)
-        neighbours = "icmpv6 type { 133, 134, 135, 136, 137 } accept\nether type arp accept"
-        chain = f"chain f {{\ntype filter hook forward priority 0; policy accept;\n{neighbours}\n{rules}\n}}"
-        subprocess.run(
-            ["ip", "netns", "exec", f"{name}-dut", "nft", "-f", "-"],
-            input=f"table bridge counted {{\n{counters}\n{chain}\n}}",
-            text=True,
-            check=True,
-        )
         yield name
 
 
@@ -115,27 +99,55 @@ def queries(stream: Stream, counts: DirectionCounts) -> int:
     return sum(one.sent for kind, one in each if kind.name == "management")
 
 
+def by_flow(trial: Trial) -> Trial:
+    """The same with counts of each flow, where frames have any."""
+    asked = {"by_flow": True} if any(stream.frames for stream in trial.all_streams().values()) else {}
+    return trial.model_copy(update={"preliminary": tuple(by_flow(one) for one in trial.preliminary), **asked})
+
+
+def in_order(flows: Counter[tuple[str, Look, int]]) -> dict[tuple[str, Look], list[int]]:
+    """Frames of each flow that has any, as the bridge says them."""
+    found: dict[tuple[str, Look], list[int]] = {}
+    for (name, look, _), frames in sorted(flows.items(), key=lambda item: item[1]):
+        if frames:
+            found.setdefault((name, look), []).append(frames)
+    return found
+
+
 @pytest.mark.parametrize("pair", list(possible()))
-def test_the_dut_forwards_what_two_features_send_at_once(bridge: str, pair: tuple[Feature, Feature]) -> None:
+def test_the_dut_forwards_each_flow_of_what_two_features_send_at_once(
+    bridge: str, pair: tuple[Feature, Feature]
+) -> None:
     config = config_of(bridge, *versions(*pair), asks_dut=combinations.MANAGEMENT in pair)
     setup, conditions = chosen(config, *pair)
     trial = trial_of(setup, conditions)
-    seen: list[dict[str, int]] = []
+    trial = by_flow(trial) if combinations.FLOWS in pair else trial
+    planned = (*trial.preliminary, trial)
+    dut = CountingBridge(bridge)
     with engine_on(setup, 1518) as tester:
 
         def run() -> TrialResult:
-            counted(bridge)
-            result = phases.run(tester, trial)
-            seen.append(counted(bridge))
-            return result
+            dut.begin(planned)
+            return phases.run(tester, trial)
 
         result = valid(run, LOSS_IS_CERTAIN)
-    sent: dict[str, int] = {}
-    for phase, planned in zip((*result.preliminary, result), (*trial.preliminary, trial), strict=True):
+    sent: Counter[str] = Counter()
+    looked: Counter[tuple[str, Look]] = Counter()
+    flows: Counter[tuple[str, Look, int]] = Counter()
+    for phase, trial in zip((*result.preliminary, result), planned, strict=True):
         for way, counts in phase.all_directions().items():
             assert counts.received == counts.sent
             assert all(one.received == one.sent for one in counts.kinds or ())
             assert counts.corrupted == counts.duplicates == 0
             name = "".join(PORT_OF.get(one, one) for one in way.ports)
-            sent[name] = sent.get(name, 0) + counts.sent + queries(planned.all_streams()[way], counts)
-    assert {name: frames for name, frames in seen[-1].items() if frames} == sent
+            stream = trial.all_streams()[way]
+            sent[name] += counts.sent + queries(stream, counts)
+            for kind, (look, received) in enumerate(received_of(stream, counts)):
+                looked[name, look] += received
+                of_flows = counts.kinds[kind].flows if counts.kinds else None
+                for flow, frames in enumerate(of_flows.received if of_flows else ()):
+                    flows[name, look, flow] += frames
+    assert dut.counted() == sent
+    assert dut.looked() == +looked
+    if flows:
+        assert dut.flows() == in_order(flows)

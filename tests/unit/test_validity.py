@@ -303,6 +303,19 @@ def test_judge(direction: Direction, members: dict[str, Any], codes: set[str]) -
     assert all(cause.direction is direction and direction in cause.text for cause in causes)
 
 
+@pytest.mark.parametrize(
+    ("dropped", "says"),
+    [
+        ({"kernel_socket": 3, "receive_errors": 0}, "3 frames (kernel_socket)"),
+        ({"kernel_backlog": 3, "no_buffer": 2}, "3 frames (kernel_backlog), 2 frames (no_buffer): the card's ring"),
+        ({"receive_errors": 2}, "2 frames (receive_errors): their FCS or length was wrong: look at the cable"),
+    ],
+)
+def test_what_the_tester_dropped_names_what_helps(dropped: dict[str, int], says: str) -> None:
+    [cause] = validity.judge(trial(), {Direction.FORWARD: counts(received=990, tester_drops=dropped)})[1]
+    assert cause.text.startswith(f"forward: the tester itself dropped {says}")
+
+
 @pytest.mark.parametrize(("after", "codes"), [(6, {"sender_bursts"}), (8, set())])
 def test_a_burst_may_last_for_several_parts_of_a_short_trial(after: int, codes: set[str]) -> None:
     short = trial(10_000, duration_ns=100_000_000)  # hundredths of 1 ms

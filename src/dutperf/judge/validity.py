@@ -83,6 +83,12 @@ disagree by more, the clock was set."""
 QUEUE_CERTAINLY_NOT_FULL = 0.5
 """A receive queue was certainly not full if no more than this share of it was occupied: a frame may
 take two places, and a driver frees them with a delay."""
+REMEDIES = {
+    "kernel_backlog": "the card's ring or a queue of the kernel was full: a larger ring (ethtool -G) or"
+    " net.core.netdev_max_backlog, or a core for the port's interrupts may help",
+    "receive_errors": "their FCS or length was wrong: look at the cable",
+}
+"""Of frames that the tester dropped: what was the matter, and what helps."""
 TRANSMIT_WAIT_LIMIT_US = 2_000.0
 """Delays may include this much waiting in a full transmit ring: the time of the smallest ring that
 any driver accepts, with frames of 1,518 bytes at 1 Gbit/s."""
@@ -599,7 +605,8 @@ def _lost_in_spite_of_bursts(trial: Trial, counts: DirectionCounts, late_bursts:
 def _tester_drops(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
     """The tester counted every frame that came back."""
     dropped = [f"{count:,} frames ({name})" for name, count in counts.tester_drops.items() if count]
-    return "the tester itself dropped " + ", ".join(dropped) if dropped else None
+    remedies = [REMEDIES[name] for name, count in counts.tester_drops.items() if count and name in REMEDIES]
+    return ": ".join(("the tester itself dropped " + ", ".join(dropped), *remedies)) if dropped else None
 
 
 def _receiver_stall(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:

@@ -16,6 +16,7 @@ PORTS = "abc"
 WAYS = [one + other for one in PORTS for other in PORTS if one != other]
 ETHERNET, FCS, VLAN_TAG = 14, 4, 4
 VLAN_TYPES = ("8100", "88a8")
+TUNNELS = ("04", "29")
 NOT_TEST_FRAMES = "icmpv6 type { 133, 134, 135, 136, 137 } accept\nether type arp accept"
 
 
@@ -42,6 +43,11 @@ class Look:
             ip, length = ip + VLAN_TAG, length - VLAN_TAG
         begins = "".join(octets[ip : ip + 2])
         return cls(length, begins, octets[ip + 6] if begins[0] == "6" else None)
+
+    @property
+    def has_udp(self) -> bool:
+        """Not, for instance, in a tunnel."""
+        return self.next_header not in TUNNELS
 
     @property
     def flow(self) -> str:

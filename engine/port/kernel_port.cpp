@@ -25,12 +25,6 @@ std::string why_not_xdp(const PortOptions& options) {
     return {};
 }
 
-// Another program's XDP program may also keep frames from packet sockets: then the user must choose between the two.
-bool has_program(const PortOptions& options) {
-    const auto interface = is_automatic(options) ? kernel_interface(options.spec.argument) : std::nullopt;
-    return interface && interface->xdp_program != 0;
-}
-
 std::vector<std::unique_ptr<Port>> open(std::vector<PortOptions> asked, PortSpec::Kind kind) {
     std::vector<std::unique_ptr<Port>> ports;
     for (PortOptions& one : asked) {
@@ -53,7 +47,7 @@ std::string why_not_xdp(const std::vector<PortOptions>& asked) {
 
 OpenedPorts open_ports(const std::vector<PortOptions>& asked) {
     using Kind = PortSpec::Kind;
-    const bool may_choose = std::ranges::any_of(asked, is_automatic) && std::ranges::none_of(asked, has_program);
+    const bool may_choose = std::ranges::any_of(asked, is_automatic);
     std::string reason = may_choose ? why_not_xdp(asked) : "";
     if (reason.empty()) {
         try {

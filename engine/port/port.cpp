@@ -75,6 +75,11 @@ void Port::check_interface() {
         unavailable(options_, name + " has no Ethernet frames" +
                                   (interface->kind == "tun" ? " (it is a TUN device, not a TAP device)" : ""));
     require_packet_privilege(options_);
+    if (interface->xdp_program != 0)  // frames that it drops would count as lost by the DUT
+        unavailable(options_, name +
+                                  " has an XDP program of another program, which gets arriving frames first: end "
+                                  "that (one that was left behind: ip link set dev " +
+                                  name + " xdp off)");
     if (options_.spec.kind == PortSpec::Kind::af_xdp) {
         if (options_.max_frame_size > kMaxXdpFrame) {
             frames_too_long(options_,
@@ -83,11 +88,6 @@ void Port::check_interface() {
                             kMaxXdpFrame);
         }
         require_queues("interface " + name, xdp_queues(name), xdp_queues(name));
-        if (interface->xdp_program != 0)
-            unavailable(
-                options_,
-                name + " has an XDP program of another program: end that (one that was left behind: ip link set dev " +
-                    name + " xdp off), or name the port af_packet:" + name);
         require_xdp_privilege(options_);
         if (options_.in_vlans && interface->kind == "veth")
             unavailable(options_,

@@ -176,8 +176,8 @@ def opened_program(name: str, port: str) -> int:
 
 @pytest.mark.skipif(PROGRAM_OF_DRIVER is None, reason="libxdp has its program elsewhere")
 def test_only_a_program_that_a_killed_engine_left_is_taken_off() -> None:
-    def refused() -> bool:
-        with engine(name, "af_xdp") as one:
+    def refused(kind: str = "af_xdp") -> bool:
+        with engine(name, kind) as one:
             try:
                 one.environment()
             except TesterError as error:
@@ -188,6 +188,7 @@ def test_only_a_program_that_a_killed_engine_left_is_taken_off() -> None:
         before = state(name)
         attach(name, "eth1")
         assert refused()  # no engine was killed
+        assert refused("af_packet")  # of which frames it would drop
         run_in(name, "ip", "link", "set", "dev", "eth1", "xdp", "off")
         with engine(name, "af_xdp") as one:
             one.environment()

@@ -12,7 +12,7 @@ PYTEST := scripts/own_session $(VENV)/python -m pytest
 # Tests start the command some hundred times. Where this is set, as in many containers, each start compiles the package.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: fuzz fuzz-serve deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example dns64-example transition scalability forwarders accuracy-study test test-long cards test-report truth faults accuracy spacing bench bench-memory check format clean
+.PHONY: fuzz fuzz-protocol fuzz-serve deb deb-test wheel wheel-test container arm64 docs man help setup setup-dev build demo example dns64-example transition scalability forwarders accuracy-study test test-long cards test-report truth faults accuracy spacing bench bench-memory check format clean
 .NOTPARALLEL:
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make cards         run the engine on every network card that QEMU emulates, with faults, and the labs in QEMU, about a quarter of an hour"
 	@echo "make faults        inject faults into the tester while it measures: no trial may blame the DUT; COUNT=10 repeats it ten times"
 	@echo "make fuzz          frames of any shape for the receiver, under sanitizers; SECONDS=3600 for an hour"
+	@echo "make fuzz-protocol requests of any shape for the engine, under sanitizers; SECONDS=1800 for half an hour"
 	@echo "make fuzz-serve    requests of any shape for dutperf serve; SECONDS=1800 for half an hour"
 	@echo "make test-report   test reports in Chromium, at three widths, light and dark"
 	@echo "make accuracy      compare results with the known truth of a reference DUT, as a table, into results/accuracy.md"
@@ -107,6 +108,9 @@ cards:
 
 fuzz: setup
 	@scripts/fuzz $(SECONDS)
+
+fuzz-protocol: setup-dev
+	$(VENV)/python scripts/fuzz_protocol $(SECONDS)
 
 fuzz-serve: setup-dev
 	$(VENV)/python scripts/fuzz_serve $(SECONDS)

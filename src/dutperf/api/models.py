@@ -4,50 +4,25 @@ edit."""
 
 from __future__ import annotations
 
-from dutperf.procedures.address_ageing import AddressAgeing
-from dutperf.procedures.address_capacity import AddressCapacity
-from dutperf.procedures.address_learning_rate import AddressLearningRate
-from dutperf.procedures.back_to_back import BackToBack
-from dutperf.procedures.broadcast import Broadcast
-from dutperf.procedures.burst_interval import BurstInterval
-from dutperf.procedures.dns64 import Dns64
-from dutperf.procedures.establishment_rate import EstablishmentRate
-from dutperf.procedures.frame_loss import FrameLoss
-from dutperf.procedures.ipdv import Ipdv
-from dutperf.procedures.latency import Latency
-from dutperf.procedures.load_latency import LoadLatency
-from dutperf.procedures.ndp_capacity import NdpCapacity
-from dutperf.procedures.pdv import Pdv
-from dutperf.procedures.ramp import Ramp
-from dutperf.procedures.recovery import Recovery
-from dutperf.procedures.reset import Reset
-from dutperf.procedures.soak import Soak
-from dutperf.procedures.table_capacity import TableCapacity
-from dutperf.procedures.teardown_rate import TeardownRate
-from dutperf.procedures.throughput import Throughput
-from dutperf.procedures.traffic import Traffic
-
-__all__ = [
-    "AddressAgeing",
-    "AddressCapacity",
-    "AddressLearningRate",
-    "BackToBack",
-    "Broadcast",
-    "BurstInterval",
-    "Dns64",
-    "EstablishmentRate",
-    "FrameLoss",
-    "Ipdv",
-    "Latency",
-    "LoadLatency",
-    "NdpCapacity",
-    "Pdv",
-    "Ramp",
-    "Recovery",
-    "Reset",
-    "Soak",
-    "TableCapacity",
-    "TeardownRate",
-    "Throughput",
-    "Traffic",
-]
+from dutperf.procedures.address_ageing import AddressAgeing as AddressAgeing
+from dutperf.procedures.address_capacity import AddressCapacity as AddressCapacity
+from dutperf.procedures.address_learning_rate import AddressLearningRate as AddressLearningRate
+from dutperf.procedures.back_to_back import BackToBack as BackToBack
+from dutperf.procedures.broadcast import Broadcast as Broadcast
+from dutperf.procedures.burst_interval import BurstInterval as BurstInterval
+from dutperf.procedures.dns64 import Dns64 as Dns64
+from dutperf.procedures.establishment_rate import EstablishmentRate as EstablishmentRate
+from dutperf.procedures.frame_loss import FrameLoss as FrameLoss
+from dutperf.procedures.ipdv import Ipdv as Ipdv
+from dutperf.procedures.latency import Latency as Latency
+from dutperf.procedures.load_latency import LoadLatency as LoadLatency
+from dutperf.procedures.ndp_capacity import NdpCapacity as NdpCapacity
+from dutperf.procedures.pdv import Pdv as Pdv
+from dutperf.procedures.ramp import Ramp as Ramp
+from dutperf.procedures.recovery import Recovery as Recovery
+from dutperf.procedures.reset import Reset as Reset
+from dutperf.procedures.soak import Soak as Soak
+from dutperf.procedures.table_capacity import TableCapacity as TableCapacity
+from dutperf.procedures.teardown_rate import TeardownRate as TeardownRate
+from dutperf.procedures.throughput import Throughput as Throughput
+from dutperf.procedures.traffic import Traffic as Traffic

@@ -9,274 +9,144 @@ RFC 2544, RFC 8219 and RFC 9971.
 
 from __future__ import annotations
 
-from dutperf.model.additional import AdditionalFrames, BytesAt, of_test_frames
-from dutperf.model.capture import MOST_CAPTURED, Capture, CapturedFrames, CaptureWritten
-from dutperf.model.case import (
-    AAAA_NAMES,
-    CACHED_NAMES,
-    DIRECTION_RATES,
-    FRAME_SIZE,
-    FRAME_SIZE_IPV4,
-    SIZE_MIX,
-    Axis,
-    AxisValue,
-    Case,
-    axes_as_json,
-    axes_of,
-    axes_of_json,
-    whose_rates,
-)
-from dutperf.model.connections import (
-    MOST_CONNECTIONS,
-    ConnectionCounts,
-    ConnectionOrder,
-    Connections,
-    ConnectionUse,
-    Opening,
-    ResponderOrder,
-)
-from dutperf.model.described_frame import Checksum, DescribedField, DescribedFrame, FlowOrder
-from dutperf.model.frame_size import (
-    IPV6_HEADER_EXCESS,
-    MAX_FRAME_SIZE,
-    MIN_FRAME_SIZE,
-    MIN_FRAME_SIZE_IPV6,
-    PREAMBLE_AND_GAP,
-)
-from dutperf.model.icmp import IcmpError
-from dutperf.model.load import Load, Unit, is_load
-from dutperf.model.questions import (
-    AddressNames,
-    Answers,
-    CachedNames,
-    NameServer,
-    Questions,
-    ServerCounts,
-    ServerDelay,
-    ServerQueries,
-    Slices,
-    SourcePorts,
-    Spread,
-)
-from dutperf.model.replay import MOST_BYTES, MOST_FRAMES, LengthChanges, RecordedFrame, Recording, Replay
-from dutperf.model.result import (
-    LOSS_BINS,
-    NOT_OPENED,
-    PUNCTUAL_US,
-    AdditionalCounts,
-    AddressConflict,
-    Arrivals,
-    Cause,
-    Clocks,
-    DelayChanges,
-    Delays,
-    DirectionCounts,
-    FlowCounts,
-    IdleTimes,
-    InSum,
-    KindCounts,
-    LateBursts,
-    LateFrames,
-    LimitedBy,
-    LineCounts,
-    LinkState,
-    LoopStall,
-    Losses,
-    MatchedByLength,
-    MediaLimit,
-    MetricsOnly,
-    MovedGateway,
-    NeighbourEvidence,
-    NicArrivals,
-    NicDepartures,
-    OfChanges,
-    PhaseResult,
-    PortState,
-    Quantiles,
-    ReceiveBacklog,
-    RecordsWritten,
-    SoFar,
-    StampClock,
-    StampCounts,
-    StreamCounts,
-    Transmitted,
-    TransmitWait,
-    TrialResult,
-    UnansweredAddress,
-    Verdict,
-    members_of,
-)
-from dutperf.model.stream import (
-    Bursts,
-    FieldMode,
-    FrameSpec,
-    Joining,
-    Pattern,
-    Poisson,
-    Profile,
-    RateChange,
-    Recorded,
-    Segment,
-    Stream,
-    VaryingAddress,
-    VaryingField,
-)
-from dutperf.model.trial import ANY_LOSS, TRIAL_NUMBERS, DelaysFiles, Fill, Phase, Question, Stamping, Tagged, Trial
-from dutperf.model.value import (
-    LEFT_AND_RIGHT,
-    PORT_NAME,
-    Count,
-    Direction,
-    Fps,
-    Port16,
-    Value,
-    ports_of,
-    shown_directions,
-    to_json,
-    without_none,
-)
-from dutperf.model.vlan_tags import ArrivedTags, OtherTags, UnaskedTags, VlanTags, in_vlan, tags_in_words
-
-__all__ = [
-    "AAAA_NAMES",
-    "ANY_LOSS",
-    "CACHED_NAMES",
-    "DIRECTION_RATES",
-    "FRAME_SIZE",
-    "FRAME_SIZE_IPV4",
-    "IPV6_HEADER_EXCESS",
-    "LEFT_AND_RIGHT",
-    "LOSS_BINS",
-    "MAX_FRAME_SIZE",
-    "MIN_FRAME_SIZE",
-    "MIN_FRAME_SIZE_IPV6",
-    "MOST_BYTES",
-    "MOST_CAPTURED",
-    "MOST_CONNECTIONS",
-    "MOST_FRAMES",
-    "NOT_OPENED",
-    "PORT_NAME",
-    "PREAMBLE_AND_GAP",
-    "PUNCTUAL_US",
-    "SIZE_MIX",
-    "TRIAL_NUMBERS",
-    "AdditionalCounts",
-    "AdditionalFrames",
-    "AddressConflict",
-    "AddressNames",
-    "Answers",
-    "Arrivals",
-    "ArrivedTags",
-    "Axis",
-    "AxisValue",
-    "Bursts",
-    "BytesAt",
-    "CachedNames",
-    "Capture",
-    "CaptureWritten",
-    "CapturedFrames",
-    "Case",
-    "Cause",
-    "Checksum",
-    "Clocks",
-    "ConnectionCounts",
-    "ConnectionOrder",
-    "ConnectionUse",
-    "Connections",
-    "Count",
-    "DelayChanges",
-    "Delays",
-    "DelaysFiles",
-    "DescribedField",
-    "DescribedFrame",
-    "Direction",
-    "DirectionCounts",
-    "FieldMode",
-    "Fill",
-    "FlowCounts",
-    "FlowOrder",
-    "Fps",
-    "FrameSpec",
-    "IcmpError",
-    "IdleTimes",
-    "InSum",
-    "Joining",
-    "KindCounts",
-    "LateBursts",
-    "LateFrames",
-    "LengthChanges",
-    "LimitedBy",
-    "LineCounts",
-    "LinkState",
-    "Load",
-    "LoopStall",
-    "Losses",
-    "MatchedByLength",
-    "MediaLimit",
-    "MetricsOnly",
-    "MovedGateway",
-    "NameServer",
-    "NeighbourEvidence",
-    "NicArrivals",
-    "NicDepartures",
-    "OfChanges",
-    "Opening",
-    "OtherTags",
-    "Pattern",
-    "Phase",
-    "PhaseResult",
-    "Poisson",
-    "Port16",
-    "PortState",
-    "Profile",
-    "Quantiles",
-    "Question",
-    "Questions",
-    "RateChange",
-    "ReceiveBacklog",
-    "Recorded",
-    "RecordedFrame",
-    "Recording",
-    "RecordsWritten",
-    "Replay",
-    "ResponderOrder",
-    "Segment",
-    "ServerCounts",
-    "ServerDelay",
-    "ServerQueries",
-    "Slices",
-    "SoFar",
-    "SourcePorts",
-    "Spread",
-    "StampClock",
-    "StampCounts",
-    "Stamping",
-    "Stream",
-    "StreamCounts",
-    "Tagged",
-    "TransmitWait",
-    "Transmitted",
-    "Trial",
-    "TrialResult",
-    "UnansweredAddress",
-    "UnaskedTags",
-    "Unit",
-    "Value",
-    "VaryingAddress",
-    "VaryingField",
-    "Verdict",
-    "VlanTags",
-    "axes_as_json",
-    "axes_of",
-    "axes_of_json",
-    "in_vlan",
-    "is_load",
-    "members_of",
-    "of_test_frames",
-    "ports_of",
-    "shown_directions",
-    "tags_in_words",
-    "to_json",
-    "whose_rates",
-    "without_none",
-]
+from dutperf.model.additional import AdditionalFrames as AdditionalFrames
+from dutperf.model.additional import BytesAt as BytesAt
+from dutperf.model.additional import of_test_frames as of_test_frames
+from dutperf.model.capture import MOST_CAPTURED as MOST_CAPTURED
+from dutperf.model.capture import Capture as Capture
+from dutperf.model.capture import CapturedFrames as CapturedFrames
+from dutperf.model.capture import CaptureWritten as CaptureWritten
+from dutperf.model.case import AAAA_NAMES as AAAA_NAMES
+from dutperf.model.case import CACHED_NAMES as CACHED_NAMES
+from dutperf.model.case import DIRECTION_RATES as DIRECTION_RATES
+from dutperf.model.case import FRAME_SIZE as FRAME_SIZE
+from dutperf.model.case import FRAME_SIZE_IPV4 as FRAME_SIZE_IPV4
+from dutperf.model.case import SIZE_MIX as SIZE_MIX
+from dutperf.model.case import Axis as Axis
+from dutperf.model.case import AxisValue as AxisValue
+from dutperf.model.case import Case as Case
+from dutperf.model.case import axes_as_json as axes_as_json
+from dutperf.model.case import axes_of as axes_of
+from dutperf.model.case import axes_of_json as axes_of_json
+from dutperf.model.case import whose_rates as whose_rates
+from dutperf.model.connections import MOST_CONNECTIONS as MOST_CONNECTIONS
+from dutperf.model.connections import ConnectionCounts as ConnectionCounts
+from dutperf.model.connections import ConnectionOrder as ConnectionOrder
+from dutperf.model.connections import Connections as Connections
+from dutperf.model.connections import ConnectionUse as ConnectionUse
+from dutperf.model.connections import Opening as Opening
+from dutperf.model.connections import ResponderOrder as ResponderOrder
+from dutperf.model.described_frame import Checksum as Checksum
+from dutperf.model.described_frame import DescribedField as DescribedField
+from dutperf.model.described_frame import DescribedFrame as DescribedFrame
+from dutperf.model.described_frame import FlowOrder as FlowOrder
+from dutperf.model.frame_size import IPV6_HEADER_EXCESS as IPV6_HEADER_EXCESS
+from dutperf.model.frame_size import MAX_FRAME_SIZE as MAX_FRAME_SIZE
+from dutperf.model.frame_size import MIN_FRAME_SIZE as MIN_FRAME_SIZE
+from dutperf.model.frame_size import MIN_FRAME_SIZE_IPV6 as MIN_FRAME_SIZE_IPV6
+from dutperf.model.frame_size import PREAMBLE_AND_GAP as PREAMBLE_AND_GAP
+from dutperf.model.icmp import IcmpError as IcmpError
+from dutperf.model.load import Load as Load
+from dutperf.model.load import Unit as Unit
+from dutperf.model.load import is_load as is_load
+from dutperf.model.questions import AddressNames as AddressNames
+from dutperf.model.questions import Answers as Answers
+from dutperf.model.questions import CachedNames as CachedNames
+from dutperf.model.questions import NameServer as NameServer
+from dutperf.model.questions import Questions as Questions
+from dutperf.model.questions import ServerCounts as ServerCounts
+from dutperf.model.questions import ServerDelay as ServerDelay
+from dutperf.model.questions import ServerQueries as ServerQueries
+from dutperf.model.questions import Slices as Slices
+from dutperf.model.questions import SourcePorts as SourcePorts
+from dutperf.model.questions import Spread as Spread
+from dutperf.model.replay import MOST_BYTES as MOST_BYTES
+from dutperf.model.replay import MOST_FRAMES as MOST_FRAMES
+from dutperf.model.replay import LengthChanges as LengthChanges
+from dutperf.model.replay import RecordedFrame as RecordedFrame
+from dutperf.model.replay import Recording as Recording
+from dutperf.model.replay import Replay as Replay
+from dutperf.model.result import LOSS_BINS as LOSS_BINS
+from dutperf.model.result import NOT_OPENED as NOT_OPENED
+from dutperf.model.result import PUNCTUAL_US as PUNCTUAL_US
+from dutperf.model.result import AdditionalCounts as AdditionalCounts
+from dutperf.model.result import AddressConflict as AddressConflict
+from dutperf.model.result import Arrivals as Arrivals
+from dutperf.model.result import Cause as Cause
+from dutperf.model.result import Clocks as Clocks
+from dutperf.model.result import DelayChanges as DelayChanges
+from dutperf.model.result import Delays as Delays
+from dutperf.model.result import DirectionCounts as DirectionCounts
+from dutperf.model.result import FlowCounts as FlowCounts
+from dutperf.model.result import IdleTimes as IdleTimes
+from dutperf.model.result import InSum as InSum
+from dutperf.model.result import KindCounts as KindCounts
+from dutperf.model.result import LateBursts as LateBursts
+from dutperf.model.result import LateFrames as LateFrames
+from dutperf.model.result import LimitedBy as LimitedBy
+from dutperf.model.result import LineCounts as LineCounts
+from dutperf.model.result import LinkState as LinkState
+from dutperf.model.result import LoopStall as LoopStall
+from dutperf.model.result import Losses as Losses
+from dutperf.model.result import MatchedByLength as MatchedByLength
+from dutperf.model.result import MediaLimit as MediaLimit
+from dutperf.model.result import MetricsOnly as MetricsOnly
+from dutperf.model.result import MovedGateway as MovedGateway
+from dutperf.model.result import NeighbourEvidence as NeighbourEvidence
+from dutperf.model.result import NicArrivals as NicArrivals
+from dutperf.model.result import NicDepartures as NicDepartures
+from dutperf.model.result import OfChanges as OfChanges
+from dutperf.model.result import PhaseResult as PhaseResult
+from dutperf.model.result import PortState as PortState
+from dutperf.model.result import Quantiles as Quantiles
+from dutperf.model.result import ReceiveBacklog as ReceiveBacklog
+from dutperf.model.result import RecordsWritten as RecordsWritten
+from dutperf.model.result import SoFar as SoFar
+from dutperf.model.result import StampClock as StampClock
+from dutperf.model.result import StampCounts as StampCounts
+from dutperf.model.result import StreamCounts as StreamCounts
+from dutperf.model.result import Transmitted as Transmitted
+from dutperf.model.result import TransmitWait as TransmitWait
+from dutperf.model.result import TrialResult as TrialResult
+from dutperf.model.result import UnansweredAddress as UnansweredAddress
+from dutperf.model.result import Verdict as Verdict
+from dutperf.model.result import members_of as members_of
+from dutperf.model.stream import Bursts as Bursts
+from dutperf.model.stream import FieldMode as FieldMode
+from dutperf.model.stream import FrameSpec as FrameSpec
+from dutperf.model.stream import Joining as Joining
+from dutperf.model.stream import Pattern as Pattern
+from dutperf.model.stream import Poisson as Poisson
+from dutperf.model.stream import Profile as Profile
+from dutperf.model.stream import RateChange as RateChange
+from dutperf.model.stream import Recorded as Recorded
+from dutperf.model.stream import Segment as Segment
+from dutperf.model.stream import Stream as Stream
+from dutperf.model.stream import VaryingAddress as VaryingAddress
+from dutperf.model.stream import VaryingField as VaryingField
+from dutperf.model.trial import ANY_LOSS as ANY_LOSS
+from dutperf.model.trial import TRIAL_NUMBERS as TRIAL_NUMBERS
+from dutperf.model.trial import DelaysFiles as DelaysFiles
+from dutperf.model.trial import Fill as Fill
+from dutperf.model.trial import Phase as Phase
+from dutperf.model.trial import Question as Question
+from dutperf.model.trial import Stamping as Stamping
+from dutperf.model.trial import Tagged as Tagged
+from dutperf.model.trial import Trial as Trial
+from dutperf.model.value import LEFT_AND_RIGHT as LEFT_AND_RIGHT
+from dutperf.model.value import PORT_NAME as PORT_NAME
+from dutperf.model.value import Count as Count
+from dutperf.model.value import Direction as Direction
+from dutperf.model.value import Fps as Fps
+from dutperf.model.value import Port16 as Port16
+from dutperf.model.value import Value as Value
+from dutperf.model.value import ports_of as ports_of
+from dutperf.model.value import shown_directions as shown_directions
+from dutperf.model.value import to_json as to_json
+from dutperf.model.value import without_none as without_none
+from dutperf.model.vlan_tags import ArrivedTags as ArrivedTags
+from dutperf.model.vlan_tags import OtherTags as OtherTags
+from dutperf.model.vlan_tags import UnaskedTags as UnaskedTags
+from dutperf.model.vlan_tags import VlanTags as VlanTags
+from dutperf.model.vlan_tags import in_vlan as in_vlan
+from dutperf.model.vlan_tags import tags_in_words as tags_in_words

@@ -62,9 +62,9 @@ def test_what_needs_no_procedure_imports_none(command: list[str]) -> None:
 def test_the_list_of_commands_fits_on_eighty_lines_with_one_for_each() -> None:
     lines = help_of("")
     assert len(lines) <= 80
-    for panel in {panel for _, panel, _ in index.COMMANDS.values()}:
+    for panel in {panel for panel, _ in index.COMMANDS.values()}:
         each = lines[lines.index(f"{panel}:") + 1 :]
-        named = [name for name, (_, of, _) in index.COMMANDS.items() if of == panel]
+        named = [name for name, (of, _) in index.COMMANDS.items() if of == panel]
         assert [line.split()[0] for line in each[: len(named)]] == named
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import typer
@@ -20,8 +21,7 @@ class Commands(Mapping[str, Any]):
     """The commands by their names, each imported when it is first asked for."""
 
     def __getitem__(self, name: str) -> Any:
-        module, _, _ = COMMANDS[name]
-        return load(name, module)
+        return load(name)
 
     def __contains__(self, name: object) -> bool:
         return name in COMMANDS
@@ -49,7 +49,7 @@ class Group(ShownGroup):
         """The name and the sentence: what lists show."""
         if cmd_name not in COMMANDS:
             return None
-        _, panel, text = COMMANDS[cmd_name]
+        panel, text = COMMANDS[cmd_name]
         return ShownCommand(cmd_name, help=text, rich_help_panel=panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -59,16 +59,22 @@ class Group(ShownGroup):
 
 
 @cache
-def load(name: str, module: str) -> Any:
-    """The command of a module: a group ``app``, a function of the command's name, or made of a ``PROCEDURE``."""
-    members = vars(import_module(module))
+def load(name: str) -> Any:
+    """The command of a module: a group ``app``, a function of the command's name, or made of a ``PROCEDURE``.
+
+    Raises:
+        ModuleNotFoundError: there is no such command.
+    """
+    file = name.replace("-", "_")
+    own = f"dutperf.cli.commands.{file}"
+    members = vars(import_module(own if find_spec(own) is not None else f"dutperf.procedures.{file}"))
     command: Any
     if "app" in members:
         command = typer.main.get_group(members["app"])
     else:
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         procedure = members.get("PROCEDURE")
-        function = members[name.replace("-", "_")] if procedure is None else _of_procedure(procedure)
+        function = members[file] if procedure is None else _of_procedure(procedure)
         alone.command(name, cls=ShownCommand, epilog=epilog(name))(function)
         command = typer.main.get_command(alone)
         import_module("dutperf.cli.panels").arrange(command)

@@ -17,7 +17,7 @@ from dutperf.model import DirectionCounts, Stamping, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.delays import AT_THROUGHPUT, DelayConditions, Delays, DelaysPoint, Kind, point_builder
-from dutperf.procedures.known_truth import DELAY_MS, Evidence, Figure, KnownTruth, delayed, directions, fps, of_delays
+from dutperf.procedures.known_truth import DELAY_MS, Evidence, Figure, KnownTruth, delayed, fps, medians_of, of_delays
 from dutperf.results import deviations
 from dutperf.setup.conditions import Conditions
 
@@ -78,14 +78,7 @@ def _change(name: str, member: str, sign: int) -> Figure:
     def error(evidence: Evidence) -> float:
         return delayed(evidence) + evidence.typical_disturbance_s() * 1e3
 
-    return Figure(
-        name,
-        "ms",
-        sign * DELAY_MS,
-        0.25 * DELAY_MS,
-        lambda point: (one.median for one in directions(point, member)),
-        error,
-    )
+    return Figure(name, "ms", sign * DELAY_MS, 0.25 * DELAY_MS, medians_of(member), error)
 
 
 def _known_truth() -> KnownTruth:

@@ -129,11 +129,14 @@ def highest_rate(name: str, unit: str, capacity: int, queue: int, of_point: Call
     return Figure(name, unit, true, 0.02 * true, lambda point: iter([of_point(point).median]), error)
 
 
-def directions(point: Any, *names: str) -> Iterator[Any]:
-    """Members of the figures of each direction that has any."""
-    for figures in (point.forward, point.reverse):
-        if figures:
-            yield from (figures[name] for name in names)
+def median_of(member: str) -> Callable[[Any], Iterator[float | None]]:
+    """Reads the median of a point's figure."""
+    return lambda point: iter([getattr(point, member).median])
+
+
+def medians_of(name: str) -> Callable[[Any], Iterator[float | None]]:
+    """Reads the median of a figure of each direction."""
+    return lambda point: (figures[name].median for figures in (point.forward, point.reverse) if figures)
 
 
 def delayed(evidence: Evidence) -> float:

@@ -32,7 +32,7 @@ from dutperf.procedures.delays import (
     of_stream,
     point_builder,
 )
-from dutperf.procedures.known_truth import DELAY_MS, Figure, KnownTruth, delayed, directions, of_delays
+from dutperf.procedures.known_truth import DELAY_MS, Figure, KnownTruth, delayed, medians_of, of_delays
 from dutperf.results import deviations
 from dutperf.results.charts import Mark
 from dutperf.results.deviations import Facts
@@ -249,14 +249,7 @@ RULES = deviations.rules(
 
 
 def _typical() -> Figure:
-    return Figure(
-        "typical latency",
-        "ms",
-        DELAY_MS,
-        0.1 * DELAY_MS,
-        lambda point: (one.median for one in directions(point, "TL")),
-        delayed,
-    )
+    return Figure("typical latency", "ms", DELAY_MS, 0.1 * DELAY_MS, medians_of("TL"), delayed)
 
 
 def _known_truth() -> KnownTruth:

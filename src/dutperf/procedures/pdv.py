@@ -26,7 +26,7 @@ from dutperf.procedures.delays import (
     of_stream,
     point_builder,
 )
-from dutperf.procedures.known_truth import DELAY_MS, Figure, KnownTruth, delayed, directions, of_delays
+from dutperf.procedures.known_truth import DELAY_MS, Figure, KnownTruth, delayed, medians_of, of_delays
 from dutperf.results import deviations
 from dutperf.setup.conditions import Calibrated, Conditions
 
@@ -75,9 +75,7 @@ DELAYED_EVERY = 100
 
 
 def _variation() -> Figure:
-    return Figure(
-        "PDV", "ms", DELAY_MS, 0.1 * DELAY_MS, lambda point: (one.median for one in directions(point, "PDV")), delayed
-    )
+    return Figure("PDV", "ms", DELAY_MS, 0.1 * DELAY_MS, medians_of("PDV"), delayed)
 
 
 def _known_truth() -> KnownTruth:

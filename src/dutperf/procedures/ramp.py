@@ -43,7 +43,7 @@ from dutperf.procedures import evidence
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
-from dutperf.procedures.known_truth import ONE_WAY, QUEUE_FRAMES, Evidence, Figure, KnownTruth, fps
+from dutperf.procedures.known_truth import ONE_WAY, QUEUE_FRAMES, Evidence, Figure, KnownTruth, fps, median_of
 from dutperf.procedures.rates import given
 from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart, Curve
@@ -544,7 +544,7 @@ def _where_loss_begins() -> Figure:
         uncertain = float(evidence.point.uncertainty_fps or 0.0) + slope / RAMP_TO_FPS
         return uncertain + excessfps(QUEUE_FRAMES + 1) - excessfps(QUEUE_FRAMES + 1 - burst)
 
-    return Figure("first loss", "frames/s", true, 0.05 * true, lambda point: iter([point.first_loss_fps.median]), error)
+    return Figure("first loss", "frames/s", true, 0.05 * true, median_of("first_loss_fps"), error)
 
 
 def _known_truth() -> KnownTruth:

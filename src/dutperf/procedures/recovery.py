@@ -24,7 +24,7 @@ from dutperf.lab.refdut import Properties
 from dutperf.model import Case, DirectionCounts, RateChange, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
-from dutperf.procedures.known_truth import ONE_WAY, Evidence, Figure, KnownTruth, directions, fps
+from dutperf.procedures.known_truth import ONE_WAY, Evidence, Figure, KnownTruth, fps, medians_of
 from dutperf.procedures.rates import rate_of, throughput_given, throughput_otherwise
 from dutperf.procedures.times import Kind, Rates, Reading, TimesPoint, TimesProcedure, point_builder
 from dutperf.results import deviations
@@ -165,14 +165,7 @@ def _recovery() -> Figure:
         reduced_fps = RECOVERY_FPS * OVERLOAD_PERCENT // 100 * REDUCED_PERCENT // 100
         return 2 / reduced_fps + 2 / RECOVERY_FPS + evidence.floor_s + evidence.typical_disturbance_s()
 
-    return Figure(
-        "recovery time",
-        "s",
-        RECOVERY_S,
-        0.02,
-        lambda point: (one.median for one in directions(point, "recovery")),
-        error,
-    )
+    return Figure("recovery time", "s", RECOVERY_S, 0.02, medians_of("recovery"), error)
 
 
 def _known_truth() -> KnownTruth:

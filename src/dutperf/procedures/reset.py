@@ -29,7 +29,7 @@ from dutperf.lab.refdut import Properties
 from dutperf.model import Case, DirectionCounts, Trial
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
-from dutperf.procedures.known_truth import Evidence, Figure, KnownTruth, directions, fps
+from dutperf.procedures.known_truth import Evidence, Figure, KnownTruth, fps, medians_of
 from dutperf.procedures.rates import rate_of, throughput_given, throughput_otherwise
 from dutperf.procedures.times import Kind, Rates, Reading, TimesPoint, TimesProcedure, point_builder
 from dutperf.procedures.trial_action import TrialAction
@@ -171,14 +171,7 @@ def _reset(name: str) -> Figure:
     def error(evidence: Evidence) -> float:
         return 2 / RESET_FPS + evidence.typical_disturbance_s()
 
-    return Figure(
-        f"reset time by {name.replace('_', ' ')}",
-        "s",
-        RESET_S,
-        0.02,
-        lambda point: (one.median for one in directions(point, name)),
-        error,
-    )
+    return Figure(f"reset time by {name.replace('_', ' ')}", "s", RESET_S, 0.02, medians_of(name), error)
 
 
 def _known_truth() -> KnownTruth:

@@ -10,8 +10,8 @@ Its error is an interval between two test frames, besides how late the learning 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from dutperf.journal import RepetitionFinding, ResultEvent
 from dutperf.model import FRAME_SIZE, Case, Load, Trial, TrialResult, Verdict
@@ -20,9 +20,8 @@ from dutperf.procedures.addresses import AtPorts, flooded, frames_per_second
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan
 from dutperf.procedures.definition import Chapter, Definition
-from dutperf.results import charts, deviations, points
-from dutperf.results.charts import Chart
-from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
+from dutperf.results import deviations, points
+from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics
 from dutperf.setup.conditions import Duration, Repetitions, WithDuration
 from dutperf.setup.given import default
@@ -104,6 +103,11 @@ class AddressAgeingProcedure(Procedure[AddressAgeing]):
 class AgeingPoint(points.RepeatedPoint):
     """A case and its ageing time."""
 
+    figure: ClassVar[str] = "ageing_s"
+    in_headline: ClassVar[str] = "s until an address ages"
+    form: ClassVar[str] = ".3f"
+    what: ClassVar[str] = "Ageing time"
+    label: ClassVar[str] = "ageing time, s"
     title: ClassVar[str] = "ageing time of an address, s"
     columns: ClassVar[Row] = ("median", "p1", "p99", "error", "limited by")
 
@@ -112,22 +116,12 @@ class AgeingPoint(points.RepeatedPoint):
     """Between two test frames: the error."""
     trials: Trials
 
-    def main_figure(self) -> MainFigure:
-        return MainFigure.of(self.ageing_s, "s until an address ages", ".3f")
-
     def rows(self) -> list[Row]:
         return [(*self.ageing_s.cells(".3f"), cell(self.interval_s, ".4f"), self.limited_by or "-")]
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
         del conditions
         return self.interval_s
-
-    @classmethod
-    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """Each repetition's value."""
-        del limits
-        values = [(point.case, point.ageing_s.values) for point in points]
-        return (charts.repetitions("Ageing time", "ageing time, s", values),)
 
 
 def point(recorded: Recorded) -> AgeingPoint:

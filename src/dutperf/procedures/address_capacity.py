@@ -10,7 +10,7 @@ first address would age before its test frame is not offered.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -20,12 +20,11 @@ from dutperf.procedures.addresses import AddressCount, AddressSearch, OfAddresse
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
-from dutperf.procedures.repeated_searches import UpperBound
-from dutperf.results import charts, deviations, points
-from dutperf.results.charts import Chart
-from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
+from dutperf.procedures.repeated_searches import SearchPoint, UpperBound
+from dutperf.results import deviations
+from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Repetitions, Statistics
-from dutperf.search.binary import TYPICAL_TRIALS, Search
+from dutperf.search.binary import Search
 from dutperf.setup.conditions import Rate
 from dutperf.setup.conditions import Repetitions as Asked
 from dutperf.setup.given import default
@@ -111,10 +110,6 @@ class AddressCapacityProcedure(AddressSearch[AddressCapacity]):
         del duration_s
         return self.of_addresses(case, load.value, self._learning_fps, number)
 
-    def trials_of(self, *, first: bool) -> float:
-        del first
-        return TYPICAL_TRIALS
-
     def new_search(self, place: Place, prior: Prior) -> Search:
         del place, prior
         conditions = self.conditions
@@ -130,9 +125,13 @@ class AddressCapacityProcedure(AddressSearch[AddressCapacity]):
         return f"all {self._most:,} addresses of the search fit: allow more"
 
 
-class AddressCapacityPoint(points.Point):
+class AddressCapacityPoint(SearchPoint):
     """A case and its address caching capacity."""
 
+    figure: ClassVar[str] = "addresses"
+    in_headline: ClassVar[str] = Unit.ADDRESSES
+    what: ClassVar[str] = "Address caching capacity"
+    label: ClassVar[str] = "capacity, addresses"
     title: ClassVar[str] = "address caching capacity, addresses"
     columns: ClassVar[Row] = ("median", "p1", "p99", "table", "limited by")
     implied: ClassVar[Sequence[str]] = ("table_entries",)
@@ -148,26 +147,15 @@ class AddressCapacityPoint(points.Point):
     repetitions: Repetitions
     trials: Trials
 
-    def main_figure(self) -> MainFigure:
-        return MainFigure.of(self.addresses, Unit.ADDRESSES)
-
     def rows(self) -> list[Row]:
         return [(*self.addresses.cells(",.0f"), cell(self.table_entries, ",.0f"), self.limited_by or "-")]
 
     def remarks(self) -> Iterator[str]:
         yield f": the table also held the addresses of the tester's {self.own_addresses} ports"
-        if certainty := self.repetitions.certainty(self.addresses):
-            yield f": {certainty}"
+        yield from super().remarks()
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
         return float(conditions["address_error"])
-
-    @classmethod
-    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """Each repetition's value."""
-        del limits
-        values = [(point.case, point.addresses.values) for point in points]
-        return (charts.repetitions("Address caching capacity", "capacity, addresses", values),)
 
 
 def point(recorded: Recorded) -> AddressCapacityPoint:

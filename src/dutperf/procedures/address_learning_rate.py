@@ -8,23 +8,18 @@ test frames have a rate of their own, at which the switch forwards them all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 from dutperf.model import Case, LimitedBy, Load, Trial, Unit
-from dutperf.procedures import repeated_searches, searches
+from dutperf.procedures import repeated_searches
 from dutperf.procedures.addresses import AddressCount, AddressSearch, OfAddresses
-from dutperf.procedures.base import Prior
-from dutperf.procedures.bench import Place, Plan, PlanError
+from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
-from dutperf.procedures.repeated_searches import UpperBound
+from dutperf.procedures.repeated_searches import RateSearches, SearchPoint, UpperBound
 from dutperf.procedures.searches import SearchRange
-from dutperf.results import charts, deviations, points
-from dutperf.results.charts import Chart
-from dutperf.results.points import MainFigure, Recorded, Row, Trials
+from dutperf.results import deviations
+from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
-from dutperf.search.binary import TYPICAL_TRIALS, Search
 from dutperf.setup.conditions import Repetitions as Asked
 from dutperf.setup.given import default
 from dutperf.setup.option import Option
@@ -44,7 +39,7 @@ class AddressLearningRate(SearchRange, OfAddresses):
     ] = 1_000
 
 
-class AddressLearningRateProcedure(AddressSearch[AddressLearningRate]):
+class AddressLearningRateProcedure(RateSearches[AddressLearningRate], AddressSearch[AddressLearningRate]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
@@ -53,16 +48,11 @@ class AddressLearningRateProcedure(AddressSearch[AddressLearningRate]):
     """
 
     unit = Unit.ADDRESSES_PER_SECOND
-    nothing_passed = "nothing passed, down to the minimum rate"
+    begins_near_the_last = False
 
     def __init__(self, plan: Plan[AddressLearningRate]) -> None:
         super().__init__(plan)
-        self._bounds = {
-            case: replace(searches.bounds(plan.conditions, plan.traffic.maximum_fps(case)), unit=self.unit)
-            for case in self.cases
-        }
         for limits in self._bounds.values():
-            searches.make(self.conditions, limits)  # raises PlanError before anything is sent
             if not self.fits_in_time(self.conditions.addresses, limits.lowest):
                 raise PlanError(
                     f"{self.conditions.addresses:,} addresses at {limits.lowest:,} in a second, the lowest rate, would"
@@ -70,36 +60,22 @@ class AddressLearningRateProcedure(AddressSearch[AddressLearningRate]):
                     option="addresses",
                 )
 
-    def first_load(self, case: Case) -> Load:
-        return Load(self._bounds[case].first, self.unit)
-
-    def algorithm(self) -> dict[str, Any]:
-        return searches.description(self.conditions) | {"start": "none"}
-
     def limits(self, case: Case) -> dict[str, Any]:
-        return super().limits(case) | searches.limits(self._bounds[case], self.unit)
+        return AddressSearch.limits(self, case) | super().limits(case)
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         """Addresses and rates set the duration."""
         del duration_s
         return self.of_addresses(case, self.conditions.addresses, load.value, number)
 
-    def trials_of(self, *, first: bool) -> float:
-        del first
-        return TYPICAL_TRIALS
 
-    def new_search(self, place: Place, prior: Prior) -> Search:
-        del prior
-        return searches.make(self.conditions, self._bounds[place.case])
-
-    def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
-        del limited_by
-        return f"the maximum rate of the search, {Load(self._bounds[case].highest, self.unit)}, passed"
-
-
-class LearningRatePoint(points.Point):
+class LearningRatePoint(SearchPoint):
     """A case and its address learning rate."""
 
+    figure: ClassVar[str] = "learning_aps"
+    in_headline: ClassVar[str] = Unit.ADDRESSES_PER_SECOND
+    what: ClassVar[str] = "Address learning rate"
+    label: ClassVar[str] = "learning rate, addresses/s"
     title: ClassVar[str] = "address learning rate, addresses/s"
     columns: ClassVar[Row] = ("addresses", "median", "p1", "p99", "dispersion", "limited by")
 
@@ -112,28 +88,10 @@ class LearningRatePoint(points.Point):
     repetitions: Repetitions
     trials: Trials
 
-    def main_figure(self) -> MainFigure:
-        return MainFigure.of(self.learning_aps, Unit.ADDRESSES_PER_SECOND)
-
     def rows(self) -> list[Row]:
         figures = self.learning_aps
         dispersion = "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %"
         return [(f"{self.addresses:,}", *figures.cells(",.0f"), dispersion, self.limited_by or "-")]
-
-    def remarks(self) -> Iterator[str]:
-        if certainty := self.repetitions.certainty(self.learning_aps):
-            yield f": {certainty}"
-
-    def resolution(self, conditions: Mapping[str, Any]) -> float:
-        upper = None if self.upper_bound is None else self.upper_bound.load
-        return points.resolution_of(self, conditions, "aps", self.learning_aps, upper)
-
-    @classmethod
-    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """Each repetition's value."""
-        del limits
-        values = [(point.case, point.learning_aps.values) for point in points]
-        return (charts.repetitions("Address learning rate", "learning rate, addresses/s", values),)
 
 
 def point(recorded: Recorded) -> LearningRatePoint:

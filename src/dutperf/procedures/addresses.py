@@ -105,8 +105,6 @@ class AddressSearch(RepeatedSearches[ConditionsT]):
         ConfigError: the setup is no switch's.
     """
 
-    nothing_passed = "nothing passed"
-
     def __init__(self, plan: Plan[ConditionsT]) -> None:
         super().__init__(plan)
         conditions: Any = plan.conditions

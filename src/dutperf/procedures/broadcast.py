@@ -9,8 +9,8 @@ the next port. Delays are those of the trial at the highest rate that passed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar
 
 from dutperf.model import FRAME_SIZE, Case, LimitedBy, Load, Trial, TrialResult
 from dutperf.procedures import evidence, repeated_searches, searches
@@ -18,15 +18,14 @@ from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.load_latency import DelayFigures
-from dutperf.procedures.repeated_searches import Offered, RepeatedSearches, SearchFinding, UpperBound
+from dutperf.procedures.repeated_searches import Offered, RateSearches, SearchFinding, SearchPoint, UpperBound
 from dutperf.procedures.searches import SearchRange
-from dutperf.results import charts, deviations, points
-from dutperf.results.charts import Chart
+from dutperf.results import deviations
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
+from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Repetitions, Statistics, statistics
 from dutperf.search import Outcome
-from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
+from dutperf.search.binary import Search, SearchResult
 from dutperf.setup.conditions import (
     Conditions,
     WithDuration,
@@ -72,7 +71,7 @@ class BroadcastFinding(SearchFinding):
     """Of the trial at the lower bound, at that port; None: nothing passed."""
 
 
-class BroadcastProcedure(RepeatedSearches[Broadcast]):
+class BroadcastProcedure(RateSearches[Broadcast]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
@@ -80,24 +79,17 @@ class BroadcastProcedure(RepeatedSearches[Broadcast]):
         ConfigError: the setup is no switch's.
     """
 
-    nothing_passed = "nothing passed, down to the minimum rate"
+    begins_near_the_last = False
 
     def __init__(self, plan: Plan[Broadcast]) -> None:
         super().__init__(plan)
         self._audience = self._now_timed = switches.audience(plan.traffic.setup, plan.conditions.sending_port)
-        self._bounds = {case: searches.bounds(plan.conditions, plan.traffic.maximum_fps(case)) for case in self.cases}
-
-    def first_load(self, case: Case) -> Load:
-        return Load.fps(self._bounds[case].first)
-
-    def algorithm(self) -> dict[str, Any]:
-        return searches.description(self.conditions) | {"start": "none"}
 
     def limits(self, case: Case) -> dict[str, Any]:
         return {
             "sending_port": self._audience.sender,
             "receiving_ports": [self._audience.timed, *self._audience.others],
-            **searches.limits(self._bounds[case], self.unit),
+            **super().limits(case),
         }
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
@@ -108,14 +100,9 @@ class BroadcastProcedure(RepeatedSearches[Broadcast]):
         made = made.model_copy(update={"question": question})
         return made if duration_s is None else made.lasting(duration_s)
 
-    def trials_of(self, *, first: bool) -> float:
-        del first
-        return TYPICAL_TRIALS
-
     def new_search(self, place: Place, prior: Prior) -> Search:
-        del prior
         self._now_timed = self._audience.turned(place.repetition - 1)
-        return searches.make(self.conditions, self._bounds[place.case])
+        return super().new_search(place, prior)
 
     def outcome(self, result: TrialResult) -> Outcome:
         found = evidence.outcome_of(result, self.conditions)
@@ -149,19 +136,16 @@ class BroadcastProcedure(RepeatedSearches[Broadcast]):
         figures = None if delays is None else DelayFigures.of(delays)
         return BroadcastFinding(**members, timed_port=self._now_timed.timed, delay_us=figures)
 
-    def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
-        highest = Load.fps(self._bounds[case].highest)
-        return (
-            f"the media's maximum of {highest} passed"
-            if limited_by is LimitedBy.MEDIA
-            else f"the maximum rate of the search, {highest}, passed"
-        )
 
-
-class BroadcastPoint(points.Point):
+class BroadcastPoint(SearchPoint):
     """A case and its broadcast forwarding rate."""
 
     less_is_better: ClassVar[Sequence[str]] = ("delay_us.*",)
+    figure: ClassVar[str] = "broadcast_fps"
+    in_headline: ClassVar[str] = "broadcasts/s"
+    what: ClassVar[str] = "Broadcast forwarding rate"
+    label: ClassVar[str] = "broadcasts, frames/s"
+    drawn_over_cases: ClassVar[bool] = True
     title: ClassVar[str] = "broadcast forwarding rate, frames/s of the sending port; delays at it in µs"
     columns: ClassVar[Row] = ("at port", "median", "p1", "p99", "copies/s", "min", "delay", "p99 delay", "limited by")
     implied: ClassVar[Sequence[str]] = ("copies_fps",)
@@ -177,9 +161,6 @@ class BroadcastPoint(points.Point):
     repetitions: Repetitions
     trials: Trials
 
-    def main_figure(self) -> MainFigure:
-        return MainFigure.of(self.broadcast_fps, "broadcasts/s")
-
     def rows(self) -> list[Row]:
         rate = (*self.broadcast_fps.cells(",.0f"), cell(self.copies_fps, ",.0f"))
         limit = self.limited_by or "-"
@@ -187,28 +168,6 @@ class BroadcastPoint(points.Point):
             (port, *rate, *(cell(delays[name].median, ",.1f") for name in ("min", "p50", "p99")), limit)
             for port, delays in self.delay_us.items()
         ] or [("-", *rate, "-", "-", "-", limit)]
-
-    def remarks(self) -> Iterator[str]:
-        if certainty := self.repetitions.certainty(self.broadcast_fps):
-            yield f": {certainty}"
-
-    def resolution(self, conditions: Mapping[str, Any]) -> float:
-        upper = None if self.upper_bound is None else self.upper_bound.load
-        return points.resolution_of(self, conditions, "fps", self.broadcast_fps, upper)
-
-    @classmethod
-    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """The rate over the cases, and each repetition's value."""
-        del limits
-        figures = [
-            ("measured", point.case, (of.median, of.p1, of.p99)) for point in points for of in (point.broadcast_fps,)
-        ]
-        label = "broadcasts, frames/s"
-        values = [(point.case, point.broadcast_fps.values) for point in points]
-        return (
-            *charts.over_cases("Broadcast forwarding rate", label, figures, caption=charts.bars()),
-            charts.repetitions("Broadcast forwarding rate", label, values),
-        )
 
 
 def point(recorded: Recorded) -> BroadcastPoint:

@@ -15,9 +15,9 @@ value is up to f / (C T) of itself shorter than that. The search's own error is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -27,15 +27,14 @@ from dutperf.procedures import rates, repeated_searches
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
-from dutperf.procedures.known_truth import ONE_WAY, Evidence, Figure, KnownTruth, fps
-from dutperf.procedures.repeated_searches import RepeatedSearches, SearchFinding, UpperBound
-from dutperf.results import charts, deviations, points
-from dutperf.results.charts import Chart
+from dutperf.procedures.known_truth import ONE_WAY, Evidence, Figure, KnownTruth, fps, median_of
+from dutperf.procedures.repeated_searches import RepeatedSearches, SearchFinding, SearchPoint, UpperBound
+from dutperf.results import deviations
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
+from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
-from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch, Bounds, Resolution, Search
+from dutperf.search.binary import BinarySearch, Bounds, Resolution, Search
 from dutperf.setup.conditions import Steady, WithDuration, WithMaximum, WithPacing, WithTolerance
 from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
@@ -132,10 +131,6 @@ class BurstIntervalProcedure(RepeatedSearches[BurstInterval]):
         streams = {way: one.model_copy(update={"pattern": pattern}) for way, one in made.streams().items()}
         return made.with_streams(streams).model_copy(update={"question": question})
 
-    def trials_of(self, *, first: bool) -> float:
-        del first
-        return TYPICAL_TRIALS
-
     def new_search(self, place: Place, prior: Prior) -> Search:
         del prior
         return BinarySearch(self._bounds[place.case])
@@ -162,10 +157,16 @@ def _interval_us(case: Case, mean_fps: float) -> float:
     return case[BURST] / mean_fps * 1e6
 
 
-class BurstIntervalPoint(points.Point):
+class BurstIntervalPoint(SearchPoint):
     """A case and its shortest interval."""
 
     less_is_better: ClassVar[Sequence[str]] = ("*",)
+    figure: ClassVar[str] = "interval_us"
+    in_headline: ClassVar[str] = "µs from a burst to the next"
+    form: ClassVar[str] = ",.1f"
+    what: ClassVar[str] = "Burst interval"
+    label: ClassVar[str] = "shortest interval, µs"
+    drawn_over_cases: ClassVar[bool] = True
     title: ClassVar[str] = "shortest interval between bursts, µs from the first frame of one to that of the next"
     columns: ClassVar[Row] = ("median", "p1", "p99", "pause µs", "mean frames/s", "limited by")
     implied: ClassVar[Sequence[str]] = ("pause_us", "mean_fps")
@@ -184,9 +185,6 @@ class BurstIntervalPoint(points.Point):
     repetitions: Repetitions
     trials: Trials
 
-    def main_figure(self) -> MainFigure:
-        return MainFigure.of(self.interval_us, "µs from a burst to the next", ",.1f")
-
     def rows(self) -> list[Row]:
         figures = (*self.interval_us.cells(",.1f"), cell(self.pause_us, ",.1f"), cell(self.mean_fps, ",.0f"))
         return [(*figures, self.limited_by or "-")]
@@ -197,25 +195,8 @@ class BurstIntervalPoint(points.Point):
         upper = set() if self.upper_bound is None else {self.upper_bound.load}
         return {Load.fps(value) for value in values} | upper
 
-    def remarks(self) -> Iterator[str]:
-        if certainty := self.repetitions.certainty(self.interval_us):
-            yield f": {certainty}"
-
     def resolution(self, conditions: Mapping[str, Any]) -> float:
         return float(conditions["interval_resolution"]) * (self.interval_us.p99 or 0.0)
-
-    @classmethod
-    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """The interval over the cases, and each repetition's value."""
-        del limits
-        y_label = "shortest interval, µs"
-        of_points = [(point, point.interval_us) for point in points]
-        figures = [("measured", point.case, (of.median, of.p1, of.p99)) for point, of in of_points]
-        values = [(point.case, of.values) for point, of in of_points]
-        return (
-            *charts.over_cases("Burst interval", y_label, figures, caption=charts.bars()),
-            charts.repetitions("Burst interval", y_label, values),
-        )
 
 
 def point(recorded: Recorded) -> BurstIntervalPoint:
@@ -267,7 +248,7 @@ def _interval() -> Figure:
         return (true_s * RESOLUTION + (late_s + 2 / CAPACITY_FPS) / intervals) * 1e6
 
     true_us = true_s * 1e6
-    return Figure("burst interval", "µs", true_us, 0.03 * true_us, lambda one: iter([one.interval_us.median]), error)
+    return Figure("burst interval", "µs", true_us, 0.03 * true_us, median_of("interval_us"), error)
 
 
 def _known_truth() -> KnownTruth:

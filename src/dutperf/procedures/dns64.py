@@ -11,7 +11,7 @@ and of names with an AAAA record are measured as further cases.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Self
 
@@ -38,20 +38,18 @@ from dutperf.model import (
 )
 from dutperf.model.digits import two_digits
 from dutperf.procedures import evidence, looped_back, repeated_searches, searches
-from dutperf.procedures.base import Prior
-from dutperf.procedures.bench import Place, Plan, PlanError
+from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.known_truth import SEARCH_S, KnownTruth, fps, highest_rate
 from dutperf.procedures.looped_back import OptionalTesterAlone
-from dutperf.procedures.repeated_searches import RepeatedSearches, UpperBound
+from dutperf.procedures.repeated_searches import RateSearches, SearchPoint, UpperBound
 from dutperf.procedures.searches import SearchRange
-from dutperf.results import charts, deviations, points
-from dutperf.results.charts import Chart
+from dutperf.results import deviations
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import MainFigure, Recorded, Row, Trials
+from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
-from dutperf.search.binary import HIGHEST, TYPICAL_TRIALS, Bounds, BoundsError, Search
+from dutperf.search.binary import HIGHEST, Bounds, BoundsError
 from dutperf.setup.conditions import Conditions, Settling, WithDuration, WithRepetitions, WithSettling
 from dutperf.setup.given import default
 from dutperf.setup.option import SEARCH, Option
@@ -92,7 +90,7 @@ class Dns64(WithQuestions, SearchRange, WithDuration, WithRepetitions, WithSettl
         return self
 
 
-class Dns64Procedure(RepeatedSearches[Dns64]):
+class Dns64Procedure(RateSearches[Dns64]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
@@ -101,49 +99,33 @@ class Dns64Procedure(RepeatedSearches[Dns64]):
     """
 
     unit = Unit.QUERIES_PER_SECOND
-    nothing_passed = "nothing passed, down to the minimum rate"
 
     def __init__(self, plan: Plan[Dns64]) -> None:
         super().__init__(plan)
-        self._bounds = {case: self._bounds_of(case) for case in self.cases}
         if plan.traffic.setup.other_name_server and self.conditions.self_test_from is not None:
             raise PlanError(
                 "it proves the tester's own name server, but the DUT asks another one (dns64.addresses)",
                 option="self_test_from",
             )
 
-    def _bounds_of(self, case: Case) -> Bounds:
+    def bounds_of(self, case: Case) -> Bounds:
         """Not above what the self-test proves."""
-        found = searches.bounds(self.conditions, self.plan.traffic.maximum_fps(case))
-        tested = self.conditions.self_test_from
+        found, tested = super().bounds_of(case), self.conditions.self_test_from
         if tested is None or tested.proves_qps >= (found.maximum or HIGHEST):
-            return replace(found, unit=self.unit)
+            return found
         try:
-            return replace(found, unit=self.unit, maximum=tested.proves_qps, maximum_is_media=False)
+            return replace(found, maximum=tested.proves_qps, maximum_is_media=False)
         except BoundsError as error:
             text = f"it proves up to {tested.proves_qps:,} queries/s: {error}"
             raise PlanError(text, option="self_test_from") from None
 
-    def first_load(self, case: Case) -> Load:
-        return Load(self._bounds[case].first, self.unit)
-
-    def algorithm(self) -> dict[str, Any]:
-        return searches.description(self.conditions)
-
     def limits(self, case: Case) -> dict[str, Any]:
         alone = {"looped_back": True} if self.plan.traffic.setup.is_looped_back else {}
-        return searches.limits(self._bounds[case], self.unit) | alone
+        return super().limits(case) | alone
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         question = searches.question(self.conditions, self._bounds[case], load.value)
         return super().trial(case, load, number, duration_s).model_copy(update={"question": question})
-
-    def trials_of(self, *, first: bool) -> float:
-        return TYPICAL_TRIALS if first else searches.typical_later_trials(self.conditions)
-
-    def new_search(self, place: Place, prior: Prior) -> Search:
-        seed = f"{self.conditions.seed} {place.case.slug} {place.repetition}"
-        return searches.make(self.conditions, self._bounds[place.case], self.prior_results(prior), seed)
 
     def shortcoming(self, result: TrialResult) -> str:
         return with_and(_unanswered(one) for one in result.directions().values())
@@ -240,9 +222,14 @@ class OtherNames(Value):
             )
 
 
-class Dns64Point(points.Point):
+class Dns64Point(SearchPoint):
     """A case and its DNS64 performance."""
 
+    figure: ClassVar[str] = "dns64_qps"
+    in_headline: ClassVar[str] = Unit.QUERIES_PER_SECOND
+    what: ClassVar[str] = "DNS64 performance"
+    label: ClassVar[str] = f"DNS64 performance, {Unit.QUERIES_PER_SECOND.label}"
+    drawn_over_cases: ClassVar[bool] = True
     title: ClassVar[str] = "DNS64 performance, queries/s"
     columns: ClassVar[Row] = ("median", "p1", "p99", "ms", "p99 ms", "asked", "limited by")
 
@@ -260,9 +247,6 @@ class Dns64Point(points.Point):
     """None: the tester's own name server knew the names."""
     repetitions: Repetitions
     trials: Trials
-
-    def main_figure(self) -> MainFigure:
-        return MainFigure.of(self.dns64_qps, Unit.QUERIES_PER_SECOND)
 
     def rows(self) -> list[Row]:
         figures, times = self.dns64_qps, self.answer_us
@@ -292,26 +276,7 @@ class Dns64Point(points.Point):
             yield f": the DUT asked the tester's name server over TCP: {self.upstream.tcp:,} queries of this trial"
         if self.other_names is not None:
             yield from self.other_names.remarks()
-        if certainty := self.repetitions.certainty(self.dns64_qps):
-            yield f": {certainty}"
-
-    def resolution(self, conditions: Mapping[str, Any]) -> float:
-        upper = None if self.upper_bound is None else self.upper_bound.load
-        return points.resolution_of(self, conditions, "qps", self.dns64_qps, upper)
-
-    @classmethod
-    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """The rate over each of the shares, with error bars, and each repetition's value."""
-        del limits
-        label = f"DNS64 performance, {Unit.QUERIES_PER_SECOND.label}"
-        figures = [
-            ("measured", point.case, (of.median, of.p1, of.p99)) for point in points for of in (point.dns64_qps,)
-        ]
-        values = [(point.case, point.dns64_qps.values) for point in points]
-        return (
-            *charts.over_cases("DNS64 performance", label, figures, caption=charts.bars()),
-            charts.repetitions("DNS64 performance", label, values),
-        )
+        yield from super().remarks()
 
 
 def point(recorded: Recorded) -> Dns64Point:

@@ -14,8 +14,8 @@ reply is lost again are gone, in the others a frame was lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 from dutperf.journal import ResultEvent
 from dutperf.judge.validity import SENDING_TIME_SLACK_S
@@ -25,14 +25,13 @@ from dutperf.procedures import repeated_searches, searches, stateful
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan
 from dutperf.procedures.definition import Chapter, Definition
-from dutperf.procedures.known_truth import QUEUE_FRAMES, Evidence, Figure, KnownTruth, fps
-from dutperf.procedures.repeated_searches import RepeatedSearches, UpperBound
+from dutperf.procedures.known_truth import QUEUE_FRAMES, Evidence, Figure, KnownTruth, fps, median_of
+from dutperf.procedures.repeated_searches import RepeatedSearches, SearchPoint, UpperBound
 from dutperf.procedures.stateful import Validated
-from dutperf.results import charts, deviations, points
-from dutperf.results.charts import Chart
+from dutperf.results import deviations
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import MainFigure, Recorded, Row, Trials
+from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import TYPICAL_TRIALS, Search
 
@@ -85,9 +84,14 @@ class EstablishmentRateProcedure(RepeatedSearches[EstablishmentRate]):
         return f"the maximum rate of the search, {Load(self._bounds.highest, self.unit)}, passed"
 
 
-class EstablishmentPoint(points.Point):
+class EstablishmentPoint(SearchPoint):
     """A case and its maximum connection establishment rate."""
 
+    figure: ClassVar[str] = "establishment_cps"
+    in_headline: ClassVar[str] = Unit.CONNECTIONS_PER_SECOND
+    what: ClassVar[str] = "Connection establishment rate"
+    label: ClassVar[str] = f"establishment rate, {Unit.CONNECTIONS_PER_SECOND.label}"
+    drawn_over_cases: ClassVar[bool] = True
     title: ClassVar[str] = "maximum connection establishment rate, connections/s"
     columns: ClassVar[Row] = ("connections", "validated", "median", "p1", "p99", "dispersion", "limited by")
 
@@ -107,9 +111,6 @@ class EstablishmentPoint(points.Point):
     repetitions: Repetitions
     trials: Trials
 
-    def main_figure(self) -> MainFigure:
-        return MainFigure.of(self.establishment_cps, Unit.CONNECTIONS_PER_SECOND)
-
     def rows(self) -> list[Row]:
         figures = self.establishment_cps
         dispersion = "-" if figures.dispersion_percent is None else f"{figures.dispersion_percent:.2f} %"
@@ -123,28 +124,7 @@ class EstablishmentPoint(points.Point):
             yield f": {self.after_loss}"
         if self.dut_connections is not None:
             yield f": the DUT itself counted {self.dut_connections:,} connections at the highest rate that passed"
-        if certainty := self.repetitions.certainty(self.establishment_cps):
-            yield f": {certainty}"
-
-    def resolution(self, conditions: Mapping[str, Any]) -> float:
-        upper = None if self.upper_bound is None else self.upper_bound.load
-        return points.resolution_of(self, conditions, "cps", self.establishment_cps, upper)
-
-    @classmethod
-    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """The rate over the cases, and each repetition's value."""
-        del limits
-        label = f"establishment rate, {Unit.CONNECTIONS_PER_SECOND.label}"
-        figures = [
-            ("measured", point.case, (of.median, of.p1, of.p99))
-            for point in points
-            for of in (point.establishment_cps,)
-        ]
-        values = [(point.case, point.establishment_cps.values) for point in points]
-        return (
-            *charts.over_cases("Connection establishment rate", label, figures, caption=charts.bars()),
-            charts.repetitions("Connection establishment rate", label, values),
-        )
+        yield from super().remarks()
 
 
 def point(recorded: Recorded) -> EstablishmentPoint:
@@ -214,14 +194,7 @@ def _establishment() -> Figure:
         value = evidence.point.establishment_cps.median or 0
         return max(0.0, highest - value) + (SENDING_TIME_SLACK_S * ESTABLISHED_CPS + 1) * of_one
 
-    return Figure(
-        "establishment rate",
-        "connections/s",
-        true,
-        0.02 * true,
-        lambda point: iter([point.establishment_cps.median]),
-        error,
-    )
+    return Figure("establishment rate", "connections/s", true, 0.02 * true, median_of("establishment_cps"), error)
 
 
 def _known_truth() -> KnownTruth:

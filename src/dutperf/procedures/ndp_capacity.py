@@ -14,8 +14,8 @@ addresses, those of other links.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -40,12 +40,11 @@ from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.one_frame_each import OneFrameEach
-from dutperf.procedures.repeated_searches import RepeatedSearches, UpperBound
-from dutperf.results import charts, deviations, points
-from dutperf.results.charts import Chart
-from dutperf.results.points import MainFigure, Recorded, Row, Trials
+from dutperf.procedures.repeated_searches import RepeatedSearches, SearchPoint, UpperBound
+from dutperf.results import deviations
+from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
-from dutperf.search.binary import TYPICAL_TRIALS, Search
+from dutperf.search.binary import Search
 from dutperf.setup.conditions import Rate
 from dutperf.setup.conditions import Repetitions as Asked
 from dutperf.setup.configuration import ConfigError, Side
@@ -157,10 +156,6 @@ class NdpCapacityProcedure(RepeatedSearches[NdpCapacity]):
             "forward": kind.stream(Direction.FORWARD, case[FRAME_SIZE], rate_fps),
         }
 
-    def trials_of(self, *, first: bool) -> float:
-        del first
-        return TYPICAL_TRIALS
-
     def new_search(self, place: Place, prior: Prior) -> Search:
         del place, prior
         conditions = self.conditions
@@ -193,9 +188,13 @@ def _hosts(side: Side) -> tuple[int, int]:
     return first, room
 
 
-class NdpCapacityPoint(points.Point):
+class NdpCapacityPoint(SearchPoint):
     """A case and the router's neighbours."""
 
+    figure: ClassVar[str] = "neighbours"
+    in_headline: ClassVar[str] = "neighbours"
+    what: ClassVar[str] = "Neighbours of a router"
+    label: ClassVar[str] = "neighbours"
     title: ClassVar[str] = "neighbours to which the router forwards"
     columns: ClassVar[Row] = ("median", "p1", "p99", "limited by")
 
@@ -207,25 +206,11 @@ class NdpCapacityPoint(points.Point):
     repetitions: Repetitions
     trials: Trials
 
-    def main_figure(self) -> MainFigure:
-        return MainFigure.of(self.neighbours, "neighbours")
-
     def rows(self) -> list[Row]:
         return [(*self.neighbours.cells(",.0f"), self.limited_by or "-")]
 
-    def remarks(self) -> Iterator[str]:
-        if certainty := self.repetitions.certainty(self.neighbours):
-            yield f": {certainty}"
-
     def resolution(self, conditions: Mapping[str, Any]) -> float:
         return float(conditions["neighbour_error"])
-
-    @classmethod
-    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """Each repetition's value."""
-        del limits
-        values = [(point.case, point.neighbours.values) for point in points]
-        return (charts.repetitions("Neighbours of a router", "neighbours", values),)
 
 
 def point(recorded: Recorded) -> NdpCapacityPoint:

@@ -6,9 +6,9 @@ is."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
@@ -18,12 +18,13 @@ from dutperf.model import Case, Direction, LimitedBy, Load, TrialResult, Unit, V
 from dutperf.procedures import evidence, searches
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan
+from dutperf.procedures.searches import SearchRange
 from dutperf.results import loss, points
 from dutperf.results.points import Loss, Recorded
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.search import Loss as OfferedLoss
 from dutperf.search import Outcome
-from dutperf.search.binary import WIDENED_SHARE, Search, SearchResult
+from dutperf.search.binary import TYPICAL_TRIALS, WIDENED_SHARE, Bounds, Search, SearchResult
 from dutperf.search.restart import PriorResults
 from dutperf.statistics import stopping
 from dutperf.statistics.stopping import Stopped
@@ -40,6 +41,7 @@ percentiles in doubt, unless the DUT failed just above its lower bound in anothe
 
 
 SearchT = TypeVar("SearchT", bound="SearchFinding")
+SearchRangeT = TypeVar("SearchRangeT", bound=SearchRange, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,9 @@ class RepeatedSearches(Procedure[ConditionsT]):
         """Offer a load. Returns the result and its outcome for the search."""
         result = self.measure(bench, load, place)
         return result, self.outcome(result)
+
+    def trials_of(self, *, first: bool) -> float:  # noqa: ARG002
+        return TYPICAL_TRIALS
 
     def outcome(self, result: TrialResult) -> Outcome:
         """What a trial tells the search."""
@@ -231,6 +236,54 @@ class RepeatedSearches(Procedure[ConditionsT]):
         return ", ".join(str(Load(load, self.unit)) for load in loads)
 
 
+class RateSearches(RepeatedSearches[SearchRangeT]):
+    """A procedure in which each repetition searches for the highest rate that passes.
+
+    Raises:
+        PlanError: rates that contradict each other, or percentages of an unknown maximum.
+    """
+
+    nothing_passed = "nothing passed, down to the minimum rate"
+    begins_near_the_last: ClassVar[bool] = True
+    """Whether a repetition begins its search near the result of the one before."""
+
+    def __init__(self, plan: Plan[SearchRangeT]) -> None:
+        super().__init__(plan)
+        self._bounds = {case: self.bounds_of(case) for case in self.cases}
+        for limits in self._bounds.values():
+            searches.make(self.conditions, limits)  # raises PlanError before anything is sent
+
+    def bounds_of(self, case: Case) -> Bounds:
+        """The range of the search. Raises PlanError."""
+        found = searches.bounds(self.conditions, self.plan.traffic.maximum_fps(case))
+        return replace(found, unit=self.unit)
+
+    def first_load(self, case: Case) -> Load:
+        return Load(self._bounds[case].first, self.unit)
+
+    def algorithm(self) -> dict[str, Any]:
+        described = searches.description(self.conditions)
+        return described if self.begins_near_the_last else described | {"start": "none"}
+
+    def limits(self, case: Case) -> dict[str, Any]:
+        return searches.limits(self._bounds[case], self.unit)
+
+    def trials_of(self, *, first: bool) -> float:
+        is_whole = first or not self.begins_near_the_last
+        return TYPICAL_TRIALS if is_whole else searches.typical_later_trials(self.conditions)
+
+    def new_search(self, place: Place, prior: Prior) -> Search:
+        known = self.prior_results(prior) if self.begins_near_the_last else None
+        seed = f"{self.conditions.seed} {place.case.slug} {place.repetition}"
+        return searches.make(self.conditions, self._bounds[place.case], known, seed)
+
+    def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
+        highest = Load(self._bounds[case].highest, self.unit)
+        if limited_by is LimitedBy.MEDIA:
+            return f"the media's maximum of {highest} passed"
+        return f"the maximum rate of the search, {highest}, passed"
+
+
 class UpperBound(Value):
     """The lowest load above the lower bound that failed, and the losses there."""
 
@@ -249,6 +302,26 @@ class UpperBound(Value):
         by_path = [("forward", self.forward), ("reverse", self.reverse), *(self.paths or {}).items()]
         texts = [f"{name} lost {one.sentence()}" for name, one in by_path if one is not None and one.sentence()]
         return f"at the upper bound, {self.load}: {'. '.join(texts)}" if texts else ""
+
+
+class SearchPoint(points.FigurePoint):
+    """A case, and the figure that its searches found."""
+
+    # Each kind of point declares these itself: the order of the members is that in files.
+    if TYPE_CHECKING:
+        limited_by: LimitedBy | None
+        upper_bound: UpperBound | None
+        repetitions: Repetitions
+
+    def remarks(self) -> Iterator[str]:
+        if certainty := self.repetitions.certainty(self.figures):
+            yield f": {certainty}"
+
+    def resolution(self, conditions: Mapping[str, Any]) -> float:
+        """Of a search for a rate: the step that was asked for, or its share of the upper bound; at least 1."""
+        limits, unit = points.limits_of(self, conditions), self.figure.rpartition("_")[2]
+        upper = (self.figures.p99 or 0.0) if self.upper_bound is None else self.upper_bound.load.value
+        return max(1.0, float(limits.get(f"resolution_{unit}") or (limits["resolution_percent"] or 0) / 100 * upper))
 
 
 def decisive(searches: Sequence[SearchT]) -> SearchT | None:

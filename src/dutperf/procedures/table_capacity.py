@@ -15,9 +15,9 @@ result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -29,12 +29,11 @@ from dutperf.procedures import evidence, searches, stateful
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
-from dutperf.procedures.known_truth import Figure, KnownTruth, fps
+from dutperf.procedures.known_truth import Figure, KnownTruth, fps, median_of
 from dutperf.procedures.stateful import OfConnections, ReplyShare
-from dutperf.results import charts, deviations, points
-from dutperf.results.charts import Chart
+from dutperf.results import deviations, points
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import MainFigure, Recorded, Row, Trials
+from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Statistics
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch, Bounds
@@ -293,6 +292,10 @@ class _Capacity:
 class CapacityPoint(points.RepeatedPoint):
     """A case and its table capacity."""
 
+    figure: ClassVar[str] = "capacity"
+    in_headline: ClassVar[str] = "connections"
+    what: ClassVar[str] = "Table capacity"
+    label: ClassVar[str] = "capacity, connections"
     title: ClassVar[str] = "connection tracking table capacity, connections"
     columns: ClassVar[Row] = ("median", "p1", "p99", "limited by")
 
@@ -300,9 +303,6 @@ class CapacityPoint(points.RepeatedPoint):
     steps: tuple[Step, ...]
     """Of the last repetition."""
     trials: Trials
-
-    def main_figure(self) -> MainFigure:
-        return MainFigure.of(self.capacity, "connections")
 
     def rows(self) -> list[Row]:
         return [(*self.capacity.cells(",.0f"), self.limited_by or "-")]
@@ -317,13 +317,6 @@ class CapacityPoint(points.RepeatedPoint):
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
         return float(conditions["capacity_error"])
-
-    @classmethod
-    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """Each repetition's value."""
-        del limits
-        values = [(point.case, point.capacity.values) for point in points]
-        return (charts.repetitions("Table capacity", "capacity, connections", values),)
 
 
 def point(recorded: Recorded) -> CapacityPoint:
@@ -352,7 +345,7 @@ TABLE_CPS = 5_000
 
 
 def _capacity() -> Figure:
-    return Figure("capacity", "connections", TABLE, 1, lambda point: iter([point.capacity.median]), lambda _: 0.0)
+    return Figure("capacity", "connections", TABLE, 1, median_of("capacity"), lambda _: 0.0)
 
 
 def _known_truth() -> KnownTruth:

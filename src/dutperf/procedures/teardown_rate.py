@@ -10,8 +10,8 @@ take another time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Iterator, Sequence
+from typing import Annotated, ClassVar, Literal
 
 from dutperf.journal import RepetitionFinding, ResultEvent
 from dutperf.lab.refdut import NatProperties
@@ -20,13 +20,12 @@ from dutperf.procedures import evidence, stateful
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
-from dutperf.procedures.known_truth import Evidence, Figure, KnownTruth, fps
+from dutperf.procedures.known_truth import Evidence, Figure, KnownTruth, fps, median_of
 from dutperf.procedures.one_frame_each import OneFrameEach
 from dutperf.procedures.stateful import CONNECTIONS
-from dutperf.results import charts, deviations, points
-from dutperf.results.charts import Chart
+from dutperf.results import deviations, points
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
+from dutperf.results.points import Recorded, Row, Trials, cell
 from dutperf.results.statistics import Statistics
 from dutperf.setup.conditions import (
     PRELIMINARY_RATE,
@@ -109,6 +108,10 @@ class TeardownPoint(points.RepeatedPoint):
     """A case and its tear-down rate."""
 
     less_is_better: ClassVar[Sequence[str]] = ("*_s",)
+    figure: ClassVar[str] = "teardown_cps"
+    in_headline: ClassVar[str] = Unit.CONNECTIONS_PER_SECOND
+    what: ClassVar[str] = "Tear-down rate"
+    label: ClassVar[str] = f"tear-down rate, {Unit.CONNECTIONS_PER_SECOND.label}"
     title: ClassVar[str] = "connection tear-down rate, connections/s"
     columns: ClassVar[Row] = ("connections", "median", "p1", "p99", "deletion s", "empty table s", "limited by")
 
@@ -118,9 +121,6 @@ class TeardownPoint(points.RepeatedPoint):
     empty_s: Statistics
     trials: Trials
 
-    def main_figure(self) -> MainFigure:
-        return MainFigure.of(self.teardown_cps, Unit.CONNECTIONS_PER_SECOND)
-
     def rows(self) -> list[Row]:
         times = (cell(self.deletion_s.median, ".4f"), cell(self.empty_s.median, ".4f"))
         return [(f"{self.connections:,}", *self.teardown_cps.cells(",.0f"), *times, self.limited_by or "-")]
@@ -128,13 +128,6 @@ class TeardownPoint(points.RepeatedPoint):
     def remarks(self) -> Iterator[str]:
         if self.message not in ("measured", "not measured"):
             yield f": {self.message}"
-
-    @classmethod
-    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """Each repetition's value."""
-        del limits
-        values = [(point.case, point.teardown_cps.values) for point in points]
-        return (charts.repetitions("Tear-down rate", f"tear-down rate, {Unit.CONNECTIONS_PER_SECOND.label}", values),)
 
 
 def point(recorded: Recorded) -> TeardownPoint:
@@ -170,14 +163,7 @@ def _teardown() -> Figure:
         own_s = (evidence.point.empty_s.median or 0.0) + DELETION_SLACK_S
         return DELETED_CPS * own_s * DELETED_CPS / DELETED
 
-    return Figure(
-        "tear-down rate",
-        "connections/s",
-        DELETED_CPS,
-        0.03 * DELETED_CPS,
-        lambda point: iter([point.teardown_cps.median]),
-        error,
-    )
+    return Figure("tear-down rate", "connections/s", DELETED_CPS, 0.03 * DELETED_CPS, median_of("teardown_cps"), error)
 
 
 def _known_truth() -> KnownTruth:

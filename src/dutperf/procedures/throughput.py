@@ -30,10 +30,9 @@ from dutperf.lab.refdut import Properties
 from dutperf.model import Case, Direction, LimitedBy, Load, Trial, Unit, Value, Verdict, without_none
 from dutperf.procedures import repeated_searches, searches
 from dutperf.procedures.base import Prior
-from dutperf.procedures.bench import Place, Plan
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.known_truth import ONE_WAY, QUEUE_FRAMES, SEARCH_S, KnownTruth, fps, highest_rate
-from dutperf.procedures.repeated_searches import Offered, RepeatedSearches, SearchFinding, UpperBound
+from dutperf.procedures.repeated_searches import Offered, RateSearches, SearchFinding, UpperBound
 from dutperf.procedures.searches import Searched
 from dutperf.results import charts, deviations, inconsistency, points
 from dutperf.results.charts import Chart
@@ -42,7 +41,7 @@ from dutperf.results.deviations import Rule as Clause
 from dutperf.results.inconsistency import Contradiction, contradictions
 from dutperf.results.points import MainFigure, Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
-from dutperf.search.binary import TYPICAL_TRIALS, Search, SearchResult
+from dutperf.search.binary import SearchResult
 from dutperf.setup.conditions import Usual, WithConnections, WithTimeout
 from dutperf.statistics.stopping import Rule
 
@@ -65,26 +64,12 @@ class ThroughputFinding(SearchFinding):
     goals: tuple[GoalFinding, ...] = ()
 
 
-class ThroughputProcedure(RepeatedSearches[Throughput]):
+class ThroughputProcedure(RateSearches[Throughput]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
         PlanError: rates that contradict each other, or percentages of an unknown maximum.
     """
-
-    nothing_passed = "nothing passed, down to the minimum rate"
-
-    def __init__(self, plan: Plan[Throughput]) -> None:
-        super().__init__(plan)
-        self._bounds = {case: searches.bounds(plan.conditions, plan.traffic.maximum_fps(case)) for case in self.cases}
-        for limits in self._bounds.values():
-            searches.make(self.conditions, limits)  # raises PlanError before anything is sent
-
-    def first_load(self, case: Case) -> Load:
-        return Load.fps(self._bounds[case].first)
-
-    def algorithm(self) -> dict[str, Any]:
-        return searches.description(self.conditions)
 
     def limits(self, case: Case) -> dict[str, Any]:
         bounds = self._bounds[case]
@@ -95,20 +80,8 @@ class ThroughputProcedure(RepeatedSearches[Throughput]):
         return super().trial(case, load, number, duration_s).model_copy(update={"question": question})
 
     def trials_of(self, *, first: bool) -> float:
-        later = self._lengths[False] or [searches.typical_later_trials(self.conditions)]
-        return TYPICAL_TRIALS if first else fmean(later)
-
-    def new_search(self, place: Place, prior: Prior) -> Search:
-        seed = f"{self.conditions.seed} {place.case.slug} {place.repetition}"
-        return searches.make(self.conditions, self._bounds[place.case], self.prior_results(prior), seed)
-
-    def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
-        highest = Load.fps(self._bounds[case].highest)
-        return (
-            f"the media's maximum of {highest} passed"
-            if limited_by is LimitedBy.MEDIA
-            else f"the maximum rate of the search, {highest}, passed"
-        )
+        later = self._lengths[False]
+        return fmean(later) if later and not first else super().trials_of(first=first)
 
     def finding(
         self, members: dict[str, Any], case: Case, result: SearchResult, offered: Sequence[Offered]

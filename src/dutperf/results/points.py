@@ -20,7 +20,7 @@ from dutperf.journal import Event, Finding, RepetitionFinding, ResultEvent, Wait
 from dutperf.journal.events import LocatedT
 from dutperf.judge.setup_faults import limit_of
 from dutperf.model import Case, Direction, DirectionCounts, LimitedBy, Load, TrialResult, Value, Verdict
-from dutperf.results import beside, loss
+from dutperf.results import beside, charts, loss
 from dutperf.results.charts import Chart, Mark
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
 from dutperf.statistics.stopping import Stopped
@@ -209,7 +209,44 @@ class Point(Value, ABC):
         return ()
 
 
-class RepeatedPoint(Point):
+class FigurePoint(Point):
+    """A point about one figure, over its repetitions."""
+
+    figure: ClassVar[str]
+    """The member that has it, as :class:`Statistics`."""
+    in_headline: ClassVar[str]
+    """Its unit and what it is: ``s until an address ages``."""
+    form: ClassVar[str] = ",.0f"
+    """Its format in a headline."""
+    what: ClassVar[str]
+    """The quantity, as at the beginning of a plot's title."""
+    label: ClassVar[str]
+    """Of the axis of its plots."""
+    drawn_over_cases: ClassVar[bool] = False
+    """Whether it has a plot over the cases, beside that of each repetition's value."""
+
+    @property
+    def figures(self) -> Statistics:
+        """The figure."""
+        found: Statistics = getattr(self, self.figure)
+        return found
+
+    def main_figure(self) -> MainFigure:
+        return MainFigure.of(self.figures, self.in_headline, self.form)
+
+    @classmethod
+    def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
+        """The figure over the cases, with error bars, and each repetition's value."""
+        del limits
+        each = [(point.case, point.figures) for point in points]
+        drawn = [("measured", case, (of.median, of.p1, of.p99)) for case, of in each if cls.drawn_over_cases]
+        return (
+            *charts.over_cases(cls.what, cls.label, drawn, caption=charts.bars()),
+            charts.repetitions(cls.what, cls.label, [(case, of.values) for case, of in each]),
+        )
+
+
+class RepeatedPoint(FigurePoint):
     """A point whose repetitions have events with a member ``valid`` (:meth:`Recorded.repeated`)."""
 
     repetitions: int
@@ -407,16 +444,6 @@ def limits_of(point: Point, conditions: Mapping[str, Any]) -> Mapping[str, Any]:
     key = point.case.as_json()
     limits: Mapping[str, Any] = next(one for one in conditions["ranges"] if one["case"] == key)
     return limits
-
-
-def resolution_of(
-    point: Point, conditions: Mapping[str, Any], suffix: str, figures: Statistics, upper_bound: Load | None
-) -> float:
-    """How exactly a search found ``figures``: the step that was asked for, or its share of the upper bound; at least 1.
-    ``suffix`` is that of the unit."""
-    limits = limits_of(point, conditions)
-    upper = (figures.p99 or 0.0) if upper_bound is None else upper_bound.value
-    return max(1.0, float(limits.get(f"resolution_{suffix}") or (limits["resolution_percent"] or 0) / 100 * upper))
 
 
 def losses(result: TrialResult) -> dict[str, Loss]:

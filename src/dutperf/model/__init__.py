@@ -139,11 +139,11 @@ from dutperf.model.value import Count as Count
 from dutperf.model.value import Direction as Direction
 from dutperf.model.value import Fps as Fps
 from dutperf.model.value import Port16 as Port16
+from dutperf.model.value import Sparse as Sparse
 from dutperf.model.value import Value as Value
 from dutperf.model.value import ports_of as ports_of
 from dutperf.model.value import shown_directions as shown_directions
 from dutperf.model.value import to_json as to_json
-from dutperf.model.value import without_none as without_none
 from dutperf.model.vlan_tags import ArrivedTags as ArrivedTags
 from dutperf.model.vlan_tags import OtherTags as OtherTags
 from dutperf.model.vlan_tags import UnaskedTags as UnaskedTags

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address
-from typing import Annotated, Any, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
-from dutperf.model.value import Count, Value, without_empty
+from dutperf.model.value import Count, Sparse
 
 _UNREACHABLE, _TIME_EXCEEDED, _PARAMETER_PROBLEM = 3, 11, 12
 _UNREACHABLE6, _TOO_BIG6, _TIME_EXCEEDED6, _PARAMETER_PROBLEM6 = 1, 2, 3, 4
@@ -59,8 +60,10 @@ _OF_FILTERS = frozenset(
 _OF_HOSTS = frozenset({("icmp", _UNREACHABLE, 2), ("icmp", _UNREACHABLE, 3), ("icmpv6", _UNREACHABLE6, 4)})
 
 
-class IcmpError(Value):
+class IcmpError(Sparse):
     """Errors that say the same."""
+
+    sparse: ClassVar[Sequence[str]] = ("holder",)
 
     protocol: Literal["icmp", "icmpv6"]
     type: Annotated[int, Field(ge=0, le=255)]
@@ -72,10 +75,6 @@ class IcmpError(Value):
     (RFC 1122 section 3.2.2, RFC 4443 section 2.2). A router that refuses a packet names itself."""
     frames: Count
     """Messages."""
-
-    @model_serializer(mode="wrap")
-    def _without_absent(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_empty(members(self), "holder")
 
     @property
     def may_be_overload(self) -> bool:

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
     ValidationInfo,
     computed_field,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
@@ -22,7 +20,7 @@ from dutperf.model.capture import CaptureWritten
 from dutperf.model.connections import ConnectionCounts
 from dutperf.model.icmp import IcmpError
 from dutperf.model.questions import Answers, ServerCounts
-from dutperf.model.value import Count, Direction, Value, without_empty
+from dutperf.model.value import Count, Direction, Sparse, Value
 from dutperf.model.vlan_tags import ArrivedTags
 from dutperf.model.wording import FRAMES, QUERIES, Wording
 from dutperf.spelling import count_of
@@ -643,8 +641,10 @@ class Verdict(StrEnum):
     ABORTED = "aborted"
 
 
-class Cause(Value):
+class Cause(Sparse):
     """One reason why a trial is not valid."""
+
+    sparse: ClassVar[Sequence[str]] = ("lasts",)
 
     code: str
     """One of validity.RULES, ``stopped``, ``engine_died``, ``action_missed``, or of an OTG server ``otg_metrics``,
@@ -654,10 +654,6 @@ class Cause(Value):
     direction: Direction | None = None
     lasts: bool = False
     """Whether each further trial would have the cause too, as long as nobody changes the test setup."""
-
-    @model_serializer(mode="wrap")
-    def _without_absent(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in members(self).items() if name != "lasts" or value}
 
 
 class PortState(Value):
@@ -777,9 +773,11 @@ class NeighbourEvidence(Value):
         )
 
 
-class PhaseResult(Value):
+class PhaseResult(Sparse):
     """The result of one phase of a trial. ``forward`` and ``reverse`` are absent if the direction
     was not active or nothing was counted; of named ports, ``paths`` has the counts instead."""
+
+    sparse: ClassVar[Sequence[str]] = ("doubts",)
 
     trial: Count
     """The phase's number."""
@@ -822,10 +820,6 @@ class PhaseResult(Value):
     """Why the tester's loops timed the delays though the kernel was to where it can; None: it did, or was not to."""
     doubts: tuple[Cause, ...] = ()
     """Of a phase that tolerates loss: causes that hold if the trial shows that its loss matters."""
-
-    @model_serializer(mode="wrap")
-    def _without_doubts(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_empty(members(self), "doubts")
 
     def directions(self) -> dict[Direction, DirectionCounts]:
         """The counted paths: forward first, or in the order of the configuration. Where nothing else was sent, the
@@ -903,10 +897,6 @@ class TrialResult(PhaseResult):
     def not_opened(self) -> bool:
         """Whether nothing but connections that were not opened makes it invalid."""
         return bool(self.causes) and all(cause.code == NOT_OPENED for cause in self.causes)
-
-    @model_serializer(mode="wrap")
-    def _without_empty(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_empty(members(self), "preliminary", "doubts")
 
 
 class LimitedBy(StrEnum):

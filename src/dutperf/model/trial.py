@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from dutperf.model.capture import Capture
 from dutperf.model.connections import Connections, ConnectionUse, Opening
@@ -16,7 +16,7 @@ from dutperf.model.pattern import Times, random_bits
 from dutperf.model.questions import NameServer
 from dutperf.model.result import LOSS_BINS
 from dutperf.model.stream import Stream
-from dutperf.model.value import LEFT_AND_RIGHT, Direction, Value, to_json, without_empty
+from dutperf.model.value import LEFT_AND_RIGHT, Direction, Sparse, Value, to_json
 from dutperf.model.wording import FRAMES, Wording
 
 _DUE_TIMES = 3
@@ -299,9 +299,11 @@ class Phase(Value):
         return 4 * _DUE_TIMES + number if number < 2 else _GENERATORS * number + _DUE_TIMES
 
 
-class Trial(Phase):
+class Trial(Sparse, Phase):
     """One elementary measurement (RFC 2544 section 23). The trial itself is its measuring phase;
     preliminary phases come before it, as in RFC 9693 section 4.4."""
+
+    sparse: ClassVar[Sequence[str]] = ("preliminary",)
 
     preliminary: tuple[Phase, ...] = ()
     """Phases in this order. Their frames do not count in the trial's result."""
@@ -312,10 +314,6 @@ class Trial(Phase):
         if len(set(numbers)) < len(numbers):
             raise ValueError("two phases of a trial have the same number")
         return self
-
-    @model_serializer(mode="wrap")
-    def _without_empty(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_empty(members(self), "preliminary")
 
     @property
     def whole_s(self) -> float:

@@ -4,11 +4,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 from pydantic_core import CoreSchema, core_schema
 
 Count = Annotated[int, Field(ge=0)]
@@ -22,6 +29,18 @@ class Value(BaseModel):
     """Base of all values: immutable; unknown members are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class Sparse(Value):
+    """A value of which ``sparse`` members are absent in JSON where they have their defaults."""
+
+    sparse: ClassVar[Sequence[str]]
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = type(self).model_fields
+        absent = {name for name in self.sparse if getattr(self, name) == fields[name].default}
+        return {name: value for name, value in members(self).items() if name not in absent}
 
 
 PORT_NAME = r"[A-Za-z][A-Za-z0-9_]{0,11}"
@@ -121,16 +140,6 @@ def shown_directions(used: Iterable[Direction]) -> tuple[Direction, ...]:
     return LEFT_AND_RIGHT if all(one.is_of_two for one in several) else several
 
 
-def without_none(members: dict[str, Any], *names: str) -> dict[str, Any]:
-    """``members`` without those of ``names`` that are None."""
-    return {key: value for key, value in members.items() if key not in names or value is not None}
-
-
 def to_json(value: Value) -> dict[str, Any]:
     """``value`` as JSON types without absent members, as in the protocol."""
     return value.model_dump(mode="json", exclude_none=True)
-
-
-def without_empty(members: dict[str, Any], *names: str) -> dict[str, Any]:
-    """``members`` without those of these names that are empty lists."""
-    return {key: value for key, value in members.items() if key not in names or value}

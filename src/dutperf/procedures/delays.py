@@ -21,7 +21,7 @@ from math import copysign
 from statistics import fmean, median
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from dutperf.journal import RepetitionFinding, ResultEvent, TrialEvent
 from dutperf.judge.validity import DUT_CORE_TAKEN_LIMIT
@@ -36,6 +36,7 @@ from dutperf.model import (
     LimitedBy,
     Load,
     NicArrivals,
+    Sparse,
     StampCounts,
     Trial,
     TrialResult,
@@ -43,7 +44,6 @@ from dutperf.model import (
     Verdict,
     shown_directions,
     to_json,
-    without_none,
 )
 from dutperf.model import Delays as DelaysOf
 from dutperf.procedures import evidence
@@ -92,8 +92,10 @@ class Kind:
     """The figures that contain the tester's own delay; it cancels out in a difference of delays."""
 
 
-class DelaysFinding(RepetitionFinding):
+class DelaysFinding(Sparse, RepetitionFinding):
     """A repetition's delays."""
+
+    sparse: ClassVar[Sequence[str]] = ("in_sum_ms",)
 
     event: Literal["delays"] = "delays"
     loss_ratio: float
@@ -106,10 +108,6 @@ class DelaysFinding(RepetitionFinding):
     not say."""
     in_sum_ms: dict[str, float] | None = None
     """Over the delays of all paths of named ports together; None also where the figures are no delays."""
-
-    @model_serializer(mode="wrap")
-    def _of_two_ports(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_none(members(self), "in_sum_ms")
 
 
 class DelayConditions(
@@ -277,11 +275,12 @@ class Figures(Value):
         return (*values, "-" if self.dispersion_percent is None else f"{self.dispersion_percent:.2f} %")
 
 
-class DelaysPoint(points.DirectionsPoint[Figures]):
+class DelaysPoint(Sparse, points.DirectionsPoint[Figures]):
     """A case, the rate it was measured at, and each direction's figures by name."""
 
     less_is_better: ClassVar[Sequence[str]] = ("*",)
     columns: ClassVar[Row] = ("figure", "median", "p1", "p99", "dispersion", "limited by")
+    sparse: ClassVar[Sequence[str]] = ("paths", "in_sum")
     lost_are: ClassVar[str] = "they count as the largest delay that they could have had"
     what: ClassVar[str]
     """The quantity, as at the beginning of a plot's title."""
@@ -320,10 +319,6 @@ class DelaysPoint(points.DirectionsPoint[Figures]):
     delays_files: tuple[TrialsFiles, ...]
     """Of the trials behind the figures, where every delay was to be written."""
     trials: Trials
-
-    @model_serializer(mode="wrap")
-    def _of_two_ports(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_none(members(self), "paths", "in_sum")
 
     def main_figure(self) -> MainFigure:
         figure = super().main_figure()

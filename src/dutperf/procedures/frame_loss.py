@@ -22,11 +22,11 @@ from math import ceil
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, field_validator, model_serializer
+from pydantic import ConfigDict, Field, field_validator
 
 from dutperf.journal import Finding, RepetitionFinding, ResultEvent
 from dutperf.lab.refdut import Properties
-from dutperf.model import Case, Direction, LimitedBy, Load, TrialResult, Unit, Value, without_none
+from dutperf.model import Case, Direction, LimitedBy, Load, Sparse, TrialResult, Unit, Value
 from dutperf.procedures import evidence, rates
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
@@ -233,8 +233,10 @@ class Figures(Value):
     """One for each repetition that reached this rate, in order."""
 
 
-class LossRatio(Value):
+class LossRatio(Sparse):
     """Lost frames as a share of those sent."""
+
+    sparse: ClassVar[Sequence[str]] = ("in_sum", "paths")
 
     forward: Figures | None = None
     reverse: Figures | None = None
@@ -244,10 +246,6 @@ class LossRatio(Value):
     """Of all paths of named ports together."""
     paths: dict[Direction, Figures] | None = None
     """Of each path of named ports."""
-
-    @model_serializer(mode="wrap")
-    def _of_two_ports(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_none(members(self), "in_sum", "paths")
 
 
 class RateLoss(Value):

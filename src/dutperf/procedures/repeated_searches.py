@@ -10,11 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer
-
 from dutperf.journal import RepetitionFinding, ResultEvent, WaitEvent
 from dutperf.judge.setup_faults import limit_of
-from dutperf.model import Case, Direction, LimitedBy, Load, TrialResult, Unit, Value, Verdict, without_none
+from dutperf.model import Case, Direction, LimitedBy, Load, Sparse, TrialResult, Unit, Verdict
 from dutperf.procedures import evidence, searches
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan
@@ -284,18 +282,16 @@ class RateSearches(RepeatedSearches[SearchRangeT]):
         return f"the maximum rate of the search, {highest}, passed"
 
 
-class UpperBound(Value):
+class UpperBound(Sparse):
     """The lowest load above the lower bound that failed, and the losses there."""
+
+    sparse: ClassVar[Sequence[str]] = ("paths",)
 
     load: Load
     forward: Loss | None = None
     reverse: Loss | None = None
     paths: dict[Direction, Loss] | None = None
     """Of each path of named ports."""
-
-    @model_serializer(mode="wrap")
-    def _of_two_ports(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_none(members(self), "paths")
 
     def sentence(self) -> str:
         """When and where frames were lost; empty where none was."""

@@ -23,11 +23,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
 from typing import Any, ClassVar, Self
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer
-
 from dutperf.journal import ResultEvent, TrialEvent, WaitEvent
 from dutperf.lab.refdut import Properties
-from dutperf.model import Case, Direction, LimitedBy, Load, Trial, Unit, Value, Verdict, without_none
+from dutperf.model import Case, Direction, LimitedBy, Load, Sparse, Trial, Unit, Value, Verdict
 from dutperf.procedures import repeated_searches, searches
 from dutperf.procedures.base import Prior
 from dutperf.procedures.definition import Chapter, Definition
@@ -124,9 +122,10 @@ class PathRate(Value):
     loss_ratio: float
 
 
-class ThroughputPoint(points.Point):
+class ThroughputPoint(Sparse, points.Point):
     """A case and its throughput."""
 
+    sparse: ClassVar[Sequence[str]] = ("paths", "in_sum_fps")
     title: ClassVar[str] = "throughput, frames/s per direction"
     columns: ClassVar[Row] = ("median", "p1", "p99", "dispersion", "Mbit/s on the wire", "limited by")
     implied: ClassVar[Sequence[str]] = ("*conditional_throughput_fps", "goals.0.*", "widest_fps", "wire_mbps")
@@ -153,10 +152,6 @@ class ThroughputPoint(points.Point):
     """Of each path of named ports."""
     in_sum_fps: float | None = None
     """Frames/s that the DUT forwarded on all paths of named ports together, at the throughput."""
-
-    @model_serializer(mode="wrap")
-    def _of_two_ports(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_none(members(self), "paths", "in_sum_fps")
 
     def main_figure(self) -> MainFigure:
         return MainFigure.of(self.throughput_fps, Unit.FRAMES_PER_SECOND.label)

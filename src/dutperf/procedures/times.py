@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from dutperf.journal import RepetitionFinding, ResultEvent
 from dutperf.model import (
@@ -23,10 +23,10 @@ from dutperf.model import (
     DirectionCounts,
     LimitedBy,
     Load,
+    Sparse,
     Trial,
     Value,
     Verdict,
-    without_none,
 )
 from dutperf.procedures import evidence
 from dutperf.procedures.base import Prior, Procedure
@@ -152,9 +152,10 @@ class Times(Value):
         return tuple(map(points.measured, (self.median, self.mean, self.p1, self.p99)))
 
 
-class TimesPoint(points.DirectionsPoint[Times]):
+class TimesPoint(Sparse, points.DirectionsPoint[Times]):
     """A case, its rates, and each direction's times by method."""
 
+    sparse: ClassVar[Sequence[str]] = ("paths",)
     less_is_better: ClassVar[Sequence[str]] = ("*",)
     columns: ClassVar[Row] = ("time", "median", "mean", "p1", "p99", "limited by")
 
@@ -170,10 +171,6 @@ class TimesPoint(points.DirectionsPoint[Times]):
     repetitions: int
     """Finished ones."""
     trials: Trials
-
-    @model_serializer(mode="wrap")
-    def _of_two_ports(self, members: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_none(members(self), "paths")
 
     def of_paths(self) -> dict[Direction, dict[str, Times]] | None:
         return self.paths

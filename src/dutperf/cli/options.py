@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -141,18 +143,24 @@ WaitForTestbed = Annotated[
     float,
     typer.Option("--wait-for-testbed", metavar="S", min=0, help="Wait so long for the testbed if another one has it."),
 ]
-WATCHERS: dict[str, Any] = {
-    "log_format": (LogFormat, "text"),
-    "metrics_port": (MetricsPort, None),
-    "metrics_address": (MetricsAddress, None),
-    "metrics_file": (MetricsFile, None),
-    "webhook": (Webhook, None),
-    "progress_interval": (ProgressInterval, 1.0),
-    "testbed": (Testbed, None),
-    "wait_for_testbed": (WaitForTestbed, 0.0),
-}
-"""Options of every command that measures, with their defaults, by the members of
-:class:`dutperf.cli.output.watch.Watchers`."""
+
+
+@dataclass(frozen=True)
+class WatchOptions:
+    """The options of every command that measures."""
+
+    log_format: LogFormat = "text"
+    metrics_port: MetricsPort = None
+    metrics_address: MetricsAddress = None
+    metrics_file: MetricsFile = None
+    webhook: Webhook = None
+    progress_interval: ProgressInterval = 1.0
+    testbed: Testbed = None
+    wait_for_testbed: WaitForTestbed = 0.0
+
+
+WATCHERS = signature(WatchOptions, eval_str=True).parameters
+"""The same as parameters of a command."""
 
 
 def lab_options(texts: Sequence[str] | None) -> dict[str, str]:

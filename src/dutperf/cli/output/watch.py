@@ -25,18 +25,8 @@ from dutperf.run.suite import Measurement, Watch
 from dutperf.setup.configuration import ConfigError
 
 
-@dataclass(frozen=True)
-class Watchers:
+class Watchers(options.WatchOptions):
     """The options for progress."""
-
-    log_format: log.Format = "text"
-    metrics_port: int | None = None
-    metrics_address: str | None = None
-    metrics_file: Path | None = None
-    webhook: str | None = None
-    progress_interval: float = 1.0
-    testbed: str | None = None
-    wait_for_testbed: float = 0.0
 
     @classmethod
     def of(cls, **chosen: Any) -> Watchers:
@@ -71,10 +61,7 @@ def watched(command: Callable[..., None]) -> Callable[..., None]:
                 command(watchers=watchers, **given)
 
     own = [each for name, each in signature(command, eval_str=True).parameters.items() if name != "watchers"]
-    watching = [
-        Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-        for name, (kind, default) in options.WATCHERS.items()
-    ]
+    watching = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in options.WATCHERS.values()]
     with_watchers.__doc__ = command.__doc__
     with_watchers.__signature__ = Signature([*own, *watching])  # type: ignore[attr-defined]
     return with_watchers

@@ -150,11 +150,6 @@ class Questions(Value):
         return self.model_copy(update={"addresses": addresses, "cached": cached})
 
     @property
-    def repeats_from(self) -> int | None:
-        """The number of names after which they begin again; None: never."""
-        return None if self.addresses is None else self.addresses.network.num_addresses
-
-    @property
     def frame_size(self) -> int:
         """Of a query, in bytes with FCS."""
         name = 1 + (_FIRST_LABEL if self.addresses is None else _LABEL_OF_ADDRESS) + 1 + len(self.zone) + 1

@@ -9,7 +9,9 @@ and 56-63 of the IPv6 address. The tester is ``.2`` and ``::2``, the DUT ``.1`` 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 NETWORKS = 256
 """Destination networks on each side (RFC 2544 section 12)."""
@@ -80,6 +82,12 @@ def siit_mappings() -> list[tuple[str, str]]:
     left = [(f"198.18.{network}.2", f"2001:2:0:{network:x}::2") for network in range(NETWORKS)]
     right = [(f"198.19.{network}.2", f"2001:2:0:10{network:02x}::2") for network in range(NETWORKS)]
     return left + right
+
+
+def tester(cores: Iterable[int], sides: tuple[Mapping[str, object], Mapping[str, object]]) -> dict[str, Any]:
+    """The tester's configuration beside DUTs on these cores, without what it says of the DUTs."""
+    left, right = sides
+    return {"engine": {"dut_cores": sorted(cores)}, "left": {"port": "tl", **left}, "right": {"port": "tr", **right}}
 
 
 def routed_sides(version: int, *, ipv6: bool = True) -> tuple[dict[str, object], dict[str, object]]:

@@ -20,11 +20,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dutperf.lab import dns_counters
-from dutperf.lab.addresses import LEFT, NAT64_PREFIX, RIGHT
+from dutperf.lab.addresses import LEFT, NAT64_PREFIX, RIGHT, tester
 from dutperf.lab.definition import Cores, Lab, ResetOptions
 from dutperf.lab.dns_servers import SERVERS, DnsServer, Task, log
-from dutperf.lab.errors import LabError
-from dutperf.lab.netns import DUT_PORTS, run, standalone
+from dutperf.lab.netns import DUT_PORTS, package_version, standalone
 from dutperf.lab.site import Site, await_start
 from dutperf.lab.transparent import Version
 
@@ -61,9 +60,7 @@ def build(server: DnsServer, site: Site, options: DnsServerOptions) -> dict[str,
     task = task_of(site, options)
     start(server, site, task, cores)
     return {
-        "engine": {"dut_cores": list(cores)},
-        "left": {"port": "tl", "version": 6, **LEFT.ipv6},
-        "right": {"port": "tr", "version": 6, **RIGHT.ipv4, **RIGHT.ipv6},
+        **tester(cores, ({"version": 6, **LEFT.ipv6}, {"version": 6, **RIGHT.ipv4, **RIGHT.ipv6})),
         "dns64": {"server": LEFT.dut6, "prefix": NAT64_PREFIX},
         "dut": {
             "name": server.name,
@@ -142,14 +139,6 @@ def reset(server: DnsServer, site: Site, task: Task, cores: Sequence[int], reset
     again = f"echo -20 > /proc/self/autogroup || true; exec {shlex.join(site.dut.command(pinned))}"
     starts = [f"setsid sh -c {shlex.quote(again)} >> {log(site.directory, number)} 2>&1 &" for number in processes]
     return ["sh", "-ec", f"{kill}; {forget}; sleep {reset_s:g}; {' '.join(starts)}"]
-
-
-def package_version(package: str) -> str | None:
-    """Version of Debian's package, which has its own patches; None if the server comes from elsewhere."""
-    try:
-        return run(["dpkg-query", "--show", "--showformat", "${Version}", package])
-    except LabError:
-        return None
 
 
 LABS = tuple(

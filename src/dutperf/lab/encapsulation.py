@@ -12,7 +12,7 @@ from typing import Any
 
 from dutperf.frames import Stack
 from dutperf.lab import kernel_router, link_counters
-from dutperf.lab.addresses import routed_sides
+from dutperf.lab.addresses import routed_sides, tester
 from dutperf.lab.definition import Lab, LabOptions, ResetOptions
 from dutperf.lab.guest import machine, packages
 from dutperf.lab.guest.machine import PORTS, GuestOptions, Software
@@ -38,12 +38,8 @@ def build(kind: Encapsulation, site: Site, options: ResetOptions) -> dict[str, A
         duts, places = in_guest(kind, site, options, ends)
     else:
         duts, places = in_namespaces(kind, site, options, ends)
-    left, right = routed_sides(kind.version) if len(ends) == 2 else beside_one(kind, ends[0])
-    made = {
-        "engine": {"dut_cores": sorted({core for dut in duts for core in dut["cores"]})},
-        "left": {"port": "tl", **left},
-        "right": {"port": "tr", **right},
-    }
+    sides = routed_sides(kind.version) if len(ends) == 2 else beside_one(kind, ends[0])
+    made = tester({core for dut in duts for core in dut["cores"]}, sides)
     if len(ends) == 1:
         return {**made, "dut": duts[0]}
     more = {} if kind.tester is None else kind.tester(options)

@@ -21,6 +21,7 @@ from dutperf.lab.addresses import (
     RIGHT_SEEN_FROM_LEFT,
     outside_pool,
     siit_mappings,
+    tester,
     translated_sides,
 )
 from dutperf.lab.definition import Lab
@@ -91,12 +92,9 @@ def boot(
         files={CONFIGURATION: json.dumps(text)},
     )
     machine.start(site, options.mtu, options, kernel, software)
-    left, right = sides
     switch = f"{program} -i {INSTANCE} global update manually-enabled"
     return {
-        "engine": {"dut_cores": [site.dut_core]},
-        "left": {"port": "tl", **left},
-        "right": {"port": "tr", **right},
+        **tester([site.dut_core], sides),
         "dut": {
             "name": f"Jool {'SIIT' if program == 'jool_siit' else 'NAT64'}",
             "version": jool.version,

@@ -12,13 +12,14 @@ from __future__ import annotations
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from dutperf.lab import filters
-from dutperf.lab.addresses import LEFT, RIGHT, routed_sides
+from dutperf.lab.addresses import LEFT, RIGHT, routed_sides, tester
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.netns import DUT_PORTS, Namespace, has_ipv6
 from dutperf.lab.site import Site
@@ -67,11 +68,8 @@ def build(version: Literal[4, 6], site: Site, options: RouterOptions) -> dict[st
         site.dut.ip(*side.ip4(port), *(side.ip6(port) if has_ipv6() else ()))
     if options.rules():
         site.dut.nft(ruleset(options.rules()))
-    left, right = routed_sides(version, ipv6=has_ipv6())
     return {
-        "engine": {"dut_cores": [site.dut_core]},
-        "left": {"port": "tl", **left},
-        "right": {"port": "tr", **right},
+        **tester([site.dut_core], routed_sides(version, ipv6=has_ipv6())),
         "dut": {
             **identity(version, site.dut_core, options),
             "commands": {"reset": reset(site.dut, options.reset_s), "filters": filtered(site), **losses(site, options)},
@@ -138,18 +136,13 @@ def identity(version: Literal[4, 6], core: int, options: RouterOptions) -> dict[
     return {"name": f"Linux IPv{version} router", **of_this_kernel([core]), **rules}
 
 
-def build_with(version: Literal[4, 6]) -> Callable[[Site, RouterOptions], dict[str, Any]]:
-    """:func:`build` for one IP version."""
-    return lambda site, options: build(version, site, options)
-
-
 LABS = tuple(
     Lab(
         name=f"kernel-ipv{version}",
         summary=f"the Linux kernel as an IPv{version} router; options set a known throughput or loss",
         options=RouterOptions,
         programs={},
-        build=build_with(version),
+        build=partial(build, version),
         needs_ipv6=version == 6,
     )
     for version in (4, 6)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dutperf.lab import nft_nat44
-from dutperf.lab.addresses import LEFT, RIGHT, routed_sides
+from dutperf.lab.addresses import LEFT, RIGHT, routed_sides, tester
 from dutperf.lab.definition import Lab
 from dutperf.lab.guest import machine, packages
 from dutperf.lab.guest.machine import PORTS, GuestOptions, Software
@@ -101,11 +101,8 @@ def _routing(options: GuestOptions) -> str:
 def _configuration(
     site: Site, options: GuestOptions, kernel: Kernel, version: int, name: str, reset: list[str]
 ) -> dict[str, Any]:
-    left, right = routed_sides(version)
     return {
-        "engine": {"dut_cores": [site.dut_core]},
-        "left": {"port": "tl", **left},
-        "right": {"port": "tr", **right},
+        **tester([site.dut_core], routed_sides(version)),
         "dut": {
             "name": name,
             "version": kernel.release,

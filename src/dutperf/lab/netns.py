@@ -48,6 +48,14 @@ def run(argv: Sequence[str], stdin: str = "") -> str:
     return done.stdout
 
 
+def package_version(package: str) -> str | None:
+    """Version of Debian's package, which has its own patches; None if the program comes from elsewhere."""
+    try:
+        return run(["dpkg-query", "--show", "--showformat", "${Version}", package])
+    except LabError:
+        return None
+
+
 def has_ipv6() -> bool:
     """Whether the kernel has IPv6: one that was booted with ``ipv6.disable=1`` takes neither its settings nor
     its addresses, in no namespace."""

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dutperf.lab import conntrack, kernel_router
-from dutperf.lab.addresses import LEFT, POOL_SIZE, RIGHT, outside_pool, routed_sides
+from dutperf.lab.addresses import LEFT, POOL_SIZE, RIGHT, outside_pool, routed_sides, tester
 from dutperf.lab.definition import Cores, Lab, ResetOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.netns import DUT_PORTS, Namespace, has_ipv6, standalone
@@ -84,11 +84,8 @@ def build(site: Site, options: NatOptions) -> dict[str, Any]:
     for side, port in ((LEFT, "dl"), (RIGHT, "dr")):
         site.dut.ip(*side.ip4(port), *(side.ip6(port) if has_ipv6() else ()))
     start_nat(site.dut, options)
-    left, right = routed_sides(4, ipv6=has_ipv6())
     return {
-        "engine": {"dut_cores": list(cores)},
-        "left": {"port": "tl", **left},
-        "right": {"port": "tr", **right},
+        **tester(cores, routed_sides(4, ipv6=has_ipv6())),
         "stateful": stateful(options),
         "dut": {
             "name": "Linux NAT44",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from dutperf.lab import kernel_router
-from dutperf.lab.addresses import LEFT, RIGHT
+from dutperf.lab.addresses import LEFT, RIGHT, tester
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.netns import DUT_PORTS
 from dutperf.lab.site import Site
@@ -51,9 +51,7 @@ def build(site: Site, options: ResetOptions) -> dict[str, Any]:
     site.dut.ip(*LEFT.ip6(left), *RIGHT.ip6(right))
     site.dut.nft(translation(right))
     return {
-        "engine": {"dut_cores": [site.dut_core]},
-        "left": {"port": "tl", "version": 6, **LEFT.ipv6, "seen_as": OUTSIDE},
-        "right": {"port": "tr", "version": 6, **RIGHT.ipv6},
+        **tester([site.dut_core], ({"version": 6, **LEFT.ipv6, "seen_as": OUTSIDE}, {"version": 6, **RIGHT.ipv6})),
         "dut": {
             "name": "Linux NPTv6",
             **kernel_router.of_this_kernel([site.dut_core]),

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from ipaddress import IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -313,14 +314,9 @@ def identity(name: str, site: Site, chosen: Mapping[str, Any]) -> dict[str, Any]
     return about | ({"properties": dict(chosen)} if chosen else {})
 
 
-def build_kind(kind: Kind) -> Callable[[Site, ReferenceOptions], dict[str, Any]]:
-    """:func:`build` for one kind."""
-    return lambda site, options: build(kind, site, options)
-
-
 def _lab(kind: Kind, options: type[ReferenceOptions] = ReferenceOptions) -> Lab[ReferenceOptions]:
     summary = f"the reference {DUTS[kind]}: its properties are set by options, its counters are the truth"
-    return Lab(name=f"refdut-{kind}", summary=summary, options=options, programs={}, build=build_kind(kind))
+    return Lab(name=f"refdut-{kind}", summary=summary, options=options, programs={}, build=partial(build, kind))
 
 
 LABS = (

@@ -10,11 +10,10 @@ without TAYGA.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from dutperf.lab import link_counters
-from dutperf.lab.addresses import LEFT, LEFT_BEHIND_CLAT, NAT64_PREFIX, RIGHT, RIGHT_BEHIND_NAT64, routed_sides
+from dutperf.lab.addresses import LEFT, LEFT_BEHIND_CLAT, NAT64_PREFIX, RIGHT, RIGHT_BEHIND_NAT64, routed_sides, tester
 from dutperf.lab.definition import EndOptions, Lab, ResetOptions
 from dutperf.lab.netns import DUT_PORTS
 from dutperf.lab.site import Site
@@ -36,7 +35,7 @@ def build(site: Site, options: EndOptions) -> dict[str, Any]:
         return build_one(site, options)
     clat, plat = site.add_routers(options.mtu, options.mtu + IPV6_HEADER_EXCESS)
     return {
-        **tester([clat, plat], *routed_sides(4)),
+        **tester({clat.dut_core, plat.dut_core}, routed_sides(4)),
         "dut": [start_clat(clat, options), start_plat(plat, options)],
         "between": {"overhead": IPV6_HEADER_EXCESS, "passed": link_counters.passed(clat.dut, plat.dut)},
     }
@@ -49,10 +48,10 @@ def build_one(site: Site, options: EndOptions) -> dict[str, Any]:
     if options.end == "left":
         left |= {"seen_as": LEFT_BETWEEN}
         right = in_place_of(PLAT_ADDRESS, CLAT_ADDRESS, RIGHT_BEHIND_NAT64, RIGHT.tester4)
-        return {**tester([site], left, right), "dut": start_clat(site, options)}
+        return {**tester([site.dut_core], (left, right)), "dut": start_clat(site, options)}
     left = in_place_of(CLAT_ADDRESS, PLAT_ADDRESS, LEFT_BETWEEN, LEFT.tester4)
     right |= {"seen_as": RIGHT_BEHIND_NAT64}
-    return {**tester([site], left, right), "dut": start_plat(site, options)}
+    return {**tester([site.dut_core], (left, right)), "dut": start_plat(site, options)}
 
 
 def in_place_of(other: str, dut: str, host: str, seen_as: str) -> dict[str, object]:
@@ -60,12 +59,6 @@ def in_place_of(other: str, dut: str, host: str, seen_as: str) -> dict[str, obje
     Translated addresses have the network's number where the tester does not vary it: there is one network."""
     here = {"ipv6": f"{host}/48", "gateway6": dut, "answers_for": [other], "networks": 1}
     return {"version": 6, **here, "seen_as": seen_as}
-
-
-def tester(duts: Sequence[Site], left: dict[str, object], right: dict[str, object]) -> dict[str, Any]:
-    """The tester's part of the configuration."""
-    cores = sorted({one.dut_core for one in duts})
-    return {"engine": {"dut_cores": cores}, "left": {"port": "tl", **left}, "right": {"port": "tr", **right}}
 
 
 def start_clat(clat: Site, options: ResetOptions) -> dict[str, Any]:

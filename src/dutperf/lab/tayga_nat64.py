@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dutperf.lab.addresses import LEFT, NAT64_PREFIX, RIGHT, RIGHT_BEHIND_NAT64, translated_sides
+from dutperf.lab.addresses import LEFT, NAT64_PREFIX, RIGHT, RIGHT_BEHIND_NAT64, tester, translated_sides
 from dutperf.lab.definition import Lab
 from dutperf.lab.nft_nat44 import ConntrackOptions, about, connection_commands, start_nat, stateful, table_size
 from dutperf.lab.site import Site
@@ -36,11 +36,8 @@ def build(site: Site, options: ConntrackOptions) -> dict[str, Any]:
         f"route add {OWN_IPV6}/128 dev {TUN}",
     )
     start_nat(site.dut, options)
-    left, right = translated_sides(options.outside()[0], RIGHT_BEHIND_NAT64)
     return {
-        "engine": {"dut_cores": [site.dut_core]},
-        "left": {"port": "tl", **left},
-        "right": {"port": "tr", **right},
+        **tester([site.dut_core], translated_sides(options.outside()[0], RIGHT_BEHIND_NAT64)),
         "stateful": stateful(options),
         "dut": {
             **identity(site, version),

@@ -20,11 +20,11 @@ from dutperf.lab.addresses import (
     RIGHT_SEEN_FROM_LEFT,
     RIGHT_SEEN_FROM_LEFT_NET,
     siit_mappings,
+    tester,
     translated_sides,
 )
 from dutperf.lab.definition import Lab, ResetOptions
-from dutperf.lab.errors import LabError
-from dutperf.lab.netns import run
+from dutperf.lab.netns import package_version, run
 from dutperf.lab.site import Site, await_start
 
 TUN = "nat64"
@@ -54,11 +54,8 @@ def build(site: Site, options: ResetOptions) -> dict[str, Any]:
         f"route add {RIGHT_SEEN_FROM_LEFT_NET} dev {TUN}",
         f"route add {OWN_IPV6}/128 dev {TUN}",
     )
-    left, right = translated_sides(LEFT.tester4, RIGHT_SEEN_FROM_LEFT)
     return {
-        "engine": {"dut_cores": [site.dut_core]},
-        "left": {"port": "tl", **left},
-        "right": {"port": "tr", **right},
+        **tester([site.dut_core], translated_sides(LEFT.tester4, RIGHT_SEEN_FROM_LEFT)),
         "dut": {**identity(site, version), "commands": {"reset": reset(site, options.reset_s)}},
     }
 
@@ -69,7 +66,7 @@ def identity(site: Site, version: str) -> dict[str, Any]:
         "name": "TAYGA",
         "version": version,
         "kernel": platform.release(),
-        "package": package_version(),
+        "package": package_version("tayga"),
         "cores": [site.dut_core],
     }
 
@@ -126,14 +123,6 @@ def start_tayga(site: Site, mtu: int, text: str | None = None) -> str:
 def output(site: Site) -> str:
     """TAYGA's messages since its start."""
     return log(site).read_text(errors="replace")
-
-
-def package_version() -> str | None:
-    """Version of Debian's package, which has its own patches; None if TAYGA comes from elsewhere."""
-    try:
-        return run(["dpkg-query", "--show", "--showformat", "${Version}", "tayga"])
-    except LabError:
-        return None
 
 
 LAB = Lab(

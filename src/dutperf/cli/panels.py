@@ -27,7 +27,6 @@ def arrange(command: Any) -> None:
 
 
 def panel_of(parameter: str) -> str:
-    """The panel of a parameter."""
     if parameter in NEEDED_FIRST:
         return FIRST
     if parameter in (*SOURCE, "testbed", "wait_for_testbed"):

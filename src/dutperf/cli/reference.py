@@ -46,7 +46,6 @@ class Page:
         return self.text.split("\n\n")[0].replace("\n", " ")
 
     def of(self, kind: str) -> tuple[Listed, ...]:
-        """The entries of a kind."""
         return tuple(one for one in self.entries if one.kind == kind)
 
     @property

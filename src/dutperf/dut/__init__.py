@@ -11,7 +11,6 @@ from dutperf.setup.configuration import Dut, Setup
 
 
 def of_setup(setup: Setup) -> DeviceOrRow:
-    """That of a test setup."""
     has_connections = any(side.has_gateway for side in setup.sides().values())
     if isinstance(setup.dut, Dut):
         return of(setup.dut, has_connections=has_connections)

@@ -88,7 +88,6 @@ class Device:
     # --- around a trial -----------------------------------------------------------------------------
 
     def can(self, command: str) -> bool:
-        """Whether it has the command."""
         return self._command(command) is not None
 
     def state(self) -> str:

@@ -220,7 +220,6 @@ class EngineCommand:
         return cls(_program(bool(prefix)), tuple(prefix), netns)
 
     def argv(self) -> list[str]:
-        """The command line."""
         namespace = [] if self.netns is None else ["ip", "netns", "exec", self.netns]
         return [*self.prefix, *namespace, self.program]
 

@@ -266,7 +266,6 @@ def _bytes_cell(data: bytes) -> Iterator[Cell]:
 
 
 def options_of(given: Values) -> tuple[Option, ...]:
-    """The options of a header."""
     found = given.get("options", ())
     return tuple(one for one in found if isinstance(one, Option)) if isinstance(found, tuple) else ()
 

@@ -28,7 +28,6 @@ class Header:
 
     @property
     def kind(self) -> HeaderKind:
-        """What a header of this name is."""
         return KINDS[self.name]
 
     @property

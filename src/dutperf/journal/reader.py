@@ -67,7 +67,6 @@ def plan_of(events: Sequence[Event], path: Path | None = None) -> PlanEvent:
 
 
 def of_kind(events: Iterable[Event], kind: type[EventT]) -> Iterator[EventT]:
-    """The events of this kind."""
     return (event for event in events if isinstance(event, kind))
 
 

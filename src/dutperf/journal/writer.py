@@ -45,7 +45,6 @@ class JournalWriter:
 
     @property
     def directory(self) -> Path:
-        """The directory of the journal."""
         return self._path.parent
 
     @property

@@ -76,7 +76,6 @@ def build(server: DnsServer, site: Site, options: DnsServerOptions) -> dict[str,
 
 
 def task_of(site: Site, options: DnsServerOptions) -> Task:
-    """What the server has to do."""
     upstream, source = (RIGHT.tester4, RIGHT.dut4) if options.server_version == 4 else (RIGHT.tester6, RIGHT.dut6)
     return Task(site.directory, LEFT.dut6, upstream, source, options.cores, options.cache_mb)
 

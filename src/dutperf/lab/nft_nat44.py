@@ -58,7 +58,6 @@ class ConntrackOptions(ResetOptions):
     ] = None
 
     def outside(self) -> list[str]:
-        """The outside addresses."""
         return [RIGHT.dut4] if self.pool_addresses is None else outside_pool(self.pool_addresses)
 
     def statement(self) -> str:

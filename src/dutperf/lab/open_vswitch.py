@@ -179,7 +179,6 @@ def add_bridge(switch: Switch, interfaces: Iterable[str], options: OvsOptions) -
 
 
 def install(switch: Switch, rules: Iterable[str]) -> list[list[str]]:
-    """The commands that install the rules."""
     return [switch.openflow("add-flow", rule) for rule in rules]
 
 

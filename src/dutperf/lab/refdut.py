@@ -376,7 +376,6 @@ class RefDut:
         self._ask("configure", properties.request())
 
     def counters(self) -> Truth:
-        """Read its counters."""
         return Truth.model_validate(
             {name: value for name, value in self._ask("counters").items() if name not in ("event", "id")}
         )

@@ -103,7 +103,6 @@ class ReferenceOptions(LabOptions, Properties):
         return self
 
     def properties(self) -> Properties:
-        """The permanent properties."""
         return self._of(Properties)
 
     def chosen(self) -> dict[str, Any]:
@@ -138,7 +137,6 @@ class NatOptions(ReferenceOptions, NatProperties):
         return self
 
     def properties(self) -> Properties:
-        """The permanent properties."""
         return self._of(NatProperties)
 
     def stateful(self) -> dict[str, Any]:
@@ -177,7 +175,6 @@ class Dns64Options(ReferenceOptions, Dns64Properties):
     ] = "4"
 
     def properties(self) -> Properties:
-        """The permanent properties."""
         return self._of(Dns64Properties)
 
     def server(self) -> str:

@@ -102,7 +102,6 @@ class Record:
 
     @property
     def file(self) -> Path:
-        """Path of the record."""
         return STATE_DIR / f"{self.id}.json"
 
     @property

@@ -78,7 +78,6 @@ def start(site: Site, options: TestpmdOptions) -> None:
 
 
 def command_line(site: Site, options: TestpmdOptions) -> list[str]:
-    """Arguments of testpmd."""
     server = memory_ports(site, "server", options.max_frame_size)
     devices = (port.removeprefix("vdev:") for port in (server.left, server.right))
     core = site.dut_core

@@ -312,7 +312,6 @@ def with_nat(_kernel: Kernel) -> Software:
 
 
 def with_jool(kernel: Kernel) -> Software:
-    """A guest with Jool."""
     made = packages.jool(kernel)
     return Software(
         modules=[file for file in made.modules if file.stem in ("jool_common", "jool_siit")],

@@ -48,7 +48,6 @@ class Function:
 
     @property
     def is_network_card(self) -> bool:
-        """Whether it is a network card."""
         return self.kind.startswith(NETWORK_CLASS)
 
     @property

@@ -33,7 +33,6 @@ class AddressRange:
 
     @property
     def version(self) -> int:
-        """IP version."""
         return self.first.version
 
     @property

@@ -602,7 +602,6 @@ class DirectionCounts(Value):
 
     @property
     def counted(self) -> Wording:
-        """What these counts are of."""
         return FRAMES if self.answers is None else QUERIES
 
     @property
@@ -676,7 +675,6 @@ class LinkState(Value):
     right: bool | None = None
 
     def ports(self) -> dict[str, bool]:
-        """The state of each port."""
         return {name: bool(state) for name, state in self.model_dump(exclude_none=True).items()}
 
 
@@ -836,7 +834,6 @@ class PhaseResult(Sparse):
 
     @property
     def counted(self) -> Wording:
-        """What its counts are of."""
         return next((one.counted for one in self.directions().values()), FRAMES)
 
     @property

@@ -132,7 +132,6 @@ class Profile(Value):
 
     @property
     def highest_fps(self) -> int:
-        """Its highest rate."""
         return max(max(one.from_fps, one.to_fps) for one in self.segments)
 
     @property
@@ -313,7 +312,6 @@ class Stream(Value):
 
     @property
     def _of_other_kinds(self) -> frozenset[str]:
-        """Members of other kinds of streams than this one."""
         if self.frames:
             return _ONLY_UDP
         return _ONLY_DESCRIBED if self.foreground is not None else _ONLY_UDP | _ONLY_DESCRIBED | _NETWORKS
@@ -399,7 +397,6 @@ class Stream(Value):
 
     @property
     def counted(self) -> Wording:
-        """What is counted of it."""
         return FRAMES if self.questions is None else QUERIES
 
     @property

@@ -256,7 +256,6 @@ class Phase(Value):
 
     @property
     def counted(self) -> Wording:
-        """What is counted of it."""
         return next((stream.counted for stream in self.streams().values()), FRAMES)
 
     def all_streams(self) -> dict[Direction, Stream]:

@@ -71,7 +71,6 @@ class Direction(str):
 
     @property
     def value(self) -> str:
-        """The name."""
         return str(self)
 
     @property
@@ -85,7 +84,6 @@ class Direction(str):
         return self.partition(":")[2]
 
     def with_stream(self, name: str) -> Direction:
-        """A stream on this path."""
         return Direction(f"{self.path}:{name}")
 
     @property

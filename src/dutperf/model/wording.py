@@ -35,7 +35,6 @@ class Wording:
         return f"{self.many} were {self.lost}"
 
     def path(self, direction: str) -> str:
-        """The name of a path."""
         return self.end or str(direction)
 
     def loss(self, direction: str, lost: int, sent: int) -> str:

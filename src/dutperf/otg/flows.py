@@ -186,7 +186,6 @@ def _described_bytes(flow: Flow) -> int:
 
 
 def _flow(flow: Message, where: str, links: Links, name: str) -> Sequence[Flow]:
-    """Its parts."""
     if not flow.name:
         raise Rejected(f"{where}.name is missing")
     routes, warnings = _routes(flow, where, links)

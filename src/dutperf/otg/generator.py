@@ -67,7 +67,6 @@ class Generator:
 
     @property
     def configuration(self) -> Message:
-        """The one that is set."""
         return self._configuration
 
     def set_configuration(self, wanted: Message) -> list[str]:

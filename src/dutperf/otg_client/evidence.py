@@ -119,7 +119,6 @@ class Polls:
         return self.polls[-1]
 
     def counts(self) -> dict[Direction, DirectionCounts]:
-        """What was counted."""
         return {direction: self._counts(direction) for direction in self.last.flows}
 
     def _counts(self, direction: Direction) -> DirectionCounts:

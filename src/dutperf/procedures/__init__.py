@@ -16,7 +16,6 @@ from dutperf.setup.conditions import Conditions
 
 
 def module_of(name: str) -> str:
-    """The module of the procedure of that name."""
     return f"{__name__}.{name.replace('-', '_')}"
 
 

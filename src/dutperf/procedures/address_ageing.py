@@ -125,7 +125,6 @@ class AgeingPoint(points.RepeatedPoint):
 
 
 def point(recorded: Recorded) -> AgeingPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     members = recorded.repeated(AgeingFinding)
     reasons = [event.message for event in recorded.of(AgeingFinding) if event.message and event.ageing_s is None]
     if reasons:

@@ -159,7 +159,6 @@ class AddressCapacityPoint(SearchPoint):
 
 
 def point(recorded: Recorded) -> AddressCapacityPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     addresses, members = repeated_searches.found(recorded)
     own = recorded.limits["own_addresses"]
     return AddressCapacityPoint(

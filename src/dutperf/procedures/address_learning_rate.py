@@ -95,7 +95,6 @@ class LearningRatePoint(SearchPoint):
 
 
 def point(recorded: Recorded) -> LearningRatePoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     learning_aps, members = repeated_searches.found(recorded)
     return LearningRatePoint(**members, addresses=recorded.conditions.addresses, learning_aps=learning_aps)
 

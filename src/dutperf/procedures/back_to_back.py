@@ -345,7 +345,6 @@ class BackToBackPoint(points.Point):
 
 
 def point(recorded: Recorded) -> BackToBackPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     found, limits, rule = recorded.of(BurstFinding), recorded.limits, recorded.conditions.every.repetitions
     decisive = repeated_searches.decisive(found)
     stopped = repeated_searches.stopped(found, rule, [search.lower_bound for search in found])

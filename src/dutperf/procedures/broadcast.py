@@ -171,7 +171,6 @@ class BroadcastPoint(SearchPoint):
 
 
 def point(recorded: Recorded) -> BroadcastPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     broadcast_fps, members = repeated_searches.found(recorded, BroadcastFinding)
     found, rule = recorded.of(BroadcastFinding), recorded.conditions.every.repetitions
     ports: list[str] = recorded.limits["receiving_ports"]

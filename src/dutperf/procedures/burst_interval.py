@@ -200,7 +200,6 @@ class BurstIntervalPoint(SearchPoint):
 
 
 def point(recorded: Recorded) -> BurstIntervalPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     mean_fps, members = repeated_searches.found(recorded)
     rate_fps, burst = recorded.limits["rate_fps"], recorded.case[BURST]
     values = [None if one is None else _interval_us(recorded.case, one) for one in mean_fps.values]

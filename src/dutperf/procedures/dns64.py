@@ -280,7 +280,6 @@ class Dns64Point(SearchPoint):
 
 
 def point(recorded: Recorded) -> Dns64Point:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     dns64_qps, members = repeated_searches.found(recorded)
     results = recorded.of(ResultEvent)
     passed = _highest_that_passed(results)

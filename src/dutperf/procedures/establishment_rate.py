@@ -128,7 +128,6 @@ class EstablishmentPoint(SearchPoint):
 
 
 def point(recorded: Recorded) -> EstablishmentPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     establishment_cps, members = repeated_searches.found(recorded)
     results = recorded.of(ResultEvent)
     return EstablishmentPoint(

@@ -356,7 +356,6 @@ def _losses(point: FrameLossPoint, shares: bool) -> list[tuple[float, charts.Fig
 
 
 def point(recorded: Recorded) -> FrameLossPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     measured, results = _by_rate(recorded.of(RateFinding)), _by_rate(recorded.of(ResultEvent))
     ends = recorded.of(SeriesFinding)
     rates = tuple(

@@ -202,7 +202,6 @@ def latency(plan: Plan[Latency]) -> Delays:
 
 
 def point(recorded: Recorded) -> DelaysPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     return point_builder(*DEFINITIONS[recorded.conditions.definition])(recorded)
 
 

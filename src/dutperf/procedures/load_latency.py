@@ -341,7 +341,6 @@ def _loss_chart(points: Sequence[LoadLatencyPoint]) -> Chart:
 
 
 def point(recorded: Recorded) -> LoadLatencyPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     found, results = recorded.of(LoadsFinding), recorded.of(ResultEvent)
     usable = [one for one in found if not one.not_forwarding]
     rates_fps: list[int] = recorded.limits["rates_fps"]

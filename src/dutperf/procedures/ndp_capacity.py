@@ -214,7 +214,6 @@ class NdpCapacityPoint(SearchPoint):
 
 
 def point(recorded: Recorded) -> NdpCapacityPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     neighbours, members = repeated_searches.found(recorded)
     return NdpCapacityPoint(**members, neighbours=neighbours)
 

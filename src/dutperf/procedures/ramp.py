@@ -424,7 +424,6 @@ def _first_loss_line(point: RampPoint, ends: tuple[float, float], *, several: bo
 
 
 def point(recorded: Recorded) -> RampPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     found, ends = recorded.of(RampFinding), Ends.model_validate({name: recorded.limits[name] for name in _ENDS})
     usable = [one for one in found if one.readings]
     beyond = any(not one.valid for one in found)

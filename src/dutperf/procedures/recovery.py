@@ -110,7 +110,6 @@ def change_rate(trial: Trial, conditions: Recovery, rates: Rates) -> Trial:
 
 
 def read(counts: DirectionCounts, conditions: Recovery, _rates: Rates) -> Reading:
-    """The recovery time of a direction."""
     change_s, end_s, losses = conditions.overload_s, conditions.duration_s, counts.losses
     if losses is None or losses.first_s >= change_s:
         return Reading(outcome="not_caused", remark="the overload lost no frame: the DUT was not overloaded")

@@ -90,7 +90,6 @@ class RepeatedSearches(Procedure[ConditionsT]):
         """The message where the highest load of the search passed."""
 
     def offer(self, bench: Bench, load: Load, place: Place) -> tuple[TrialResult, Outcome]:
-        """Offer a load. Returns the result and its outcome for the search."""
         result = self.measure(bench, load, place)
         return result, self.outcome(result)
 
@@ -98,7 +97,6 @@ class RepeatedSearches(Procedure[ConditionsT]):
         return TYPICAL_TRIALS
 
     def outcome(self, result: TrialResult) -> Outcome:
-        """What a trial tells the search."""
         return evidence.outcome_of(result, self.conditions)
 
     def shortcoming(self, result: TrialResult) -> str:

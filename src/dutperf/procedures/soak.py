@@ -320,7 +320,6 @@ class SoakPoint(points.Point):
 
 
 def point(recorded: Recorded) -> SoakPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     found, conditions = recorded.of(SoakFinding), recorded.conditions
     seen = Seen.of(found, conditions)
     ratios = [one.loss_ratio for one in found if one.loss_ratio is not None]

@@ -213,7 +213,6 @@ class _Capacity:
         """The most connections that fit so far."""
 
     def finding(self) -> CapacityFinding:
-        """Search."""
         try:
             return self._searched()
         except _Unmeasurable as unmeasurable:
@@ -320,7 +319,6 @@ class CapacityPoint(points.RepeatedPoint):
 
 
 def point(recorded: Recorded) -> CapacityPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     found = recorded.of(CapacityFinding)
     members = recorded.repeated(CapacityFinding)
     if found:

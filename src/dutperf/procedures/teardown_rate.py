@@ -131,7 +131,6 @@ class TeardownPoint(points.RepeatedPoint):
 
 
 def point(recorded: Recorded) -> TeardownPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     members = recorded.repeated(TeardownFinding)
     reasons = [event.message for event in recorded.of(TeardownFinding) if event.message]
     if reasons:

@@ -238,7 +238,6 @@ def _figures(points: Sequence[ThroughputPoint]) -> list[tuple[str, Case, charts.
 
 
 def point(recorded: Recorded) -> ThroughputPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     found, rule = recorded.of(ThroughputFinding), recorded.conditions.every.repetitions
     decisive, goals = repeated_searches.decisive(found), _goals(found)
     bounds: Sequence[Sequence[SearchFinding]] = goals or [found]

@@ -145,7 +145,6 @@ class Times(Value):
 
     @property
     def typical(self) -> float:
-        """The median."""
         return self.median
 
     def cells(self) -> Row:

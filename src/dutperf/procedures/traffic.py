@@ -354,7 +354,6 @@ def _row(at: AtRate) -> Row:
 
 
 def point(recorded: Recorded) -> TrafficPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     found = recorded.of(PartFinding)
     results = recorded.of(ResultEvent)
     rates_fps = sorted({one.rate_fps for one in found})

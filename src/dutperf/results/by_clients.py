@@ -156,7 +156,6 @@ class ClientsPoint(Point):
 
 
 def point(recorded: Recorded) -> ClientsPoint:
-    """The point that the journal holds (:data:`dutperf.results.points.PointBuilder`)."""
     sent: dict[int, dict[str, list[tuple[Direction, TrialResult]]]] = {}
     for rate_fps, flow, direction, result in _flows(recorded.events):
         sent.setdefault(rate_fps, {}).setdefault(flow, []).append((direction, result))

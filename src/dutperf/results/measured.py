@@ -46,7 +46,6 @@ class Measured:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it is complete."""
         return journal.is_complete(self.events)
 
     def trials(self) -> list[FinishedTrial]:
@@ -97,7 +96,6 @@ class Measured:
         return {self.figure_name(chart): chart for chart in (*self.result_charts(), *self.progress_charts())}
 
     def figure_name(self, chart: Chart) -> str:
-        """Name of one of its plots."""
         return f"{self.name}-{chart.name}" if chart.name else self.name
 
     def state(self) -> str | None:

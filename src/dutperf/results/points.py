@@ -227,7 +227,6 @@ class FigurePoint(Point):
 
     @property
     def figures(self) -> Statistics:
-        """The figure."""
         found: Statistics = getattr(self, self.figure)
         return found
 
@@ -259,9 +258,7 @@ class Figures(Protocol):
     """Figures with cells in a table."""
 
     @property
-    def typical(self) -> float:
-        """The result."""
-        ...
+    def typical(self) -> float: ...
 
     @property
     def values(self) -> tuple[float, ...]:

@@ -196,7 +196,6 @@ def _lateness(done: Sequence[FinishedTrial]) -> Chart:
 
 
 def _counted(done: Sequence[FinishedTrial]) -> Wording:
-    """What the trials' counts are of."""
     return next((one.result.counted for one in done if one.result.directions()), FRAMES)
 
 

@@ -47,7 +47,6 @@ class Check:
         return usual | dict(self.truth.conditions) | ({} if quick else dict(self.truth.more))
 
     def judged(self, evidence: Evidence) -> list[Finding]:
-        """Its figures."""
         return [_judged(self.name, figure, evidence) for figure in self.truth.figures]
 
 

@@ -517,12 +517,10 @@ class WithStreams(Value):
 
     @property
     def modified_by(self) -> Modifiers:
-        """The modifiers."""
         return Modifiers.parse(self.modifiers)
 
     @property
     def of_directions(self) -> DirectionRates:
-        """The rates of the directions to each other."""
         return DirectionRates.parse(self.direction_rates or "1:1")
 
     def active(self) -> tuple[Direction, ...]:

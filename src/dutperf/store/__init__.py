@@ -237,7 +237,6 @@ class Store:
         return int(found[0])
 
     def get(self, measurement: str) -> Entry | None:
-        """The measurement of this id."""
         with self._usable():
             row = self._database.execute(f"SELECT {_COLUMNS} FROM measurement WHERE id = ?", [measurement]).fetchone()
         return None if row is None else _of_row(row)

@@ -66,7 +66,6 @@ class ReplayedTester:
         return 0.0
 
     def environment(self) -> dict[str, Any]:
-        """The environment of the recorded tester."""
         return self._environment
 
     def close(self) -> None:

@@ -307,7 +307,6 @@ class TrafficKind(ABC):
         return {way: self.stream(way, frame_size, each.fps(way, rate_fps)) for way in self.active()}
 
     def active(self) -> tuple[Direction, ...]:
-        """The directions that send."""
         return self.setup.active(self.conditions.active())
 
     @cached_property

@@ -62,7 +62,6 @@ class Load:
 
 
 def reading(cores: Sequence[int], proc: Path = PROC) -> Load:
-    """The present reading."""
     lines = {
         line.split()[0]: line.split()[1:] for line in (proc / "stat").read_text().splitlines() if line.startswith("cpu")
     }

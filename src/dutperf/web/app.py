@@ -145,13 +145,11 @@ class Server:
         return _report(stored.report_in(self._run(request).directory))
 
     def store_page(self, request: Request) -> Response:
-        """The measurements in the store."""
         asked = dict(request.query_params)
         found = self.store.search(asked, _page_number(asked))
         return self._page("store.html.j2", request, asked=asked, **found)
 
     def measurement_page(self, request: Request) -> Response:
-        """A measurement."""
         entry, figures = self.store.measurement(request.path_params["measurement"])
         return self._page("measurement.html.j2", request, one=entry, figures=figures)
 
@@ -167,7 +165,6 @@ class Server:
         return self._page("compare.html.j2", request, first=first, second=second, tables=tables, remarks=remarks)
 
     def stored_report(self, request: Request) -> Response:
-        """The report of a measurement in the store."""
         return _report(self.store.report(request.path_params["measurement"]))
 
     # --- the interface ---

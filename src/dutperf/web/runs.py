@@ -250,7 +250,6 @@ def _once(read: dict[Path, tuple[tuple[Any, ...], T]], directory: Path, make: Ca
 
 
 def run_in(directory: Path) -> Run:
-    """The run in this directory."""
     path = directory.resolve()
     changed = 0.0
     for name in (PROGRESS, JOURNAL, SUITE, PLAN):

@@ -194,7 +194,6 @@ def matched_in_words(matched: MatchedByLength, changes: LengthChanges) -> str:
 
 
 def _verdict(result: TrialResult) -> None:
-    """The verdict and its causes."""
     console = output()
     style = _STYLE[result.verdict]
     is_by_metrics = any(counts.by_metrics for counts in result.all_directions().values())

@@ -62,7 +62,6 @@ class GuestOptions(ResetOptions):
     ] = "auto"
 
     def chosen(self) -> Accelerator:
-        """The one to use."""
         return accelerator() if self.accelerator == "auto" else self.accelerator
 
 

@@ -60,7 +60,6 @@ class Kernel:
 
     @property
     def modules(self) -> Path:
-        """Directory of its modules."""
         return next(self.root.glob(f"**/lib/modules/{self.release}/kernel")).parent
 
 
@@ -73,7 +72,6 @@ class Jool:
 
     @property
     def modules(self) -> list[Path]:
-        """The files of its modules."""
         return sorted(self.root.rglob("src/mod/*/*.ko"))
 
     def program(self, name: str) -> Path:
@@ -96,12 +94,10 @@ class Tool:
 
     @property
     def program(self) -> Path:
-        """The program."""
         return self.root / self.path
 
     @property
     def libraries(self) -> list[Path]:
-        """Directories with its libraries."""
         return sorted({path.parent for path in self.root.rglob("*.so.*")})
 
 

@@ -76,17 +76,13 @@ def statistics(text: str) -> dict[str, int]:
     return {name: sum(int(core[column], 16) for core in cores) for column, name in enumerate(names) if column}
 
 
-def _statistics_now() -> dict[str, int]:
-    return statistics(STATISTICS.read_text())
-
-
 def main(task: str) -> None:
     """``count``: prints the count, and statistics; ``clear``: deletes all connections, and prints how long it
     took; ``losses``: prints lost frames by cause. A NAT makes connections for frames from the left only."""
     if task == "clear":
         print(f"deletion_s {clear():.6f}")
         return
-    numbers = _statistics_now()
+    numbers = statistics(STATISTICS.read_text())
     if task == "losses":
         print("".join(f"forward {cause} {numbers.get(name, 0)}\n" for name, cause in LOST.items()), end="")
         return

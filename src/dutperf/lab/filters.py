@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from dutperf.lab.addresses import LEFT, RIGHT, Side
+from dutperf.lab.addresses import LEFT, RIGHT
 from dutperf.lab.netns import DUT_PORTS
 
 VARIABLE = "DUTPERF_FILTERS"
@@ -53,21 +53,13 @@ def ruleset(filters: int) -> str:
 def _lists(filters: int) -> Iterator[list[str]]:
     """Of each port and version."""
     for number, (near, far) in enumerate(((LEFT, RIGHT), (RIGHT, LEFT))):
-        yield _list("ip", _DENIED4[number], filters, _permitted4(near, far))
-        yield _list("ip6", _DENIED6[number], filters, _permitted6(near, far))
+        yield _list("ip", _DENIED4[number], filters, f"ip saddr {near.net4} ip daddr {far.net4}")
+        yield _list("ip6", _DENIED6[number], filters, f"ip6 saddr {near.net6} ip6 daddr {far.net6}")
 
 
 def _list(family: str, denied: str, filters: int, permitted: str) -> list[str]:
     deny = [f"{family} saddr {denied.format(number, FAR + number)} counter drop" for number in range(1, filters)]
     return [*deny, f"{permitted} counter accept", "counter drop"]
-
-
-def _permitted4(near: Side, far: Side) -> str:
-    return f"ip saddr {near.net4} ip daddr {far.net4}"
-
-
-def _permitted6(near: Side, far: Side) -> str:
-    return f"ip6 saddr {near.net6} ip6 daddr {far.net6}"
 
 
 def main() -> None:

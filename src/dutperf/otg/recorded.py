@@ -29,12 +29,8 @@ def file_of(files: Sequence[Path], port: str, *, snap: int | None, is_new: bool)
     except CaptureError as error:
         raise Rejected(str(error), code=500, kind="internal") from None
     most = snap or _LONGEST
-    made = (_with_fcs(one) for one in frames)
+    made = (one.data + zlib.crc32(one.data).to_bytes(FCS_SIZE, "little") for one in frames)
     return b"".join(_pcapng(made, frames, most) if is_new else _pcap(made, frames, most))
-
-
-def _with_fcs(frame: CapturedFrame) -> bytes:
-    return frame.data + zlib.crc32(frame.data).to_bytes(FCS_SIZE, "little")
 
 
 def _pcap(data: Iterator[bytes], frames: Sequence[CapturedFrame], most: int) -> Iterator[bytes]:

@@ -169,7 +169,8 @@ def _fill(
         used |= {part.name for part in of_model.parts}
         if len(each) == len(of_model.parts) and _is_needed(each, key, of_model, is_last=is_last):
             _put(getattr(given, key), of_model, each, f"{header.name}.{key}", made)
-    used |= _SPECIAL.get(name, _nothing)(given, header, values, made)
+    if name in _SPECIAL:
+        used |= _SPECIAL[name](given, header, values, made)
     for left, value in values.items():
         if left not in used and (value.number or value.varies) and value.place.role is not Role.CHECKSUM:
             raise InexpressibleError(f"no {_IN_WORDS.get(left, left.lstrip('_'))} is converted")
@@ -237,10 +238,6 @@ def _put_random(pattern: Message, shown: Any, value: _Value, where: str, made: M
 
 
 # --- headers that have more than fields -----------------------------------------------------------
-
-
-def _nothing(_given: Message, _header: Header, _values: Mapping[str, _Value], _made: ModelPacket) -> set[str]:
-    return set()
 
 
 def _of_ipv4(given: Message, header: Header, values: Mapping[str, _Value], made: ModelPacket) -> set[str]:

@@ -247,12 +247,9 @@ RULES = deviations.rules(
 # --- a DUT whose truth is known ------------------------------------------------------------------
 
 
-def _typical() -> Figure:
-    return Figure("typical latency", "ms", DELAY_MS, 0.1 * DELAY_MS, medians_of("TL"), delayed)
-
-
 def _known_truth() -> KnownTruth:
-    return of_delays(Properties(delay_ms=DELAY_MS), _typical(), tags=500, tag_after_s=0.1)
+    typical = Figure("typical latency", "ms", DELAY_MS, 0.1 * DELAY_MS, medians_of("TL"), delayed)
+    return of_delays(Properties(delay_ms=DELAY_MS), typical, tags=500, tag_after_s=0.1)
 
 
 PROCEDURE = Definition(

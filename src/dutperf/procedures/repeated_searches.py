@@ -215,7 +215,8 @@ class RepeatedSearches(Procedure[ConditionsT]):
         if result.proven_failed is not None:
             failed += f"; the tester was disturbed, and {result.proven_failed}"
         if search_result.unmeasurable:
-            failed += f"; {self._unmeasurable(search_result.unmeasurable)} between could not be measured"
+            unknown = ", ".join(str(Load(load, self.unit)) for load in search_result.unmeasurable)
+            failed += f"; {unknown} between could not be measured"
         return failed if search_result.lower_bound is not None else f"{self.nothing_passed}: {failed}"
 
     def _episode(self, result: TrialResult, of_load: Sequence[Offered]) -> str:
@@ -227,9 +228,6 @@ class RepeatedSearches(Procedure[ConditionsT]):
         times = sum(one.outcome is Outcome.FAILED for one in of_load)
         again = f"; each of {times} trials at this rate failed" if times > 1 else ""
         return f": one short episode, all within {loss.span_in_words(span_s)}{again}"
-
-    def _unmeasurable(self, loads: Sequence[int]) -> str:
-        return ", ".join(str(Load(load, self.unit)) for load in loads)
 
 
 class RateSearches(RepeatedSearches[SearchRangeT]):

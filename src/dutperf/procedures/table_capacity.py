@@ -342,10 +342,6 @@ TABLE_CPS = 5_000
 """So slow that no disturbance costs the DUT a connection."""
 
 
-def _capacity() -> Figure:
-    return Figure("capacity", "connections", TABLE, 1, median_of("capacity"), lambda _: 0.0)
-
-
 def _known_truth() -> KnownTruth:
     return KnownTruth(
         NatProperties(connections=TABLE),
@@ -355,7 +351,7 @@ def _known_truth() -> KnownTruth:
             "max_rate": fps(TABLE_CPS),
             "resolution": Rate(value=50, unit="percent"),
         },
-        (_capacity(),),
+        (Figure("capacity", "connections", TABLE, 1, median_of("capacity"), lambda _: 0.0),),
         more={"repetitions": 3},
     )
 

@@ -197,7 +197,10 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
         beyond = any(not event.valid for event in events)
         used = dict.fromkeys(direction for event in events for direction in event.readings)
         directions = tuple(used) or recorded.conditions.active()
-        readings = {direction: _readings(events, direction) for direction in directions}
+        readings = {
+            direction: [event.readings[direction] for event in events if direction in event.readings]
+            for direction in directions
+        }
         times = {} if beyond else {direction: _times(of_one) for direction, of_one in readings.items()}
         rates = {
             name: value
@@ -226,10 +229,6 @@ def _as_members(times: Mapping[Direction, dict[str, Times] | None]) -> dict[str,
     if all(direction.is_of_two for direction in times):
         return {direction.value: of_one for direction, of_one in times.items()}
     return {"paths": {direction: of_one for direction, of_one in times.items() if of_one}}
-
-
-def _readings(events: Sequence[TimesFinding], direction: Direction) -> list[Reading]:
-    return [event.readings[direction] for event in events if direction in event.readings]
 
 
 def _outcomes(readings: Sequence[Reading]) -> dict[str, int]:

@@ -416,7 +416,11 @@ class Recorded:
         if any(getattr(one, "not_forwarding", False) for one in found):
             return "it ended early because the DUT forwards nothing"
         results = [event.result for event in self.of(ResultEvent)]
-        if results and any(cause.lasts for cause in results[-1].causes) and not any(map(_is_valid, results)):
+        if (
+            results
+            and any(cause.lasts for cause in results[-1].causes)
+            and not any(one.verdict is Verdict.VALID for one in results)
+        ):
             return "it ended early because another trial would not be valid either"
         return f"the run ended early because {self._end_of_run()}"
 
@@ -491,10 +495,6 @@ def cell(figure: float | None, form: str) -> str:
 def _by_kind(counts: DirectionCounts) -> dict[str, int]:
     kinds = counts.kinds or ()
     return {kind.name or str(number): kind.lost for number, kind in enumerate(kinds)} if len(kinds) > 1 else {}
-
-
-def _is_valid(result: TrialResult) -> bool:
-    return result.verdict is Verdict.VALID
 
 
 def _loss(counts: DirectionCounts, asked: tuple[str, ...]) -> Loss:

@@ -507,7 +507,7 @@ class WithStreams(Value):
     @classmethod
     def _differ(cls, given: object) -> str | None:
         rates = None if given is None else DirectionRates.parse(str(given))
-        return None if rates is None or rates.are_alike else str(rates)
+        return None if rates is None or rates.forward == rates.reverse else str(rates)
 
     @field_validator("modifiers", mode="before")
     @classmethod

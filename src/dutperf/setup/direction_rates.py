@@ -40,11 +40,6 @@ class DirectionRates:
         return f"{self.forward}:{self.reverse}"
 
     @property
-    def are_alike(self) -> bool:
-        """Whether both directions have the same rate."""
-        return self.forward == self.reverse
-
-    @property
     def least_fps(self) -> int:
         """Of the faster direction: the other has a frame in a second then."""
         return -(-max(self.forward, self.reverse) // min(self.forward, self.reverse))

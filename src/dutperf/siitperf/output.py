@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dutperf.judge.validity import sending_time_limit_s
-from dutperf.model import Direction, DirectionCounts, Phase, PhaseResult, Trial, TrialResult, Verdict
+from dutperf.model import Direction, Phase, PhaseResult, Trial, TrialResult, Verdict
 
 Figures = dict[str, float]
 OVERDUE = ("unsent", "sending_time")
@@ -91,12 +91,7 @@ def _receiving(trial: Trial, result: TrialResult) -> Iterator[str]:
     for direction, counts in result.directions().items():
         yield f"{_name(direction)} frames received: {counts.received}"
         if trial.frame_timeout_ns is not None:
-            yield f"Info: {_name(direction)} frames completely missing: {_missing(counts)}"
-
-
-def _missing(counts: DirectionCounts) -> int:
-    """Neither in time nor late."""
-    return counts.lost - counts.late
+            yield f"Info: {_name(direction)} frames completely missing: {counts.lost - counts.late}"
 
 
 def _delays(name: str, figures: Figures) -> Iterator[str]:

@@ -23,7 +23,6 @@ from pydantic import ValidationError
 from dutperf.api import results
 from dutperf.errors import DutperfError, StoreBusy, StoreError
 from dutperf.journal import JOURNAL, JournalError
-from dutperf.model import Load
 from dutperf.results import comparability, comparison, environments
 from dutperf.results.measured import Measured
 from dutperf.run.suite import SUITE
@@ -349,7 +348,7 @@ def _figures(one: Measured) -> Iterator[Kept]:
         for load, name, figure in comparison.figures_of(point):
             yield Kept(
                 at=str(point.case),
-                load=_load_text(load),
+                load="" if load is None else str(load),
                 name=name,
                 median=figure.median,
                 values=figure.values,
@@ -357,7 +356,3 @@ def _figures(one: Measured) -> Iterator[Kept]:
                 unusable=figure.unusable,
                 resolution=resolution,
             )
-
-
-def _load_text(load: Load | None) -> str:
-    return "" if load is None else str(load)

@@ -44,7 +44,7 @@ class SimulatedSwitch:
                 self._learn(learning, stream.rate_fps, len(ports))
         for path, stream in trial.streams().items():
             others = sorted(ports - set(path.partition("->")[::2]))
-            if _is_broadcast(stream):
+            if any(frame.bytes.startswith(_BROADCAST) for frame in stream.frames):
                 frames = counts[path].received
             elif (tested := _varying(stream, _DESTINATION_BIT)) is not None:
                 frames = self._unknown(trial, path, stream, tested)
@@ -75,10 +75,6 @@ class SimulatedSwitch:
             known = trial.times(path).frames_before(round(self.table.ageing_s * 1e9)) if self._learned else 0
             return max(0, trial.intended(path) - known)
         return max(0, addresses - self._learned)
-
-
-def _is_broadcast(stream: Stream) -> bool:
-    return any(frame.bytes.startswith(_BROADCAST) for frame in stream.frames)
 
 
 def _varying(stream: Stream, bit: int) -> int | None:

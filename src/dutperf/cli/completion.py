@@ -14,7 +14,6 @@ import typer
 
 
 def labs(incomplete: str) -> list[tuple[str, str]]:
-    """Names of labs with their summaries."""
     from dutperf import lab
 
     return [(info.name, info.summary) for info in lab.list_labs() if info.name.startswith(incomplete)]

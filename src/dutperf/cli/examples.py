@@ -98,7 +98,6 @@ def page(command: str) -> str:
 
 
 def line(command: str) -> str:
-    """The whole command line of the example."""
     arguments = EXAMPLES[command] if command in EXAMPLES else _of_procedure(command)
     return f"dutperf {command} {arguments}".rstrip()
 

@@ -50,7 +50,6 @@ class Page:
 
     @property
     def example(self) -> str | None:
-        """The example's command line."""
         command = " ".join(self.words[1:])
         return examples.line(command) if command else None
 

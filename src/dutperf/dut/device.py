@@ -125,7 +125,6 @@ class Device:
     # --- its connections (RFC 9693) -----------------------------------------------------------------
 
     def deletes_connections(self) -> bool:
-        """Whether it can delete them."""
         return self.can("clear_connections")
 
     def clear_connections(self) -> float:

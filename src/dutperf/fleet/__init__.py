@@ -100,7 +100,6 @@ def buildbot_files(fleet: Fleet, passwords: Mapping[str, str]) -> dict[str, str]
 
 
 def slurm_file(fleet: Fleet) -> str:
-    """The batch script of a job."""
     return _rendered("job.sbatch.j2", {"command": fleet.command, **DECISIONS})
 
 

@@ -32,7 +32,6 @@ class Header:
 
     @property
     def given(self) -> Values:
-        """The values of the given fields by name."""
         return dict(self.fields)
 
     def cells(self) -> list[Cell]:

@@ -77,7 +77,6 @@ def end_of(events: Sequence[Event]) -> EndEvent | None:
 
 
 def is_complete(events: Sequence[Event]) -> bool:
-    """Whether the procedure has ended."""
     end = end_of(events)
     return end is not None and end.outcome in FINAL
 

@@ -71,7 +71,6 @@ class ResumedJournal(JournalWriter):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the procedure has ended."""
         return is_complete(self.events)
 
     @property

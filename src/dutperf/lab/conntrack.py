@@ -32,7 +32,6 @@ _REQUEST, _ACKNOWLEDGE, _ERROR = 1, 4, 2
 
 
 def count() -> int:
-    """Connections in the table."""
     return int(COUNT.read_text())
 
 

@@ -63,5 +63,4 @@ def _list(family: str, denied: str, filters: int, permitted: str) -> list[str]:
 
 
 def main() -> None:
-    """Print the ruleset."""
     print(ruleset(int(os.environ[VARIABLE])), end="")

@@ -131,7 +131,6 @@ def of_this_kernel(cores: Iterable[int]) -> dict[str, Any]:
 
 
 def identity(version: Literal[4, 6], core: int, options: RouterOptions) -> dict[str, Any]:
-    """What the results say of this DUT."""
     rules = {"rules": [f"{rule} drop" for rule in options.rules().values()]} if options.rules() else {}
     return {"name": f"Linux IPv{version} router", **of_this_kernel([core]), **rules}
 

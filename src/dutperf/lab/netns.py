@@ -79,7 +79,6 @@ class Namespace:
         run(["ip", "netns", "add", self.name])
 
     def exists(self) -> bool:
-        """Whether a namespace of that name exists."""
         return Path("/run/netns", self.name).exists()
 
     def delete(self) -> None:
@@ -110,7 +109,6 @@ class Namespace:
         self.do(["ip", "-batch", "-"], "".join(f"{line}\n" for line in lines))
 
     def nft(self, ruleset: str) -> None:
-        """Load an nftables ruleset."""
         self.do(["nft", "-f", "-"], ruleset)
 
     def write(self, values: Mapping[str, object]) -> None:

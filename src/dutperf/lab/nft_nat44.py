@@ -61,7 +61,6 @@ class ConntrackOptions(ResetOptions):
         return [RIGHT.dut4] if self.pool_addresses is None else outside_pool(self.pool_addresses)
 
     def statement(self) -> str:
-        """The nftables statement that translates."""
         flags = " fully-random" if self.ports == "random" else ""
         if self.pool_addresses is None:
             return f"masquerade{flags}"
@@ -117,7 +116,6 @@ def start_nat(dut: Namespace, options: ConntrackOptions) -> None:
 
 
 def timeouts(options: ConntrackOptions) -> dict[str, int]:
-    """Kernel settings by path."""
     lives_s = {"udp_timeout": options.udp_timeout_s, "udp_timeout_stream": options.udp_stream_timeout_s}
     return {f"netfilter/nf_conntrack_{name}": life_s for name, life_s in lives_s.items()}
 
@@ -158,8 +156,6 @@ def about(options: ConntrackOptions, maximum: int) -> dict[str, Any]:
 
 
 def connection_commands(dut: Namespace) -> dict[str, list[str]]:
-    """The DUT's commands for its connections and its losses."""
-
     def ask(task: str) -> list[str]:
         return standalone(conntrack, task)
 

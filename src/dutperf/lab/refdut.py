@@ -270,7 +270,6 @@ class DirectionTruth(BaseModel):
 
     @property
     def lost_total(self) -> int:
-        """Frames lost by all causes."""
         return sum(self.lost.values())
 
 

@@ -178,7 +178,6 @@ class Dns64Options(ReferenceOptions, Dns64Properties):
         return self._of(Dns64Properties)
 
     def server(self) -> str:
-        """The address of the server that it asks."""
         return RIGHT.tester4 if self.server_version == "4" else RIGHT.tester6
 
 
@@ -243,7 +242,6 @@ def start(site: Site) -> RefDut:
 
 
 def control_socket(site: Site) -> Path:
-    """Control socket of the DUT of a lab."""
     return site.directory / "refdut.socket"
 
 

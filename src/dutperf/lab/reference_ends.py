@@ -365,7 +365,6 @@ class ReferenceEnd:
 
 
 def net(side: Side, version: IpVersion) -> str:
-    """The networks behind one side."""
     return side.net4 if version == 4 else side.net6
 
 
@@ -378,7 +377,6 @@ def build(technology: Technology, site: Site, options: ReferenceEndOptions) -> d
 
 
 def build_two(site: Site, ends: list[ReferenceEnd], options: ReferenceEndOptions) -> dict[str, Any]:
-    """Both DUTs."""
     technology, domain = ends[0].technology, ends[0].domain
     longest = options.mtu + technology.overhead
     both = site.add_program_duts(longest, longest)

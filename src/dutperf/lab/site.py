@@ -232,7 +232,6 @@ class Site:
         return max(os.sched_getaffinity(0)) if self.core is None else self.core
 
     def engine_settings(self) -> dict[str, str | list[str]]:
-        """Namespaces of the engine and of its DUTs."""
         names = [dut.name for dut in self.record.duts if dut.exists()]
         dut = {"dut_netns": names if len(names) > 1 else names[0]} if names else {}
         return {"netns": self.tester.name, **dut}

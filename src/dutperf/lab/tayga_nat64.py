@@ -20,7 +20,6 @@ from dutperf.lab.tayga_siit import OWN_IPV6, TUN, head, identity, reset, start_t
 
 
 def configuration(data_dir: Path) -> str:
-    """The contents of tayga.conf."""
     return "\n".join([*head(data_dir), f"prefix {NAT64_PREFIX}", f"dynamic-pool {LEFT.net4}", ""])
 
 

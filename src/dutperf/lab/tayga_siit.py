@@ -35,7 +35,6 @@ STARTED = "TAYGA's IPv6 address"
 
 
 def configuration(data_dir: Path) -> str:
-    """The contents of tayga.conf."""
     return "\n".join([*head(data_dir), *(f"map {ipv4} {ipv6}" for ipv4, ipv6 in siit_mappings()), ""])
 
 
@@ -61,7 +60,6 @@ def build(site: Site, options: ResetOptions) -> dict[str, Any]:
 
 
 def identity(site: Site, version: str) -> dict[str, Any]:
-    """What the results say of TAYGA."""
     return {
         "name": "TAYGA",
         "version": version,
@@ -91,12 +89,10 @@ def command_line(site: Site) -> list[str]:
 
 
 def configuration_file(site: Site) -> Path:
-    """Path of TAYGA's configuration."""
     return site.directory / "tayga.conf"
 
 
 def log(site: Site) -> Path:
-    """Path of TAYGA's messages."""
     return site.directory / "tayga.log"
 
 

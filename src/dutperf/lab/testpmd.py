@@ -125,7 +125,6 @@ def version(site: Site) -> str:
 
 
 def log_file(site: Site) -> Path:
-    """testpmd's messages."""
     return site.directory / "testpmd.log"
 
 

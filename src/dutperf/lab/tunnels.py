@@ -295,7 +295,6 @@ def jool(dut: Namespace, end: End, _options: ResetOptions) -> dict[str, Any]:
 
 
 def with_modules(*names: str) -> Callable[[Kernel], Software]:
-    """A guest with these of its kernel's modules."""
     return lambda _kernel: Software(drivers=names)
 
 

@@ -83,7 +83,6 @@ class Machine:
         return [path.name for path in self.glob(pattern)]
 
     def exists(self, path: str) -> bool:
-        """Whether the file or directory exists."""
         return (self.root / path).exists()
 
     def is_readable(self, path: str) -> bool:

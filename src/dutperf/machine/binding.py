@@ -217,7 +217,6 @@ def _prepared(machine: Machine, wanted: Sequence[Function]) -> Iterator[Step]:
 
 
 def load(driver: str) -> Step:
-    """Load a kernel driver as a module."""
     return Step(
         f"the kernel loads its driver {driver}",
         (Run(("modprobe", driver)),),

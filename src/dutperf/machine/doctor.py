@@ -85,7 +85,6 @@ class Machine(access.Machine):
         return processor.cpu_field(self.read("proc/cpuinfo") or "", name)
 
     def cores(self) -> int:
-        """Number of online cores."""
         return len(re.findall(r"^processor\s*:", self.read("proc/cpuinfo") or "", re.MULTILINE))
 
     def usable_cores(self) -> frozenset[int]:

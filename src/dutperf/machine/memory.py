@@ -40,7 +40,6 @@ class Pages:
 
 
 def huge_pages(machine: Machine) -> list[Pages]:
-    """Huge pages of both sizes."""
     places = {kilobytes: f"sys/kernel/mm/hugepages/hugepages-{kilobytes}kB" for kilobytes in SIZES_KB}
     return [
         Pages(kilobytes, machine.count(f"{place}/nr_hugepages"), machine.count(f"{place}/free_hugepages"))

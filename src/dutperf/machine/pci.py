@@ -120,7 +120,6 @@ def dpdk_ports(root: Path = Path("/")) -> list[str]:
 
 
 def has_iommu(machine: Machine) -> bool:
-    """Whether the kernel uses an IOMMU."""
     return bool(machine.names("sys/class/iommu/*"))
 
 

@@ -66,7 +66,6 @@ class Inventory:
     """Names of the interfaces with the default route."""
 
     def of_card(self, address: str) -> list[Interface]:
-        """A card's interfaces in this network namespace."""
         return [one for one in self.interfaces if one.card == address]
 
     @cached_property

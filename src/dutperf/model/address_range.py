@@ -54,7 +54,6 @@ class AddressRange:
         return type(self.first)(int(self.first) & ~self.mask | number * (self.mask & -self.mask))
 
     def has(self, address: Address) -> bool:
-        """Whether the address is one of these."""
         fixed = ~self.mask & ((1 << address.max_prefixlen) - 1)
         return (
             address.version == self.version
@@ -75,7 +74,6 @@ def one(address: Address) -> AddressRange:
 
 
 def of_network(network: IPv4Network | IPv6Network) -> AddressRange:
-    """All addresses of a network."""
     return AddressRange(network[0], network[-1], int(network.hostmask))
 
 
@@ -101,7 +99,6 @@ def network_bits(address: Address, at: int, networks: int) -> VaryingAddress:
 
 
 def sources(stream: Stream) -> Iterator[AddressRange]:
-    """Source addresses of the frames of a path."""
     if stream.foreground is not None:
         yield varying(stream.foreground.source, stream.source_address)
     if stream.background is not None:

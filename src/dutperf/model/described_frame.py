@@ -159,7 +159,6 @@ class DescribedFrame(Value):
 
     @property
     def is_connected(self) -> bool:
-        """Whether its frames belong to connections."""
         return any(field.part is not None for field in self.fields)
 
     @model_validator(mode="after")

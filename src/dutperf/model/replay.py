@@ -90,7 +90,6 @@ class Recording:
 
     @property
     def size(self) -> int:
-        """Bytes of all frames."""
         return len(self._data)
 
     @property

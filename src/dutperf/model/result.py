@@ -289,7 +289,6 @@ class Arrivals(Value):
 
     @property
     def longest_gap_s(self) -> float:
-        """The longest gap between two arrivals."""
         return self.longest_gap_to_s - self.longest_gap_from_s
 
 
@@ -850,7 +849,6 @@ class PhaseResult(Sparse):
 
 
 def members_of(counts: Mapping[Direction, DirectionCounts]) -> dict[str, Any]:
-    """The counts of paths as members of a result."""
     measured = {direction: one for direction, one in counts.items() if not direction.stream}
     others = {direction: one for direction, one in counts.items() if direction.stream}
     two = all(direction.is_of_two for direction in measured)

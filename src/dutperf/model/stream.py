@@ -153,7 +153,6 @@ class Profile(Value):
         return self.model_copy(update={"segments": segments})
 
     def times(self) -> ProfileTimes:
-        """The due times of its frames."""
         return ProfileTimes(tuple((one.duration_ns, one.from_fps, one.to_fps) for one in self.segments))
 
 

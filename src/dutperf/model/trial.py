@@ -320,7 +320,6 @@ class Trial(Sparse, Phase):
         return super().whole_s + sum(phase.whole_s for phase in self.preliminary)
 
     def preliminary_trials(self) -> Iterator[Trial]:
-        """Each preliminary phase as a trial of its own."""
         return (Trial(**dict(phase)) for phase in self.preliminary)
 
     @property

@@ -91,7 +91,6 @@ def chosen(message: Message, default: str = "") -> str:
 
 
 def name_of(message: Message, field: str) -> str:
-    """The name of an enumeration's value."""
     enum = message.DESCRIPTOR.fields_by_name[field].enum_type
     name: str = enum.values_by_number[getattr(message, field)].name
     return name

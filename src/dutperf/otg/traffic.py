@@ -294,7 +294,6 @@ class Transmission:
             warnings.append(f"{', '.join(paused)}: paused for {time.monotonic() - began_s:.2f} s {when}")
 
     def sending(self) -> list[str]:
-        """The flows that are sent."""
         return [name for name, one in self.flows.items() if one.state == STARTED]
 
     def _change(self, one: RunningFlow, state: str) -> None:

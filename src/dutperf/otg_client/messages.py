@@ -83,7 +83,6 @@ def _device(name: str, side: Side) -> Members:
 
 
 def ethernet_of(name: str) -> str:
-    """The name of the interface of the device at a port."""
     return f"{name} ethernet"
 
 

@@ -85,7 +85,6 @@ class Procedure(ABC, Generic[ConditionsT]):
         return trial if duration_s is None else trial.lasting(duration_s + self.conditions.every.joining_s)
 
     def action(self) -> TrialAction | None:
-        """The action on the DUT in each trial."""
         return None
 
     def stopped(self, prior: Prior) -> Stopped | None:

@@ -45,5 +45,4 @@ class Definition(Reader):
     """Conditions with which it gives a number of a simulated DUT, beside the throughput, in few trials."""
 
     def needs_throughput(self, conditions: Conditions) -> bool:
-        """Whether the throughput has to be measured first."""
         return isinstance(conditions, AtThroughput) and conditions.rate is None and conditions.throughput_from is None

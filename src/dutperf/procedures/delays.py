@@ -450,7 +450,6 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
 
 
 def _by_direction(events: Sequence[DelaysFinding], kind: Kind, rule: Rule) -> dict[str, Any]:
-    """The figures as members of the point."""
     directions = shown_directions(direction for event in events for direction in event.figures_ms)
     each = {direction: _over_repetitions(events, direction, kind, rule) for direction in directions}
     if directions == LEFT_AND_RIGHT:

@@ -176,7 +176,6 @@ class TimesPoint(Sparse, points.DirectionsPoint[Times]):
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """The times over the cases."""
         del limits
         what, _, meaning = cls.title.partition(", s: ")
         figures = [
@@ -189,8 +188,6 @@ class TimesPoint(Sparse, points.DirectionsPoint[Times]):
 
 
 def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
-    """Returns the builder of such points."""
-
     def build(recorded: Recorded) -> TimesPoint:
         events = recorded.of(TimesFinding)
         rule = fixed_repetitions(recorded.conditions)

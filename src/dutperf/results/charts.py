@@ -65,7 +65,6 @@ class Chart:
 
     @property
     def has_points(self) -> bool:
-        """Whether there are measured points to draw."""
         return any(curve.x and curve.kind != "reference" for curve in self.curves)
 
 
@@ -88,7 +87,6 @@ def with_bars(label: str, figures: Iterable[tuple[float, Figure]]) -> Curve:
 
 
 def line(label: str, points: Sequence[tuple[float, float]]) -> Curve:
-    """A curve through these points."""
     return Curve(label, tuple(float(x) for x, _ in points), tuple(y for _, y in points))
 
 

@@ -308,7 +308,6 @@ class DirectionsPoint(Point, Generic[FiguresT]):
         return MainFigure(", ".join(texts) + whose, spread(next(iter(largest.values())).values, measured))
 
     def directions(self) -> dict[Direction, dict[str, FiguresT]]:
-        """The figures of each direction or path that has any."""
         if (paths := self.of_paths()) is not None:
             return {path: figures for path, figures in paths.items() if figures}
         both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}

@@ -88,7 +88,6 @@ def percentiles(values: Sequence[int | float | None]) -> dict[str, Any]:
 
 
 def without_number(values: Sequence[int | float | None]) -> Statistics:
-    """Statistics of values that give no figure."""
     return Statistics(
         median=None, median_interval=None, p1=None, p99=None, dispersion_percent=None, values=tuple(values)
     )

@@ -544,7 +544,6 @@ class Campaign:
 
 
 def _where(place: Place) -> dict[str, Any]:
-    """Case and repetition of an event."""
     return {"case": place.case.key(), "repetition": place.repetition}
 
 

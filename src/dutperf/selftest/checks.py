@@ -32,7 +32,6 @@ class Check:
 
     @property
     def name(self) -> str:
-        """The procedure's name."""
         return self.definition.name
 
     @property

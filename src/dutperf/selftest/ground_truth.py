@@ -53,7 +53,6 @@ class ObservedTrial:
 
     @property
     def is_valid(self) -> bool:
-        """Whether procedures use the trial."""
         return self.result.verdict is Verdict.VALID
 
     @property

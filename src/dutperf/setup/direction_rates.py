@@ -49,6 +49,5 @@ class DirectionRates:
         return max(1, round(faster_fps * self.share(direction)))
 
     def share(self, direction: Direction) -> Fraction:
-        """The rate of a direction as a share of the faster one's."""
         own = self.forward if direction is Direction.FORWARD else self.reverse
         return Fraction(own, max(self.forward, self.reverse))

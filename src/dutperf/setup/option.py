@@ -50,7 +50,6 @@ class Option:
     """Another member, without which (None, 0) this one has no effect."""
 
     def described(self) -> str:
-        """The whole help text."""
         return f"{self.help} ({self.clause})." if self.clause else f"{self.help}."
 
 

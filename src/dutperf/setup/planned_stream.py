@@ -94,7 +94,6 @@ class PlannedStream(Value):
         return self
 
     def sends_on(self, path: Direction) -> bool:
-        """Whether it has frames on a path."""
         if self.paths is not None:
             return path in self.paths
         return self.directions in ("both", path.value)

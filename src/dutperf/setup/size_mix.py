@@ -93,7 +93,6 @@ class SizeMix:
 
 
 def is_mix(given: object) -> bool:
-    """Whether a text is meant as a mix."""
     return isinstance(given, str) and re.match(r"\s*imix(-random)?\b", given) is not None
 
 

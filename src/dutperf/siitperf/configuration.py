@@ -171,7 +171,6 @@ class Settings:
 
     @property
     def stateful(self) -> bool:
-        """Whether the tests are for a stateful gateway."""
         return bool(self["Stateful"])
 
     @property

@@ -38,7 +38,6 @@ class Space:
 
     @property
     def size(self) -> int:
-        """Number of combinations."""
         ports = (high - low + 1 for low, high in (self.source_ports, self.destination_ports))
         return self.addresses * next(ports) * next(ports)
 

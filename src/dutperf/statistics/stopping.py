@@ -136,7 +136,6 @@ def next_look(rule: Rule, done: int) -> int:
 
 
 def confidence(rule: Rule) -> float:
-    """Confidence of the interval in a summary."""
     return CONFIDENCE if isinstance(rule, int) else rule.confidence
 
 

@@ -81,7 +81,6 @@ class Calibration(Value):
 
     @property
     def has_limit(self) -> bool:
-        """Whether a limit was found."""
         return any(floor.limit_fps is not None for floor in self.floors)
 
     def stated(self) -> dict[str, Any]:

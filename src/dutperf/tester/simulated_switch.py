@@ -66,7 +66,6 @@ class SimulatedSwitch:
 
     @staticmethod
     def _learner(trial: Trial) -> str:
-        """The port that has the tested addresses."""
         varying = (path for path, one in trial.streams().items() if _varying(one, _DESTINATION_BIT) is not None)
         return next((path.partition("->")[2] for path in varying), "")
 

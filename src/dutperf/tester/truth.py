@@ -44,7 +44,6 @@ class Lost:
         return self.first + (2 * index + 1) * (self.end - self.first) // (2 * self.count)
 
     def longest_run(self) -> int:
-        """Longest run of consecutive lost frames."""
         return self.count if self.whole else ceil(self.count / (self.end - self.first - self.count))
 
 

@@ -64,12 +64,10 @@ class Roles:
 
     @property
     def learned(self) -> Direction:
-        """The path of the learning frames."""
         return Direction(f"{self.learning}->{self.test}")
 
     @property
     def tested(self) -> Direction:
-        """The path of the test frames."""
         return Direction(f"{self.test}->{self.learning}")
 
     def controls(self) -> tuple[Direction, ...]:

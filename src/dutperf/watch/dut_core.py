@@ -70,7 +70,6 @@ class DutCores:
     """Whether the tester's own loops have one of the cores too."""
 
     def reading(self, proc: Path = PROC) -> Reading:
-        """Read the counters now."""
         own = {
             pid: _own_ticks(proc / str(pid))
             for pid in (*self._processes(proc), *self.pids)

@@ -86,7 +86,6 @@ def _enter(file: Path) -> None:
 
 
 def interfaces(files: dict[int, tuple[Path, str | None]]) -> list[Facts]:
-    """The interfaces of this process' namespace."""
     here = (PROC / "self/ns/net").stat().st_ino
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as kernel:
         links = [_link(body) for body in _request(kernel, _RTM_GETLINK, bytes(16), _RTM_NEWLINK, dump=True)]

@@ -141,7 +141,6 @@ class Server:
         return self._page("run.html.j2", request, run=run, headlines=headlines)
 
     def report(self, request: Request) -> Response:
-        """The report of a run as it is now."""
         return _report(stored.report_in(self._run(request).directory))
 
     def store_page(self, request: Request) -> Response:

@@ -64,7 +64,6 @@ def procedures_offered() -> list[dict[str, Any]]:
 
 
 def labs_offered() -> list[dict[str, Any]]:
-    """Every lab with its options."""
     return [{"name": one.name, "summary": one.summary, "options": dict(one.options)} for one in lab.list_labs()]
 
 

@@ -45,7 +45,6 @@ def observer() -> Iterator[Observer]:
 
 @contextmanager
 def trial_progress(trial: Trial) -> Iterator[ProgressCallback]:
-    """Shows one trial's progress on a terminal."""
     console = Output(stderr=True)
     if not console.is_terminal:
         yield lambda _progress: None

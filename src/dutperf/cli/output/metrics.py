@@ -113,7 +113,6 @@ class Metrics:
                 self._now[name].set(value)
 
     def trial_ended(self, measurement: str, result: TrialResult) -> None:
-        """Show the trial's counts."""
         self.trials.labels(measurement, result.verdict.value).inc()
         for direction, counts in result.directions().items():
             self._count(direction, counts)
@@ -130,7 +129,6 @@ class Metrics:
             self.stall.labels(direction.value, loop).set(getattr(counts.stall_us, loop) / 1e6)
 
     def ended(self, measurement: str, directory: Path) -> None:
-        """Show the results of a measurement."""
         self.measured.inc()
         for one in results.read(directory).measured:
             for point in one.summary.points if one.summary else ():

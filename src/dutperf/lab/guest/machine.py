@@ -147,7 +147,6 @@ def build(directory: Path, kernel: Kernel, software: Software) -> Path:
 
 
 def command(directory: Path, kernel: Kernel, image: Path, options: GuestOptions) -> list[str]:
-    """QEMU's command line."""
     processor = {"kvm": ["-accel", "kvm", "-cpu", "host"], "tcg": ["-accel", "tcg", "-cpu", "max"]}[options.chosen()]
     off = ",".join(f"{feature}=off" for feature in ("mq", "gso", "guest_tso4", "guest_tso6", "guest_ufo"))
     cards = [
@@ -212,7 +211,6 @@ def reset(site: Site, reset_s: float, stop: str = "", start: str = "") -> list[s
 
 
 def identity(options: GuestOptions, kernel: Kernel, site: Site) -> dict[str, Any]:
-    """What the results say of any guest."""
     return {
         "kernel": f"{kernel.release} in QEMU",
         "machine": f"one processor, {MEMORY_MB} MB, virtio-net, by {EMULATIONS[options.chosen()]}",

@@ -50,7 +50,6 @@ class Kernel:
 
     @property
     def image(self) -> Path:
-        """The file to boot."""
         return next((self.root / "boot").glob("vmlinuz-*"))
 
     @property

@@ -361,16 +361,23 @@ def stopped(searches: Sequence[SearchFinding], rule: stopping.Rule, *series: Seq
     return None if any(search.not_forwarding for search in searches) else stopping.stopped(rule, *series)
 
 
-def found(recorded: Recorded, kind: type[SearchFinding] = SearchFinding) -> tuple[Statistics, dict[str, Any]]:
+def statistics_of(searches: Sequence[SearchFinding], values: Sequence[float | None], rule: stopping.Rule) -> Statistics:
+    """A DUT that forwards nothing has no figure, whatever it did before."""
+    nothing = not values or any(search.not_forwarding for search in searches)
+    return without_number(values) if nothing else statistics(values, rule)
+
+
+def found(
+    recorded: Recorded, kind: type[SearchFinding] = SearchFinding, goals: Sequence[Sequence[SearchFinding]] = ()
+) -> tuple[Statistics, dict[str, Any]]:
     """The statistics of the lower bounds of the searches that the journal holds, and the members that each of
-    their points has: ``case``, ``limited_by``, ``upper_bound``, ``message``, ``repetitions``, ``trials``."""
+    their points has: ``case``, ``limited_by``, ``upper_bound``, ``message``, ``repetitions``, ``trials``.
+    ``goals``: the findings of several goals, each of which decides whether another repetition was needed."""
     events, rule = recorded.of(kind), recorded.conditions.every.repetitions
     one = decisive(events)
-    values = [search.lower_bound for search in events]
-    ended = stopped(events, rule, values)
+    ended = stopped(events, rule, *([search.lower_bound for search in each] for each in goals or [events]))
     results = recorded.of(ResultEvent)
-    nothing = not values or any(search.not_forwarding for search in events)
-    return without_number(values) if nothing else statistics(values, rule), {
+    return statistics_of(events, [search.lower_bound for search in events], rule), {
         "case": recorded.case,
         "limited_by": None if one is None else one.limited_by,
         "upper_bound": upper_bound(events, points.without_waits(results, recorded.of(WaitEvent))),

@@ -30,15 +30,22 @@ from dutperf.procedures import repeated_searches, searches
 from dutperf.procedures.base import Prior
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.known_truth import ONE_WAY, QUEUE_FRAMES, SEARCH_S, KnownTruth, fps, highest_rate
-from dutperf.procedures.repeated_searches import Offered, RateSearches, SearchFinding, UpperBound
+from dutperf.procedures.repeated_searches import (
+    Offered,
+    RateSearches,
+    SearchFinding,
+    SearchPoint,
+    UpperBound,
+    statistics_of,
+)
 from dutperf.procedures.searches import Searched
 from dutperf.results import charts, deviations, inconsistency, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.inconsistency import Contradiction, contradictions
-from dutperf.results.points import MainFigure, Recorded, Row, Trials
-from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
+from dutperf.results.points import Recorded, Row, Trials
+from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import SearchResult
 from dutperf.setup.conditions import Usual, WithConnections, WithTimeout
 from dutperf.statistics.stopping import Rule
@@ -122,10 +129,12 @@ class PathRate(Value):
     loss_ratio: float
 
 
-class ThroughputPoint(Sparse, points.Point):
+class ThroughputPoint(Sparse, SearchPoint):
     """A case and its throughput."""
 
     sparse: ClassVar[Sequence[str]] = ("paths", "in_sum_fps")
+    figure: ClassVar[str] = "throughput_fps"
+    in_headline: ClassVar[str] = Unit.FRAMES_PER_SECOND.label
     title: ClassVar[str] = "throughput, frames/s per direction"
     columns: ClassVar[Row] = ("median", "p1", "p99", "dispersion", "Mbit/s on the wire", "limited by")
     implied: ClassVar[Sequence[str]] = ("*conditional_throughput_fps", "goals.0.*", "widest_fps", "wire_mbps")
@@ -152,9 +161,6 @@ class ThroughputPoint(Sparse, points.Point):
     """Of each path of named ports."""
     in_sum_fps: float | None = None
     """Frames/s that the DUT forwarded on all paths of named ports together, at the throughput."""
-
-    def main_figure(self) -> MainFigure:
-        return MainFigure.of(self.throughput_fps, Unit.FRAMES_PER_SECOND.label)
 
     def rows(self) -> list[Row]:
         figures = self.throughput_fps
@@ -200,10 +206,7 @@ class ThroughputPoint(Sparse, points.Point):
         }
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        limits = points.limits_of(self, conditions)
-        upper_fps = (self.throughput_fps.p99 or 0.0) if self.upper_bound is None else self.upper_bound.load.value
-        asked = float(limits.get("resolution_fps") or limits["resolution_percent"] / 100 * upper_fps)
-        return max(1.0, asked, float(self.widest_fps))
+        return max(super().resolution(conditions), float(self.widest_fps))
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
@@ -239,26 +242,17 @@ def _figures(points: Sequence[ThroughputPoint]) -> list[tuple[str, Case, charts.
 
 def point(recorded: Recorded) -> ThroughputPoint:
     found, rule = recorded.of(ThroughputFinding), recorded.conditions.every.repetitions
-    decisive, goals = repeated_searches.decisive(found), _goals(found)
-    bounds: Sequence[Sequence[SearchFinding]] = goals or [found]
-    series = [[one.lower_bound for one in each] for each in bounds]
-    stopped = repeated_searches.stopped(found, rule, *series)
-    results = recorded.of(ResultEvent)
+    goals, results = _goals(found), recorded.of(ResultEvent)
     steady = points.without_waits(results, recorded.of(WaitEvent))
-    throughput_fps = _statistics(found, [search.lower_bound for search in found], rule)
+    throughput_fps, members = repeated_searches.found(recorded, ThroughputFinding, goals)
     return ThroughputPoint(
-        case=recorded.case,
+        **members,
         throughput_fps=throughput_fps,
         wire_mbps=_wire_mbps(throughput_fps.median, recorded.of(TrialEvent)),
-        limited_by=None if decisive is None else decisive.limited_by,
         pass_criterion=recorded.conditions.passing(),
-        message=repeated_searches.message(found) + recorded.shortfall(len(found), stopped),
-        upper_bound=repeated_searches.upper_bound(found, steady),
         inconsistent=_inconsistent(found),
         widest_fps=max(map(_width, found), default=0),
-        repetitions=Repetitions(finished=len(found), stopped=stopped),
         goals=tuple(_goal(one, steady, rule) for one in goals),
-        trials=points.trials(results),
         **_paths(found, results),
     )
 
@@ -290,13 +284,6 @@ def _paths(found: Sequence[SearchFinding], results: Sequence[ResultEvent]) -> di
     return {"paths": rated, "in_sum_fps": sum(rate.forwarded_fps for rate in rated.values())}
 
 
-def _statistics(found: Sequence[SearchFinding], values: Sequence[float | None], rule: Rule) -> Statistics:
-    """A DUT that forwards nothing has no throughput, whatever it did before."""
-    if not values or any(search.not_forwarding for search in found):
-        return without_number(values)
-    return statistics(values, rule)
-
-
 def _wire_mbps(median_fps: float | None, trials: Sequence[TrialEvent]) -> float | None:
     if median_fps is None or not trials:
         return None
@@ -323,8 +310,8 @@ def _goal(found: Sequence[GoalFinding], results: Sequence[ResultEvent], rule: Ru
     assert decisive is not None, "a goal belongs to a search"
     return Goal(
         loss_ratio=decisive.loss_ratio,
-        throughput_fps=_statistics(found, [search.lower_bound for search in found], rule),
-        conditional_throughput_fps=_statistics(found, [search.conditional for search in found], rule),
+        throughput_fps=statistics_of(found, [search.lower_bound for search in found], rule),
+        conditional_throughput_fps=statistics_of(found, [search.conditional for search in found], rule),
         limited_by=decisive.limited_by,
         message=repeated_searches.message(found),
         upper_bound=repeated_searches.upper_bound(found, results),

@@ -28,12 +28,12 @@ from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.known_truth import ONE_WAY, Evidence, Figure, KnownTruth, fps, median_of
-from dutperf.procedures.repeated_searches import RepeatedSearches, SearchFinding, SearchPoint, UpperBound
+from dutperf.procedures.repeated_searches import RepeatedSearches, SearchFinding, SearchPoint, UpperBound, statistics_of
 from dutperf.results import deviations
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials, cell
-from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
+from dutperf.results.statistics import Repetitions, Statistics
 from dutperf.search.binary import BinarySearch, Bounds, Resolution, Search
 from dutperf.setup.conditions import Steady, WithDuration, WithMaximum, WithPacing, WithTolerance
 from dutperf.setup.given import Given, default
@@ -203,9 +203,7 @@ def point(recorded: Recorded) -> BurstIntervalPoint:
     mean_fps, members = repeated_searches.found(recorded)
     rate_fps, burst = recorded.limits["rate_fps"], recorded.case[BURST]
     values = [None if one is None else _interval_us(recorded.case, one) for one in mean_fps.values]
-    nothing = not values or any(one.not_forwarding for one in recorded.of(SearchFinding))
-    rule = recorded.conditions.every.repetitions
-    interval_us = without_number(values) if nothing else statistics(values, rule)
+    interval_us = statistics_of(recorded.of(SearchFinding), values, recorded.conditions.every.repetitions)
     median_us = interval_us.median
     return BurstIntervalPoint(
         **members,

@@ -29,6 +29,7 @@ from dutperf.model import (
     DirectionCounts,
     LimitedBy,
     Load,
+    Quantiles,
     ServerCounts,
     Trial,
     TrialResult,
@@ -177,15 +178,6 @@ def _asked(server: ServerCounts | None, zone: str) -> str:
     return f"it asked the tester's name server nothing: does it answer queries, and ask there for {zone}?"
 
 
-class AnswerTimes(Value):
-    """Times from queries to their right answers at the highest rate that passed, in us."""
-
-    p50: float
-    p99: float
-    p999: float
-    max: float
-
-
 class UpstreamQueries(Value):
     """Queries that the DUT sent to the tester's name server at the highest rate that passed."""
 
@@ -239,7 +231,8 @@ class Dns64Point(SearchPoint):
     upper_bound: UpperBound | None
     unanswered: str
     """At the upper bound: how many queries had no right answer, and what came instead; empty where there is none."""
-    answer_us: AnswerTimes | None
+    answer_us: Quantiles | None
+    """Times from queries to their right answers at the highest rate that passed."""
     upstream: UpstreamQueries | None
     is_self_test: bool
     """Whether the tester's client asked its own name server (RFC 8219 section 9.2.1)."""
@@ -331,8 +324,8 @@ def _at_upper_bound(results: Sequence[ResultEvent], upper: UpperBound | None) ->
     return "" if worst is None else _unanswered(worst)
 
 
-def _answer_times(delay: Delays | None) -> AnswerTimes | None:
-    return None if delay is None else AnswerTimes(p50=delay.p50, p99=delay.p99, p999=delay.p999, max=delay.max)
+def _answer_times(delay: Delays | None) -> Quantiles | None:
+    return None if delay is None else Quantiles(p50=delay.p50, p99=delay.p99, p999=delay.p999, max=delay.max)
 
 
 def _upstream(result: TrialResult) -> UpstreamQueries | None:

@@ -44,20 +44,28 @@ def _inner_fcs(_header: Message, where: str) -> Mapping[str, FieldText]:
     return {"trailer": FieldText("4", where)}
 
 
-_PAUSE_ADDRESSES = {
-    "dst": mac_field("destination", "01:80:c2:00:00:01"),
+def _echo(request: str) -> ModelHeader:
+    return ModelHeader(
+        "icmp",
+        {
+            "type": number_field("type", request),
+            "code": number_field("code", "0"),
+            "checksum": number_field("checksum"),
+            "identifier": number_field("id", "0"),
+            "sequence_number": number_field("sequence", "0"),
+        },
+        within="echo",
+    )
+
+
+_ETHERNET = {
+    "dst": mac_field("destination", "00:00:00:00:00:00"),
     "src": mac_field("source", "00:00:00:00:00:00"),
     "ether_type": number_field("type"),
 }
+_PAUSE = {**_ETHERNET, "dst": mac_field("destination", "01:80:c2:00:00:01")}
 HEADERS: Mapping[str, ModelHeader] = {
-    "ethernet": ModelHeader(
-        "eth",
-        {
-            "dst": mac_field("destination", "00:00:00:00:00:00"),
-            "src": mac_field("source", "00:00:00:00:00:00"),
-            "ether_type": number_field("type"),
-        },
-    ),
+    "ethernet": ModelHeader("eth", _ETHERNET),
     "vlan": ModelHeader(
         "vlan",
         {
@@ -140,28 +148,8 @@ HEADERS: Mapping[str, ModelHeader] = {
         more=nested.tcp_flags,
         also=tuple(part.name for part in nested.TCP_FLAGS),
     ),
-    "icmp": ModelHeader(
-        "icmp",
-        {
-            "type": number_field("type", "8"),
-            "code": number_field("code", "0"),
-            "checksum": number_field("checksum"),
-            "identifier": number_field("id", "0"),
-            "sequence_number": number_field("sequence", "0"),
-        },
-        within="echo",
-    ),
-    "icmpv6": ModelHeader(
-        "icmp",
-        {
-            "type": number_field("type", "128"),
-            "code": number_field("code", "0"),
-            "checksum": number_field("checksum"),
-            "identifier": number_field("id", "0"),
-            "sequence_number": number_field("sequence", "0"),
-        },
-        within="echo",
-    ),
+    "icmp": _echo("8"),
+    "icmpv6": _echo("128"),
     "igmpv1": ModelHeader(
         "igmp",
         {
@@ -232,12 +220,12 @@ HEADERS: Mapping[str, ModelHeader] = {
     ),
     "ethernetpause": ModelHeader(
         "eth",
-        _PAUSE_ADDRESSES,
+        _PAUSE,
         then=ModelHeader("pause", {"control_op_code": number_field("opcode", "1"), "time": number_field("time", "0")}),
     ),
     "pfcpause": ModelHeader(
         "eth",
-        _PAUSE_ADDRESSES,
+        _PAUSE,
         then=ModelHeader(
             "pfc",
             {

@@ -346,7 +346,7 @@ def _source(
     if config is None or isinstance(config, str | os.PathLike):
         return Source.of(name, texts, None if config is None else arguments.path_of(config, "config"))
     made = config if isinstance(config, Setup) else configuration.parse(config, origin="the configuration")
-    return Source.of(name, texts, Path()).with_setup(made)
+    return replace(Source.of(name, texts, Path()), recorded=made)  # no file is read
 
 
 def _lab_option(key: object, value: object) -> str:

@@ -213,10 +213,6 @@ class Cell:
     role: Role = Role.PLAIN
 
 
-def _no_tail(_: Values) -> Iterator[Cell]:
-    return iter(())
-
-
 @dataclass(frozen=True)
 class HeaderKind:
     """A header: its fields in the order of the wire, and the names of the headers that may follow it.
@@ -231,7 +227,7 @@ class HeaderKind:
     fields: tuple[Field, ...]
     carries: tuple[str, ...]
     computed: Callable[[Place, Values], Mapping[str, int]] = lambda _place, _values: {}
-    tail: Callable[[Values], Iterator[Cell]] = _no_tail
+    tail: Callable[[Values], Iterator[Cell]] = lambda _values: iter(())
     is_last_possible: bool = True
     covered: Literal["header", "rest", "pseudo and header", "pseudo and rest"] = "pseudo and rest"
 

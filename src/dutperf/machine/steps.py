@@ -58,10 +58,6 @@ class Run:
 Action = Write | Run
 
 
-def _succeeds(_machine: Machine) -> str | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Step:
     """One change."""
@@ -71,7 +67,7 @@ class Step:
     actions: tuple[Action, ...]
     undo: str
     """Command line that undoes it."""
-    fault: Callable[[Machine], str | None] = _succeeds
+    fault: Callable[[Machine], str | None] = lambda _machine: None
     """Check after the actions: the fault although no action failed; None: success."""
     back: tuple[Action, ...] = ()
     """Actions after a failure, to restore the former state as far as possible."""

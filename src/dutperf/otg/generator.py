@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -165,8 +165,9 @@ class Generator:
             wanted = [name for parts in self._chosen(names, "traffic.flow_transmit").values() for name in parts]
             if not wanted:
                 raise Rejected("traffic.flow_transmit: no flow is configured")
-            if state in ("start", "resume") and (off := self._without_link(wanted)):
-                raise Rejected(f"traffic.flow_transmit: the link of {self._sent.flows[off[0]].flow.tx} is down")
+            senders = [self._sent.flows[name].flow.tx for name in wanted]
+            if state in ("start", "resume") and (off := [port for port in senders if port in self._port_links.down]):
+                raise Rejected(f"traffic.flow_transmit: the link of {off[0]} is down")
             return self._sent.transmit(state, wanted)
 
     def _chosen(self, names: Sequence[str], where: str) -> Mapping[str, list[str]]:
@@ -177,10 +178,6 @@ class Generator:
         if unknown := [one for one in names if one not in parts]:
             raise Rejected(f"{where}.flow_names: there is no flow {unknown[0]!r}")
         return {name: parts[name] for name in parts if not names or name in names}
-
-    def _without_link(self, names: Iterable[str]) -> list[str]:
-        """Of these flows, those whose sending port is down."""
-        return [name for name in names if self._sent.flows[name].flow.tx in self._port_links.down]
 
     def verdicts(self) -> list[dict[str, Any]]:
         """Of each trial since the configuration was set, oldest first: flows, verdict, causes and all counts."""

@@ -437,7 +437,11 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
             **_disturbance(recorded),
             receive_timestamps=_nic_arrivals(recorded),
             stamps=StampCounts.of(_of_directions(recorded, "stamps")),
-            clocks=max(_of_directions(recorded, "clocks"), key=_how_wrong, default=None),
+            clocks=max(
+                _of_directions(recorded, "clocks"),
+                key=lambda one: (one.error_us, abs(one.step_us or 0.0)),
+                default=None,
+            ),
             loop_stamps_because=next(
                 (because for one in _valid_results(recorded) if (because := one.loop_stamps_because) is not None), None
             ),
@@ -497,10 +501,6 @@ def _nic_arrivals(recorded: Recorded) -> NicArrivals | None:
         return None
     sums = {name: sum(getattr(one, name) for one in arrivals) for name in ("by_nic", "by_poll", "impossible")}
     return NicArrivals(**sums, uncertainty_us=max(one.uncertainty_us for one in arrivals))
-
-
-def _how_wrong(clocks: Clocks) -> tuple[float, float]:
-    return clocks.error_us, abs(clocks.step_us or 0.0)
 
 
 def _of_directions(recorded: Recorded, member: str) -> list[Any]:

@@ -95,16 +95,14 @@ def of_case(case: Case, label: str, *, several: bool) -> str:
     return f"{case}, {label}" if several else label
 
 
-def over_repetitions(label: str, values: Sequence[float | None]) -> Curve:
-    """The value of each repetition, counted from 1; those without one are left out."""
-    return line(label, [(number, value) for number, value in enumerate(values, start=1) if value is not None])
-
-
 def repetitions(
     what: str, y_label: str, by_case: Iterable[tuple[Case, Sequence[float | None]]], name: str = "repetitions"
 ) -> Chart:
     """The values of all repetitions, a curve for each case. It shows drift and scatter."""
-    curves = [over_repetitions(str(case), values) for case, values in by_case]
+    curves = [
+        line(str(case), [(number, value) for number, value in enumerate(values, start=1) if value is not None])
+        for case, values in by_case
+    ]
     return Chart(
         name=name,
         title=f"{what} of each repetition",

@@ -136,10 +136,6 @@ class Source:
             return cls(None, {}, path, _as_now(recorded, source.get("commands", []), path, current))
         raise JournalError("the run cannot be resumed: its journal does not say where its setup came from")
 
-    def with_setup(self, setup: Setup) -> Source:
-        """Use a setup that a program made; no file is read."""
-        return replace(self, recorded=setup)
-
     def as_json(self, setup: Setup) -> dict[str, Any]:
         """The source for the journal; :meth:`of_plan` reads it."""
         if self.lab is not None:

@@ -55,20 +55,29 @@ class Listed:
         return _with(self.help, [re.sub(r"(: -?\d+)\.0$", r"\1", one) for one in defaults])
 
 
-class ShownCommand(TyperCommand):
+class _Shown:
+    """With this help."""
+
+    def format_help(self: Any, ctx: Any, formatter: Any) -> None:
+        formatter.width = min(shutil.get_terminal_size().columns, WIDEST)
+        self.format_usage(ctx, formatter)
+        for paragraph in (self.help or "").strip().split("\n\n"):
+            formatter.write_paragraph()
+            formatter.write_text(" ".join(paragraph.split()))
+        for panel, entries in groupby(listed(self, ctx), lambda one: one.panel):
+            with formatter.section(typer.style(panel, bold=True)):
+                formatter.write_dl([(one.name, one.short) for one in entries], NAMES)
+        if self.epilog:
+            formatter.write_paragraph()
+            formatter.write_text(as_called(self.epilog))
+
+
+class ShownCommand(_Shown, TyperCommand):
     """A command with this help."""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Called by Typer."""
-        _write(self, ctx, formatter)
 
-
-class ShownGroup(TyperGroup):
+class ShownGroup(_Shown, TyperGroup):
     """A group of commands with this help."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Called by Typer."""
-        _write(self, ctx, formatter)
 
 
 def group(name: str, **more: Any) -> typer.Typer:
@@ -110,20 +119,6 @@ def _commands(command: Any, context: Any) -> Iterator[Listed]:
     for name in command.list_commands(context) if isinstance(command, TyperGroup) else ():
         one: Any = command.get_command(context, name)
         yield Listed(COMMANDS, one.rich_help_panel or COMMANDS, name, summary(one))
-
-
-def _write(command: Any, context: Any, formatter: Any) -> None:
-    formatter.width = min(shutil.get_terminal_size().columns, WIDEST)
-    command.format_usage(context, formatter)
-    for paragraph in (command.help or "").strip().split("\n\n"):
-        formatter.write_paragraph()
-        formatter.write_text(" ".join(paragraph.split()))
-    for panel, entries in groupby(listed(command, context), lambda one: one.panel):
-        with formatter.section(typer.style(panel, bold=True)):
-            formatter.write_dl([(one.name, one.short) for one in entries], NAMES)
-    if command.epilog:
-        formatter.write_paragraph()
-        formatter.write_text(as_called(command.epilog))
 
 
 def _with(text: str, extras: Iterable[str]) -> str:

@@ -324,9 +324,6 @@ class DelaysPoint(Sparse, points.DirectionsPoint[Figures]):
         figure = super().main_figure()
         return MainFigure(f"{figure.text} at {Load.fps(self.rate_fps)}", figure.spread)
 
-    def of_paths(self) -> dict[Direction, dict[str, Figures]] | None:
-        return self.paths
-
     def of_all_paths(self) -> dict[str, Figures] | None:
         return self.in_sum
 

@@ -171,9 +171,6 @@ class TimesPoint(Sparse, points.DirectionsPoint[Times]):
     """Finished ones."""
     trials: Trials
 
-    def of_paths(self) -> dict[Direction, dict[str, Times]] | None:
-        return self.paths
-
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         del limits

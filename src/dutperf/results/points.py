@@ -285,6 +285,7 @@ class DirectionsPoint(Point, Generic[FiguresT]):
         limited_by: LimitedBy | None
         forward: dict[str, FiguresT] | None
         reverse: dict[str, FiguresT] | None
+        paths: dict[Direction, dict[str, FiguresT]] | None
 
     @property
     def has_number(self) -> bool:
@@ -303,19 +304,15 @@ class DirectionsPoint(Point, Generic[FiguresT]):
             for name in self.in_headline
         }
         texts = [f"{measured(figures.typical)} {self.in_headline[name]}" for name, figures in largest.items()]
-        several = " on the slowest path" if self.of_paths() else " in the slower direction"
+        several = " on the slowest path" if self.paths else " in the slower direction"
         whose = several if len(each) > 1 else ""
         return MainFigure(", ".join(texts) + whose, spread(next(iter(largest.values())).values, measured))
 
     def directions(self) -> dict[Direction, dict[str, FiguresT]]:
-        if (paths := self.of_paths()) is not None:
-            return {path: figures for path, figures in paths.items() if figures}
+        if self.paths is not None:
+            return {path: figures for path, figures in self.paths.items() if figures}
         both = {Direction.FORWARD: self.forward, Direction.REVERSE: self.reverse}
         return {direction: figures for direction, figures in both.items() if figures}
-
-    def of_paths(self) -> dict[Direction, dict[str, FiguresT]] | None:
-        """The figures of each path of named ports; None: of left and right."""
-        return None
 
     def of_all_paths(self) -> dict[str, FiguresT] | None:
         """The figures over the frames of all paths of named ports together, if there are any."""

@@ -43,8 +43,6 @@ class CaptureError(DutperfError):
 
 @dataclass(frozen=True)
 class CapturedFrame:
-    """A frame of a capture."""
-
     data: bytes
     """From the destination MAC address on, without the FCS if the file says that there is one."""
     time_ns: int

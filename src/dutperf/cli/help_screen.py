@@ -56,8 +56,6 @@ class Listed:
 
 
 class _Shown:
-    """With this help."""
-
     def format_help(self: Any, ctx: Any, formatter: Any) -> None:
         formatter.width = min(shutil.get_terminal_size().columns, WIDEST)
         self.format_usage(ctx, formatter)

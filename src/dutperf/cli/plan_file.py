@@ -30,8 +30,6 @@ KEYS = (*SOURCE, "all", "procedures")
 
 @dataclass(frozen=True)
 class PlanFile:
-    """A checked plan."""
-
     source: Source
     wanted: Wanted
 

@@ -31,8 +31,6 @@ ZONE = "dns64perf.test"
 
 @dataclass(frozen=True)
 class Planned:
-    """A planned command."""
-
     setup: Setup
     trial: Trial
     arguments: QueryTest

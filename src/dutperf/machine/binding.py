@@ -24,8 +24,6 @@ OVERRIDE, PROBE = "driver_override", "sys/bus/pci/drivers_probe"
 
 @dataclass(frozen=True)
 class Consent:
-    """Consent of the user."""
-
     force: bool = False
     """Also a card that the kernel uses."""
     no_iommu: bool = False

@@ -21,8 +21,6 @@ OPEN_VSWITCH = "openvswitch"
 
 @dataclass(frozen=True)
 class Interface:
-    """One interface."""
-
     name: str
     kind: str | None
     """Kind of a virtual interface (``veth``, ``bond``, ``vlan``); None for a device."""

@@ -54,8 +54,6 @@ KINDS = tuple(name for name in Capture.model_fields if name != "path")
 
 
 class CapturedFrames(Value):
-    """Frames of each kind."""
-
     first: Count = 0
     damaged: Count = 0
     unexpected: Count = 0
@@ -63,8 +61,6 @@ class CapturedFrames(Value):
 
 
 class CaptureWritten(Value):
-    """What a capture file has."""
-
     written: CapturedFrames
     left_out: CapturedFrames
     """Frames beyond the most that were asked for, or for which there was no room; of ``first`` none."""

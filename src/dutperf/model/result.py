@@ -76,8 +76,6 @@ class LoopStall(Value):
 
 
 class RecordsWritten(Value):
-    """Records written to a file."""
-
     written: Count
     unwritten: Count
     """Records that are not in the file: writing was too slow, or failed. All figures include them."""

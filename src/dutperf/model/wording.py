@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Wording:
-    """The words."""
-
     one: str
     many: str
     arrival: str

@@ -20,8 +20,6 @@ from dutperf.otg.patterns import FieldText, ModelField, ipv4_field, ipv6_field, 
 
 @dataclass(frozen=True)
 class ModelHeader:
-    """A header of the model."""
-
     ours: str
     fields: Mapping[str, ModelField]
     within: str = ""

@@ -38,8 +38,6 @@ class Part:
 
 @dataclass(frozen=True)
 class ModelField:
-    """A field of the model."""
-
     parts: tuple[Part, ...]
     default: str | None = None
     """None: computed, or the port's."""

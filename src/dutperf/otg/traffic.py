@@ -128,8 +128,6 @@ def hosts_of(port: Mapping[str, Any]) -> list[Any]:
 
 @dataclass
 class RunningFlow:
-    """A flow and its state."""
-
     flow: Flow
     state: str = STOPPED
     totals: Totals = field(default_factory=Totals)

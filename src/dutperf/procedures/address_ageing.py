@@ -37,8 +37,6 @@ class AddressAgeing(WithDuration, AtPorts):
 
 
 class AgeingFinding(RepetitionFinding):
-    """The result of a repetition."""
-
     event: Literal["ageing"] = "ageing"
     ageing_s: float | None
     """When the first frame was flooded, after the learning frame was due; None: none was, or all were."""

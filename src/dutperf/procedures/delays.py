@@ -93,8 +93,6 @@ class Kind:
 
 
 class DelaysFinding(Sparse, RepetitionFinding):
-    """A repetition's delays."""
-
     sparse: ClassVar[Sequence[str]] = ("in_sum_ms",)
 
     event: Literal["delays"] = "delays"
@@ -239,8 +237,6 @@ class Subtracted(Value):
 
 
 class TrialsFiles(DelaysFiles):
-    """A trial's files of delays."""
-
     repetition: int
     trial: int
     unwritten: int

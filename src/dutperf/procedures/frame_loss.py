@@ -249,8 +249,6 @@ class LossRatio(Sparse):
 
 
 class RateLoss(Value):
-    """One rate and the loss there."""
-
     load: Load
     percent_of_maximum: float | None
     """Of the media's maximum frame rate; None where that is unknown."""

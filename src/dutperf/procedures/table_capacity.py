@@ -101,8 +101,6 @@ class Step(Value):
 
 
 class CapacityFinding(RepetitionFinding):
-    """The result of a repetition."""
-
     event: Literal["table_capacity"] = "table_capacity"
     capacity: int | None
     """The most connections that fit; None: not even the first ones did, or the tester could not measure."""
@@ -203,8 +201,6 @@ class TableCapacityProcedure(Procedure[TableCapacity]):
 
 
 class _Capacity:
-    """One search for the capacity."""
-
     def __init__(self, procedure: TableCapacityProcedure, bench: Bench, place: Place) -> None:
         self._procedure, self._bench, self._place = procedure, bench, place
         self._conditions = procedure.conditions

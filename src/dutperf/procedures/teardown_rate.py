@@ -53,8 +53,6 @@ class TeardownRate(OneFrameEach):
 
 
 class TeardownFinding(RepetitionFinding):
-    """The result of a repetition."""
-
     event: Literal["teardown"] = "teardown"
     deletion_s: float | None
     empty_s: float | None

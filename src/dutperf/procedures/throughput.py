@@ -130,8 +130,6 @@ class PathRate(Value):
 
 
 class ThroughputPoint(Sparse, SearchPoint):
-    """A case and its throughput."""
-
     sparse: ClassVar[Sequence[str]] = ("paths", "in_sum_fps")
     figure: ClassVar[str] = "throughput_fps"
     in_headline: ClassVar[str] = Unit.FRAMES_PER_SECOND.label

@@ -96,8 +96,6 @@ class Traffic(WithDuration, WithPattern, WithPacing, WithStreams, WithPorts, Con
 
 
 class PartOfDirection(Value):
-    """What a direction did in a part."""
-
     sent: int
     lost: int
     loss_ratio: float

@@ -108,8 +108,6 @@ def _delays(counted: Sequence[DirectionCounts]) -> dict[str, Statistics]:
 
 
 class FlowsAtRate(Value):
-    """The flows of one rate."""
-
     load: Load
     flows: dict[str, FlowFigures]
     """By name and mean frame size, in the order in which they were first sent."""

@@ -11,8 +11,6 @@ from dutperf.model.wording import FRAMES
 
 
 class RunTrials(Value):
-    """The trials that have ended."""
-
     done: int
     invalid: int
     """Of these, those that prove nothing about the DUT."""

@@ -50,8 +50,6 @@ frames, and the delay in µs that they do not exceed."""
 
 @dataclass(frozen=True)
 class FinishedTrial:
-    """A trial with its result."""
-
     number: int
     """In the order of the run, from 1."""
     case: Case

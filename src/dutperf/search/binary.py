@@ -147,8 +147,6 @@ class Start:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Result of a search."""
-
     lower_bound: int | None
     """The highest load that passed; None where none passed, or the DUT forwards nothing
     (``not_forwarding``)."""

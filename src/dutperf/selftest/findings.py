@@ -16,8 +16,6 @@ from dutperf.model import Value
 
 
 class Judgement(StrEnum):
-    """Judgement on one figure."""
-
     OK = "ok"
     OFF = "off"
     """Farther from the true value than the stated error: a wrong number."""

@@ -21,8 +21,6 @@ TRAFFIC, TRIAL, SEARCH, OUTPUT = "Traffic", "Trial", "Search and repetitions", "
 
 @dataclass(frozen=True)
 class Option:
-    """The option of one member."""
-
     help: str
     """What it does, as a sentence without its full stop. A name in backticks is another member; the
     command line shows its option."""

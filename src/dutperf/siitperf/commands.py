@@ -80,8 +80,6 @@ PDV = Program(positional.PDV, _every, _variation)
 
 @dataclass(frozen=True)
 class Planned:
-    """A planned command."""
-
     setup: Setup
     trial: Trial
     arguments: Arguments

@@ -23,8 +23,6 @@ _REPEATS = integer(0, 100)
 
 @dataclass(frozen=True)
 class Variables:
-    """The checked variables."""
-
     ports: Ports | None = None
     """``DUTPERF_PORTS=left,right``; None: DPDK's ports 0 and 1."""
     netns: str | None = None

@@ -44,8 +44,6 @@ class Line:
 
 @dataclass(frozen=True)
 class Overview:
-    """A run."""
-
     dut: str = ""
     """Without its version."""
     version: str = ""

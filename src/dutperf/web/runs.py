@@ -72,8 +72,6 @@ class Run:
 
 @dataclass
 class Runs:
-    """All of them."""
-
     roots: Sequence[Path]
     """The first takes those that are started here."""
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)

@@ -44,8 +44,6 @@ def cache() -> Path:
 
 @dataclass(frozen=True)
 class Kernel:
-    """An unpacked kernel."""
-
     root: Path
 
     @property

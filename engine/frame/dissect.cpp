@@ -326,8 +326,8 @@ private:
         const Next tunnel = of_port(load_be16(here() + udp::kDestinationPort));
         const std::uint16_t checksum = load<std::uint16_t>(here() + udp::kChecksum);
         require(load_be16(here() + udp::kLength) == left());
-        // RFC 768; RFC 6935: over IPv6 for tunnels only
-        const bool may_be_absent = !over_ipv6_ || tunnel != Next::nothing;
+        // RFC 768; RFC 6935: over IPv6 for tunnels only. Where the tag follows, the port was drawn and names no tunnel.
+        const bool may_be_absent = !over_ipv6_ || (tunnel != Next::nothing && !is_tag(at_ + udp::kSize, end_));
         if (checksum != 0) {
             require_transport_sum(checksum);
         } else if (!may_be_absent) {

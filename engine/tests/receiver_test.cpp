@@ -270,6 +270,24 @@ TEST(Receiving, CountsUdpChecksumsOfZeroOverIpv6) {
     }
 }
 
+// RFC 6935 lets tunnels leave it out. A random port may be a tunnel's.
+TEST(Receiving, RequiresUdpChecksumsOverIpv6WhateverThePort) {
+    Receiver receiver(PortQueue{0}, NeighbourWatch{}, expected_of(0), nullptr, nullptr);
+    std::vector<Buffer> frames;
+    std::vector<rte_mbuf*> burst;
+    for (const std::uint16_t port : {udp::kVxlan, udp::kGtpU, udp::kMpls, udp::kGre, std::uint16_t{53}}) {
+        Bytes bytes = test_frame({.ipv6 = true, .size = 100, .trial = kTrial, .sequence = frames.size()});
+        std::uint8_t* const udp = &bytes[kIpv6Layout.transport_at()];
+        store_be16(udp + udp::kDestinationPort, port);
+        store<std::uint16_t>(udp + udp::kChecksum, 0);
+        frames.emplace_back(bytes);
+    }
+    for (const Buffer& frame : frames) burst.push_back(frame.mbuf());
+    receiver.take(burst.data(), static_cast<std::uint16_t>(burst.size()), 1);
+    EXPECT_EQ(receiver.counts().received.load(), 0U);
+    EXPECT_EQ(receiver.counts().corrupted, 5U);
+}
+
 Bytes in_vlans(Bytes bytes, const std::vector<std::uint32_t>& tags) {
     for (std::size_t i = tags.size(); i-- > 0;) {
         std::array<std::uint8_t, ethernet::kVlanTagSize> tag{};

@@ -269,6 +269,18 @@ def test_silence_of_duts_in_a_row_may_be_the_mtu_between_them() -> None:
     assert "between the DUTs" not in evidence.no_forwarding(result, setup)
 
 
+def test_a_router_forwards_nothing_without_gateways() -> None:
+    result = TrialResult(
+        trial=0, verdict=Verdict.VALID, forward=counts(50, 0), link_up=LinkState(left=True, right=True)
+    )
+    router = plan().traffic.setup
+    none = {"gateway4": None, "gateway6": None}
+    cable = router.model_copy(update={name: side.model_copy(update=none) for name, side in router.sides().items()})
+    hint = "without a gateway frames go to the other port's MAC address: a router needs gateway4 or gateway6"
+    assert evidence.no_forwarding(result, cable).endswith(hint)
+    assert "gateway" not in evidence.no_forwarding(result, router)
+
+
 @pytest.mark.parametrize(("cause", "asks"), [("AFTR: not_forwarded", False), ("B4: not_forwarded", True)])
 def test_who_forwards_nothing_is_said_where_the_link_tells_it(cause: str, asks: bool) -> None:
     """What went over the link between them was not too long for it."""

@@ -94,9 +94,16 @@ def no_forwarding(result: TrialResult, setup: Setup) -> str:
         else f"on {'the path' if len(directions) == 1 else 'the paths'} {', '.join(directions)}"
     )
     if not went_over and not counted:
-        guess = [*guess, "does it forward (net.ipv4.ip_forward), has it a route back, and does no firewall drop them?"]
+        guess = [*guess, _forwarding(setup, directions)]
     seen = [*_received(result, directions), *instead(result), *who, *_tunnels(setup, directions), *guess]
     return f"the DUT forwards nothing {where}: " + "; ".join(seen)
+
+
+def _forwarding(setup: Setup, directions: tuple[Direction, ...]) -> str:
+    """A cable or a switch forwards what has the other port's address, a router does not."""
+    if not any(setup.ends(way)[0].has_gateway for way in directions):
+        return "without a gateway frames go to the other port's MAC address: a router needs gateway4 or gateway6"
+    return "does it forward (net.ipv4.ip_forward), has it a route back, and does no firewall drop them?"
 
 
 def _by_cause(causes: Mapping[str, int]) -> str:

@@ -862,6 +862,8 @@ class TrialResult(PhaseResult):
     """The result of a trial: that of its measuring phase, with a verdict on all of its phases
     (:mod:`dutperf.tester.phases`)."""
 
+    sparse: ClassVar[Sequence[str]] = ("preliminary", "doubts")
+
     preliminary: tuple[PhaseResult, ...] = ()
     """Results of the preliminary phases that were run."""
     connections_probed: Count | None = None

@@ -335,17 +335,20 @@ Value read_choice(Reader& from, const char* name, const std::vector<std::pair<st
     return std::ranges::find(choices, chosen, &std::pair<std::string, Value>::first)->second;
 }
 
-void check_connections(const Reader& connections, const TrialSpec& spec) {
+void check_connections(const Reader& connections, const std::vector<Path>& paths, const TrialSpec& spec) {
     const ConnectionSpec& wanted = *spec.connections;
-    const std::string initiator = left_and_right()[index_of(wanted.initiator)].name;
-    const auto &stream = spec.streams[index_of(wanted.initiator)], &replies = spec.streams[index_of(wanted.replying())];
+    const std::string& initiator = paths[index_of(wanted.initiator)].name;
+    const auto& stream = spec.streams[index_of(wanted.initiator)];
+    const bool replies = spec.sends(wanted.replying);
     const bool opens = wanted.use == ConnectionUse::open, sends = opens || wanted.use == ConnectionUse::traffic;
     if (stream && !sends) connections.fail("use", "has replies only: leave out " + initiator);
     if (opens && !stream) connections.fail("use", "needs frames of the initiator, " + initiator);
     if (opens && replies) connections.fail("use", "opens connections: the Responder sends nothing");
     if (!sends && !replies) connections.fail("use", "needs frames of the Responder");
-    for (const auto* one : {&stream, &replies}) {
-        if (*one && ((*one)->replayed || (*one)->is_mixed() || (*one)->networks > 1))
+    for (const Direction direction : {wanted.initiator, wanted.replying}) {
+        if (!spec.sends(direction)) continue;
+        const StreamSpec& one = *spec.streams[index_of(direction)];
+        if (one.replayed || one.is_mixed() || one.networks > 1)
             connections.fail("initiator",
                              "goes with described frames or one kind of others: not replayed, without a background, in "
                              "one network");
@@ -371,18 +374,35 @@ void check_fields_of_connections(const std::vector<Path>& paths, const TrialSpec
     }
 }
 
+// The paths that are no streams beside others.
+std::vector<std::pair<std::string, Direction>> paths_of_ports(const std::vector<Path>& paths) {
+    std::vector<std::pair<std::string, Direction>> found;
+    for (std::size_t path = 0; path < paths.size(); ++path) {
+        if (paths[path].group != Path::kOtherStreams) found.emplace_back(paths[path].name, direction_at(path));
+    }
+    return found;
+}
+
+// The path between the same ports in the other direction; none: there is none.
+Direction way_back(const std::vector<Path>& paths, Direction direction) {
+    const Path& there = paths[index_of(direction)];
+    for (const auto& [name, back] : paths_of_ports(paths)) {
+        if (paths[index_of(back)].from == there.to && paths[index_of(back)].to == there.from) return back;
+    }
+    return Direction::none;
+}
+
 void read_connections(Reader& params, const std::vector<Path>& paths, TrialSpec& spec) {
     auto connections = params.optional_object("connections");
     if (!connections) return check_fields_of_connections(paths, spec);
-    if (!are_left_and_right(paths)) params.fail("connections", "go with the ports left and right only");
     ConnectionSpec& read = spec.connections.emplace();
     read.use = read_choice<ConnectionUse>(*connections, "use",
                                           {{"open", ConnectionUse::open},
                                            {"traffic", ConnectionUse::traffic},
                                            {"each", ConnectionUse::each},
                                            {"lost", ConnectionUse::lost}});
-    read.initiator = read_choice<Direction>(*connections, "initiator",
-                                            {{"forward", Direction::forward}, {"reverse", Direction::reverse}});
+    read.initiator = read_choice<Direction>(*connections, "initiator", paths_of_ports(paths));
+    read.replying = way_back(paths, read.initiator);
     read.count = static_cast<std::uint32_t>(connections->integer("count", {1, kLargestPermutation}));
     read.order = read_choice<ConnectionOrder>(*connections, "order",
                                               {{"random", ConnectionOrder::random},
@@ -399,7 +419,7 @@ void read_connections(Reader& params, const std::vector<Path>& paths, TrialSpec&
     read.entries = static_cast<std::uint32_t>(connections->integer("entries", {1, kLargestPermutation}, 0));
     read.ipv6 = connections->integer("version", {4, 6}, 4) == 6;
     check_fields_of_connections(paths, spec);
-    check_connections(*connections, spec);
+    check_connections(*connections, paths, spec);
     connections->finish();
 }
 

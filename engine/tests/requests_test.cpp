@@ -571,6 +571,36 @@ TEST(Requests, OtherStreamsBelongToNoConnection) {
     EXPECT_EQ(spec.streams[2]->networks, 2U);
 }
 
+TEST(Requests, ConnectionsAreOfAPathAndOfItsWayBack) {
+    const std::vector<Path> paths{{"c->a", 2, 0, Path::kNamed},
+                                  {"a->b", 0, 1, Path::kNamed},
+                                  {"b->a", 1, 0, Path::kNamed},
+                                  {"voice", 1, 0, Path::kOtherStreams}};
+    const auto read = [&](const char* initiator) {
+        json request = trial();
+        request["paths"] = {{initiator, request["forward"]}};
+        request.erase("forward");
+        request["paths"][initiator]["source_port"] = {{"mode", "random"}, {"min", 1024}, {"max", 65535}};
+        request["connections"] = {{"count", 1000}, {"initiator", initiator}};
+        return *read_trial(Reader(request, "params"), 1518, paths).connections;
+    };
+    EXPECT_EQ(read("a->b").replying, direction_at(2));
+    EXPECT_EQ(read("b->a").replying, direction_at(1));
+    EXPECT_EQ(read("c->a").replying, Direction::none);
+    for (const char* unknown : {"voice", "forward"}) {
+        json request = trial();
+        request["paths"] = {{"a->b", request["forward"]}};
+        request.erase("forward");
+        request["connections"] = {{"count", 1}, {"initiator", unknown}};
+        try {
+            read_trial(Reader(request, "params"), 1518, paths);
+            ADD_FAILURE() << unknown;
+        } catch (const Error& error) {
+            EXPECT_EQ(error.field(), "params.connections.initiator");
+        }
+    }
+}
+
 TEST(Requests, PortsAndPathsAreCheckedByTheTable) {
     const auto port = [](const std::string& name) { return json{{"name", name}, {"port", "ring"}}; };
     const auto path = [](const char* from, const char* to) { return json{{"from", from}, {"to", to}}; };

@@ -34,7 +34,7 @@ void RunningTrial::prepare_connections() {
 void RunningTrial::choose_entries(const StateTable& table) {
     const ConnectionSpec& wanted = *spec_.connections;
     const std::uint32_t learned = table.learned();
-    const bool replies = spec_.streams[index_of(wanted.replying())].has_value();
+    const bool replies = spec_.sends(wanted.replying);
     if (wanted.entries == 0 ? learned < wanted.count : replies && learned == 0) {
         throw Error("connections",
                     "the Responder learned " + std::to_string(learned) + " of " + std::to_string(wanted.count) +
@@ -49,7 +49,7 @@ void RunningTrial::choose_entries(const StateTable& table) {
 std::optional<Direction> RunningTrial::initiator_into(std::size_t port) const {
     if (!spec_.connections) return std::nullopt;
     const Direction initiator = spec_.connections->initiator;
-    const bool ends_here = bed_.receiving_port(initiator) == port && spec_.streams[index_of(initiator)];
+    const bool ends_here = bed_.receiving_port(initiator) == port && spec_.sends(initiator);
     return ends_here ? std::optional(initiator) : std::nullopt;
 }
 

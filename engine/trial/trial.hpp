@@ -226,7 +226,8 @@ enum class ResponderOrder : std::uint8_t { random, in_order, decreasing, first }
 
 struct ConnectionSpec {
     ConnectionUse use = ConnectionUse::open;
-    Direction initiator = Direction::forward;
+    Direction initiator = Direction::forward;  // the path of the Initiator's frames
+    Direction replying = Direction::reverse;   // of the Responder's, the way back; none: no path leads there
     std::uint32_t count = 1;
     ConnectionOrder order = ConnectionOrder::random;
     std::uint64_t seed = 0;  // of the order
@@ -235,9 +236,8 @@ struct ConnectionSpec {
     std::uint32_t entries = 0;  // the Responder replies in so many of the connections that it learned; 0: in all
     bool ipv6 = false;          // the IP version at the Responder
 
-    [[nodiscard]] Direction replying() const { return direction_at(1 - index_of(initiator)); }
     [[nodiscard]] bool is_initiator(Direction direction) const { return direction == initiator; }
-    [[nodiscard]] bool is_responder(Direction direction) const { return direction == replying(); }
+    [[nodiscard]] bool is_responder(Direction direction) const { return direction == replying; }
     // Whether each frame is the only one of its connection.
     [[nodiscard]] bool has_a_frame_each() const {
         return use == ConnectionUse::open ? opening == Opening::each : use != ConnectionUse::traffic;
@@ -295,8 +295,11 @@ struct TrialSpec {
 
     // Those that send.
     [[nodiscard]] std::vector<Direction> active() const;
+    [[nodiscard]] bool sends(Direction direction) const {
+        return direction != Direction::none && streams[index_of(direction)].has_value();
+    }
 
-    // The connections that frames of a path belong to; nullptr: none, as of other streams beside forward and reverse.
+    // The connections that frames of a path belong to; nullptr: none, as of all streams beside these.
     [[nodiscard]] const ConnectionSpec* connections_of(Direction direction) const {
         const bool has_any =
             connections && (connections->is_initiator(direction) || connections->is_responder(direction));

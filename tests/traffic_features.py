@@ -47,9 +47,14 @@ def name_ports(config: Config) -> None:
     config["paths"] = ["a->b", "b->a"]
 
 
-def share_a_port(config: Config) -> None:
-    """A third port, so that two paths begin at a."""
+def add_a_port(config: Config) -> None:
+    """A third port."""
     config["ports"]["c"] = config["ports"]["b"] | config.pop("third")
+    config["paths"].append("c->a")
+
+
+def share_a_port(config: Config) -> None:
+    """Two paths begin at a."""
     config["paths"].append("a->c")
 
 
@@ -99,6 +104,7 @@ CHOICES: dict[Feature, Choice] = {
     all_of.MANAGEMENT: Choice({"modifiers": ["management"]}),
     all_of.ROUTING: Choice({"modifiers": ["routing-updates"]}),
     all_of.NAMED_PORTS: Choice(config=name_ports),
+    all_of.MORE_PORTS: Choice(config=add_a_port),
     all_of.SHARED_PORT: Choice(config=share_a_port),
     all_of.CONNECTIONS: Choice({"connections": 100}),
     all_of.FILL: Choice({"pacing": "fill"}),
@@ -113,16 +119,21 @@ IN_A_TUNNEL = {
     all_of.MIX: Choice({"frame_sizes": "imix:64=7,594=4,1400=1"}),
 }
 """VLAN tags do not go into a tunnel, and the frames get longer in it."""
-ORDER = {all_of.NAMED_PORTS: 1, all_of.SHARED_PORT: 2}
+NEEDED = {all_of.MORE_PORTS: (all_of.NAMED_PORTS,), all_of.SHARED_PORT: (all_of.NAMED_PORTS, all_of.MORE_PORTS)}
+"""Without which there are not some features."""
+ORDER = {all_of.NAMED_PORTS: 1, all_of.MORE_PORTS: 2, all_of.SHARED_PORT: 3}
 """The configuration has left and right until its ports get names."""
+
+
+def with_needed(*features: Feature) -> tuple[Feature, ...]:
+    """And those that they need."""
+    return tuple(dict.fromkeys((*features, *(other for one in features for other in NEEDED.get(one, ())))))
 
 
 def chosen(config: Config, *features: Feature) -> tuple[Setup, Config]:
     """``config``, which has left, right, and for a third port ``third``, with the features; and their conditions."""
     made = {name: dict(value) if isinstance(value, dict) else value for name, value in config.items()}
-    wanted = dict.fromkeys(features)
-    if all_of.SHARED_PORT in wanted:
-        wanted[all_of.NAMED_PORTS] = None
+    wanted = with_needed(*features)
     conditions: Config = {}
     for feature in sorted(wanted, key=lambda one: ORDER.get(one, 0)):
         choice = IN_A_TUNNEL.get(feature, CHOICES[feature]) if all_of.TUNNEL in wanted else CHOICES[feature]

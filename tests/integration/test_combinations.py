@@ -18,7 +18,7 @@ from dutperf.setup.configuration import Setup
 from dutperf.tester import phases
 from dutperf.traffic import combinations
 from dutperf.traffic.combinations import PAIRS, Feature
-from traffic_features import chosen, versions
+from traffic_features import chosen, versions, with_needed
 from undisturbed import LOSS_IS_CERTAIN, valid
 
 from .flows_of_a_bridge import CountingBridge, Look, received_of
@@ -40,19 +40,20 @@ EACH_TIME = {
         (combinations.WARM_UP, combinations.CONNECTIONS),
         (combinations.NETWORKS, combinations.SHARED_PORT),
         (combinations.OTHER_STREAMS, combinations.CONNECTIONS),
+        (combinations.NAMED_PORTS, combinations.CONNECTIONS),
     )
 }
 """The others are in ``make test-long``."""
 PORT_OF = {"left": "a", "right": "b"}
 
 
-NEEDS_ROUTER = {combinations.MANAGEMENT, combinations.SHARED_PORT}
+NEED_ROUTER = ({combinations.MANAGEMENT, combinations.MORE_PORTS}, {combinations.MANAGEMENT, combinations.SHARED_PORT})
 """Queries go to an address of the DUT's, and so do all frames of a port that has one: test_paths.py has a router."""
 
 
 def possible() -> Iterator[Any]:
     for pair in PAIRS:
-        if set(pair) == NEEDS_ROUTER:
+        if set(pair) in NEED_ROUTER:
             continue
         needs_translator = len(set(versions(*pair))) > 1
         if not OF_CARDS & set(pair) and not refused(pair) and not needs_translator:
@@ -61,9 +62,8 @@ def possible() -> Iterator[Any]:
 
 
 def refused(pair: tuple[Feature, Feature]) -> bool:
-    """By the table, also for what having several paths from a port needs."""
-    needed = {*pair, *({combinations.NAMED_PORTS} if combinations.SHARED_PORT in pair else ())}
-    return any({one.feature, one.beside} <= needed for one in combinations.REFUSALS)
+    """By the table, also for what they need."""
+    return any({one.feature, one.beside} <= {*with_needed(*pair)} for one in combinations.REFUSALS)
 
 
 @pytest.fixture(scope="module")

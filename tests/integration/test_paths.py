@@ -209,8 +209,8 @@ def test_the_commands_show_paths_and_their_sum(tmp_path: Path) -> None:
         refused = dutperf("trial", *common, "--rate", "500", "--connections", "100")
         assert refused.returncode == 2
         assert (
-            "connections and named ports (ports) exclude each other: the Initiator and the Responder are two ports"
-            " without names" in " ".join(refused.stderr.split())
+            "connections and more than two ports (ports) exclude each other: there is one Initiator and one Responder"
+            in " ".join(refused.stderr.split())
         )
         done = dutperf(
             "ramp", *common[:4], "--from", "100", "--to", "500", "--over", "1", "--repetitions", "1", "--json"

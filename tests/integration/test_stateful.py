@@ -6,16 +6,21 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dutperf
+from dutperf.lab import conntrack
 from dutperf.model import TrialResult, Verdict
 from dutperf.setup.conditions import SingleTrial
 from kernel_frames import others
 from undisturbed import LOSS_IS_CERTAIN, until, valid
+
+from .test_by_hand import SIDES, made
+from .test_paths import counted
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
 
@@ -81,6 +86,56 @@ def test_connections_through_a_nat_lead_to_several_networks(frame: str | None) -
     assert (result.connections.learned, result.connections.remapped, result.connections.lost) == (2_000, 0, 0)
     assert result.dut_connections == 2_000
     assert {(counts.sent, counts.received) for counts in result.directions().values()} == {(2_000, 2_000)}
+
+
+FORWARDED = """table inet forwarded {
+  counter outward { }
+  counter inward { }
+  chain seen {
+    type filter hook forward priority 0; policy accept;
+    meta l4proto != udp accept
+    iifname "west" oifname "east" counter name outward
+    iifname "east" oifname "west" counter name inward
+  }
+}"""
+
+
+@pytest.mark.parametrize("initiator", [None, pytest.param("outside", marks=pytest.mark.long)])
+def test_named_ports_open_the_connections_that_a_nat_made_by_hand_counts(initiator: str | None) -> None:
+    with made("nat") as name:
+        in_dut = ["ip", "netns", "exec", f"{name}-dut"]
+        subprocess.run([*in_dut, "nft", "-f", "-"], input=FORWARDED, text=True, check=True, timeout=10)
+        config = {
+            "engine": {"netns": name},
+            "ports": {"inside": SIDES["router"]["left"], "outside": SIDES["router"]["right"]},
+            "paths": ["inside->outside", "outside->inside"],
+            "stateful": {"initiator": initiator},
+            "dut": {
+                "commands": {
+                    "clear_connections": [*in_dut, sys.executable, "-I", "-S", conntrack.__file__, "clear"],
+                    "count_connections": [*in_dut, "cat", str(conntrack.COUNT)],
+                }
+            },
+        }
+        seen: list[dict[str, int]] = []
+        with dutperf.bench(config=config) as bench:
+
+            def run() -> TrialResult:
+                counted(name)
+                result = bench.trial("4k", with_connections(2_000))
+                seen.append(counted(name))
+                return result
+
+            result = valid(run, LOSS_IS_CERTAIN)
+    assert result.connections is not None
+    assert (result.connections.learned, result.connections.remapped, result.connections.lost) == (2_000, 0, 0)
+    assert {path: (one.sent, one.received) for path, one in result.directions().items()} == {
+        "inside->outside": (2_000, 2_000),
+        "outside->inside": (2_000, 2_000),
+    }
+    both_phases = "inward" if initiator else "outward"
+    assert seen[-1] == {"outward": 2_000, "inward": 2_000} | {both_phases: 4_000}
+    assert result.dut_connections == 2_000
 
 
 def test_a_dut_that_maps_connections_anew_is_found_out() -> None:

@@ -19,9 +19,9 @@ from dutperf.model import Direction, Load, Stream, address_range
 from dutperf.setup.conditions import Foreground, SingleTrial
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup, parse
 from dutperf.traffic import combinations
-from dutperf.traffic.combinations import FEATURES, NAMED_PORTS, PAIRS, REFUSALS, SHARED_PORT, Feature
+from dutperf.traffic.combinations import FEATURES, PAIRS, REFUSALS, Feature
 from dutperf.traffic.kind_order import KindOrder
-from traffic_features import CHOICES, chosen, versions
+from traffic_features import CHOICES, chosen, versions, with_needed
 
 REQUESTS = Draft202012Validator(json.loads((documents.ROOT / "protocol/request.schema.json").read_text("utf-8")))
 BOTH = {
@@ -70,10 +70,8 @@ def test_two_features_go_together_or_the_table_says_why_not(pair: tuple[Feature,
     setup, conditions = chosen(config_of(*versions(*pair)), *pair)
     given = SingleTrial(**conditions)
     assert all(one.chosen(setup, given.every) is not None for one in pair)
-    others = [one for one in REFUSALS if NAMED_PORTS in (one.feature, one.beside) and SHARED_PORT in pair]
-    refused = [
-        one for one in (combinations.refusal(*pair), *others) if one is not None and is_chosen(one, setup, given)
-    ]
+    needed = set(with_needed(*pair))
+    refused = [one for one in REFUSALS if {one.feature, one.beside} <= needed and is_chosen(one, setup, given)]
     if not refused:
         plan(setup, conditions)
         return

@@ -39,7 +39,7 @@ from dutperf.model import (
     to_json,
 )
 from dutperf.model.pattern import LaterTimes, SteadyTimes
-from dutperf.model.result import members_of
+from dutperf.model.value import members_of
 from dutperf.run.campaign import PlanError
 from dutperf.run.testbench import Bench, Source
 from dutperf.setup import configuration, ports

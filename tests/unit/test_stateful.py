@@ -43,6 +43,11 @@ from dutperf.tester.simulated import SimulatedTester
 from dutperf.traffic.connections import ports
 from plans import NAT44, NAT64, Log, SimulatedDevice, counts, journal_lines, make_trial
 
+NAMED = {
+    "ports": {"inside": NAT44["left"], "outside": NAT44["right"]},
+    "paths": ["inside->outside", "outside->inside"],
+}
+
 
 def setup_of(mapping: dict[str, Any] | None = None, **stateful: Any) -> Setup:
     return configuration.parse({**(mapping or NAT44), **({"stateful": stateful} if stateful else {})}, "test")
@@ -131,6 +136,34 @@ def test_the_initiator_may_be_on_the_right() -> None:
     assert set(opening.streams()) == {Direction.REVERSE}
     assert trial.connections is not None
     assert trial.connections.initiator is Direction.REVERSE
+
+
+@pytest.mark.parametrize("frame", [None, "vlan(id=7)/ip/udp"])
+@pytest.mark.parametrize(
+    ("initiator", "of_two", "paths"),
+    [(None, "left", NAMED["paths"]), ("outside", "right", NAMED["paths"]), (None, "right", NAMED["paths"][::-1])],
+)
+def test_named_ports_send_what_left_and_right_do(
+    initiator: str | None, of_two: str, paths: list[str], frame: str | None
+) -> None:
+    named = {"inside->outside": Direction.FORWARD, "outside->inside": Direction.REVERSE}
+    conditions: dict[str, Any] = {"warm_up_s": 0.5, "networks": 16, "frame": frame}
+    trial = trial_of(100, setup_of({**NAMED, "paths": paths}, initiator=initiator), **conditions)
+    same = trial_of(100, setup_of(initiator=of_two), **conditions)
+    for phase, other in zip((*trial.preliminary, trial), (*same.preliminary, same), strict=True):
+        assert {named[path]: stream for path, stream in phase.streams().items()} == other.streams()
+        assert phase.connections is not None
+        opens = {"initiator": named[phase.connections.initiator]}
+        assert phase.connections.model_copy(update=opens) == other.connections
+
+
+def test_one_path_opens_connections_and_has_no_replies() -> None:
+    setup = setup_of({**NAMED, "paths": "outside->inside"})
+    assert set(trial_of(100, setup).streams()) == {"outside->inside"}
+    with pytest.raises(ConfigError, match="paths: is missing inside->outside: the Responder replies in each"):
+        traffic.ConnectionTraffic(setup, SingleTrial(connections=100)).replies(84, 1000, 0)
+    with pytest.raises(ConfigError, match="initiator: is inside, where no path begins: give one of outside"):
+        setup_of({**NAMED, "paths": "outside->inside"}, initiator="inside")
 
 
 @pytest.mark.parametrize(
@@ -279,10 +312,12 @@ class NatTester(SimulatedTester):
         self.uses.append(trial.connections.use)
         opens = trial.connections.use is ConnectionUse.OPEN
         passed = self._open(trial) if opens else self._reply(trial)
+        by_path = {str(path): counts(trial.intended(path), passed) for path in trial.streams()}
+        members: dict[str, Any] = {"paths": by_path} if trial.paths is not None else by_path
         return TrialResult(
             trial=trial.trial,
             verdict=Verdict.VALID,
-            **{str(direction): counts(trial.intended(direction), passed) for direction in trial.streams()},
+            **members,
             connections=ConnectionCounts(learned=len(self.learned), remapped=0, lost=len(self.lost)),
         )
 
@@ -304,14 +339,16 @@ class NatTester(SimulatedTester):
     def _reply(self, trial: Trial) -> int:
         assert trial.connections is not None
         probes = trial.connections.use is ConnectionUse.LOST
-        asked = self.lost[: trial.intended(Direction.REVERSE)] if probes else sorted(self.learned)
+        asked = self.lost[: trial.intended([*trial.streams()][-1])] if probes else sorted(self.learned)
         broken = frozenset() if probes else self.nat.lost_replies
         self.lost = [one for one in asked if one not in self.nat.table or one in broken]
         return len(asked) - len(self.lost)
 
 
-def plan_of(name: str, nat: Nat, timeout_s: float | None = None, **conditions: Any) -> Plan[Any]:
-    definition, setup = procedures.find(name), setup_of(timeout_s=timeout_s)
+def plan_of(
+    name: str, nat: Nat, timeout_s: float | None = None, mapping: dict[str, Any] | None = None, **conditions: Any
+) -> Plan[Any]:
+    definition, setup = procedures.find(name), setup_of(mapping, timeout_s=timeout_s)
     chosen = traffic.of(setup, definition.conditions(drain_s=0.1, **conditions)).sized()
     return Plan(
         traffic=traffic.of(setup, chosen),
@@ -455,6 +492,32 @@ def test_a_table_that_stays_unfilled_is_a_finding_of_its_own(
         assert len(tried) == 4, "no other rate is tried: the rate has no part in it"
     [shown] = [text for text, warns in tables.messages(summary) if warns]
     assert "limited by connections that the DUT did not open" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "conditions"),
+    [
+        ("establishment-rate", {"max_rate": "50k", "resolution": "5%", "connections": 3_000}),
+        ("table-capacity", {"max_rate": "5k", "resolution": "50%"}),
+        ("teardown-rate", {"connections": 3_000, "preliminary_rate": "5k"}),
+        ("throughput", {"max_rate": "10k", "connections": 10_000, "duration_s": 1}),
+    ],
+)
+def test_figures_of_named_ports_are_those_of_left_and_right(
+    name: str, conditions: dict[str, Any], tmp_path: Path
+) -> None:
+    plain, named = (
+        measured(
+            name, Nat(capacity=4_000, rate_cps=7_000), tmp_path / one, mapping=mapping, repetitions=1, **conditions
+        )
+        for one, mapping in (("plain", NAT44), ("named", NAMED))
+    )
+    assert (named.limited_by, named.message) == (
+        plain.limited_by,
+        plain.message.replace("forward", "inside->outside"),
+    )
+    assert named.main_figure() == plain.main_figure()
+    assert named.has_number == (name != "throughput")
 
 
 def test_only_validation_finds_that_connections_were_evicted(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dutperf.judge.answered import ports_of
 from dutperf.model import ArrivedTags, DirectionCounts, Stream, Trial, TrialResult, UnaskedTags, in_vlan
-from dutperf.model.result import members_of
+from dutperf.model.value import members_of
 from dutperf.model.vlan_tags import leading, outermost
 
 _ADDRESSES = 24

@@ -110,7 +110,6 @@ from dutperf.model.result import TransmitWait as TransmitWait
 from dutperf.model.result import TrialResult as TrialResult
 from dutperf.model.result import UnansweredAddress as UnansweredAddress
 from dutperf.model.result import Verdict as Verdict
-from dutperf.model.result import members_of as members_of
 from dutperf.model.stream import Bursts as Bursts
 from dutperf.model.stream import FieldMode as FieldMode
 from dutperf.model.stream import FrameSpec as FrameSpec
@@ -141,6 +140,7 @@ from dutperf.model.value import Fps as Fps
 from dutperf.model.value import Port16 as Port16
 from dutperf.model.value import Sparse as Sparse
 from dutperf.model.value import Value as Value
+from dutperf.model.value import members_of as members_of
 from dutperf.model.value import ports_of as ports_of
 from dutperf.model.value import shown_directions as shown_directions
 from dutperf.model.value import to_json as to_json

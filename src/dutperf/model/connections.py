@@ -60,7 +60,7 @@ class Connections(Value):
 
     use: ConnectionUse
     initiator: Direction
-    """The direction of the Initiator's frames."""
+    """The path of the Initiator's frames."""
     count: Annotated[int, Field(ge=1, le=MOST_CONNECTIONS)]
     order: ConnectionOrder = ConnectionOrder.RANDOM
     seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -844,14 +844,6 @@ class PhaseResult(Sparse):
         """The lost frames of all paths as a share of those sent."""
         sent = sum(counts.sent for counts in self.directions().values())
         return sum(counts.lost for counts in self.directions().values()) / sent if sent else 0.0
-
-
-def members_of(counts: Mapping[Direction, DirectionCounts]) -> dict[str, Any]:
-    measured = {direction: one for direction, one in counts.items() if not direction.stream}
-    others = {direction: one for direction, one in counts.items() if direction.stream}
-    two = all(direction.is_of_two for direction in measured)
-    members: dict[str, Any] = {str(way): one for way, one in measured.items()} if two else {"paths": measured}
-    return members | ({"other_streams": others} if others else {})
 
 
 NOT_OPENED = "not_opened"

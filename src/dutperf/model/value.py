@@ -138,6 +138,15 @@ def shown_directions(used: Iterable[Direction]) -> tuple[Direction, ...]:
     return LEFT_AND_RIGHT if all(one.is_of_two for one in several) else several
 
 
+def members_of(of_paths: Mapping[Direction, Value]) -> dict[str, Any]:
+    """What paths have, streams or counts, as members of a phase or a result."""
+    measured = {direction: one for direction, one in of_paths.items() if not direction.stream}
+    others = {direction: one for direction, one in of_paths.items() if direction.stream}
+    two = all(direction.is_of_two for direction in measured)
+    members: dict[str, Any] = {str(way): one for way, one in measured.items()} if two else {"paths": measured}
+    return members | ({"other_streams": others} if others else {})
+
+
 def to_json(value: Value) -> dict[str, Any]:
     """``value`` as JSON types without absent members, as in the protocol."""
     return value.model_dump(mode="json", exclude_none=True)

@@ -450,11 +450,14 @@ def _ascending(ports: tuple[int, int]) -> tuple[int, int]:
 PortRange = Annotated[tuple[Port16, Port16], BeforeValidator(_range), AfterValidator(_ascending)]
 
 
+PortName = Annotated[str, StringConstraints(pattern=f"^{PORT_NAME}$")]
+
+
 class Stateful(Value):
     """The connections through a stateful DUT (RFC 9693 sections 4.1, 4.4)."""
 
-    initiator: Literal["left", "right"] = "left"
-    """The side that opens connections; the other one is the Responder."""
+    initiator: PortName | None = None
+    """The port that opens connections; None: where the first path begins. The one that it sends to is the Responder."""
     source_ports: PortRange | None = None
     """Of the Initiator's frames. Connections are the combinations of source and destination ports, and of the
     ``varying_address`` of the sides. None: from the number of connections."""
@@ -465,23 +468,6 @@ class Stateful(Value):
     """To which connections the Responder's frames belong."""
     timeout_s: Annotated[float, Field(gt=0, le=1e9)] | None = None
     """After so long without a frame the DUT deletes a connection; None: unknown."""
-
-    @property
-    def responder_side(self) -> str:
-        """The side of the Responder."""
-        return "right" if self.initiator == "left" else "left"
-
-    @property
-    def direction(self) -> Direction:
-        """The direction of the Initiator's frames."""
-        return Direction.FORWARD if self.initiator == "left" else Direction.REVERSE
-
-    def replies(self, direction: Direction) -> bool:
-        """Whether the frames of a direction are the Responder's."""
-        return direction is not self.direction
-
-
-PortName = Annotated[str, StringConstraints(pattern=f"^{PORT_NAME}$")]
 
 
 class Setup(Value):
@@ -533,6 +519,12 @@ class Setup(Value):
         """The sending and the receiving side of a path."""
         sides, (sender, receiver) = self.sides(), self.path_ends()[direction]
         return sides[sender], sides[receiver]
+
+    @property
+    def initiator_path(self) -> Direction:
+        """The path of the frames that open connections (RFC 9693); those of the Responder have the other one."""
+        initiator = self.stateful.initiator
+        return next(path for path, (sender, _) in self.path_ends().items() if initiator in (None, sender))
 
     def sharing(self, direction: Direction) -> tuple[PlannedStream, ...]:
         """The streams that share the rate of a path."""
@@ -787,8 +779,16 @@ def _check(setup: Setup) -> None:
         senders = path_texts.senders_to(name, setup.path_ends(), setup.sides())
         if side.seen_as is not None or setup.dns64 is None:  # a DNS64 server translates no packets
             _check_seen_as((*within, name), side, senders)
+    _check_initiator(setup)
     _check_duts(setup)
     _check_otg(setup, within)
+
+
+def _check_initiator(setup: Setup) -> None:
+    initiator, senders = setup.stateful.initiator, [sender for sender, _ in setup.path_ends().values()]
+    if initiator is not None and initiator not in senders:
+        others = ", ".join(dict.fromkeys(senders))
+        raise _Invalid(("stateful", "initiator"), f"is {initiator}, where no path begins: give one of {others}")
 
 
 _OF_OTG = frozenset({"otg", "otg_certificate", "link_timeout_s"})

@@ -25,6 +25,7 @@ from dutperf.model import (
     Trial,
     TrialResult,
     Verdict,
+    members_of,
 )
 from dutperf.tester import ProgressCallback, Tester
 
@@ -143,7 +144,6 @@ def _probe(tester: Tester, trial: Trial, measured: TrialResult) -> dict[str, int
     [(direction, stream)] = replies.items()
     rate_fps, frames = max(1, round(stream.rate_fps * PROBE_SHARE)), min(counts.lost, PROBED)
     asking = stream.with_rate(rate_fps).only(_least_lost(stream, measured.directions()[direction]))
-    sending: dict[str, Any] = {str(direction): asking}
     probe = Trial(
         trial=(trial.trial + 1) % TRIAL_NUMBERS,
         seed=trial.seed,
@@ -152,7 +152,7 @@ def _probe(tester: Tester, trial: Trial, measured: TrialResult) -> dict[str, int
         burst=trial.burst,
         question=Question(tolerated_loss=1.0),  # all of them may be gone
         connections=connections.model_copy(update={"use": ConnectionUse.LOST}),
-        **sending,
+        **members_of({direction: asking}),
     )
     result = tester.run(probe)
     if _is_bad(result) or result.connections is None or result.doubts:

@@ -38,6 +38,7 @@ from dutperf.model import (
     Stamping,
     Stream,
     Trial,
+    members_of,
     of_test_frames,
 )
 from dutperf.model.frame_size import ETHERNET_OVERHEAD
@@ -254,11 +255,7 @@ class TrafficKind(ABC):
             ConfigError: a frame size that is impossible for this traffic, or addresses that the
                 conditions need and the configuration does not have.
         """
-        streams = self.streams(case[FRAME_SIZE], load.value)
-        by_path = (
-            {"paths": streams} if self.setup.ports is not None else {one.value: each for one, each in streams.items()}
-        )
-        return self._trial(case[FRAME_SIZE], number, by_path)
+        return self._trial(case[FRAME_SIZE], number, members_of(self.streams(case[FRAME_SIZE], load.value)))
 
     def trial_of_others(self, case: Case, number: int) -> Trial:
         """The trial of the streams with rates of their own alone, without any frames beside them.

@@ -155,6 +155,9 @@ BROADCAST = Feature("broadcasts", "`--modifier broadcast`", _modifier(lambda c: 
 MANAGEMENT = Feature("management queries", "`--modifier management`", _modifier(lambda c: c.modified_by.management))
 ROUTING = Feature("routing updates", "`--modifier routing-updates`", _modifier(lambda c: c.modified_by.routing_updates))
 NAMED_PORTS = Feature("named ports", "`ports`, `paths`", _of_setup("ports", lambda setup: setup.ports is not None))
+MORE_PORTS = Feature(
+    "more than two ports", "`ports`", _of_setup("ports", lambda setup: setup.ports is not None and len(setup.ports) > 2)
+)
 SHARED_PORT = Feature(
     "several paths from one port",
     "`paths`",
@@ -171,7 +174,7 @@ CHECKSUMS, SEND_AT, RATE_LIMIT = (_offload(name) for name in ("checksums", "send
 FEATURES = (
     *(HEADERS, MIX, FLOWS, JOINING, STREAMS, OTHER_STREAMS, EXTENSION, NATIVE, NETWORKS, ADDRESSES, PORTS, TUNNEL),
     *(POISSON, BURSTS, CHANGING, DIRECTION_RATES, ONE_DIRECTION, WARM_UP, BROADCAST, MANAGEMENT, ROUTING),
-    *(NAMED_PORTS, SHARED_PORT, CONNECTIONS, FILL, TIMEOUT, QUEUES, CHECKSUMS, SEND_AT, RATE_LIMIT),
+    *(NAMED_PORTS, MORE_PORTS, SHARED_PORT, CONNECTIONS, FILL, TIMEOUT, QUEUES, CHECKSUMS, SEND_AT, RATE_LIMIT),
 )
 KINDS = (STREAMS, NATIVE, EXTENSION, MIX)
 """What makes kinds of frames, the likeliest to make many first."""
@@ -228,7 +231,7 @@ REFUSALS = (
         (JOINING, FLOWS, PORTS), CONNECTIONS, Because.DEFINITION, "each connection has ports of its own (`stateful`)"
     ),
     Refusal(EXTENSION, CONNECTIONS, Because.TESTER, "the frames of connections are UDP directly over IP"),
-    Refusal(CONNECTIONS, NAMED_PORTS, Because.TESTER, "the Initiator and the Responder are two ports without names"),
+    Refusal(CONNECTIONS, MORE_PORTS, Because.TESTER, "there is one Initiator and one Responder"),
     Refusal(FILL, QUEUES, Because.PORT, "the card decides in which order the frames of several queues leave"),
     *_beside(FILL, (SEND_AT, RATE_LIMIT), Because.PORT, "with it the card paces"),
     Refusal(

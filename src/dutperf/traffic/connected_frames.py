@@ -37,7 +37,7 @@ class ConnectedFrames(DescribedTraffic):
     def check_kind(self) -> None:
         """Some frames of each direction belong to connections, and none of these to a flow."""
         super().check_kind()
-        for direction in dict.fromkeys((self.setup.stateful.direction, *self.active())):
+        for direction in dict.fromkeys((self.setup.initiator_path, *self.active())):
             connected = self.connected(direction, self.smallest_frame_size)
             if not connected and self.conditions.foreground.m == 0:
                 raise ParameterError("leaves no frames for connections: all are native IPv6", "foreground")
@@ -75,7 +75,7 @@ class ConnectedFrames(DescribedTraffic):
         return tuple(self._in_connection(frame, direction) for frame in frames)
 
     def learns_destination(self, direction: Direction) -> bool:
-        return self.setup.stateful.replies(direction)
+        return direction is not self.setup.initiator_path
 
     def _in_connection(self, frame: DescribedFrame, direction: Direction) -> DescribedFrame:
         """With the parts of its connection in place of the ports that vary otherwise."""

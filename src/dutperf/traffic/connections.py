@@ -9,7 +9,6 @@ from math import ceil
 from typing import Any
 
 from dutperf.model import (
-    LEFT_AND_RIGHT,
     TRIAL_NUMBERS,
     Case,
     Connections,
@@ -22,9 +21,10 @@ from dutperf.model import (
     Stream,
     Trial,
     VaryingField,
+    members_of,
 )
 from dutperf.setup.conditions import WithDuration
-from dutperf.setup.configuration import ParameterError, Setup
+from dutperf.setup.configuration import ConfigError, ParameterError, Setup, Side
 from dutperf.traffic import arriving_tags
 from dutperf.traffic.base import TrafficKind
 from dutperf.traffic.connected_frames import ConnectedFrames
@@ -114,13 +114,18 @@ class ConnectionTraffic(TrafficKind):
     @cached_property
     def _ports(self) -> tuple[VaryingField, VaryingField]:
         """The ranges of source and destination ports."""
-        networks = self.networks(self.setup.sides()[self.setup.stateful.responder_side])
+        networks = self.networks(self._responder)
         source, destination = ports(self.setup, self.count, networks)
         return _field(source), _field(destination)
 
+    @property
+    def _responder(self) -> Side:
+        """The side of the Responder."""
+        return self.setup.ends(self.setup.initiator_path)[1]
+
     def learns_destination(self, direction: Direction) -> bool:
         """Whether the frames of ``direction`` are the Responder's."""
-        return self.setup.stateful.replies(direction)
+        return direction is not self.setup.initiator_path
 
     # --- phases that procedures compose -----------------------------------------------------------
 
@@ -131,14 +136,21 @@ class ConnectionTraffic(TrafficKind):
         Raises:
             ConfigError: see :meth:`trial`.
         """
-        direction = self.setup.stateful.direction
-        return self._one_frame_each(direction, frame_size, rate_fps, number, ConnectionUse.OPEN, self._rest_ns)
+        path = self.setup.initiator_path
+        return self._one_frame_each(path, frame_size, rate_fps, number, ConnectionUse.OPEN, self._rest_ns)
 
     def replies(self, frame_size: int, rate_fps: int, number: int) -> Phase:
         """A phase in which the Responder sends one frame in each connection, ``rate_fps`` in a second (RFC 9693
-        section 4.6)."""
-        direction = next(filter(self.learns_destination, LEFT_AND_RIGHT))
-        return self._one_frame_each(direction, frame_size, rate_fps, number, ConnectionUse.EACH, self._gap_ns)
+        section 4.6).
+
+        Raises:
+            ConfigError: see :meth:`trial`; or no path leads from the Responder to the Initiator.
+        """
+        path = next(filter(self.learns_destination, self.setup.path_ends()), None)
+        if path is None:
+            initiator, responder = self.setup.initiator_path.ports
+            raise ConfigError(f"is missing {responder}->{initiator}: the Responder replies in each connection", "paths")
+        return self._one_frame_each(path, frame_size, rate_fps, number, ConnectionUse.EACH, self._gap_ns)
 
     def lowest_rate(self, frames_each: float) -> int:
         """The lowest rate, in connections/s, at which ``frames_each`` frames in each connection, and what is waited
@@ -161,11 +173,10 @@ class ConnectionTraffic(TrafficKind):
         return int(self.count * frames_each / (timeout_s - waits_s)) + 1
 
     def _one_frame_each(
-        self, direction: Direction, frame_size: int, rate_fps: int, number: int, use: ConnectionUse, rest_ns: int | None
+        self, path: Direction, frame_size: int, rate_fps: int, number: int, use: ConnectionUse, rest_ns: int | None
     ) -> Phase:
         self.check_once()
-        stream = self.stream(direction, frame_size, rate_fps)
-        sending: dict[str, Any] = {direction.value: stream.with_rate(rate_fps).only_connected()}
+        stream = self.stream(path, frame_size, rate_fps).with_rate(rate_fps).only_connected()
         return Phase(
             trial=number % TRIAL_NUMBERS,
             seed=self.conditions.seed,
@@ -174,7 +185,7 @@ class ConnectionTraffic(TrafficKind):
             drain_ns=round(self.conditions.drain_s * _NS),
             burst=self.conditions.tx_burst,
             connections=self._of_phase(use),
-            **sending,
+            **members_of({path: stream}),
         )
 
     @property
@@ -186,12 +197,12 @@ class ConnectionTraffic(TrafficKind):
         chosen = self.setup.stateful
         return Connections(
             use=use,
-            initiator=chosen.direction,
+            initiator=self.setup.initiator_path,
             count=self.count,
             order=chosen.order,
             seed=self.conditions.seed,
             responder=chosen.responder,
-            version=self.setup.sides()[chosen.responder_side].version,
+            version=self._responder.version,
         )
 
     def _check_timeout(self, phases: tuple[Phase, ...]) -> None:

@@ -59,7 +59,9 @@ std::int64_t Reader::signed_integer(const std::string& name, std::int64_t most) 
 std::string Reader::text(const std::string& name) {
     const json& found = member(name);
     if (!found.is_string()) fail(name, "must be a string");
-    return found.get<std::string>();
+    auto read = found.get<std::string>();
+    if (read.find('\0') != std::string::npos) fail(name, "must not have a NUL in it");  // C functions would end there
+    return read;
 }
 
 std::string Reader::text(const std::string& name, const std::vector<std::string>& choices,

@@ -15,32 +15,30 @@ reply is lost again are gone, in the others a frame was lost.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dutperf.journal import ResultEvent
 from dutperf.judge.validity import SENDING_TIME_SLACK_S
 from dutperf.lab.refdut import NatProperties
 from dutperf.model import Case, LimitedBy, Load, Trial, TrialResult, Unit, Verdict
-from dutperf.procedures import repeated_searches, searches, stateful
-from dutperf.procedures.base import Prior
-from dutperf.procedures.bench import Place, Plan
+from dutperf.procedures import repeated_searches, stateful
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.known_truth import QUEUE_FRAMES, Evidence, Figure, KnownTruth, fps, median_of
-from dutperf.procedures.repeated_searches import RepeatedSearches, SearchPoint, UpperBound
+from dutperf.procedures.repeated_searches import RateSearches, SearchPoint, UpperBound
 from dutperf.procedures.stateful import Validated
 from dutperf.results import deviations
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
-from dutperf.search.binary import TYPICAL_TRIALS, Search
+from dutperf.search.binary import Bounds
 
 
 class EstablishmentRate(Validated):
     """Conditions of a measurement of the maximum connection establishment rate."""
 
 
-class EstablishmentRateProcedure(RepeatedSearches[EstablishmentRate]):
+class EstablishmentRateProcedure(RateSearches[EstablishmentRate]):
     """The procedure (:class:`dutperf.procedures.base.Procedure`).
 
     Raises:
@@ -48,22 +46,10 @@ class EstablishmentRateProcedure(RepeatedSearches[EstablishmentRate]):
     """
 
     unit = Unit.CONNECTIONS_PER_SECOND
-    nothing_passed = "nothing passed, down to the minimum rate"
 
-    def __init__(self, plan: Plan[EstablishmentRate]) -> None:
-        super().__init__(plan)
-        self._bounds = stateful.bounds(plan, plan.conditions, plan.conditions.reply_share)
-
-    def first_load(self, case: Case) -> Load:
+    def bounds_of(self, case: Case) -> Bounds:
         del case
-        return Load(self._bounds.first, self.unit)
-
-    def algorithm(self) -> dict[str, Any]:
-        return searches.description(self.conditions)
-
-    def limits(self, case: Case) -> dict[str, Any]:
-        del case
-        return searches.limits(self._bounds, self.unit)
+        return stateful.bounds(self.plan, self.conditions, self.conditions.reply_share)
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         """The connections and the rate set the duration."""
@@ -71,17 +57,6 @@ class EstablishmentRateProcedure(RepeatedSearches[EstablishmentRate]):
         return stateful.trial(
             self.plan, self.conditions, case, load.value, number, reply_share=self.conditions.reply_share
         )
-
-    def trials_of(self, *, first: bool) -> float:
-        return TYPICAL_TRIALS if first else searches.typical_later_trials(self.conditions)
-
-    def new_search(self, place: Place, prior: Prior) -> Search:
-        seed = f"{self.conditions.seed} {place.case.slug} {place.repetition}"
-        return searches.make(self.conditions, self._bounds, self.prior_results(prior), seed)
-
-    def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
-        del case, limited_by
-        return f"the maximum rate of the search, {Load(self._bounds.highest, self.unit)}, passed"
 
 
 class EstablishmentPoint(SearchPoint):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 from scapy.asn1.asn1 import ASN1_OID, ASN1_TIME_TICKS
 from scapy.contrib.ripng import RIPng, RIPngEntry
 from scapy.layers.inet import IP, UDP
@@ -21,7 +20,6 @@ from scapy.layers.snmp import SNMP, SNMPget, SNMPresponse, SNMPvarbind
 from scapy.packet import Packet, Raw
 from typer.testing import CliRunner
 
-import documents
 import dutperf
 from dutperf import traffic
 from dutperf.cli import app
@@ -34,6 +32,7 @@ from dutperf.setup.conditions import Usual
 from dutperf.setup.configuration import ParameterError, Setup, parse
 from dutperf.tester.simulated import SimulatedTester
 from plans import make_trial
+from protocol_schemas import REQUESTS
 
 LEFT = {"port": "af_packet:tl", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"}
 RIGHT = {"port": "af_packet:tr", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"}
@@ -45,7 +44,6 @@ SIIT = parse({"left": LEFT6 | {"seen_as": "198.18.0.2"}, "right": RIGHT | {"seen
 TESTER4, DUT4 = IPv4Address("198.18.0.2"), IPv4Address("198.18.0.1")
 TESTER6, DUT6 = IPv6Address("2001:2::2"), IPv6Address("2001:2::1")
 OBJECTS = ["1.3.6.1.2.1.1.3.0", *(f"1.3.6.1.2.1.2.2.1.{column}.1" for column in (10, 16, 11, 17))]
-REQUESTS = Draft202012Validator(json.loads((documents.ROOT / "protocol/request.schema.json").read_text("utf-8")))
 NO_MAC = "00:00:00:00:00:00"
 
 

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from ipaddress import IPv4Network, IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 from scapy.layers.inet import IP
 
 from dutperf import traffic
@@ -22,15 +20,14 @@ from dutperf.setup.conditions import Usual
 from dutperf.setup.configuration import ConfigError, Setup, parse
 from dutperf.setup.ports import open_request
 from dutperf.traffic.replayed import Replaying, recording_of, trial_of
-from fakes import transcript
 from plans import make_trial
+from protocol_schemas import REQUESTS
 from recordings import capture, udp
 
 LEFT: dict[str, Any] = {"port": "null", "version": 4, "ipv4": "198.18.0.2/16", "gateway_mac": "02:00:00:00:00:0a"}
 RIGHT: dict[str, Any] = {"port": "null", "version": 4, "ipv4": "198.19.0.2/16", "gateway_mac": "02:00:00:00:00:0b"}
 LEFT6 = LEFT | {"version": 6, "ipv6": "2001:2::2/64"}
 Answers = dict[str, Any]
-REQUESTS = Draft202012Validator(json.loads((transcript.PROTOCOL / "request.schema.json").read_text(encoding="utf-8")))
 
 
 def contains(one: AddressRange, text: str) -> bool:

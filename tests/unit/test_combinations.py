@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from fractions import Fraction
 from typing import Any
@@ -11,9 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
-import documents
 from dutperf import traffic
 from dutperf.model import Direction, Load, Stream, address_range
 from dutperf.setup.conditions import Foreground, SingleTrial
@@ -21,9 +18,9 @@ from dutperf.setup.configuration import ConfigError, ParameterError, Setup, pars
 from dutperf.traffic import combinations
 from dutperf.traffic.combinations import FEATURES, PAIRS, REFUSALS, Feature
 from dutperf.traffic.kind_order import KindOrder
+from protocol_schemas import REQUESTS
 from traffic_features import CHOICES, chosen, versions, with_needed
 
-REQUESTS = Draft202012Validator(json.loads((documents.ROOT / "protocol/request.schema.json").read_text("utf-8")))
 BOTH = {
     "left": {"port": "af_packet:tl", "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1", "ipv6": "2001:2::2/64"},
     "right": {"port": "af_packet:tr", "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1", "ipv6": "2001:2:0:8000::2/64"},

@@ -3,27 +3,24 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from ipaddress import IPv6Address
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
-import documents
 from dutperf import traffic
 from dutperf.model import FRAME_SIZE, SIZE_MIX, Direction, Stream
 from dutperf.setup.conditions import Usual
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup, parse
 from plans import make_trial
+from protocol_schemas import REQUESTS
 
 LEFT = {"port": "af_packet:tl", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"}
 RIGHT = {"port": "af_packet:tr", "version": 4, "ipv4": "198.19.0.2/24", "gateway4": "198.19.0.1"}
 IPV4 = parse({"left": LEFT, "right": RIGHT}, "test")
 LEFT6 = {"port": "af_packet:tl", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}
 SIIT = parse({"left": LEFT6 | {"seen_as": "198.18.0.2"}, "right": RIGHT | {"seen_as": "2001:2:0:1000::2"}}, "test")
-REQUESTS = Draft202012Validator(json.loads((documents.ROOT / "protocol/request.schema.json").read_text("utf-8")))
 
 
 def streams(setup: Setup, **conditions: Any) -> dict[Direction, Stream]:

@@ -10,25 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator, FormatChecker
 
 from dutperf.engine.client import EngineCommand, EngineTester, Patience
 from dutperf.engine.process import EngineProcess
 from dutperf.model import LEFT_AND_RIGHT, Trial, Verdict, to_json
 from fakes import fake_engine, transcript
+from protocol_schemas import EVENTS, REQUESTS
 
 ENGINE = Path(__file__).parents[2] / "build" / "engine" / "dutperf-engine"
 NO_REQUEST = ("bad_json", "bad_request")
 
 
-def validator(name: str) -> Draft202012Validator:
-    schema = json.loads((transcript.PROTOCOL / f"{name}.schema.json").read_text(encoding="utf-8"))
-    Draft202012Validator.check_schema(schema)
-    return Draft202012Validator(schema, format_checker=FormatChecker(["ipv4", "ipv6"]))
-
-
-REQUESTS = validator("request")
-EVENTS = validator("event")
 TRANSCRIPTS = transcript.names()
 
 

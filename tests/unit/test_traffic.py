@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
 from dutperf import traffic
 from dutperf.model import FRAME_SIZE, FRAME_SIZE_IPV4, Case, FieldMode, FrameSpec, Load, Trial
@@ -22,6 +19,7 @@ from dutperf.setup.ports import by_packet_sockets, open_request, with_media
 from dutperf.traffic.base import MAX_FRAMES
 from dutperf.traffic.udp_ports import destination_ports, source_ports
 from plans import make_trial
+from protocol_schemas import REQUESTS
 
 LEFT6 = {"port": "af_packet:tl", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}
 LEFT4 = {"port": "af_packet:tl", "version": 4, "ipv4": "198.18.0.2/24", "gateway4": "198.18.0.1"}
@@ -43,10 +41,6 @@ IPV6 = parse({"left": LEFT6, "right": RIGHT6}, "test")
 ALL = Usual()
 MIXED = Usual(foreground="10:9")
 NATIVE = Usual(foreground="2:0")
-
-REQUESTS = Draft202012Validator(
-    json.loads((Path(__file__).parents[2] / "protocol" / "request.schema.json").read_text(encoding="utf-8"))
-)
 
 
 def frame(spec: FrameSpec | None) -> tuple[int, int, str, str] | None:

@@ -84,7 +84,7 @@ class CountingBridge:
         self._looks: list[Look] = []
 
     def begin(self, trials: Iterable[Trial]) -> None:
-        """Counts anew, by path, and by kind of the frames of these trials."""
+        """Counts from 0 again, by path, and by kind of the frames of these trials."""
         streams = [stream for trial in trials for stream in trial.all_streams().values()]
         self._looks = list(dict.fromkeys(Look.of(frame) for stream in streams for frame in frames_of(stream)))
         declared, rules = [], []

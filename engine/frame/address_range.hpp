@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <compare>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "frame/address.hpp"
@@ -38,13 +39,29 @@ struct AddressRanges {
         ipv4.insert(ipv4.end(), others.ipv4.begin(), others.ipv4.end());
         ipv6.insert(ipv6.end(), others.ipv6.begin(), others.ipv6.end());
     }
-    [[nodiscard]] bool contain(const Ipv4& address) const { return any_contains(ipv4, address); }
-    [[nodiscard]] bool contain(const Ipv6& address) const { return any_contains(ipv6, address); }
+    [[nodiscard]] bool contain(const Ipv4& address) const { return find(ipv4, address) != nullptr; }
+    [[nodiscard]] bool contain(const Ipv6& address) const { return find(ipv6, address) != nullptr; }
+    [[nodiscard]] bool empty() const { return ipv4.empty() && ipv6.empty(); }
+    void add(const IpAddress& address) {
+        if (address.is_ipv6)
+            ipv6.push_back({.first = address.bytes, .last = address.bytes});
+        else
+            ipv4.push_back({.first = address.ipv4(), .last = address.ipv4()});
+    }
+    // The bits in which the addresses of a range with `address` differ; nothing if no range has it.
+    [[nodiscard]] std::optional<IpAddress> mask_of(const IpAddress& address) const {
+        const auto mask = [](const auto* range) {
+            return range == nullptr ? std::nullopt : std::optional(ip_of(range->mask));
+        };
+        return address.is_ipv6 ? mask(find(ipv6, address.bytes)) : mask(find(ipv4, address.ipv4()));
+    }
 
 private:
+    // nullptr: no range has the address.
     template <class Address>
-    static bool any_contains(const std::vector<AddressRange<Address>>& ranges, const Address& address) {
-        return std::ranges::any_of(ranges, [&](const auto& range) { return range.contains(address); });
+    static const AddressRange<Address>* find(const std::vector<AddressRange<Address>>& ranges, const Address& address) {
+        const auto found = std::ranges::find_if(ranges, [&](const auto& range) { return range.contains(address); });
+        return found == ranges.end() ? nullptr : &*found;
     }
 };
 

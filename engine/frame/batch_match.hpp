@@ -10,9 +10,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <utility>
 
+#include "frame/address.hpp"
 #include "frame/lanes.hpp"
 #include "frame/layout.hpp"
 
@@ -46,6 +48,7 @@ struct MatchedWords {
                        field(L.protocol_at(), 1), kUdpLength, kIdentity});
     static constexpr Words kIpSum = mask({L.ip_covered()});
     static constexpr Words kUdpSum = mask({L.addresses(), {kUdp, kEnd}});
+    static constexpr Words kDestination = mask({L.destination()});
     static_assert(kSame[0] != 0);  // BatchMatch::read() marks a mismatch there
 
     // Of the UDP checksum.
@@ -60,15 +63,22 @@ public:
     static constexpr std::size_t kMaxFrames = 64;  // frames of a burst
     static constexpr Layout kLayout = L;
 
-    // Later frames are compared with this one, which find_tag() and is_intact() must have accepted. Not to be called
-    // between read() and tag().
-    void set_reference(const std::uint8_t* frame, std::size_t length) {
+    // Later frames are compared with this one, which find_tag() and is_intact() must have accepted. They
+    // must have its destination address, but for the bits of `destination_but`; nothing: it may differ. Not to be
+    // called between read() and tag().
+    void set_reference(const std::uint8_t* frame, std::size_t length,
+                       const std::optional<IpAddress>& destination_but = {}) {
         const std::uint16_t udp_length = load_be16(frame + W::kUdp + udp::kLength);
         length_ = length;
         tail_ = udp_length - udp::kSize - kTagSize;
         pseudo_header_ = std::uint64_t{swap16(udp_length)} + swap16(kProtocolUdp);
+        mask_ = W::kSame;
+        for (std::size_t at = L.destination().from; destination_but && at < L.destination().to; ++at) {
+            const auto fixed = static_cast<std::uint8_t>(~destination_but->bytes[at - L.destination().from]);
+            mask_[(at - W::kBegin) / 8] |= std::uint64_t{fixed} << (8 * ((at - W::kBegin) % 8));
+        }
         for (std::size_t w = 0; w < W::kCount; ++w)
-            same_[w] = load<std::uint64_t>(frame + W::kBegin + 8 * w) & W::kSame[w];
+            same_[w] = load<std::uint64_t>(frame + W::kBegin + 8 * w) & mask_[w];
         identity_ = read_tag(frame + W::kTag);
         tails_.fill(0);
     }
@@ -121,7 +131,10 @@ private:
     template <std::size_t w>
     void compare(std::size_t i, Lanes& mismatch, Lanes& ip, Lanes& udp) const {
         const Lanes word = load_lanes(&words_[w][i]);
-        if constexpr (W::kSame[w] != 0) mismatch |= (word & W::kSame[w]) ^ same_[w];
+        if constexpr (W::kDestination[w] != 0)
+            mismatch |= (word & mask_[w]) ^ same_[w];
+        else if constexpr (W::kSame[w] != 0)
+            mismatch |= (word & W::kSame[w]) ^ same_[w];
         if constexpr (W::kIpSum[w] != 0) ip = checksum_add64(ip, word & W::kIpSum[w]);
         if constexpr (W::kUdpSum[w] != 0) udp = checksum_add64(udp, word & W::kUdpSum[w]);
         if constexpr (L.ipv6 && w == W::kChecksumWord)
@@ -143,7 +156,7 @@ private:
     std::size_t length_ = ~std::size_t{0},
                 tail_ = 0;  // bytes of the reference (at first a length that no frame has), and after its tag
     std::uint64_t pseudo_header_ = 0;
-    typename W::Words same_{};
+    typename W::Words mask_{}, same_{};
     Tag identity_{};  // of the reference: trial, stream and path
     alignas(kLanesAlignment) std::array<Column, W::kCount> words_{};
     alignas(kLanesAlignment) Column tails_{}, sequence_{}, stamp_{};

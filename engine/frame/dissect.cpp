@@ -73,7 +73,9 @@ private:
         return {.tag = frame_ + at,
                 .intact = intact_ && !unfinished_ && !zero_,
                 .unfinished = intact_ && unfinished_,
-                .zero = intact_ && zero_};
+                .zero = intact_ && zero_,
+                .destination = at_addresses_[1],
+                .payload = at_addresses_[1].size() != 0 ? end_ - at : 0};
     }
 
     // Notes `size` bytes of the header here.
@@ -125,6 +127,7 @@ private:
 
     void take_ethernet() {
         if (!has(ethernet::kSize)) return;
+        at_addresses_ = {};  // those so far are of another link
         const Network network = network_of(here(), left());
         for (std::size_t type = ethernet::kType; type < network.at; type += ethernet::kVlanTagSize) note(type, 2);
         go_on(network.at, of_type(network.type));
@@ -181,11 +184,9 @@ private:
 
     void set_addresses(const std::uint8_t* source, const std::uint8_t* destination, std::size_t size) {
         addresses_ = checksum_add(source, size) + checksum_add(destination, size);
-        if constexpr (N::kTaken) {
-            const auto from = static_cast<std::size_t>(source - frame_),
-                       to = static_cast<std::size_t>(destination - frame_);
-            at_addresses_ = {Range{from, from + size}, Range{to, to + size}};
-        }
+        const auto from = static_cast<std::size_t>(source - frame_),
+                   to = static_cast<std::size_t>(destination - frame_);
+        at_addresses_ = {Range{from, from + size}, Range{to, to + size}};
     }
 
     // A source route that is not at its end has the destination as its last address (RFC 791).
@@ -421,8 +422,8 @@ private:
     bool intact_ = true, unfinished_ = false, zero_ = false, within_ip_ = false, over_ipv6_ = false;
     bool no_tag_at_end_ = false;  // an error message, which ends like the packet that it quotes; or a fragment
     std::uint8_t protocol_ = 0;
-    std::uint64_t addresses_ = 0;  // the part of a pseudo-header sum
-    std::array<Range, 2> at_addresses_{};
+    std::uint64_t addresses_ = 0;          // the part of a pseudo-header sum
+    std::array<Range, 2> at_addresses_{};  // source and destination of the innermost IP packet
     [[no_unique_address]] N notes_;
 };
 

@@ -22,6 +22,10 @@ struct Dissected {
     // The same, except that a UDP checksum over IPv6 whose sum is right is 0, not all ones: hosts discard the packet
     // (RFC 8200 8.1).
     bool zero = false;
+    // Of the innermost IP packet: the destination address of its header, or the last one of a source route; and the
+    // bytes from the tag to its end. Both are 0 if there is none.
+    Range destination{};
+    std::size_t payload = 0;
 };
 
 // Walks over Ethernet, VLAN tags (IEEE 802.1Q, 802.1ad), MPLS (RFC 3032), IPv4 with options, IPv6 with extension

@@ -37,6 +37,11 @@ void MixedMatch::Reference::take_vlans(const std::uint8_t* frame) {
     }
 }
 
+void MixedMatch::Reference::take_destination(const Range& at, const IpAddress& may_differ) {
+    for (std::size_t byte = at.from; byte < at.to && at.from >= begin; ++byte)
+        mask(same_mask, {byte, byte + 1}, static_cast<std::uint8_t>(~may_differ.bytes[byte - at.from]));
+}
+
 bool MixedMatch::Reference::take_same(const std::vector<Range>& ranges) {
     for (const Range& range : ranges) {
         if (range.size() == 0) continue;
@@ -98,7 +103,7 @@ bool MixedMatch::Reference::take_sums(const std::vector<Reading::Sum>& read, con
 }
 
 bool MixedMatch::prepare(Reference& made, const std::uint8_t* frame, std::size_t length,
-                         std::span<const std::uint16_t> tags_from_end, bool same_vlans) {
+                         std::span<const std::uint16_t> tags_from_end, const AlsoSame& also) {
     Reading reading;
     const Dissected dissected = dissect(frame, length, tags_from_end, reading);
     if (dissected.tag == nullptr || !dissected.intact) return false;
@@ -108,8 +113,10 @@ bool MixedMatch::prepare(Reference& made, const std::uint8_t* frame, std::size_t
     made.count = (tag_end - ethernet::kType + kWord - 1) / kWord;
     if (made.count > kMostWords || made.count * kWord > tag_end || is_odd(tag_end)) return false;
     made.begin = tag_end - made.count * kWord;
-    if (!made.take_same(reading.same) || !made.take_sums(reading.sums, frame)) return false;
-    if (same_vlans) made.take_vlans(frame);
+    if (!made.take_same(reading.same)) return false;
+    if (also.destination_but) made.take_destination(dissected.destination, *also.destination_but);
+    if (!made.take_sums(reading.sums, frame)) return false;
+    if (also.vlans) made.take_vlans(frame);
     for (std::size_t word = 0; word < made.count; ++word)
         made.same[word] = load<std::uint64_t>(frame + made.begin + kWord * word) & made.same_mask[word];
     made.identity = load<std::uint64_t>(dissected.tag);
@@ -130,11 +137,11 @@ std::uint64_t MixedMatch::identity_of(const Tag& tag) {
 }
 
 void MixedMatch::set_reference(const std::uint8_t* frame, std::size_t length,
-                               std::span<const std::uint16_t> tags_from_end, bool same_vlans) {
+                               std::span<const std::uint16_t> tags_from_end, const AlsoSame& also) {
     if (settings_ == kMostSettings || length >= kLengths) return;
     ++settings_;
     Reference made;
-    if (!prepare(made, frame, length, tags_from_end, same_vlans)) return;
+    if (!prepare(made, frame, length, tags_from_end, also)) return;
     const auto same = std::find_if(references_.begin() + 1, references_.end(), [&](const Reference& one) {
         return one.length == made.length && one.tag_at == made.tag_at && one.identity == made.identity;
     });

@@ -9,14 +9,23 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "frame/address.hpp"
 #include "frame/dissect.hpp"
 #include "frame/lanes.hpp"
 #include "frame/tag.hpp"
 
 namespace dutperf {
+
+// What must be equal beside what dissect() reads.
+struct AlsoSame {
+    bool vlans = false;
+    // The destination address of the innermost IP packet, but for these bits; nothing: it may differ.
+    std::optional<IpAddress> destination_but{};
+};
 
 class MixedMatch {
 public:
@@ -26,10 +35,9 @@ public:
     static constexpr std::size_t kMostSettings = 4 * kMostReferences;
 
     // Later frames are compared with this one too, if dissect() accepts it and its form is supported. Replaces a
-    // reference for frames of the same kind. `same_vlans`: only frames of the same VLANs match it. Not to be called
-    // between read() and tag().
+    // reference for frames of the same kind. Not to be called between read() and tag().
     void set_reference(const std::uint8_t* frame, std::size_t length, std::span<const std::uint16_t> tags_from_end,
-                       bool same_vlans = false);
+                       const AlsoSame& also = {});
 
     // Reads the i-th frame of a burst, its first argument, which stays where it is until match() returns. Frames are
     // read in order.
@@ -113,12 +121,13 @@ private:
         [[nodiscard]] bool is_same(const Range& range) const;
         bool take_tail(const Range& range);
         void take_vlans(const std::uint8_t* frame);
+        void take_destination(const Range& at, const IpAddress& may_differ);
         void mask(Words& words, const Range& range, std::uint8_t bits = 0xFF) const;
     };
     static constexpr std::size_t kNone = 0;  // the reference that matches no frame
 
     bool prepare(Reference& made, const std::uint8_t* frame, std::size_t length,
-                 std::span<const std::uint16_t> tags_from_end, bool same_vlans);
+                 std::span<const std::uint16_t> tags_from_end, const AlsoSame& also);
     using Members = std::span<const std::uint8_t>;  // places in the burst
     void match_group(const Reference& reference, Members members, bool whole_burst);
     template <std::size_t Count>

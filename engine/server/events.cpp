@@ -139,6 +139,14 @@ void add_vlan_tags(const DirectionResult& result, json& out) {
     out["vlan_tags"] = {{"other", result.other_tags.frames}, {"seen", std::move(seen)}};
 }
 
+void add_destinations(const DirectionResult& result, json& out) {
+    if (result.other_destinations.frames == 0) return;
+    json seen = json::array();
+    for (const auto& [address, frames] : result.other_destinations.seen)
+        seen.push_back({{"address", to_string(address)}, {"frames", frames}});
+    out["destinations"] = {{"other", result.other_destinations.frames}, {"seen", std::move(seen)}};
+}
+
 json matched_json(const MatchedByLength& matched) {
     json out{{"sent", matched.sent},
              {"in_order", matched.in_order},
@@ -286,6 +294,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     if (result.unfinished_checksums != 0) out["unfinished_checksums"] = result.unfinished_checksums;
     if (result.zero_checksums != 0) out["zero_checksums"] = result.zero_checksums;
     add_vlan_tags(result, out);
+    add_destinations(result, out);
     if (result.transmitted) {
         const TransmitCount& count = *result.transmitted;
         out["transmitted"] = {

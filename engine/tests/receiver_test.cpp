@@ -298,6 +298,82 @@ Bytes in_vlans(Bytes bytes, const std::vector<std::uint32_t>& tags) {
     return bytes;
 }
 
+Bytes readdressed(Bytes bytes, const Ipv4& destination) {
+    std::uint8_t* const ip = &bytes[kIpv4Layout.ip_at()];
+    std::copy(destination.begin(), destination.end(), ip + ipv4::kDestination);
+    store<std::uint16_t>(ip + ipv4::kChecksum, 0);
+    store(ip + ipv4::kChecksum, static_cast<std::uint16_t>(~checksum_fold(ip_sum(kIpv4Layout, bytes.data()))));
+    std::uint8_t* const udp = &bytes[kIpv4Layout.transport_at()];
+    store<std::uint16_t>(udp + udp::kChecksum, 0);
+    const std::uint16_t length = load_be16(udp + udp::kLength);
+    store(udp + udp::kChecksum, checksum_finish_udp(udp_sum(kIpv4Layout, bytes.data(), length)));
+    return bytes;
+}
+
+constexpr Ipv4 kSentTo{198, 19, 0, 2}, kInNetwork{198, 19, 77, 2}, kOfPort{198, 19, 9, 9}, kElsewhere{198, 19, 0, 3};
+
+// Of frames to hosts with one address in each of many networks; the port answers for one address more.
+std::unique_ptr<Receiver> receiver_of_addresses() {
+    Expected expected = expected_of(0);
+    ArrivingKind kind{.payload = 100 - kFcsSize - kIpv4Layout.tag_at()};
+    kind.sent_to.ipv4 = {{.first = {198, 19, 0, 2}, .last = {198, 19, 255, 2}, .mask = {0, 0, 255, 0}}};
+    expected.arriving.kinds = {kind};
+    expected.arriving.of_port.ipv4 = {{.first = kOfPort, .last = kOfPort}};
+    return std::make_unique<Receiver>(PortQueue{0}, NeighbourWatch{}, expected, nullptr, nullptr);
+}
+
+void take_all(Receiver& receiver, const std::vector<Bytes>& frames) {
+    std::vector<Buffer> buffers(frames.begin(), frames.end());
+    std::vector<rte_mbuf*> burst;
+    for (const Buffer& frame : buffers) burst.push_back(frame.mbuf());
+    receiver.take(burst.data(), static_cast<std::uint16_t>(burst.size()), 2);
+}
+
+// One by one, in batches of plain frames, and in mixed batches.
+TEST(Receiving, CountsFramesThatArriveForOtherAddresses) {
+    for (const auto& [at_once, tags] : std::vector<std::pair<std::size_t, std::vector<std::uint32_t>>>{
+             {1, {}}, {40, {}}, {1, {0x81000064}}, {40, {0x81000064}}}) {
+        const auto receiver = receiver_of_addresses();
+        std::uint64_t number = 0, others = 0;
+        for (int round = 0; round < 30; ++round) {
+            std::vector<Bytes> frames;
+            for (std::size_t i = 0; i < at_once; ++i) {
+                const std::array all{kSentTo, kInNetwork, kOfPort, kSentTo, kElsewhere};
+                const Ipv4& destination = all[number % all.size()];
+                others += destination == kElsewhere ? 1 : 0;
+                const Bytes sent = test_frame({.size = 100, .trial = kTrial, .sequence = number++, .stamp = 1});
+                frames.push_back(in_vlans(readdressed(sent, destination), tags));
+            }
+            take_all(*receiver, frames);
+            EXPECT_EQ(receiver->statistics().other_destinations().frames, others);
+        }
+        EXPECT_EQ(receiver->counts().received.load(), number);
+        EXPECT_EQ(receiver->counts().corrupted, 0U);
+        ASSERT_EQ(receiver->statistics().other_destinations().seen.size(), 1U);
+        EXPECT_EQ(receiver->statistics().other_destinations().seen[0].value, ip_of(kElsewhere));
+    }
+}
+
+// Bytes are missing, or too many, and all lengths and checksums agree.
+TEST(Receiving, CountsFramesOfAnotherLengthAsCorrupted) {
+    for (const auto& tags : std::vector<std::vector<std::uint32_t>>{{}, {0x81000064}}) {
+        const auto receiver = receiver_of_addresses();
+        std::uint64_t number = 0;
+        for (const std::uint16_t size : {std::uint16_t{100}, std::uint16_t{90}, std::uint16_t{110}}) {
+            for (int round = 0; round < 10; ++round) {
+                std::vector<Bytes> frames;
+                for (int i = 0; i < 40; ++i) {
+                    const Bytes sent = test_frame({.size = size, .trial = kTrial, .sequence = number++, .stamp = 1});
+                    frames.push_back(in_vlans(sent, tags));
+                }
+                take_all(*receiver, frames);
+            }
+        }
+        EXPECT_EQ(receiver->counts().received.load(), 400U);
+        EXPECT_EQ(receiver->counts().corrupted, 800U);
+    }
+}
+
 // Frames of kinds that may arrive without a tag, in VLAN 100, in any VLANs, and with either of two pairs of tags.
 class OfVlans {
 public:
@@ -306,7 +382,7 @@ public:
         Expected expected{kTrial, Direction::forward, kFrames, {}, Stamping::every, 0, nullptr};
         for (const std::vector<VlanTags>& choices :
              std::vector<std::vector<VlanTags>>{{{}}, {{hundred}}, {}, {{service, hundred}, {hundred, hundred}}})
-            expected.vlan_tags.push_back({choices, any_outer_type});
+            expected.arriving.kinds.push_back({.vlan_tags = {choices, any_outer_type}});
         receiver_ = std::make_unique<Receiver>(PortQueue{0}, NeighbourWatch{}, expected, nullptr, nullptr);
     }
 
@@ -363,7 +439,7 @@ TEST(Receiving, CountsFramesThatArriveWithOtherVlanTags) {
         port.take(3, all({kServiceHundred, kHundred}));
         port.expect_others(others += 3 * at_once);
         EXPECT_EQ(port.others().seen.size(), 8U);
-        EXPECT_EQ(port.others().seen[2].tags, (VlanTags{{0x8100, 0x164}}));
+        EXPECT_EQ(port.others().seen[2].value, (VlanTags{{0x8100, 0x164}}));
         EXPECT_EQ(port.others().seen[2].frames, at_once);
         port.take(0, all({kUpper, kUpper}));  // no place is left for its name
         port.expect_others(others + at_once);

@@ -18,6 +18,9 @@ struct AnyTag {
     bool intact = false;
     bool unfinished = false;  // intact, but for unfinished checksums (frame/dissect.hpp), which are accepted
     bool zero = false;        // intact, but for a UDP checksum of 0 over IPv6 (frame/dissect.hpp), which is accepted
+    bool plain = false;       // UDP directly over IP, directly over Ethernet
+    Range destination{};      // see Dissected
+    std::size_t payload = 0;
 };
 
 struct TagSearch {
@@ -37,15 +40,28 @@ AnyTag find_tag_behind_headers(const std::uint8_t* frame, std::size_t length, co
     return {.tag = dissected.tag,
             .intact = dissected.intact || unfinished || zero || unchecked,
             .unfinished = unfinished,
-            .zero = zero && !unchecked};
+            .zero = zero && !unchecked,
+            .destination = dissected.destination,
+            .payload = dissected.payload};
 }
 
-// The same, faster if the frame is a plain one.
+// The tag of an intact plain frame.
+inline AnyTag find_plain_tag(const std::uint8_t* frame, std::size_t length) {
+    const std::uint8_t* tag = find_tag(frame, length);
+    if (tag == nullptr || !is_intact(frame, length)) return {};
+    const Layout& at = type_of(frame) == kIpv6Layout.type() ? kIpv6Layout : kIpv4Layout;
+    return {.tag = tag,
+            .intact = true,
+            .plain = true,
+            .destination = at.destination(),
+            .payload = std::size_t{load_be16(frame + at.transport_at() + udp::kLength)} - udp::kSize};
+}
+
+// The same as find_tag_behind_headers(), faster if the frame is a plain one.
 template <class IsUnchecked>
 AnyTag find_any_tag(const std::uint8_t* frame, std::size_t length, const TagSearch& search,
                     const IsUnchecked& is_unchecked) {
-    const std::uint8_t* plain = find_tag(frame, length);
-    if (plain != nullptr && is_intact(frame, length)) return {.tag = plain, .intact = true};
+    if (const AnyTag plain = find_plain_tag(frame, length); plain.tag != nullptr) return plain;
     return find_tag_behind_headers(frame, length, search, is_unchecked);
 }
 

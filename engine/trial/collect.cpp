@@ -225,7 +225,10 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     }
     collect_misdelivered(direction, into);
     collect_icmp_errors(direction, into);
-    for (const RxStatistics* one : statistics) into.other_tags.add(one->other_tags());
+    for (const RxStatistics* one : statistics) {
+        into.other_tags.add(one->other_tags());
+        into.other_destinations.add(one->other_destinations());
+    }
     const auto hides_tag = [&](std::size_t port) { return bed_.ports[port]->hides_outer_tag(); };
     into.tags_are_hidden = std::ranges::any_of(bed_.receiving_ports(direction), hides_tag) &&
                            spec_.streams[index_of(direction)]->may_arrive_tagged();

@@ -5,8 +5,12 @@
 #include <rte_mempool.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
+#include "flow/described_frame.hpp"
+#include "frame/dissect.hpp"
+#include "frame/frame_template.hpp"
 #include "platform/error.hpp"
 #include "trial/media.hpp"
 
@@ -24,6 +28,76 @@ MissingFrames::Bounds loss_bounds(const TrialSpec& spec, Direction direction) {
     const auto numbered = [&](std::uint64_t frames) { return spec.numbered_among(direction, frames); };
     std::ranges::transform(spec.ends_of_parts(direction, bounds.size()), bounds.begin(), numbered);
     return bounds;
+}
+
+void add_addresses_of(const Host& host, AddressRanges& to) {
+    if (host.ipv4) to.add(ip_of(*host.ipv4));
+    if (host.ipv6) to.add(ip_of(*host.ipv6));
+    to.add(host.others);
+}
+
+// All addresses that differ from `address` in bits of `mask` at most.
+template <class Address>
+AddressRange<Address> around(const Address& address, const Address& mask) {
+    AddressRange<Address> all{.first = address, .last = address, .mask = mask};
+    for (std::size_t i = 0; i < address.size(); ++i) {
+        all.first[i] &= static_cast<std::uint8_t>(~mask[i]);
+        all.last[i] |= mask[i];
+    }
+    return all;
+}
+
+// The addresses that frames go to if this one does; `varying` bits of the frame differ from frame to frame.
+AddressRanges sent_to(const std::uint8_t* frame, const Range& destination, const std::vector<Range>& varying) {
+    IpAddress mask;
+    for (const Range& bits : varying) {
+        for (std::size_t bit = std::max(bits.from, 8 * destination.from); bit < std::min(bits.to, 8 * destination.to);
+             ++bit)
+            mask.bytes[bit / 8 - destination.from] |= static_cast<std::uint8_t>(0x80U >> bit % 8);
+    }
+    const IpAddress address = destination_in(frame, destination);
+    AddressRanges ranges;
+    if (address.is_ipv6)
+        ranges.ipv6 = {around(address.bytes, mask.bytes)};
+    else
+        ranges.ipv4 = {around(address.ipv4(), mask.ipv4())};
+    return ranges;
+}
+
+// `learned`: the Responder's frames, whose addresses the tester learns.
+ArrivingKind kind_of(const FrameSpec& frame, const StreamSpec& stream, bool foreground, bool learned) {
+    const FrameTemplate made(frame, {}, {}, {}, stream.variations(frame.is_ipv6(), foreground));
+    const Layout& at = made.layout();
+    ArrivingKind kind{.payload = made.length() - at.tag_at()};
+    if (learned) return kind;
+    const AddressSlot& slot = made.destination_slot();
+    const std::size_t end = 8 * (slot.at + sizeof slot.mask) - slot.shift;
+    kind.sent_to =
+        sent_to(made.data(), at.destination(), {{end - static_cast<std::size_t>(std::popcount(slot.mask)), end}});
+    return kind;
+}
+
+std::vector<ArrivingKind> of_plain(const StreamSpec& stream, bool learned) {
+    if (stream.replayed || stream.questions) return {};
+    std::vector<ArrivingKind> kinds{kind_of(stream.foreground, stream, true, learned)};
+    if (stream.background) kinds.push_back(kind_of(*stream.background, stream, false, learned));
+    return kinds;
+}
+
+// Kinds whose lengths and checksums may be wrong are not compared.
+std::vector<ArrivingKind> of_described(const DescribedStream& stream, std::span<const std::uint16_t> tags_from_end) {
+    std::vector<ArrivingKind> kinds;
+    for (const DescribedFrame& kind : stream.kinds) {
+        ArrivingKind& made = kinds.emplace_back();
+        const std::vector<std::uint8_t> frame = DescribedTemplate(kind, {}).first_frame();
+        const Dissected found = dissect(frame.data(), frame.size(), tags_from_end);
+        if (!kind.checked || found.destination.size() == 0) continue;
+        made.payload = found.payload;
+        std::vector<Range> varying;
+        for (const VaryingBits& field : kind.fields) varying.push_back({field.bit, field.end()});
+        made.sent_to = sent_to(frame.data(), found.destination, varying);
+    }
+    return kinds;
 }
 
 }  // namespace
@@ -97,11 +171,25 @@ Expected RunningTrial::expected(Direction direction, std::size_t at, std::uint16
         expected.list = stream->replayed->list.get();
     expected.untagged = parts_.lengths[path].get();
     expected.tracked = spec_.streams[path]->tracked;
-    const Port& port = *bed_.ports[at];
-    if (port.hides_outer_tag()) return expected;
-    for (std::vector<VlanTags>& tags : spec_.streams[path]->vlan_tags())
-        expected.vlan_tags.push_back({.choices = std::move(tags), .any_outer_type = port.hides_outer_tag_type()});
+    expected.arriving = arriving(direction, at);
     return expected;
+}
+
+// What the frames of a path must have kept when they arrive at a port.
+Arriving RunningTrial::arriving(Direction direction, std::size_t at) const {
+    const StreamSpec& stream = *spec_.streams[index_of(direction)];
+    const bool learned = replies(direction);
+    Arriving arriving{.kinds = stream.described ? of_described(*stream.described, spec_.tags_from_end())
+                                                : of_plain(stream, learned)};
+    const Port& port = *bed_.ports[at];
+    std::vector<std::vector<VlanTags>> tags = stream.vlan_tags();
+    for (std::size_t kind = 0; kind < arriving.kinds.size() && !port.hides_outer_tag(); ++kind) {
+        arriving.kinds[kind].vlan_tags = {.choices = std::move(tags[kind]),
+                                          .any_outer_type = port.hides_outer_tag_type()};
+    }
+    for (std::size_t host = 0; host < bed_.hosts[at]->size(); ++host)
+        add_addresses_of((*bed_.hosts[at])[host].host(), arriving.of_port);
+    return arriving;
 }
 
 void RunningTrial::make_receivers(std::size_t port) {

@@ -12,20 +12,6 @@ namespace dutperf {
 
 namespace {
 
-AddressVariation variation(bool varies) { return varies ? AddressVariation::word : AddressVariation::none; }
-
-AddressVariations variations(const StreamSpec& stream, bool ipv6, bool foreground) {
-    const auto offset = [ipv6](const std::optional<AddressField>& field) {
-        return !field ? std::uint8_t{0} : ipv6 ? field->offset6 : field->offset4;
-    };
-    AddressVariations vary{.source = variation(foreground && stream.source_address),
-                           .destination = variation(foreground && stream.destination_address),
-                           .source_offset = offset(stream.source_address),
-                           .destination_offset = offset(stream.destination_address)};
-    if (stream.networks > 1) vary.destination = AddressVariation::network;
-    return vary;
-}
-
 FieldPair address_fields(const StreamSpec& stream, std::uint64_t seed, std::uint64_t stride) {
     const FieldSpec still{};
     const FieldSpec network{
@@ -126,7 +112,7 @@ FramePool* RunningTrial::make_pool_of(Direction direction, const FrameSpec& fram
                                  ports_of_stream ? stream.destination_port.min : std::uint16_t{0}, path.pair};
     const Mac destination = dut_mac(direction, frame.is_ipv6());
     FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity,
-                       variations(stream, frame.is_ipv6(), foreground));
+                       stream.variations(frame.is_ipv6(), foreground));
     if (bed_.offloads.contains(Offload::checksums)) made.leave_checksums_to_hardware();
     frame_pools_.push_back(std::make_unique<FramePool>(bed_.pool_of(direction, foreground), made, next_generation()));
     return frame_pools_.back().get();

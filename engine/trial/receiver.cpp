@@ -9,29 +9,54 @@
 
 namespace dutperf {
 
-const std::uint8_t* Receiver::look_closer(const std::uint8_t* frame, std::size_t length, bool& intact) {
+AnyTag Receiver::look_closer(const std::uint8_t* frame, std::size_t length) {
     const auto is_unchecked = [this](const Tag& tag) {
         return is_expected(tag) && of_path(tag.path())->statistics.is_unchecked(tag);
     };
     const TagSearch search{.from_end = statistics().tags_from_end(), .accepts_unfinished = accepts_unfinished_};
     const AnyTag found = find_tag_behind_headers(frame, length, search, is_unchecked);
-    intact = found.intact;
-    if (!found.unfinished && !found.zero) return found.tag;
+    if (!found.unfinished && !found.zero) return found;
     if (const Tag tag = read_tag(found.tag); is_expected(tag)) {
         RxStatistics& statistics = of_path(tag.path())->statistics;
         if (found.unfinished) statistics.take_unfinished();
         if (found.zero) statistics.take_zero_checksum();
     }
-    return found.tag;
+    return found;
+}
+
+bool Receiver::take_changed(const AnyTag& found, const std::uint8_t* frame, std::size_t length) {
+    const ArrivingKind* kind = arriving_kind(found);
+    if (kind == nullptr) return false;
+    // a plain frame has no VLAN tag
+    const bool vlans = (!found.plain || !vlans_may_be_absent_) && !kind->vlan_tags.fit(frame, length);
+    const bool destination = found.destination.size() != 0 && !destination_but(found, *kind, frame);
+    RxStatistics& statistics = of_path(read_tag(found.tag).path())->statistics;
+    if (vlans) statistics.take_other_vlans(vlan_tags_of(frame, length));
+    if (destination) statistics.take_other_destination(destination_in(frame, found.destination));
+    return vlans || destination;
 }
 
 void Receiver::set_mixed_reference(const std::uint8_t* frame, std::size_t length) {
     const std::vector<std::uint16_t>& from_end = statistics().tags_from_end();
-    const std::uint8_t* const payload = dissect(frame, length, from_end).tag;
-    if (payload == nullptr) return;
-    const Tag tag = read_tag(payload);
-    const bool same_vlans = is_expected(tag) && of_path(tag.path())->statistics.compares_vlans(tag);
-    match_mixed_.set_reference(frame, length, from_end, same_vlans);
+    const AnyTag found = find_any_tag(frame, length, {.from_end = from_end, .accepts_unfinished = accepts_unfinished_},
+                                      [](const Tag& /*tag*/) { return false; });
+    if (found.tag == nullptr) return;
+    const ArrivingKind* kind = arriving_kind(found);
+    AlsoSame also;
+    if (kind != nullptr) {
+        also.vlans = kind->vlan_tags.compared();
+        if (found.destination.size() != 0) also.destination_but = destination_but(found, *kind, frame);
+    }
+    match_mixed_.set_reference(frame, length, from_end, also);
+}
+
+void Receiver::set_plain_reference(const rte_mbuf& one) {
+    const std::uint8_t* frame = begin_of(one);
+    const std::size_t length = rte_pktmbuf_data_len(&one);
+    const AnyTag found = find_plain_tag(frame, length);
+    std::optional<IpAddress> but;
+    if (const ArrivingKind* kind = arriving_kind(found)) but = destination_but(found, *kind, frame);
+    is_ipv6(one) ? match6_.set_reference(frame, length, but) : match4_.set_reference(frame, length, but);
 }
 
 void Receiver::take_other_run(const Tag& first, std::span<const std::uint64_t> run, RxStatistics::Burst& taken) {

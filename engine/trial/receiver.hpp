@@ -53,7 +53,8 @@ public:
     void expect(const Expected& expected) {
         paths_.push_back(std::make_unique<OfPath>(expected));
         if (expected.direction != Direction::none) by_number_[index_of(expected.direction)] = paths_.back().get();
-        vlans_may_be_absent_ &= std::ranges::all_of(expected.vlan_tags, &ArrivingTags::may_be_absent);
+        vlans_may_be_absent_ &= std::ranges::all_of(
+            expected.arriving.kinds, [](const ArrivingKind& kind) { return kind.vlan_tags.may_be_absent(); });
         tracks_ |= !expected.tracked.empty();
         one_by_one_ |= tracks_;
     }
@@ -288,36 +289,30 @@ private:
         const std::uint8_t* frame = begin_of(one);
         const std::size_t length = rte_pktmbuf_data_len(&one);
         const bool captured = capture_ != nullptr && capture_->take(CapturedAs::first, frame, length, taken.arrival);
-        const bool untagged = statistics().has_only_untagged();
-        const std::uint8_t* payload = untagged ? nullptr : find_tag(frame, length);
-        const bool plain = payload != nullptr && is_intact(frame, length);
-        bool intact = plain;
-        if (!plain && !untagged) [[unlikely]]
-            payload = look_closer(frame, length, intact);
-        // a plain frame has no VLAN tag
-        const bool other_vlans = intact && (!plain || !vlans_may_be_absent_) && has_other_vlans(payload, frame, length);
+        const AnyTag found = statistics().has_only_untagged() ? AnyTag{} : find(frame, length);
+        const bool changed = found.intact && take_changed(found, frame, length);
         if (capture_ != nullptr && !captured) [[unlikely]]
-            capture_unless_expected({frame, length, payload, taken.arrival}, intact, other_vlans);
-        if (payload == nullptr) [[unlikely]] {
+            capture_unless_expected({frame, length, found.tag, taken.arrival}, found.intact, changed);
+        if (found.tag == nullptr) [[unlikely]] {
             take_other(frame, length, taken);
-        } else if (!intact) [[unlikely]] {
-            take_corrupted(read_tag(payload));
+        } else if (!found.intact) [[unlikely]] {
+            take_corrupted(read_tag(found.tag));
         } else {
-            const Tag tag = read_tag(payload);
+            const Tag tag = read_tag(found.tag);
             if (tracks_ && is_expected(tag)) [[unlikely]] {
                 if (auto& tracked = of_path(tag.path())->tracked) tracked->take(frame, length);
             }
             if (learner_) [[unlikely]]
-                learner_->take_any(frame, length, payload);
+                learner_->take_any(frame, length, found.tag);
             if (arrivals != nullptr) [[unlikely]] {
                 take_arrived(one, tag, taken, *arrivals);
             } else {
                 take_run(tag, {&tag.sequence, 1}, taken);
             }
         }
-        if (other_vlans) [[unlikely]]
-            return take_other_vlans(payload, frame, length);
-        return plain ? Intact::plain : payload != nullptr && intact ? Intact::described : Intact::no;
+        // no other frame is compared with a changed one, so each of them is counted
+        if (!found.intact || changed) return Intact::no;
+        return found.plain ? Intact::plain : Intact::described;
     }
 
     // Counts a run of frames that differ only in their numbers; `first` is the tag of the first.
@@ -349,20 +344,31 @@ private:
     bool take_message(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals);
     bool take_answer(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals);
 
+    // The tag of a frame. One that is not as long as it was sent is not intact.
+    AnyTag find(const std::uint8_t* frame, std::size_t length) {
+        AnyTag found = find_plain_tag(frame, length);
+        if (found.tag == nullptr) [[unlikely]]
+            found = look_closer(frame, length);
+        const ArrivingKind* kind = found.intact ? arriving_kind(found) : nullptr;
+        if (kind != nullptr && kind->payload != 0 && found.payload != 0) found.intact = found.payload == kind->payload;
+        return found;
+    }
     // The tag of a frame that is no intact plain one: behind any headers, or of a kind that may be wrong.
-    const std::uint8_t* look_closer(const std::uint8_t* frame, std::size_t length, bool& intact);
+    AnyTag look_closer(const std::uint8_t* frame, std::size_t length);
 
-    // Whether an intact test frame is one of this trial and direction and has VLAN tags that it may not have.
-    [[nodiscard]] bool has_other_vlans(const std::uint8_t* payload, const std::uint8_t* frame,
-                                       std::size_t length) const {
-        const Tag tag = read_tag(payload);
-        return is_expected(tag) && of_path(tag.path())->statistics.has_other_vlans(tag, frame, length);
+    // What a test frame of this trial and port must have kept; nullptr: it is another frame, or not compared.
+    [[nodiscard]] const ArrivingKind* arriving_kind(const AnyTag& found) const {
+        const Tag tag = read_tag(found.tag);
+        return is_expected(tag) ? of_path(tag.path())->statistics.arriving().kind_of(tag) : nullptr;
     }
-    // No other frame is compared with such a frame, so each of them is counted here.
-    Intact take_other_vlans(const std::uint8_t* payload, const std::uint8_t* frame, std::size_t length) {
-        of_path(read_tag(payload).path())->statistics.take_other_vlans(vlan_tags_of(frame, length));
-        return Intact::no;
+    // The bits of its destination in which frames may differ from this one; nothing: it may not go there.
+    [[nodiscard]] std::optional<IpAddress> destination_but(const AnyTag& found, const ArrivingKind& kind,
+                                                           const std::uint8_t* frame) const {
+        const Arriving& arriving = of_path(read_tag(found.tag).path())->statistics.arriving();
+        return arriving.may_differ(kind, destination_in(frame, found.destination));
     }
+    // Counts an intact frame of this trial and port if it has VLAN tags or a destination that it may not have.
+    bool take_changed(const AnyTag& found, const std::uint8_t* frame, std::size_t length);
 
     struct Captured {
         const std::uint8_t* frame;
@@ -370,12 +376,12 @@ private:
         const std::uint8_t* payload;  // its tag, or nullptr
         Ticks arrival;
     };
-    // Keeps a frame that is no intact one of this trial and direction with the VLAN tags that it may have.
-    void capture_unless_expected(const Captured& one, bool intact, bool other_vlans) {
+    // Keeps a frame that is no intact and unchanged one of this trial and direction.
+    void capture_unless_expected(const Captured& one, bool intact, bool changed) {
         if (one.payload != nullptr && !intact) {
             capture_->take(CapturedAs::damaged, one.frame, one.length, one.arrival);
-        } else if (other_vlans || (one.payload == nullptr ? !statistics().may_be_untagged(one.frame, one.length)
-                                                          : !is_expected(read_tag(one.payload)))) {
+        } else if (changed || (one.payload == nullptr ? !statistics().may_be_untagged(one.frame, one.length)
+                                                      : !is_expected(read_tag(one.payload)))) {
             capture_->take(CapturedAs::unexpected, one.frame, one.length, one.arrival);
         }
     }
@@ -408,10 +414,7 @@ private:
             set_plain_reference(*plain);
     }
     void set_mixed_reference(const std::uint8_t* frame, std::size_t length);
-    void set_plain_reference(const rte_mbuf& frame) {
-        is_ipv6(frame) ? match6_.set_reference(begin_of(frame), rte_pktmbuf_data_len(&frame))
-                       : match4_.set_reference(begin_of(frame), rte_pktmbuf_data_len(&frame));
-    }
+    void set_plain_reference(const rte_mbuf& one);
 
     void take_other(const std::uint8_t* frame, std::size_t length, RxStatistics::Burst& taken);
     void count_icmp_error(const std::uint8_t* frame, std::size_t length);

@@ -17,7 +17,6 @@
 #include "flow/frame_list.hpp"
 #include "frame/arrival.hpp"
 #include "frame/tag.hpp"
-#include "frame/vlan_tags.hpp"
 #include "measure/arrival_gaps.hpp"
 #include "measure/delay_changes.hpp"
 #include "measure/group_delays.hpp"
@@ -25,9 +24,10 @@
 #include "measure/part_delays.hpp"
 #include "measure/sequence_window.hpp"
 #include "measure/tester_time.hpp"
+#include "trial/arriving.hpp"
 #include "trial/delay_file.hpp"
 #include "trial/length_log.hpp"
-#include "trial/other_tags.hpp"
+#include "trial/others.hpp"
 #include "trial/tracked_bits.hpp"
 #include "trial/trial.hpp"
 
@@ -85,8 +85,7 @@ struct Expected {
     std::function<void(std::uint64_t, std::uint64_t)> on_missing = {};
     // Where arrivals without a tag are noted that may be frames of the trial; nullptr: there are no such frames.
     LengthLog* untagged = nullptr;
-    // VLAN tags of the frames of each kind; of kinds that are left out they are not compared.
-    std::vector<ArrivingTags> vlan_tags = {};
+    Arriving arriving = {};
     // By which frames are counted; empty: none.
     std::vector<TrackedBits::Range> tracked = {};
     // Delays are by others' stamps, and recorded after the trial.
@@ -173,17 +172,11 @@ public:
             return tag.sequence < expected_.frames && !expected_.list->is_tag_checked(tag.sequence);
         return is_among(expected_.unchecked_kinds, tag);
     }
-    // Whether VLAN tags are compared of frames with this tag, which is one of this trial and path.
-    [[nodiscard]] bool compares_vlans(const Tag& tag) const {
-        const std::size_t kind = tag.stream >> kStreamKindShift;
-        return kind < expected_.vlan_tags.size() && expected_.vlan_tags[kind].compared();
-    }
-    // Whether such a frame has other VLAN tags than it may have.
-    [[nodiscard]] bool has_other_vlans(const Tag& tag, const std::uint8_t* frame, std::size_t length) const {
-        return compares_vlans(tag) && !expected_.vlan_tags[tag.stream >> kStreamKindShift].fit(frame, length);
-    }
+    [[nodiscard]] const Arriving& arriving() const { return expected_.arriving; }
     void take_other_vlans(const VlanTags& tags) { other_tags_.add(tags); }
+    void take_other_destination(const IpAddress& destination) { other_destinations_.add(destination); }
     [[nodiscard]] const OtherTags& other_tags() const { return other_tags_; }
+    [[nodiscard]] const OtherDestinations& other_destinations() const { return other_destinations_; }
     // Whether a frame with this tag is one of this trial and path.
     [[nodiscard]] bool is_expected(const Tag& tag) const {
         return tag.trial == expected_.trial && tag.pair == mark_.pair && (tag.stream & kStreamPath) == mark_.stream;
@@ -356,6 +349,7 @@ private:
     std::vector<std::uint64_t> group_losses_;
     std::vector<std::uint64_t> last_corrupted_ = std::vector<std::uint64_t>(kCorrupted, ~std::uint64_t{0});
     OtherTags other_tags_;
+    OtherDestinations other_destinations_;
     ReceiverCounts counts_;
 };
 

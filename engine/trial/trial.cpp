@@ -80,9 +80,25 @@ void add_tags_from_end(const FrameList& list, std::set<std::uint16_t>& from_end)
 
 }  // namespace
 
+AddressVariations StreamSpec::variations(bool ipv6, bool foreground) const {
+    const auto variation = [&](const std::optional<AddressField>& field) {
+        return foreground && field ? AddressVariation::word : AddressVariation::none;
+    };
+    const auto offset = [ipv6](const std::optional<AddressField>& field) {
+        return !field ? std::uint8_t{0} : ipv6 ? field->offset6 : field->offset4;
+    };
+    AddressVariations vary{.source = variation(source_address),
+                           .destination = variation(destination_address),
+                           .source_offset = offset(source_address),
+                           .destination_offset = offset(destination_address)};
+    if (networks > 1) vary.destination = AddressVariation::network;
+    return vary;
+}
+
 std::vector<std::vector<VlanTags>> StreamSpec::vlan_tags() const {
     if (replayed || questions) return {};
-    if (!described) return {arrives_with};
+    if (!described && !background) return {arrives_with};
+    if (!described) return {arrives_with, arrives_with};
     std::vector<std::vector<VlanTags>> of_kinds;
     for (const DescribedFrame& kind : described->kinds) of_kinds.push_back(kind.arrives_with);
     return of_kinds;

@@ -34,7 +34,7 @@
 #include "trial/departures.hpp"
 #include "trial/icmp_errors.hpp"
 #include "trial/nic_stamps.hpp"
-#include "trial/other_tags.hpp"
+#include "trial/others.hpp"
 #include "trial/stamps.hpp"
 #include "trial/tracked_bits.hpp"
 #include "trial/transmit_count.hpp"
@@ -178,6 +178,7 @@ struct StreamSpec {
     // of which foreground and background are two.
     std::vector<DescribedFrame> ptp;
 
+    [[nodiscard]] AddressVariations variations(bool ipv6, bool foreground) const;
     // With which VLAN tags each kind of frames may arrive; empty: they are not compared.
     [[nodiscard]] std::vector<std::vector<VlanTags>> vlan_tags() const;
     [[nodiscard]] bool may_arrive_tagged() const;
@@ -525,6 +526,7 @@ struct DirectionResult {
     IcmpErrors icmp_errors;                             // that arrived at the sending port
     std::vector<std::string> switched_on;               // by others, at the receiving port: clauses
     OtherTags other_tags;
+    OtherDestinations other_destinations;
     bool tags_are_hidden = false;  // frames are to arrive with VLAN tags, which the receiving port does not see
 };
 

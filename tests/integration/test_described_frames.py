@@ -269,6 +269,38 @@ def test_a_dut_that_takes_tags_away(tmp_path: Path) -> None:
             assert all_arrived(result.directions()[Direction.FORWARD])
 
 
+ELSEWHERE = """
+table ip elsewhere {
+  chain arriving {
+    type filter hook prerouting priority raw
+    ip daddr 198.19.0.2 numgen inc mod 4 == 0 ip daddr set 198.19.0.77
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "traffic", [{}, {"frame": "ip/udp"}, {"size_mix": "imix"}], ids=["plain", "described", "mixed"]
+)
+def test_a_router_that_forwards_a_quarter_to_another_address(traffic: dict[str, str]) -> None:
+    """Every checksum is right, and every frame arrives."""
+    with by_hand("router") as name:
+        dut, link = f"{name}-dut", ["ip", "-n", name, "-json", "link", "show", "eth2"]
+        [port] = json.loads(subprocess.run(link, check=True, capture_output=True).stdout)
+        host = ["198.19.0.77", "lladdr", port["address"], "dev", "east"]
+        subprocess.run(["ip", "-n", dut, "neighbour", "replace", *host], check=True)
+        subprocess.run(["ip", "netns", "exec", dut, "nft", "-f", "-"], check=True, text=True, input=ELSEWHERE)
+        config = {"engine": {"netns": name}, **SIDES["router"]}
+        with engine_on(configuration.Setup.model_validate(config), 1518) as tester:
+            result = run_of(config, tester, **traffic)
+    assert "destinations" in {cause.code for cause in result.causes}
+    found = result.directions()[Direction.FORWARD]
+    assert found.destinations is not None
+    assert found.destinations.other == found.destinations.seen[0].frames == pytest.approx(found.sent / 4, abs=1)
+    assert str(found.destinations.seen[0].address) == "198.19.0.77"
+    assert result.directions()[Direction.REVERSE].destinations is None
+
+
 @pytest.mark.long
 def test_streams_and_flows_agree_with_the_duts_counters(tmp_path: Path) -> None:
     streams = [{"directions": "forward", "sizes": "imix"} | one for one in PROFILE]

@@ -188,6 +188,7 @@ LASTING = [
     ("the other station is still there", "address_conflict", 500, 0.0, ("address_conflict",), True),
     ("the other station is gone", "address_conflict", 500, 0.0, (), False),
     ("tags are still other ones, and nothing is lost", "vlan_tags", 1000, 0.0, ("vlan_tags",), True),
+    ("frames still go elsewhere, and nothing is lost", "destinations", 1000, 0.0, ("destinations",), True),
     ("tags are right of few frames", "vlan_tags", 1000, 0.0, (), False),
     ("the router has moved", "dut_moved", 500, 0.0, ("dut_moved",), False),
 ]

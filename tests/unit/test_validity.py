@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from ipaddress import IPv4Address
 from typing import Any
 
 import pytest
@@ -31,6 +32,8 @@ from dutperf.model import (
     MediaLimit,
     NicArrivals,
     NicDepartures,
+    OtherDestination,
+    OtherDestinations,
     OtherTags,
     Quantiles,
     Question,
@@ -463,6 +466,19 @@ def test_frames_with_other_vlan_tags_are_no_pass() -> None:
     assert "vlan_tags" not in validity.BY_LOSS
     for nothing in (None, ArrivedTags(hidden=True)):
         assert validity.judge(trial(), {Direction.FORWARD: counts(vlan_tags=nothing)})[0] is Verdict.VALID
+
+
+def test_frames_for_other_addresses_are_no_pass() -> None:
+    """Although all of them arrived (RFC 2544 section 10)."""
+    seen = (OtherDestination(address=IPv4Address("198.19.0.77"), frames=300),)
+    moved = {Direction.FORWARD: counts(destinations=OtherDestinations(other=400, seen=seen))}
+    verdict, causes = validity.judge(trial(), moved)
+    assert verdict is Verdict.INVALID
+    [cause] = causes
+    assert cause.code == "destinations"
+    assert "(300 to 198.19.0.77, 100 to others)" in cause.text
+    assert validity.proven_failed(trial(), moved, causes) is None
+    assert "destinations" not in validity.BY_LOSS
 
 
 @pytest.mark.parametrize(("down", "may_fall", "codes"), [row[1:] for row in LINKS], ids=[row[0] for row in LINKS])

@@ -27,7 +27,7 @@ from dutperf import installation, invocation
 from dutperf.engine.process import EngineDied, EngineProcess, EngineTimeout
 from dutperf.judge.answered import with_answers
 from dutperf.judge.own_loss import measured
-from dutperf.judge.setup_faults import VLAN_TAGS
+from dutperf.judge.setup_faults import CHANGED
 from dutperf.judge.unanswered import Finding, Unrelated, asked_for, finding_of, lasting, probe_of
 from dutperf.judge.unasked import with_unasked
 from dutperf.judge.validity import (
@@ -703,7 +703,7 @@ def _with_others(result: TrialResult, others: Sequence[str]) -> TrialResult:
 
 
 def _also(cause: Cause, counted: Wording) -> str:
-    return "frames have other tags" if cause.code == VLAN_TAGS else f"{counted.many} are {counted.lost}"
+    return CHANGED.get(cause.code, f"{counted.many} are {counted.lost}")
 
 
 def _lasting(result: TrialResult, probe: Trial, lasting: Sequence[Cause]) -> TrialResult:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for losses that DUT and test setup explain together: addresses that nobody answers for, a drain that is too
-short, errors and fragments, frames that come back; and for frames that arrive with other VLAN tags. None of that is a
-limit of the DUT. They are a part of the rules of :mod:`dutperf.judge.validity`."""
+short, errors and fragments, frames that come back; and for frames that arrive with other VLAN tags or at another
+address. None of that is a limit of the DUT. They are a part of the rules of :mod:`dutperf.judge.validity`."""
 
 from __future__ import annotations
 
@@ -44,12 +44,15 @@ UNANSWERED, MOVED, CONFLICT = "unanswered", "dut_moved", "address_conflict"
 """Codes of causes that ARP and Neighbour Discovery show."""
 OF_NEIGHBOURS = frozenset({UNANSWERED, MOVED, CONFLICT})
 HELD_BY_DUT = "own_address"
-VLAN_TAGS = "vlan_tags"
-"""Code of the only cause here that needs no loss."""
+VLAN_TAGS, DESTINATIONS = "vlan_tags", "destinations"
+CHANGED = {VLAN_TAGS: "frames have other tags", DESTINATIONS: "frames go to other addresses"}
+"""What is wrong where the DUT changed what frames must keep, by the codes of the only causes here that need no
+loss."""
 TAKEN, TOO_LONG, GIVEN_MAC = "taken_address", "dut_mtu", "gateway_mac"
 CERTAIN = frozenset({TAKEN, TOO_LONG, GIVEN_MAC})
 """Codes of causes whose evidence needs no further trial: they last until somebody changes the test setup."""
-OF_SETUP = CERTAIN | {"drain", "icmp_errors", "fragments", "returned", "multiplied", HELD_BY_DUT, VLAN_TAGS}
+_OF_LOSS = frozenset({"drain", "icmp_errors", "fragments", "returned", "multiplied", HELD_BY_DUT})
+OF_SETUP = CERTAIN | _OF_LOSS | CHANGED.keys()
 """Codes of causes that no further trial removes: DUT and test setup do not fit."""
 MATCHED = "matched"
 """Code of the cause that arrivals fit no frame without a tag."""
@@ -311,6 +314,18 @@ def _vlan_tags(trial: Trial, direction: Direction, counts: DirectionCounts) -> s
     )
 
 
+def _destinations(_trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
+    """RFC 2544 section 10: ... and to the stations that they are for."""
+    if counts.destinations is None:
+        return None
+    port = direction.receiving_port
+    return (
+        f"{counts.destinations.other:,} frames arrived at the {port} port for addresses that are neither those that"
+        f" they were sent to nor the port's ({counts.destinations.words()}); if the DUT should translate to these, say"
+        f" it in {_key(port)}.answers_for"
+    )
+
+
 RULES = (
     ("drain", _drain),
     ("stale", _stale),
@@ -321,5 +336,6 @@ RULES = (
     ("returned", _returned),
     ("multiplied", _multiplied),
     (VLAN_TAGS, _vlan_tags),
+    (DESTINATIONS, _destinations),
 )
 """As in :data:`dutperf.judge.validity.RULES`."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from dutperf.judge.setup_faults import CONFLICT, OF_NEIGHBOURS, OF_SETUP, UNANSWERED, VLAN_TAGS
+from dutperf.judge.setup_faults import CHANGED, CONFLICT, OF_NEIGHBOURS, OF_SETUP, UNANSWERED
 from dutperf.model import (
     TRIAL_NUMBERS,
     Cause,
@@ -132,7 +132,7 @@ def finding_of(result: PhaseResult, probed: PhaseResult) -> Finding:
 
 def lasting(trial: Trial, result: PhaseResult, probed: PhaseResult) -> list[Cause]:
     """Those causes of ``result`` that ``probed``, the result of the probe, has shown to last at any rate: as few
-    frames are sent, more are lost than the trial tolerates, or frames arrive with other VLAN tags."""
+    frames are sent, more are lost than the trial tolerates, or frames are changed."""
     if {cause.code for cause in probed.causes} - OF_SETUP - OF_NEIGHBOURS - {"stale"}:
         return []  # the tester may have lost the frames
     counts = probed.directions()
@@ -141,7 +141,7 @@ def lasting(trial: Trial, result: PhaseResult, probed: PhaseResult) -> list[Caus
         for cause in result.causes
         if _is_suspected(cause, result)
         and cause.direction in counts
-        and (cause.code == VLAN_TAGS or counts[cause.direction].loss_ratio > trial.question.tolerated_loss)
+        and (cause.code in CHANGED or counts[cause.direction].loss_ratio > trial.question.tolerated_loss)
         and _lasts(cause, result, probed)
     ]
 
@@ -159,7 +159,7 @@ def _lasts(cause: Cause, result: PhaseResult, probed: PhaseResult) -> bool:
     if cause.code == UNANSWERED:
         return _finding_in(cause.direction, result, probed) is Finding.LASTING
     is_seen_again = any((one.code, one.direction) == (cause.code, cause.direction) for one in probed.causes)
-    if cause.code in (CONFLICT, VLAN_TAGS):
+    if cause.code == CONFLICT or cause.code in CHANGED:
         return is_seen_again
     of_trial, of_probe = (one.directions()[cause.direction] for one in (result, probed))
     return is_seen_again or (bool(probed.causes) and of_probe.loss_ratio >= SAME_SHARE * of_trial.loss_ratio)

@@ -833,7 +833,7 @@ LINK_DOWN, PORT_CHANGED = "link_down", "port_changed"
 BURSTS, LATE, DROPS, NIC_CLOCK = "sender_bursts", "sender_late", "tester_drops", "nic_clock"
 OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""
-BY_LOSS = (setup_faults.OF_SETUP - {setup_faults.VLAN_TAGS}) | {
+BY_LOSS = (setup_faults.OF_SETUP - setup_faults.CHANGED.keys()) | {
     *(BURSTS, LATE, DUT_DISTURBED, OTHER_RUN, *setup_faults.OF_NEIGHBOURS),
     *("receiver_stall", "receive_queue", "late_in_tester", setup_faults.MATCHED, "stale", own_server.LATE),
 }

@@ -40,6 +40,8 @@ from dutperf.model.described_frame import Checksum as Checksum
 from dutperf.model.described_frame import DescribedField as DescribedField
 from dutperf.model.described_frame import DescribedFrame as DescribedFrame
 from dutperf.model.described_frame import FlowOrder as FlowOrder
+from dutperf.model.destinations import OtherDestination as OtherDestination
+from dutperf.model.destinations import OtherDestinations as OtherDestinations
 from dutperf.model.frame_size import IPV6_HEADER_EXCESS as IPV6_HEADER_EXCESS
 from dutperf.model.frame_size import MAX_FRAME_SIZE as MAX_FRAME_SIZE
 from dutperf.model.frame_size import MIN_FRAME_SIZE as MIN_FRAME_SIZE

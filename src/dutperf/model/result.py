@@ -18,6 +18,7 @@ from pydantic import (
 
 from dutperf.model.capture import CaptureWritten
 from dutperf.model.connections import ConnectionCounts
+from dutperf.model.destinations import OtherDestinations
 from dutperf.model.icmp import IcmpError
 from dutperf.model.questions import Answers, ServerCounts
 from dutperf.model.value import Count, Direction, Sparse, Value
@@ -521,6 +522,8 @@ class DirectionCounts(Value):
     as received."""
     vlan_tags: ArrivedTags | None = None
     """None: no test frame arrived with other VLAN tags than it should have, or none were compared."""
+    destinations: OtherDestinations | None = None
+    """None: no test frame arrived with another destination address than it should have."""
     media: MediaLimit | None = None
     """None if the media's rate is not the limit, or is unknown."""
     transmit_wait: TransmitWait | None = None

@@ -8,6 +8,7 @@ bridges set it by rules of their own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
@@ -57,6 +58,12 @@ def _word(tag: str) -> str:
     return f"VLAN {int(tag[_TYPE:], 16)}{kind}"
 
 
+def others_in_words(seen: Sequence[tuple[int, str]], frames: int, unnamed: str) -> str:
+    """``500 with no VLAN tag, 3 with others``: so many of all ``frames`` with each thing that was seen."""
+    rest = frames - sum(one for one, _ in seen)
+    return ", ".join(f"{one:,} {what}" for one, what in (*seen, (rest, unnamed)) if one)
+
+
 class OtherTags(Value):
     """Frames that arrived with the same tags, which are not among those that they should have."""
 
@@ -99,6 +106,5 @@ class ArrivedTags(Value):
 
     def words(self) -> str:
         """``500 with no VLAN tag, 3 with VLAN 20``."""
-        named = [f"{one.frames:,} with {tags_in_words(one.tags)}" for one in self.seen]
-        others = self.other - sum(one.frames for one in self.seen)
-        return ", ".join(named + ([f"{others:,} with others"] if others else []))
+        seen = [(one.frames, f"with {tags_in_words(one.tags)}") for one in self.seen]
+        return others_in_words(seen, self.other, "with others")

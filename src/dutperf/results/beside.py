@@ -36,6 +36,7 @@ def of_counts(counts: Iterable[DirectionCounts]) -> str:
         "of an earlier trial": sum(one.stale for one in each),
         "in fragments": sum(one.other_received.get("fragment", 0) for one in each),
         "with the UDP checksum 0 over IPv6, which hosts discard": sum(one.zero_checksums for one in each),
+        "for other addresses": sum(one.destinations.other for one in each if one.destinations is not None),
         "with other VLAN tags": sum(one.vlan_tags.other for one in each if one.vlan_tags is not None),
     }
     elsewhere, answers = Counter[str](), Counter[str]()

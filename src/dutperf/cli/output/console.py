@@ -90,6 +90,7 @@ _WHERE_ANY: tuple[Row, ...] = (
     ("with unfinished checksums", lambda counts: _number(counts.unfinished_checksums)),
     ("with UDP checksum 0 over IPv6", lambda counts: _number(counts.zero_checksums)),
     _OTHER_TAGS,
+    ("for other addresses", lambda counts: _number(0 if counts.destinations is None else counts.destinations.other)),
     ("not accepted at first (TX full)", lambda counts: _number(counts.not_accepted)),
     ("dropped by the tester", lambda counts: _by_kind(counts.tester_drops)),
     (

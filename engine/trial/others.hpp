@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of the test frames that arrived with other VLAN tags than they may have, by these tags.
+// Counts of the test frames that arrived in another way than they may, by what they had: VLAN tags, or a destination
+// address.
 #pragma once
 
 #include <algorithm>
@@ -7,38 +8,43 @@
 #include <cstdint>
 #include <vector>
 
+#include "frame/address.hpp"
 #include "frame/vlan_tags.hpp"
 
 namespace dutperf {
 
-struct OtherTags {
+template <class Value>
+struct Others {
     static constexpr std::size_t kMost = 8;  // different ones that are named
 
     struct Seen {
-        VlanTags tags;
+        Value value;
         std::uint64_t frames;
     };
 
     std::uint64_t frames = 0;
     std::vector<Seen> seen;  // the first ones; more are counted in `frames` alone
 
-    void add(const VlanTags& tags, std::uint64_t more = 1) {
+    void add(const Value& value, std::uint64_t more = 1) {
         frames += more;
-        const auto known = std::ranges::find(seen, tags, &Seen::tags);
+        const auto known = std::ranges::find(seen, value, &Seen::value);
         if (known != seen.end()) {
             known->frames += more;
         } else if (seen.size() < kMost) {
-            seen.push_back({tags, more});
+            seen.push_back({value, more});
         }
     }
-    void add(const OtherTags& other) {
+    void add(const Others& other) {
         std::uint64_t unnamed = other.frames;
         for (const Seen& one : other.seen) {
-            add(one.tags, one.frames);
+            add(one.value, one.frames);
             unnamed -= one.frames;
         }
         frames += unnamed;
     }
 };
+
+using OtherTags = Others<VlanTags>;
+using OtherDestinations = Others<IpAddress>;
 
 }  // namespace dutperf

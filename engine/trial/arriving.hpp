@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the test frames of a path must have kept when they arrive (RFC 2544 section 10): their length, the address that
+// they are sent to, and VLAN tags. A DUT may translate, encapsulate and decapsulate them: the length is that of what
+// the innermost IP packet carries, and a translator delivers to an address of the port.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "frame/address_range.hpp"
+#include "frame/vlan_tags.hpp"
+#include "trial/any_tag.hpp"
+
+namespace dutperf {
+
+// Of one kind of frames.
+struct ArrivingKind {
+    ArrivingTags vlan_tags{};
+    std::size_t payload = 0;  // see Dissected; 0: not compared
+    AddressRanges sent_to{};  // empty: destinations are not compared
+};
+
+struct Arriving {
+    // Of described frames each kind; of plain ones foreground and background. Kinds that are left out are not compared.
+    std::vector<ArrivingKind> kinds;
+    AddressRanges of_port{};  // for which the port answers: addresses to which a DUT may translate
+
+    // nullptr: not compared.
+    [[nodiscard]] const ArrivingKind* kind_of(const Tag& tag) const {
+        const std::size_t kind =
+            (tag.stream >> kStreamKindShift) + ((tag.stream & kStreamBackground) != 0 ? std::size_t{1} : 0);
+        return kind < kinds.size() ? &kinds[kind] : nullptr;
+    }
+
+    // Of a frame to `destination`: the bits in which other frames may differ; nothing: it may not go there.
+    [[nodiscard]] std::optional<IpAddress> may_differ(const ArrivingKind& kind, const IpAddress& destination) const {
+        if (kind.sent_to.empty()) return kAllBits;
+        const auto mask = kind.sent_to.mask_of(destination);
+        return mask ? mask : of_port.mask_of(destination);
+    }
+
+private:
+    static constexpr IpAddress kAllBits = [] {
+        IpAddress all;
+        all.bytes.fill(0xFF);
+        return all;
+    }();
+};
+
+inline IpAddress destination_in(const std::uint8_t* frame, const Range& at) {
+    return at.size() == sizeof(Ipv6) ? ip_of(read_address<Ipv6>(frame + at.from))
+                                     : ip_of(read_address<Ipv4>(frame + at.from));
+}
+
+}  // namespace dutperf

@@ -10,15 +10,16 @@ from functools import cached_property
 
 from dutperf.journal import EnvironmentEvent, Event, ResultEvent, of_kind
 from dutperf.model import TrialResult, Value, ports_of
-from dutperf.results import beside, by_metrics, filled_lines, idle_offloads, modifier_frames, tester_delay
-from dutperf.setup.conditions import Conditions, WithStamps
+from dutperf.results import beside, buffered, by_metrics, filled_lines, idle_offloads, modifier_frames, tester_delay
+from dutperf.setup.conditions import Conditions, WithGoals, WithStamps
 
 
 class Remark(Value):
     """A sentence on the run."""
 
     about: str
-    """``beside``: what arrived beside the expected frames, or instead of them; ``idle_offloads``: offloads that were
+    """``beside``: what arrived beside the expected frames, or instead of them; ``buffered``: rates that passed into a
+    DUT's buffers; ``idle_offloads``: offloads that were
     enabled and had no effect; ``modifier_frames``: what the modifiers sent beside the test frames, and what came back
     of it; ``filled_lines``: how lines were filled; ``tester_delays``: how much of the delays may be the tester's own,
     and which pairs of frames have none; ``by_metrics``: what the metrics of an OTG server do not prove."""
@@ -58,6 +59,7 @@ def _could_be_stamped_by_the_kernel(run: _Run) -> bool:
 
 _KINDS: dict[str, Callable[[_Run], Iterable[str]]] = {
     "beside": lambda run: beside.of_run(run.results, is_patient=bool(run.conditions.every.dut_patience_s)),
+    "buffered": lambda run: buffered.of_run(run.results) if isinstance(run.conditions, WithGoals) else (),
     "idle_offloads": _offloads,
     "modifier_frames": lambda run: modifier_frames.of_run(run.events),
     "filled_lines": lambda run: filled_lines.of_run(run.results),

@@ -74,6 +74,7 @@ private:
                 .intact = intact_ && !unfinished_ && !zero_,
                 .unfinished = intact_ && unfinished_,
                 .zero = intact_ && zero_,
+                .unsummed = unsummed_,
                 .destination = at_addresses_[1],
                 .payload = at_addresses_[1].size() != 0 ? end_ - at : 0};
     }
@@ -332,7 +333,8 @@ private:
         if (checksum != 0) {
             require_transport_sum(checksum);
         } else if (!may_be_absent) {
-            require(checksum_fold(transport_sum()) == 0xFFFF);
+            unsummed_ = checksum_fold(transport_sum()) != 0xFFFF;
+            require(!unsummed_);
             zero_ = true;
         }
         note_udp(checksum == 0);
@@ -419,7 +421,7 @@ private:
     const std::uint8_t* frame_;
     std::size_t length_, at_ = 0, end_, outer_end_;
     Next next_ = Next::ethernet;
-    bool intact_ = true, unfinished_ = false, zero_ = false, within_ip_ = false, over_ipv6_ = false;
+    bool intact_ = true, unfinished_ = false, zero_ = false, unsummed_ = false, within_ip_ = false, over_ipv6_ = false;
     bool no_tag_at_end_ = false;  // an error message, which ends like the packet that it quotes; or a fragment
     std::uint8_t protocol_ = 0;
     std::uint64_t addresses_ = 0;          // the part of a pseudo-header sum

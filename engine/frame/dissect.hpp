@@ -22,6 +22,8 @@ struct Dissected {
     // The same, except that a UDP checksum over IPv6 whose sum is right is 0, not all ones: hosts discard the packet
     // (RFC 8200 8.1).
     bool zero = false;
+    // A UDP checksum over IPv6, outside of tunnels, is absent (0): that is why the frame is not intact, if it is not.
+    bool unsummed = false;
     // Of the innermost IP packet: the destination address of its header, or the last one of a source route; and the
     // bytes from the tag to its end. Both are 0 if there is none.
     Range destination{};

@@ -139,6 +139,15 @@ void add_vlan_tags(const DirectionResult& result, json& out) {
     out["vlan_tags"] = {{"other", result.other_tags.frames}, {"seen", std::move(seen)}};
 }
 
+void add_corrupted_by(const DirectionResult& result, json& out) {
+    static constexpr std::array kNamed{std::pair{Corruption::length, "length"},
+                                       std::pair{Corruption::no_sum, "no_udp_checksum"}};
+    for (const auto& [how, name] : kNamed) {
+        if (const std::uint64_t frames = result.corrupted_by[static_cast<std::size_t>(how)]; frames != 0)
+            out["corrupted_by"][name] = frames;
+    }
+}
+
 void add_destinations(const DirectionResult& result, json& out) {
     if (result.other_destinations.frames == 0) return;
     json seen = json::array();
@@ -293,6 +302,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     if (!result.switched_on.empty()) out["switched_on"] = result.switched_on;
     if (result.unfinished_checksums != 0) out["unfinished_checksums"] = result.unfinished_checksums;
     if (result.zero_checksums != 0) out["zero_checksums"] = result.zero_checksums;
+    add_corrupted_by(result, out);
     add_vlan_tags(result, out);
     add_destinations(result, out);
     if (result.transmitted) {

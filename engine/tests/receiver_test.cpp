@@ -286,6 +286,7 @@ TEST(Receiving, RequiresUdpChecksumsOverIpv6WhateverThePort) {
     receiver.take(burst.data(), static_cast<std::uint16_t>(burst.size()), 1);
     EXPECT_EQ(receiver.counts().received.load(), 0U);
     EXPECT_EQ(receiver.counts().corrupted, 5U);
+    EXPECT_EQ(receiver.counts().corrupted_by[static_cast<std::size_t>(Corruption::no_sum)], 5U);
 }
 
 Bytes in_vlans(Bytes bytes, const std::vector<std::uint32_t>& tags) {
@@ -371,6 +372,7 @@ TEST(Receiving, CountsFramesOfAnotherLengthAsCorrupted) {
         }
         EXPECT_EQ(receiver->counts().received.load(), 400U);
         EXPECT_EQ(receiver->counts().corrupted, 800U);
+        EXPECT_EQ(receiver->counts().corrupted_by[static_cast<std::size_t>(Corruption::length)], 800U);
     }
 }
 

@@ -3,6 +3,7 @@
 // kernel's time stamps share it: a frame that counts in one and not in the other would have no delay.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,13 +14,24 @@
 
 namespace dutperf {
 
+// What is wrong with a frame that is not intact.
+enum class Corruption : std::uint8_t {
+    other,   // a checksum, lengths that do not fit together, or its number
+    length,  // it is not as long as it was sent
+    no_sum,  // a UDP checksum over IPv6 is absent, which hosts discard (RFC 8200 8.1)
+    count
+};
+
+using CorruptedBy = std::array<std::uint64_t, static_cast<std::size_t>(Corruption::count)>;  // frames
+
 struct AnyTag {
     const std::uint8_t* tag = nullptr;  // nullptr: no test frame
     bool intact = false;
     bool unfinished = false;  // intact, but for unfinished checksums (frame/dissect.hpp), which are accepted
     bool zero = false;        // intact, but for a UDP checksum of 0 over IPv6 (frame/dissect.hpp), which is accepted
-    bool plain = false;       // UDP directly over IP, directly over Ethernet
-    Range destination{};      // see Dissected
+    Corruption corruption = Corruption::other;  // if it is not intact
+    bool plain = false;                         // UDP directly over IP, directly over Ethernet
+    Range destination{};                        // see Dissected
     std::size_t payload = 0;
 };
 
@@ -41,6 +53,7 @@ AnyTag find_tag_behind_headers(const std::uint8_t* frame, std::size_t length, co
             .intact = dissected.intact || unfinished || zero || unchecked,
             .unfinished = unfinished,
             .zero = zero && !unchecked,
+            .corruption = dissected.unsummed ? Corruption::no_sum : Corruption::other,
             .destination = dissected.destination,
             .payload = dissected.payload};
 }

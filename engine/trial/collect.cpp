@@ -198,6 +198,7 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     into.out_of_order = counts.out_of_order;
     into.stale = counts.stale;
     into.corrupted = counts.corrupted;
+    into.corrupted_by = counts.corrupted_by;
     into.unfinished_checksums = counts.unfinished;
     into.zero_checksums = counts.zero_checksums;
     into.stamped_received = counts.stamped;

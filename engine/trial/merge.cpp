@@ -19,6 +19,8 @@ void add(const ReceiverCounts& counts, MergedCounts& into) {
     into.out_of_order += counts.out_of_order;
     into.stale += counts.stale;
     into.corrupted += counts.corrupted;
+    for (std::size_t how = 0; how < counts.corrupted_by.size(); ++how)
+        into.corrupted_by[how] += counts.corrupted_by[how];
     into.stamped += counts.stamped;
     into.late += counts.late;
     into.early += counts.early;

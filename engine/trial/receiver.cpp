@@ -86,7 +86,7 @@ bool Receiver::take_answer(const rte_mbuf& one, RxStatistics::Burst& taken, Burs
     RxStatistics& statistics = of_path(answers_->path())->statistics;
     if (answer->unfinished) statistics.take_unfinished();
     if (!answer->intact) {
-        statistics.take_corrupted();
+        statistics.take_corrupted(Corruption::other);
     } else if (answer->right && arrivals != nullptr) {
         take_arrived(one, *answer->right, taken, *arrivals);
     } else if (answer->right) {
@@ -96,9 +96,9 @@ bool Receiver::take_answer(const rte_mbuf& one, RxStatistics::Burst& taken, Burs
 }
 
 // By a tag that may itself be corrupted.
-void Receiver::take_corrupted(const Tag& tag) {
+void Receiver::take_corrupted(const Tag& tag, Corruption how) {
     OfPath* const of = tag.trial == trial_ ? of_path(tag.path()) : nullptr;
-    of != nullptr ? of->statistics.take_corrupted(tag.sequence) : statistics().take_corrupted();
+    of != nullptr ? of->statistics.take_corrupted(tag.sequence, how) : statistics().take_corrupted(how);
 }
 
 void Receiver::count_icmp_error(const std::uint8_t* frame, std::size_t length) {

@@ -296,7 +296,7 @@ private:
         if (found.tag == nullptr) [[unlikely]] {
             take_other(frame, length, taken);
         } else if (!found.intact) [[unlikely]] {
-            take_corrupted(read_tag(found.tag));
+            take_corrupted(read_tag(found.tag), found.corruption);
         } else {
             const Tag tag = read_tag(found.tag);
             if (tracks_ && is_expected(tag)) [[unlikely]] {
@@ -334,7 +334,7 @@ private:
     [[nodiscard]] bool is_expected(const Tag& tag) const {
         return tag.trial == trial_ && of_path(tag.path()) != nullptr;
     }
-    void take_corrupted(const Tag& tag);
+    void take_corrupted(const Tag& tag, Corruption how);
 
     // Takes a frame that may be a DNS message.
     void take_any(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals = nullptr) {
@@ -350,7 +350,11 @@ private:
         if (found.tag == nullptr) [[unlikely]]
             found = look_closer(frame, length);
         const ArrivingKind* kind = found.intact ? arriving_kind(found) : nullptr;
-        if (kind != nullptr && kind->payload != 0 && found.payload != 0) found.intact = found.payload == kind->payload;
+        if (kind != nullptr && kind->payload != 0 && found.payload != 0 && found.payload != kind->payload)
+            [[unlikely]] {
+            found.intact = false;
+            found.corruption = Corruption::length;
+        }
         return found;
     }
     // The tag of a frame that is no intact plain one: behind any headers, or of a kind that may be wrong.

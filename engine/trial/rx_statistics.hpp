@@ -38,6 +38,7 @@ struct ArrivalCounts {
     std::uint64_t background = 0, duplicates = 0, out_of_order = 0, stale = 0, corrupted = 0, stamped = 0, late = 0,
                   early = 0, unfinished = 0, zero_checksums = 0;
     std::array<std::uint64_t, kOtherKinds> other{};
+    CorruptedBy corrupted_by{};  // but for numbers that no frame has
 };
 
 // Only the receiver's core writes them; other threads may read `received` for progress.
@@ -195,13 +196,19 @@ public:
         ++taken.received;
     }
     void take_stale(std::uint64_t frames) { counts_.stale += frames; }
-    void take_corrupted() { ++counts_.corrupted; }
+    void take_corrupted(Corruption how) {
+        ++counts_.corrupted;
+        ++counts_.corrupted_by[static_cast<std::size_t>(how)];
+    }
     void take_unfinished() { ++counts_.unfinished; }
     void take_zero_checksum() { ++counts_.zero_checksums; }
     // By its number, which may itself be corrupted. A copy of a corrupted frame is a duplicate.
-    void take_corrupted(std::uint64_t number) {
+    void take_corrupted(std::uint64_t number, Corruption how) {
         std::uint64_t& last = last_corrupted_[number % last_corrupted_.size()];
-        ++(last == number ? counts_.duplicates : counts_.corrupted);
+        if (last == number)
+            ++counts_.duplicates;
+        else
+            take_corrupted(how);
         last = number;
     }
     void take_other(OtherKind kind, std::uint64_t frames = 1) {

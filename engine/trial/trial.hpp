@@ -30,6 +30,7 @@
 #include "pace/schedule.hpp"
 #include "port/neighbour_watch.hpp"
 #include "trial/additional.hpp"
+#include "trial/any_tag.hpp"
 #include "trial/capture.hpp"
 #include "trial/departures.hpp"
 #include "trial/icmp_errors.hpp"
@@ -484,6 +485,7 @@ struct DirectionResult {
     std::uint64_t foreground_sent = 0, background_sent = 0, foreground_received = 0, background_received = 0;
     std::optional<unsigned> dut_input_mtu;  // of the other end, if it took no frame of dut_input_drops
     std::uint64_t duplicates = 0, out_of_order = 0, stale = 0, corrupted = 0, not_accepted = 0, dut_input_drops = 0;
+    CorruptedBy corrupted_by{};
     std::uint64_t unfinished_checksums = 0, zero_checksums = 0;  // see frame/dissect.hpp
     std::uint64_t stamped_sent = 0, stamped_received = 0, late = 0;
     std::uint64_t early =

@@ -522,6 +522,9 @@ class DirectionCounts(Value):
     as received."""
     vlan_tags: ArrivedTags | None = None
     """None: no test frame arrived with other VLAN tags than it should have, or none were compared."""
+    corrupted_by: dict[Literal["length", "no_udp_checksum"], Count] | None = None
+    """Of the corrupted frames: those that were not as long as they were sent, and those without a UDP checksum over
+    IPv6, which hosts discard (RFC 8200 8.1). None: there are neither."""
     destinations: OtherDestinations | None = None
     """None: no test frame arrived with another destination address than it should have."""
     media: MediaLimit | None = None

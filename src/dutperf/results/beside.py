@@ -35,6 +35,10 @@ def of_counts(counts: Iterable[DirectionCounts]) -> str:
         "reordered": sum(one.out_of_order for one in each if one.answers is None),  # answers come when they are known
         "of an earlier trial": sum(one.stale for one in each),
         "in fragments": sum(one.other_received.get("fragment", 0) for one in each),
+        "not as long as they were sent": sum((one.corrupted_by or {}).get("length", 0) for one in each),
+        "without a UDP checksum over IPv6, which hosts discard": sum(
+            (one.corrupted_by or {}).get("no_udp_checksum", 0) for one in each
+        ),
         "with the UDP checksum 0 over IPv6, which hosts discard": sum(one.zero_checksums for one in each),
         "for other addresses": sum(one.destinations.other for one in each if one.destinations is not None),
         "with other VLAN tags": sum(one.vlan_tags.other for one in each if one.vlan_tags is not None),

@@ -39,11 +39,8 @@ class MissingLibrary(DutperfError, ImportError):
 
 
 def require(library: str, extra: str, purpose: str) -> None:
-    """Make sure that an optional library can be imported.
-
-    Raises:
-        MissingLibrary: it is not installed; the message has the command that installs it.
-    """
+    """Make sure that an optional library can be imported. Raises MissingLibrary: it is not installed; the message has
+    the command that installs it."""
     try:
         import_module(library)
     except ImportError:

@@ -15,11 +15,7 @@ class NoHome(DutperfError):
 
 def user_directory(variable: str, usual: str) -> Path:
     """The directory for dutperf's files of this user: below that of the environment ``variable``, else below ``usual``
-    in the home directory.
-
-    Raises:
-        NoHome: there is neither.
-    """
+    in the home directory. Raises NoHome: there is neither."""
     if base := os.environ.get(variable):
         return Path(base) / "dutperf"
     try:

@@ -59,11 +59,8 @@ class CapturedFrame:
 
 
 def frames_of(path: Path) -> Iterator[CapturedFrame]:
-    """The frames of a capture in its order.
-
-    Raises:
-        CaptureError: the file cannot be read, is not a capture of Ethernet frames, or is cut off.
-    """
+    """The frames of a capture in its order. Raises CaptureError: the file cannot be read, is not a capture of Ethernet
+    frames, or is cut off."""
     try:
         with path.open("rb") as file:
             source = _Source(file, path)

@@ -47,11 +47,8 @@ def parameters(options: Mapping[str, tuple[Any, Any]]) -> list[Parameter]:
 
 
 def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
-    """The chosen conditions, one for every combination of values in lists.
-
-    Raises:
-        ConfigError: an option with an invalid value, named as on the command line.
-    """
+    """The chosen conditions, one for every combination of values in lists. Raises ConfigError: an option with an
+    invalid value, named as on the command line."""
     with named_as_typed(model):
         return earlier_runs.chosen(model, {name: None if value in ((), []) else value for name, value in given.items()})
 
@@ -126,11 +123,7 @@ def _default(one: Offered) -> Any:
 
 
 def parse_rate(option: str, text: str) -> Rate:
-    """The rate in the text of ``option``.
-
-    Raises:
-        ConfigError: it is not a rate.
-    """
+    """The rate in the text of ``option``. Raises ConfigError: it is not a rate."""
     try:
         return Rate.parse(text)
     except ValueError as error:

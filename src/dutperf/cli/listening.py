@@ -21,11 +21,8 @@ ListenAddress = Annotated[
 
 
 def listen(address: str, port: int, option: str = "--port") -> socket.socket:
-    """A socket that listens; port 0: a free one. ``option`` is the one of the port.
-
-    Raises:
-        ConfigError: nobody may listen there, or somebody does.
-    """
+    """A socket that listens; port 0: a free one. ``option`` is the one of the port. Raises ConfigError: nobody may
+    listen there, or somebody does."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

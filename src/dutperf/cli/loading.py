@@ -60,11 +60,8 @@ class Group(ShownGroup):
 
 @cache
 def load(name: str) -> Any:
-    """The command of a module: a group ``app``, a function of the command's name, or made of a ``PROCEDURE``.
-
-    Raises:
-        ModuleNotFoundError: there is no such command.
-    """
+    """The command of a module: a group ``app``, a function of the command's name, or made of a ``PROCEDURE``. Raises
+    ModuleNotFoundError: there is no such command."""
     file = name.replace("-", "_")
     own = f"dutperf.cli.commands.{file}"
     members = vars(import_module(own if find_spec(own) is not None else f"dutperf.procedures.{file}"))

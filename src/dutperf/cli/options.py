@@ -164,11 +164,7 @@ WATCHERS = signature(WatchOptions, eval_str=True).parameters
 
 
 def lab_options(texts: Sequence[str] | None) -> dict[str, str]:
-    """``["loss=0.1"]`` to ``{"loss": "0.1"}``.
-
-    Raises:
-        ConfigError: one without a key or a value.
-    """
+    """``["loss=0.1"]`` to ``{"loss": "0.1"}``. Raises ConfigError: one without a key or a value."""
     pairs = [text.partition("=") for text in texts or ()]
     for text, (key, _, value) in zip(texts or (), pairs, strict=True):
         if not key or not value:

@@ -35,12 +35,8 @@ class PlanFile:
 
 
 def load(path: Path) -> PlanFile:
-    """Read and check a plan.
-
-    Raises:
-        ConfigError: it cannot be read, or has an invalid value; one sentence that names the file,
-            the line and the key.
-    """
+    """Read and check a plan. Raises ConfigError: it cannot be read, or has an invalid value; one sentence that names
+    the file, the line and the key."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -44,11 +44,8 @@ MEASURED = {**RESULT, "verbose": (options.Verbose, False)}
 
 
 def offloads(text: str | None) -> configuration.Offloads | None:
-    """``"receive_timestamps"`` to ``("receive_timestamps",)``; None where the option was not given.
-
-    Raises:
-        ConfigError: an unknown offload.
-    """
+    """``"receive_timestamps"`` to ``("receive_timestamps",)``; None where the option was not given. Raises ConfigError:
+    an unknown offload."""
     return None if text is None else configuration.offloads((name.strip() for name in text.split(",")), "--offloads")
 
 

@@ -53,11 +53,8 @@ class QueryTest:
 
 
 def parse(words: Sequence[str]) -> QueryTest:
-    """The arguments of the command.
-
-    Raises:
-        ArgumentError: a wrong number of arguments, or an invalid one; the message names it.
-    """
+    """The arguments of the command. Raises ArgumentError: a wrong number of arguments, or an invalid one; the message
+    names it."""
     if len(words) != len(NAMES):
         raise ArgumentError("arguments", f"there are {len(words)}, not {len(NAMES)}: {' '.join(NAMES)}")
     readers: Sequence[Callable[[str], Any]] = (

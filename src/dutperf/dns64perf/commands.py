@@ -26,11 +26,7 @@ LONGEST = 1518
 
 
 def run(planned: Planned) -> TrialResult:
-    """Run the trial.
-
-    Raises:
-        TesterError: it cannot be run.
-    """
+    """Run the trial. Raises TesterError: it cannot be run."""
     yield_to_the_dut()
     with engine_on(planned.setup, LONGEST) as tester:
         return phases.run(tester, planned.trial)

@@ -71,11 +71,7 @@ def lines(queries: Queries) -> Iterator[str]:
 
 
 def write_csv(path: Path, arguments: QueryTest, queries: Queries) -> None:
-    """The parameters and a line for each query; what is not known is left out.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """The parameters and a line for each query; what is not known is left out. Raises OSError: it cannot be written."""
     with path.open("w", encoding="utf-8") as file:
         file.writelines(f"{name}: {value}\n" for name, value in _parameters(arguments))
         file.write(f"{HEADER}\n")

@@ -38,12 +38,8 @@ class Planned:
 
 
 def plan(arguments: QueryTest, queries_file: Path) -> Planned:
-    """Of the arguments and the configuration file in the working directory. The engine writes the times of the
-    queries to ``queries_file``.
-
-    Raises:
-        ArgumentError: they cannot be used.
-    """
+    """Of the arguments and the configuration file in the working directory. The engine writes the times of the queries
+    to ``queries_file``. Raises ArgumentError: they cannot be used."""
     setup = _setup(arguments)
     return Planned(setup, _trial(arguments, setup, queries_file), arguments, tuple(_remarks(arguments)))
 

@@ -34,11 +34,7 @@ class Running(Protocol):
 
 class RunningCommand:
     """A command that has been started, with normal priority. The caller waits for it or kills it. ``key``: of the
-    command in the configuration, for errors.
-
-    Raises:
-        ConfigError: it could not be started.
-    """
+    command in the configuration, for errors. Raises ConfigError: it could not be started."""
 
     def __init__(
         self, command: Command, key: str, time_limit_s: float, variables: Mapping[str, str] | None = None
@@ -65,19 +61,13 @@ class RunningCommand:
             os.setpriority(os.PRIO_PROCESS, self._process.pid, 0)
 
     def finish(self) -> None:
-        """Wait for its end.
-
-        Raises:
-            ConfigError: it ended with another status than 0, or took too long. It names ``key``.
-        """
+        """Wait for its end. Raises ConfigError: it ended with another status than 0, or took too long. It names
+        ``key``."""
         self.output()
 
     def output(self) -> str:
-        """Wait for its end; returns its output.
-
-        Raises:
-            ConfigError: it ended with another status than 0, or took too long. It names ``key``.
-        """
+        """Wait for its end; returns its output. Raises ConfigError: it ended with another status than 0, or took too
+        long. It names ``key``."""
         self._await()
         self._output.seek(0)
         output = self._output.read().decode(errors="replace")

@@ -45,11 +45,8 @@ def last_line(output: str) -> str:
 
 
 def named_numbers(output: str) -> Iterator[tuple[str, int]]:
-    """Lines of a name and a whole number, in their order.
-
-    Raises:
-        ValueError: a name's number is written in another way.
-    """
+    """Lines of a name and a whole number, in their order. Raises ValueError: a name's number is written in another
+    way."""
     for line in lines(output):
         found = _NAMED.fullmatch(line)
         if found is not None and _LIKE_A_NUMBER.match(found["value"]):
@@ -57,22 +54,16 @@ def named_numbers(output: str) -> Iterator[tuple[str, int]]:
 
 
 def whole(text: str, line: str) -> int:
-    """The whole number that a line has, in digits alone: ``2,048`` may be 2048 or 2.048.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """The whole number that a line has, in digits alone: ``2,048`` may be 2048 or 2.048. Raises ValueError: it is
+    none."""
     if not _WHOLE.fullmatch(text):
         raise ValueError(f"'{line}': {text} is not a whole number, 0 or more; print it in digits alone, as in 2048")
     return int(text)
 
 
 def losses(output: str) -> ByCause:
-    """Loss counters, in lines of direction, cause and number.
-
-    Raises:
-        ValueError: a line is not understood, or a counter is there twice.
-    """
+    """Loss counters, in lines of direction, cause and number. Raises ValueError: a line is not understood, or a counter
+    is there twice."""
     found: ByCause = {}
     for line in lines(output):
         match line.split():
@@ -87,11 +78,8 @@ def losses(output: str) -> ByCause:
 
 
 def passed(output: str) -> dict[Direction, int]:
-    """Counters of a link, in lines of direction and number.
-
-    Raises:
-        ValueError: a line is not understood, or a direction is there twice.
-    """
+    """Counters of a link, in lines of direction and number. Raises ValueError: a line is not understood, or a direction
+    is there twice."""
     found: dict[Direction, int] = {}
     for line in lines(output):
         match line.split():
@@ -114,10 +102,7 @@ def _is_direction(text: str) -> bool:
 
 def count(output: str) -> int:
     """The number of connections: in the line ``connections N``, else the first number of the output; ``7/100`` is 7.
-
-    Raises:
-        ValueError: there is no number, or it is not a whole one.
-    """
+    Raises ValueError: there is no number, or it is not a whole one."""
     told = [number for one, number in named_numbers(output) if one == COUNTED]
     if told:
         if len(set(told)) > 1:
@@ -131,11 +116,8 @@ def count(output: str) -> int:
 
 
 def statistics(output: str) -> dict[str, int]:
-    """What is printed beside the number of connections, in lines of a name and a number.
-
-    Raises:
-        ValueError: a number is not understood, or a name is there twice.
-    """
+    """What is printed beside the number of connections, in lines of a name and a number. Raises ValueError: a number is
+    not understood, or a name is there twice."""
     found: dict[str, int] = {}
     for name, number in named_numbers(output):
         if name in found:
@@ -146,11 +128,8 @@ def statistics(output: str) -> dict[str, int]:
 
 
 def seconds(output: str) -> float | None:
-    """How long the deletion of connections took, in the line ``deletion_s N``; None: no line has the name.
-
-    Raises:
-        ValueError: a line has the name, and is not understood, or is not the only one.
-    """
+    """How long the deletion of connections took, in the line ``deletion_s N``; None: no line has the name. Raises
+    ValueError: a line has the name, and is not understood, or is not the only one."""
     having = [line for line in lines(output) if DELETION in line.lower()]
     if not having:
         return None

@@ -206,12 +206,9 @@ class EngineCommand:
 
     @classmethod
     def find(cls, prefix: Sequence[str] = (), netns: str | None = None) -> Self:
-        """The command with the engine that was built here: $DUTPERF_ENGINE, else that of this source
-        tree, else the one on the PATH (with a prefix: on the PATH of that host).
-
-        Raises:
-            TesterError: there is no engine, or the network namespace does not exist or may not be entered.
-        """
+        """The command with the engine that was built here: $DUTPERF_ENGINE, else that of this source tree, else the one
+        on the PATH (with a prefix: on the PATH of that host). Raises TesterError: there is no engine, or the network
+        namespace does not exist or may not be entered."""
         if not prefix and netns is not None:
             check_namespace(netns, "engine.netns")
         if not prefix and netns is not None and not may_enter_namespaces():
@@ -241,11 +238,8 @@ def _no_engine(text: str) -> TesterError:
 
 
 def engine_version(program: str) -> str:
-    """What the engine says of itself: its version, DPDK's, and the instructions that it is built for.
-
-    Raises:
-        TesterError: it does not start here.
-    """
+    """What the engine says of itself: its version, DPDK's, and the instructions that it is built for. Raises
+    TesterError: it does not start here."""
     try:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=20)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -609,11 +603,8 @@ def _began_s(event: dict[str, Any]) -> float:
 
 
 def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated: Unrelated) -> TrialResult:
-    """The result with its verdict.
-
-    Raises:
-        TesterError: the engine's event violates the protocol, or is of another trial.
-    """
+    """The result with its verdict. Raises TesterError: the engine's event violates the protocol, or is of another
+    trial."""
     trial = watch.trial
     try:
         by_path = _by_path(event)

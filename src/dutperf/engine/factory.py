@@ -24,12 +24,9 @@ if TYPE_CHECKING:
 
 
 def tester_on(setup: Setup, max_frame_size: int) -> EngineTester | OtgTester:
-    """The tester of a setup: the engine, or the OTG server that the setup names, which may refuse frames itself.
-
-    Raises:
-        TesterError: see :func:`engine_on`; or options of the engine beside a server.
-        MissingLibrary: for a server.
-    """
+    """The tester of a setup: the engine, or the OTG server that the setup names, which may refuse frames itself. Raises
+    TesterError: see :func:`engine_on`; or options of the engine beside a server. Raises MissingLibrary: for a
+    server."""
     if setup.engine.otg is None:
         return engine_on(setup, max_frame_size)
     if setup.engine.queues > 1 or setup.engine.offloads:
@@ -44,14 +41,10 @@ def tester_on(setup: Setup, max_frame_size: int) -> EngineTester | OtgTester:
 def engine_on(
     setup: Setup, max_frame_size: int, streams: Mapping[Direction, Sequence[str]] | None = None
 ) -> EngineTester:
-    """The tester; ``max_frame_size`` in bytes incl. FCS. The DUT has to be up: its cores are detected
-    now. ``streams``: with rates of their own, beside those of the setup, each with the further ports at which
-    its frames may arrive.
-
-    Raises:
-        TesterError: the setup has an OTG server instead; there is no engine, no network namespace of the names of the
-            tester's and the DUTs', or no such core.
-    """
+    """The tester; ``max_frame_size`` in bytes incl. FCS. The DUT has to be up: its cores are detected now. ``streams``:
+    with rates of their own, beside those of the setup, each with the further ports at which its frames may arrive.
+    Raises TesterError: the setup has an OTG server instead; there is no engine, no network namespace of the names of
+    the tester's and the DUTs', or no such core."""
     if setup.engine.otg is not None:
         raise TesterError("this needs dutperf's own engine: leave engine.otg out", code="otg", field="engine.otg")
     if not setup.engine.command:  # else they are another machine's

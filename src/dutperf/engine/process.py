@@ -46,11 +46,7 @@ class EngineProcess:
     wait."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """Start ``command``.
-
-        Raises:
-            OSError: it cannot be started.
-        """
+        """Start ``command``. Raises OSError: it cannot be started."""
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
         # A process group of its own: we handle Ctrl-C at the terminal, ask the engine to stop, and
@@ -67,11 +63,7 @@ class EngineProcess:
         return self._process.pid
 
     def send(self, request: dict[str, Any]) -> None:
-        """Send one request.
-
-        Raises:
-            EngineDied: the engine reads no more.
-        """
+        """Send one request. Raises EngineDied: the engine reads no more."""
         self.send_line(json.dumps(request, separators=(",", ":")))
 
     def send_line(self, line: str) -> None:
@@ -84,12 +76,8 @@ class EngineProcess:
             raise EngineDied(self.last_words()) from None
 
     def receive(self, timeout_s: float) -> dict[str, Any]:
-        """The next event.
-
-        Raises:
-            EngineTimeout: none came within ``timeout_s`` seconds.
-            EngineDied: none will come.
-        """
+        """The next event. Raises EngineTimeout: none came within ``timeout_s`` seconds. Raises EngineDied: none will
+        come."""
         try:
             event = self._events.get(timeout=max(0.0, timeout_s))
         except queue.Empty:
@@ -114,21 +102,14 @@ class EngineProcess:
         return list(self._lines)
 
     def close(self) -> int:
-        """End the process: end of input first, then SIGTERM, then SIGKILL. Returns its exit status.
-
-        Raises:
-            EngineTimeout: it does not end, and this user may not end it.
-        """
+        """End the process: end of input first, then SIGTERM, then SIGKILL. Returns its exit status. Raises
+        EngineTimeout: it does not end, and this user may not end it."""
         self._close_input()
         return self._end_by(signal.SIGTERM, signal.SIGKILL)
 
     def stop(self) -> int:
         """End the process, whatever it does: SIGTERM at once, so that it can take back what it changed on its ports,
-        then SIGKILL. Returns its exit status.
-
-        Raises:
-            EngineTimeout: it does not end, and this user may not end it.
-        """
+        then SIGKILL. Returns its exit status. Raises EngineTimeout: it does not end, and this user may not end it."""
         if self._process.poll() is None:
             self._signal(signal.SIGTERM)
         self._close_input()

@@ -59,11 +59,8 @@ class Fleet:
 
     @property
     def listens_on(self) -> str:
-        """The master's address for its workers: its own alone, not every one of its host.
-
-        Raises:
-            FleetError: it has none.
-        """
+        """The master's address for its workers: its own alone, not every one of its host. Raises FleetError: it has
+        none."""
         try:
             return str(socket.getaddrinfo(self.host, None, type=socket.SOCK_STREAM)[0][4][0])
         except OSError as error:
@@ -109,11 +106,8 @@ def fresh_passwords(names: Iterable[str]) -> dict[str, str]:
 
 
 def keep_plan(directory: Path, job: Path) -> None:
-    """Keep the plan of a job with the master, for the time when a testbed takes it.
-
-    Raises:
-        FleetError: the job's name cannot be that of a directory, another job has it, or the plan cannot be written.
-    """
+    """Keep the plan of a job with the master, for the time when a testbed takes it. Raises FleetError: the job's name
+    cannot be that of a directory, another job has it, or the plan cannot be written."""
     if not JOB_NAME.fullmatch(job.stem):
         raise FleetError(f"a job cannot be called '{job.stem}': use letters, digits, '.', '_' and '-'")
     kept = directory / "master" / "jobs" / f"{job.stem}.yaml"
@@ -132,11 +126,8 @@ def divided(jobs: Sequence[Path], testbeds: Sequence[str]) -> list[tuple[Path, s
 
 
 def write(directory: Path, files: Mapping[str, str]) -> None:
-    """Write the files into a new directory; those with passwords for their owner alone.
-
-    Raises:
-        FleetError: there is something already, or they cannot be written.
-    """
+    """Write the files into a new directory; those with passwords for their owner alone. Raises FleetError: there is
+    something already, or they cannot be written."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()):

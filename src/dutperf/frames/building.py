@@ -145,12 +145,9 @@ def build(
     """The frame of ``stack`` with ``size`` bytes including the FCS; one that is given as bytes has its
     own size and addresses.
 
-    ``direction`` swaps the default addresses inside tunnels in the reverse one; ``endpoints`` are those
-    of the direction already. Fields that vary hold their first value in the frame's bytes.
-
-    Raises:
-        FrameError: a size out of range, or endpoints that are needed but missing.
-    """
+    ``direction`` swaps the default addresses inside tunnels in the reverse one; ``endpoints`` are those of the
+    direction already. Fields that vary hold their first value in the frame's bytes. Raises FrameError: a size out of
+    range, or endpoints that are needed but missing."""
     if isinstance(stack, Template):
         return stack.build(size, flows)
     if size < stack.min_size:

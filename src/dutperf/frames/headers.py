@@ -127,11 +127,7 @@ class Field:
     present: Callable[[Values], bool] = lambda _: True
 
     def read(self, node: Node) -> Value | None:
-        """The value of ``node``; None: as if it were not given.
-
-        Raises:
-            FrameError: not a value of this field.
-        """
+        """The value of ``node``; None: as if it were not given. Raises FrameError: not a value of this field."""
         if self.kinds is not None:
             return options.read(node, self.kinds)
         return values.read(node, self.form, self.bits)
@@ -241,11 +237,7 @@ class HeaderKind:
         return next(one for one in self.fields if one.name == name)
 
     def cells(self, given: Values) -> list[Cell]:
-        """Its bits in the order of the wire.
-
-        Raises:
-            ValueError: values that do not go together; the text says which.
-        """
+        """Its bits in the order of the wire. Raises ValueError: values that do not go together; the text says which."""
         on_wire = [one for one in self.fields if one.bits and one.present(given)]
         cells = [Cell(one.name, one.bits, _number_of(given.get(one.name, one.default)), one.role) for one in on_wire]
         return [*cells, *self.tail(given)]

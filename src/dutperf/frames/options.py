@@ -85,11 +85,7 @@ IPV6_OPTIONS: Kinds = {
 
 
 def read_bytes(node: Node) -> bytes:
-    """Bytes in hexadecimal, with or without 0x before them.
-
-    Raises:
-        FrameError: not hexadecimal, or no whole bytes.
-    """
+    """Bytes in hexadecimal, with or without 0x before them. Raises FrameError: not hexadecimal, or no whole bytes."""
     digits = node.word.removeprefix("0x")
     try:
         if node.arguments is not None or not digits:
@@ -105,11 +101,7 @@ def write_bytes(data: bytes) -> str:
 
 
 def read(node: Node, kinds: Kinds) -> tuple[Option, ...]:
-    """One option, or several in brackets.
-
-    Raises:
-        FrameError: unknown options, wrong arguments.
-    """
+    """One option, or several in brackets. Raises FrameError: unknown options, wrong arguments."""
     return tuple(_read_one(one, kinds) for one in (node.arguments or () if node.is_list else (node,)))
 
 

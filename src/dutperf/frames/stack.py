@@ -59,11 +59,8 @@ class Stack:
 
     @classmethod
     def parse(cls, stack: str) -> Self:
-        """The stack of a text; ``eth/`` at the beginning may be left out.
-
-        Raises:
-            FrameError: the text, a header, a field or a value is not possible; with its place.
-        """
+        """The stack of a text; ``eth/`` at the beginning may be left out. Raises FrameError: the text, a header, a
+        field or a value is not possible; with its place."""
         nodes = text.headers(stack)
         if nodes[0].word != "eth":
             nodes = [Node("eth", nodes[0].position), *nodes]
@@ -86,11 +83,8 @@ class Stack:
         return sum(header.size for header in self.headers)
 
     def within(self, tunnel: Stack) -> Stack:
-        """The frame in a tunnel: what follows Ethernet, behind the headers of ``tunnel``.
-
-        Raises:
-            FrameError: the tunnel does not carry it.
-        """
+        """The frame in a tunnel: what follows Ethernet, behind the headers of ``tunnel``. Raises FrameError: the tunnel
+        does not carry it."""
         whole = Stack((*tunnel.headers, *self.headers[1:]), len(tunnel.headers) - 1)
         for index in range(len(tunnel.headers), len(whole.headers)):
             _check_next(whole.headers, index)

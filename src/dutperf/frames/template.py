@@ -52,12 +52,9 @@ class Template:
 
     @classmethod
     def of(cls, data: bytes, tag_at: int | None = None, *, keeps_macs: bool = False) -> Self:
-        """The frame ``data``, without FCS; ``tag_at``: where the tag begins, from 0 on (default: at the
-        end of the packet). Bytes behind the IP packet (padding, an FCS) are left out.
-
-        Raises:
-            FrameError: the frame has no room for the tag, or is too long.
-        """
+        """The frame ``data``, without FCS; ``tag_at``: where the tag begins, from 0 on (default: at the end of the
+        packet). Bytes behind the IP packet (padding, an FCS) are left out. Raises FrameError: the frame has no room for
+        the tag, or is too long."""
         if len(data) < ETHERNET_SIZE:
             raise FrameError(f"{len(data)} bytes are no Ethernet frame, which has 14 at least")
         walk = Walk(data)
@@ -82,11 +79,8 @@ class Template:
 
     @classmethod
     def parse(cls, given: str) -> Self:
-        """The frame of a text: ``bytes(data=0x…)``, with ``tag=BYTE`` and ``macs=keep`` where wanted.
-
-        Raises:
-            FrameError: the text or the frame is not possible.
-        """
+        """The frame of a text: ``bytes(data=0x…)``, with ``tag=BYTE`` and ``macs=keep`` where wanted. Raises
+        FrameError: the text or the frame is not possible."""
         node, *others = text.headers(given)
         if node.word != "bytes" or others:
             raise FrameError("a frame in bytes stands alone, without headers around it", position=node.position)
@@ -112,11 +106,7 @@ class Template:
         return len(self.data) + FCS_SIZE
 
     def build(self, size: int, flows: int = 1) -> DescribedFrame:
-        """The frame for the engine.
-
-        Raises:
-            FrameError: another size than its own, or several flows.
-        """
+        """The frame for the engine. Raises FrameError: another size than its own, or several flows."""
         if size != self.min_size:
             raise FrameError(f"size {size} is not possible: the frame that is given as bytes has {self.min_size}")
         if flows > 1:

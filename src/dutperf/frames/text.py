@@ -90,11 +90,8 @@ class _Reader:
 
 
 def headers(text: str) -> list[Node]:
-    """The headers of ``text``, whose arguments are all named.
-
-    Raises:
-        FrameError: the text does not follow the grammar; with its position.
-    """
+    """The headers of ``text``, whose arguments are all named. Raises FrameError: the text does not follow the grammar;
+    with its position."""
     reader = _Reader(text)
     found = [_header(reader)]
     while reader.takes("/"):

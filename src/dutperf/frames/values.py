@@ -115,11 +115,7 @@ FLAGS = Form(f"letters of {_TCP_FLAGS_WRITTEN} or a number", _flags, _write_flag
 
 
 def read_fixed(node: Node, form: Form, bits: int) -> int:
-    """A number that does not vary.
-
-    Raises:
-        FrameError: not of this form, or outside its bits.
-    """
+    """A number that does not vary. Raises FrameError: not of this form, or outside its bits."""
     if node.is_list or node.arguments is not None:
         raise node.error(f"expected {form.expected}, which does not vary here")
     try:
@@ -132,11 +128,8 @@ def read_fixed(node: Node, form: Form, bits: int) -> int:
 
 
 def read(node: Node, form: Form, bits: int) -> Number:
-    """A number, or how it varies.
-
-    Raises:
-        FrameError: as in :func:`read_fixed`; or numbers that leave the range of the field.
-    """
+    """A number, or how it varies. Raises FrameError: as in :func:`read_fixed`; or numbers that leave the range of the
+    field."""
     if node.is_list:
         raise node.error(f"expected {form.expected}, not a list in brackets; it varies with list(…)")
     if node.arguments is None:

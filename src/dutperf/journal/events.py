@@ -172,11 +172,7 @@ class Finding(Located):
 
     @classmethod
     def of(cls, recorded: Finding) -> Self:
-        """``recorded`` as this kind of finding.
-
-        Raises:
-            ValidationError: it is not of this kind.
-        """
+        """``recorded`` as this kind of finding. Raises ValidationError: it is not of this kind."""
         return recorded if type(recorded) is cls else cls.model_validate(recorded.model_dump())
 
 
@@ -217,11 +213,7 @@ def line_of(event: Event) -> str:
 
 
 def event_of_json(members: dict[str, Any]) -> Event:
-    """The event with these ``members``.
-
-    Raises:
-        ValueError: they are not an event; the message says why.
-    """
+    """The event with these ``members``. Raises ValueError: they are not an event; the message says why."""
     model = _KINDS.get(members.get("event", ""), Finding)
     try:
         return model.model_validate(members)

@@ -59,33 +59,24 @@ def is_being_written(directory: Path) -> bool:
 
 
 def check_free(directory: Path, files: Sequence[str], holds: str, or_else: str = "") -> None:
-    """Check that ``directory`` has none of ``files`` yet.
-
-    Raises:
-        JournalError: it has one. ``holds`` names the results in it, ``or_else`` a further remedy for the message.
-    """
+    """Check that ``directory`` has none of ``files`` yet. Raises JournalError: it has one. ``holds`` names the results
+    in it, ``or_else`` a further remedy for the message."""
     for name in files:
         if (directory / name).exists():
             raise JournalError(f"{directory} holds {holds} ({name}): choose another directory or remove it{or_else}")
 
 
 def claim(directory: Path, files: Sequence[str], holds: str, or_else: str = "") -> None:
-    """As :func:`check_free`, and create ``directory`` if it is missing.
-
-    Raises:
-        JournalError: see there; or it cannot be created.
-    """
+    """As :func:`check_free`, and create ``directory`` if it is missing. Raises JournalError: see there; or it cannot be
+    created."""
     check_free(directory, files, holds, or_else)
     make_directory(directory / files[0])
 
 
 @contextmanager
 def held(path: Path, *, create: bool = False) -> Iterator[None]:
-    """Lock the file of a run or a suite within this context. ``create``: an empty one where there is none.
-
-    Raises:
-        JournalError: the file cannot be opened, or another process holds it.
-    """
+    """Lock the file of a run or a suite within this context. ``create``: an empty one where there is none. Raises
+    JournalError: the file cannot be opened, or another process holds it."""
     descriptor = open_alone(path, os.O_CREAT if create else 0)
     try:
         yield
@@ -95,11 +86,7 @@ def held(path: Path, *, create: bool = False) -> Iterator[None]:
 
 def write_whole(path: Path, content: str | bytes, *, synced: bool = True) -> None:
     """Write a file atomically: readers and crashes see the old content or the new. ``synced``: a crash of the machine
-    sees either as well.
-
-    Raises:
-        WriteError: the file cannot be written.
-    """
+    sees either as well. Raises WriteError: the file cannot be written."""
     with _beside(path, content, synced=synced) as (fresh, _), _failing(path):
         fresh.replace(path)
         if synced:
@@ -107,24 +94,17 @@ def write_whole(path: Path, content: str | bytes, *, synced: bool = True) -> Non
 
 
 def write_new(path: Path, content: str | bytes) -> None:
-    """Write a file that does not exist yet, atomically.
-
-    Raises:
-        JournalError: there is one.
-        WriteError: it cannot be written.
-    """
+    """Write a file that does not exist yet, atomically. Raises JournalError: there is one. Raises WriteError: it cannot
+    be written."""
     with new_and_held(path, content):
         pass
 
 
 @contextmanager
 def new_and_held(path: Path, content: str | bytes) -> Iterator[None]:
-    """Write a file that does not exist yet, atomically, and hold its lock within: from before others see it.
-
-    Raises:
-        JournalError: there is one, maybe by another process that began meanwhile.
-        WriteError: it cannot be written.
-    """
+    """Write a file that does not exist yet, atomically, and hold its lock within: from before others see it. Raises
+    JournalError: there is one, maybe by another process that began meanwhile. Raises WriteError: it cannot be
+    written."""
     with _beside(path, content) as (fresh, descriptor):
         file_lock.take(descriptor)  # nobody else knows its name yet
         with _failing(path):
@@ -178,11 +158,8 @@ def make_directory(path: Path) -> None:
 
 
 def open_alone(path: Path, flags: int = 0) -> int:
-    """Open ``path`` for appending, and lock it. The kernel releases the lock however the process ends.
-
-    Raises:
-        JournalError: the file cannot be opened, or another process writes to it.
-    """
+    """Open ``path`` for appending, and lock it. The kernel releases the lock however the process ends. Raises
+    JournalError: the file cannot be opened, or another process writes to it."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | flags, 0o644)
     except OSError as error:

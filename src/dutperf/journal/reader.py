@@ -25,13 +25,8 @@ from dutperf.journal.files import JOURNAL, TRIAL_FILE, JournalError
 
 
 def read(directory: Path) -> list[Event]:
-    """The events of the journal in ``directory``, without an incomplete last line (the run was killed
-    while writing it).
-
-    Raises:
-        JournalError: there is no journal, it has another format, or it is corrupt before its last
-            line.
-    """
+    """The events of the journal in ``directory``, without an incomplete last line (the run was killed while writing
+    it). Raises JournalError: there is no journal, it has another format, or it is corrupt before its last line."""
     path = directory / JOURNAL
     try:
         lines = path.read_bytes().split(b"\n")
@@ -46,20 +41,12 @@ def read(directory: Path) -> list[Event]:
 
 
 def as_read(event: Event) -> Event:
-    """The event as a reader has it.
-
-    Raises:
-        JournalError, ValueError: no reader could read it.
-    """
+    """The event as a reader has it. Raises JournalError, ValueError: no reader could read it."""
     return _event(Path(JOURNAL), 1, line_of(event).encode())
 
 
 def plan_of(events: Sequence[Event], path: Path | None = None) -> PlanEvent:
-    """The plan, which is the first event of a journal.
-
-    Raises:
-        JournalError: there is no plan.
-    """
+    """The plan, which is the first event of a journal. Raises JournalError: there is no plan."""
     if not events or not isinstance(events[0], PlanEvent):
         name = "the journal" if path is None else str(path)
         raise JournalError(f"{name} has no first line, the plan: it was cut, or its run was killed before it began")

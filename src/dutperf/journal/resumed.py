@@ -53,12 +53,8 @@ class ResumedJournal(JournalWriter):
 
     @classmethod
     def open(cls, directory: Path) -> Self:
-        """The journal in ``directory``. It is not changed before the first new event.
-
-        Raises:
-            JournalError: there is no journal, it cannot be read or written, it has no plan, or it
-                has another format.
-        """
+        """The journal in ``directory``. It is not changed before the first new event. Raises JournalError: there is no
+        journal, it cannot be read or written, it has no plan, or it has another format."""
         path = directory / JOURNAL
         if not path.exists():
             raise JournalError(f"{directory} holds no journal ({JOURNAL}): there is no run to resume")
@@ -87,11 +83,7 @@ class ResumedJournal(JournalWriter):
         return self._recorded[0] if self._recorded else None
 
     def write(self, event: Event) -> None:
-        """See :meth:`JournalWriter.write`.
-
-        Raises:
-            JournalError: ``event`` differs from the recorded one.
-        """
+        """See :meth:`JournalWriter.write`. Raises JournalError: ``event`` differs from the recorded one."""
         if self._recorded:
             self._compare(event)
             return

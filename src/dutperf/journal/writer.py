@@ -25,11 +25,8 @@ class JournalWriter:
     @classmethod
     def create(cls, directory: Path) -> Self:
         """A new journal in ``directory``, which is created if it is missing. One whose writer was killed before its
-        first line was written is begun again: nothing was measured.
-
-        Raises:
-            JournalError: there is already a journal, or the directory cannot be written.
-        """
+        first line was written is begun again: nothing was measured. Raises JournalError: there is already a journal, or
+        the directory cannot be written."""
         path = directory / JOURNAL
         files.make_directory(path)
         descriptor = files.open_alone(path, os.O_CREAT)
@@ -63,12 +60,8 @@ class JournalWriter:
         return None
 
     def write(self, event: Event) -> None:
-        """Append an event; it is on the disk on return.
-
-        Raises:
-            WriteError: the file cannot be written (disk full). The event is removed from it, and
-                every later write fails.
-        """
+        """Append an event; it is on the disk on return. Raises WriteError: the file cannot be written (disk full). The
+        event is removed from it, and every later write fails."""
         if self._failure is not None:
             raise WriteError(self._failure)
         line = line_of(event) + "\n"

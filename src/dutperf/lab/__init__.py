@@ -85,12 +85,8 @@ def bring_up(name: str, options: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Build the lab ``name`` and yield the configuration to measure it with, in the form of the
     configuration file.
 
-    It is taken down on every exit, also half-way through the building. If the process is killed, the
-    next lab command takes it down.
-
-    Raises:
-        LabError: unknown lab or option, no root, a missing program, or an error of the kernel.
-    """
+    It is taken down on every exit, also half-way through the building. If the process is killed, the next lab command
+    takes it down. Raises LabError: unknown lab or option, no root, a missing program, or an error of the kernel."""
     with exit_on_signals():
         construction = _Construction.of(name, options, stays=False)
         try:
@@ -100,11 +96,7 @@ def bring_up(name: str, options: Mapping[str, str]) -> Iterator[dict[str, Any]]:
 
 
 def up(name: str, options: Mapping[str, str]) -> Path:
-    """Build the lab ``name`` to stay until :func:`down`; returns the file with its configuration.
-
-    Raises:
-        LabError: as for :func:`bring_up`.
-    """
+    """Build the lab ``name`` to stay until :func:`down`; returns the file with its configuration."""
     with exit_on_signals():
         construction = _Construction.of(name, options, stays=True)
         try:
@@ -120,11 +112,8 @@ def standing(name: str) -> list[Path]:
 
 
 def down(name: str) -> bool:
-    """Take down every lab ``name`` that :func:`up` built; returns whether there was one.
-
-    Raises:
-        LabError: unknown lab, or no root.
-    """
+    """Take down every lab ``name`` that :func:`up` built; returns whether there was one. Raises LabError: unknown lab,
+    or no root."""
     _lab(name).check_machine()
     remove_leftovers()
     with exclusively(), defer_signals():

@@ -36,11 +36,7 @@ def count() -> int:
 
 
 def delete_all() -> None:
-    """Delete all connections, as ``conntrack -F``.
-
-    Raises:
-        OSError: the kernel refuses.
-    """
+    """Delete all connections, as ``conntrack -F``. Raises OSError: the kernel refuses."""
     body = struct.pack("BBH", socket.AF_UNSPEC, 0, 0)
     kind = _SUBSYSTEM_CONNTRACK << 8 | _DELETE
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER) as kernel:
@@ -54,11 +50,8 @@ def delete_all() -> None:
 
 
 def clear() -> float:
-    """Delete all connections, and wait until the kernel counts none; returns how long it took, in seconds.
-
-    Raises:
-        OSError: the kernel refuses, or connections are left.
-    """
+    """Delete all connections, and wait until the kernel counts none; returns how long it took, in seconds. Raises
+    OSError: the kernel refuses, or connections are left."""
     began_s = time.monotonic()
     delete_all()
     deadline_s = time.monotonic() + EMPTY_WITHIN_S

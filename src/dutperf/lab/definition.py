@@ -81,11 +81,8 @@ class Lab(Generic[OptionsT]):
     """Whether the DUT uses this kernel's IPv6."""
 
     def parse(self, options: Mapping[str, str]) -> OptionsT:
-        """``options``, checked and typed.
-
-        Raises:
-            LabError: an option is unknown or out of range; the message names it.
-        """
+        """``options``, checked and typed. Raises LabError: an option is unknown or out of range; the message names
+        it."""
         try:
             return self.options.model_validate(dict(options))
         except ValidationError as error:

@@ -81,11 +81,8 @@ def task_of(site: Site, options: DnsServerOptions) -> Task:
 
 
 def start(server: DnsServer, site: Site, task: Task, cores: Sequence[int]) -> None:
-    """Write the configuration and start the processes; returns when all threads receive queries.
-
-    Raises:
-        LabError: a process did not start.
-    """
+    """Write the configuration and start the processes; returns when all threads receive queries. Raises LabError: a
+    process did not start."""
     for name, text in server.files(task).items():
         (site.directory / name).write_text(text)
     processes = server.processes(task)

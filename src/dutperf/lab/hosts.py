@@ -28,22 +28,14 @@ class Hosts:
 
 
 def replace_tester(configuration: Mapping[str, Any]) -> Hosts:
-    """Replace the tester of a lab with hosts; ``configuration`` is the lab's. No engine may use its ports
-    any more.
-
-    Raises:
-        LabError: the lab has no cables (``link=memif``), or an error of the kernel.
-    """
+    """Replace the tester of a lab with hosts; ``configuration`` is the lab's. No engine may use its ports any more.
+    Raises LabError: the lab has no cables (``link=memif``), or an error of the kernel."""
     left, right = (replace_side(configuration, side) for side in ("left", "right"))
     return Hosts(left, right, _right_address(configuration["left"], configuration["right"]))
 
 
 def replace_side(configuration: Mapping[str, Any], side: Literal["left", "right"]) -> Namespace:
-    """Replace one side of a lab's tester with a host; returns its namespace.
-
-    Raises:
-        LabError: see :func:`replace_tester`.
-    """
+    """Replace one side of a lab's tester with a host; returns its namespace."""
     tester = Namespace(configuration["engine"]["netns"])
     host, port = host_of(tester, side), TESTER_PORTS[("left", "right").index(side)]
     prepare_host(host)

@@ -32,11 +32,8 @@ NEIGHBOUR_LIFE_S = 3600
 def run(argv: Sequence[str], stdin: str = "") -> str:
     """Standard output of a program.
 
-    It runs in its own session, so that Ctrl-C on a terminal does not kill it half-way.
-
-    Raises:
-        LabError: it cannot be started or fails; the message has the first line of its output.
-    """
+    It runs in its own session, so that Ctrl-C on a terminal does not kill it half-way. Raises LabError: it cannot be
+    started or fails; the message has the first line of its output."""
     try:
         done = subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False, start_new_session=True)
     except OSError as error:

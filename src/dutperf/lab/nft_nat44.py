@@ -95,11 +95,7 @@ def build(site: Site, options: NatOptions) -> dict[str, Any]:
 
 
 def table_size(lab: str, wanted: int | None) -> int:
-    """The kernel's maximum of connections.
-
-    Raises:
-        LabError: it is below ``wanted``.
-    """
+    """The kernel's maximum of connections. Raises LabError: it is below ``wanted``."""
     maximum = int(conntrack.MAXIMUM.read_text())
     if wanted is not None and wanted > maximum:
         raise LabError(

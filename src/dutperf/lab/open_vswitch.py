@@ -72,11 +72,7 @@ class Switch:
         self.database = f"unix:{self.directory}/db.sock"
 
     def start(self, link: Literal["veth", "vhost"]) -> None:
-        """Start the database and the switch.
-
-        Raises:
-            LabError: one of them did not start.
-        """
+        """Start the database and the switch. Raises LabError: one of them did not start."""
         run(["ovsdb-tool", "create", f"{self.directory}/conf.db", SCHEMA])
         self._daemon("ovsdb-server", "conf.db", "--remote=punix:db.sock", "--unixctl=ovsdb.ctl", ready="db.sock")
         self.set_up("--no-wait", "init")

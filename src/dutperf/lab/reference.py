@@ -210,10 +210,7 @@ def connected(site: Site, options: ReferenceOptions, overhead: int) -> tuple[Por
 
 def run(site: Site, request: Mapping[str, Any], properties: Properties | None, events: ReferenceOptions | None) -> None:
     """Start the DUT, open it by ``request``, and give it ``properties`` and single ``events``, as far as it has some.
-
-    Raises:
-        LabError: it did not start, or rejects a request.
-    """
+    Raises LabError: it did not start, or rejects a request."""
     dut = start(site)
     try:
         dut.open(request)
@@ -228,11 +225,7 @@ def run(site: Site, request: Mapping[str, Any], properties: Properties | None, e
 
 
 def start(site: Site) -> RefDut:
-    """Start the process; returns when it listens.
-
-    Raises:
-        LabError: it is not installed, or did not start.
-    """
+    """Start the process; returns when it listens. Raises LabError: it is not installed, or did not start."""
     program = find_program(PROGRAM, VARIABLE)
     if program is None or shutil.which(program) is None:
         raise LabError(f"there is no {PROGRAM}: {installation.engine()}")

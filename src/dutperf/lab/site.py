@@ -242,11 +242,8 @@ class Site:
         self.directory.mkdir()
 
     def dut_cores(self, count: int) -> tuple[int, ...]:
-        """So many cores for the DUT: the last ones that this process may use.
-
-        Raises:
-            LabError: none would be left for the tester.
-        """
+        """So many cores for the DUT: the last ones that this process may use. Raises LabError: none would be left for
+        the tester."""
         usable = sorted(os.sched_getaffinity(0))
         if count > max(1, len(usable) - 1):
             raise LabError(
@@ -392,11 +389,8 @@ def prefer(pid: int) -> None:
 def await_start(
     daemon: subprocess.Popen[bytes], log: Path, name: str, started: Callable[[], bool], limit_s: float = START_S
 ) -> None:
-    """Wait until a process of the DUT has ``started``; ``name`` it for messages.
-
-    Raises:
-        LabError: it ended, or did not start within ``limit_s`` seconds; with the last line of its log.
-    """
+    """Wait until a process of the DUT has ``started``; ``name`` it for messages. Raises LabError: it ended, or did not
+    start within ``limit_s`` seconds; with the last line of its log."""
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline and daemon.poll() is None:
         if started():

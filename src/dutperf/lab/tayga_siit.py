@@ -97,12 +97,9 @@ def log(site: Site) -> Path:
 
 
 def start_tayga(site: Site, mtu: int, text: str | None = None) -> str:
-    """Start TAYGA on a TUN interface with ``mtu``, which it reads once at its start; returns its version
-    when it translates. ``text`` is its configuration; None: that of :func:`configuration`.
-
-    Raises:
-        LabError: it did not start.
-    """
+    """Start TAYGA on a TUN interface with ``mtu``, which it reads once at its start; returns its version when it
+    translates. ``text`` is its configuration; None: that of :func:`configuration`. Raises LabError: it did not
+    start."""
     file = configuration_file(site)
     file.write_text(configuration(site.directory) if text is None else text)
     run(site.dut.command(["tayga", "--config", str(file), "--mktun"]))

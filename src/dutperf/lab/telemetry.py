@@ -20,11 +20,7 @@ DIRECTIONS = {"forward": (0, 1), "reverse": (1, 0)}
 
 
 def connect(directory: Path) -> Callable[[str], Any]:
-    """A function that asks the program, and returns what it answers.
-
-    Raises:
-        OSError: it does not listen or answer.
-    """
+    """A function that asks the program, and returns what it answers. Raises OSError: it does not listen or answer."""
     path = next(directory.rglob(SOCKET), None)
     if path is None:
         raise OSError(f"there is no {SOCKET} in {directory}")

@@ -64,11 +64,7 @@ def build(site: Site, options: TestpmdOptions) -> dict[str, Any]:
 
 
 def start(site: Site, options: TestpmdOptions) -> None:
-    """Start testpmd; returns when it forwards.
-
-    Raises:
-        LabError: it did not start.
-    """
+    """Start testpmd; returns when it forwards. Raises LabError: it did not start."""
     log = log_file(site)
     os.mkfifo(prompt(site))
     argv = [f"RUNTIME_DIRECTORY={site.directory}", "dpdk-testpmd", *command_line(site, options)]

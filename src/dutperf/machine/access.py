@@ -97,11 +97,7 @@ class Machine:
             return None
 
     def write(self, path: str, text: str) -> None:
-        """Write to an existing file.
-
-        Raises:
-            OSError: an error of the kernel, or no permission.
-        """
+        """Write to an existing file. Raises OSError: an error of the kernel, or no permission."""
         # no O_CREAT: sysfs would report a missing file as a missing permission
         descriptor = os.open(self.root / path, os.O_WRONLY | os.O_TRUNC)
         with os.fdopen(descriptor, "w") as file:

@@ -39,11 +39,8 @@ class Planned:
 
 
 def bind(known: Inventory, names: Sequence[str], consent: Consent) -> Planned:
-    """Plan to give the cards to DPDK. ``names``: PCI addresses, or interfaces.
-
-    Raises:
-        MachineError: a card cannot or must not be given away.
-    """
+    """Plan to give the cards to DPDK. ``names``: PCI addresses, or interfaces. Raises MachineError: a card cannot or
+    must not be given away."""
     cards = [_card(known, name) for name in names]
     wanted = [card for card in dict.fromkeys(cards) if not card.is_handed_over]
     for card in wanted:
@@ -57,11 +54,7 @@ def bind(known: Inventory, names: Sequence[str], consent: Consent) -> Planned:
 
 
 def unbind(known: Inventory, names: Sequence[str]) -> Planned:
-    """Plan to give the cards back to the kernel.
-
-    Raises:
-        MachineError: a card is in use.
-    """
+    """Plan to give the cards back to the kernel. Raises MachineError: a card is in use."""
     cards = list(dict.fromkeys(_card(known, name) for name in names))
     taken = [card for card in cards if card.is_handed_over or card.driver is None]
     for card in taken:

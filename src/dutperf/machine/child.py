@@ -22,12 +22,9 @@ _libc = ctypes.CDLL(None)
 def start(command: Sequence[str], ends_by: signal.Signals, **options: Any) -> subprocess.Popen[bytes]:
     """Start ``command``, to which the kernel sends ``ends_by`` when this process ends; ``options``: those of Popen.
 
-    The kernel sends it when the thread ends that started the process (prctl(2), PR_SET_PDEATHSIG). So a thread of
-    its own starts it and lives as long as it: a program may start it in one thread and use it in another.
-
-    Raises:
-        OSError: it cannot be started.
-    """
+    The kernel sends it when the thread ends that started the process (prctl(2), PR_SET_PDEATHSIG). So a thread of its
+    own starts it and lives as long as it: a program may start it in one thread and use it in another. Raises OSError:
+    it cannot be started."""
     started: queue.SimpleQueue[subprocess.Popen[bytes] | Exception] = queue.SimpleQueue()
     threading.Thread(target=_start_and_stay, args=(command, ends_by, options, started), daemon=True).start()
     outcome = started.get()
@@ -37,11 +34,8 @@ def start(command: Sequence[str], ends_by: signal.Signals, **options: Any) -> su
 
 
 def wait(process: subprocess.Popen[bytes], timeout_s: float) -> int:
-    """Its exit status, as soon as there is one; Popen.wait() sleeps for up to 50 ms at a time.
-
-    Raises:
-        subprocess.TimeoutExpired: it did not end within ``timeout_s`` seconds.
-    """
+    """Its exit status, as soon as there is one; Popen.wait() sleeps for up to 50 ms at a time. Raises
+    subprocess.TimeoutExpired: it did not end within ``timeout_s`` seconds."""
     if process.poll() is not None:  # its number may be another process's by now
         return process.returncode
     before_s = time.monotonic()

@@ -11,11 +11,7 @@ Cores = frozenset[int]
 
 
 def from_list(text: str) -> Cores:
-    """The cores of ``0-3,8``; none for an empty text.
-
-    Raises:
-        ValueError: the text is not such a list.
-    """
+    """The cores of ``0-3,8``; none for an empty text. Raises ValueError: the text is not such a list."""
     cores: set[int] = set()
     for part in filter(None, text.strip().split(",")):
         first, dash, last = part.partition("-")
@@ -24,11 +20,8 @@ def from_list(text: str) -> Cores:
 
 
 def from_mask(text: str) -> Cores:
-    """The cores of ``ff,00000001``: hexadecimal words of 32 bits, the highest first.
-
-    Raises:
-        ValueError: the text is not such a mask.
-    """
+    """The cores of ``ff,00000001``: hexadecimal words of 32 bits, the highest first. Raises ValueError: the text is not
+    such a mask."""
     bits = 0
     for word in text.strip().split(","):
         bits = bits << 32 | int(word, 16)

@@ -59,21 +59,14 @@ class Interface:
 
 
 def interfaces(machine: Machine) -> list[Interface]:
-    """All interfaces of this network namespace except the loopback.
-
-    Raises:
-        MachineError: ``ip`` (iproute2) is missing or fails.
-    """
+    """All interfaces of this network namespace except the loopback. Raises MachineError: ``ip`` (iproute2) is missing
+    or fails."""
     shown = [one for one in _ip(machine, "-details", "address", "show") if one.get("link_type") != "loopback"]
     return [_interface(machine, one) for one in shown]
 
 
 def with_default_route(machine: Machine, known: Sequence[Interface]) -> frozenset[str]:
-    """The interfaces of default routes in any table, and all interfaces that carry their frames.
-
-    Raises:
-        MachineError: see :func:`interfaces`.
-    """
+    """The interfaces of default routes in any table, and all interfaces that carry their frames."""
     families = ("-4", "-6") if machine.exists("proc/net/if_inet6") else ("-4",)
     routes = [
         route for family in families for route in _ip(machine, family, "route", "show", "table", "all", "default")

@@ -139,11 +139,7 @@ def without_iommu(machine: Machine) -> str:
 
 
 def existing(machine: Machine, address: str) -> Function:
-    """The network card with that address.
-
-    Raises:
-        MachineError: there is no such card.
-    """
+    """The network card with that address. Raises MachineError: there is no such card."""
     function = find(machine, address)
     if function is None:
         raise MachineError(f"{address}: there is no such PCI device; dutperf ports lists the cards")

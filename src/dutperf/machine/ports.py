@@ -98,11 +98,7 @@ class Inventory:
 
 
 def inventory(machine: Machine) -> Inventory:
-    """Read the cards and interfaces of the machine.
-
-    Raises:
-        MachineError: the interfaces cannot be listed.
-    """
+    """Read the cards and interfaces of the machine. Raises MachineError: the interfaces cannot be listed."""
     known = interfaces(machine)
     return Inventory(machine, tuple(pci.network_cards(machine)), tuple(known), with_default_route(machine, known))
 

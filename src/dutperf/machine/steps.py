@@ -24,11 +24,7 @@ class Write:
         return f"echo {self.text} > /{self.path}" if self.text.strip() else f"echo > /{self.path}"
 
     def do(self, machine: Machine) -> None:
-        """Do it.
-
-        Raises:
-            MachineError: an error of the kernel.
-        """
+        """Do it. Raises MachineError: an error of the kernel."""
         try:
             machine.write(self.path, self.text)
         except OSError as error:
@@ -45,11 +41,7 @@ class Run:
         return shlex.join(self.argv)
 
     def do(self, machine: Machine) -> None:
-        """Do it.
-
-        Raises:
-            MachineError: it fails, or is not installed.
-        """
+        """Do it. Raises MachineError: it fails, or is not installed."""
         done = machine.run(self.argv)
         if done.status:
             raise MachineError(f"'{self}' failed: {' '.join(done.errors.split()) or f'exit status {done.status}'}")
@@ -73,11 +65,7 @@ class Step:
     """Actions after a failure, to restore the former state as far as possible."""
 
     def do(self, machine: Machine) -> None:
-        """Carry it out.
-
-        Raises:
-            MachineError: it failed; its changes were undone.
-        """
+        """Carry it out. Raises MachineError: it failed; its changes were undone."""
         try:
             for action in self.actions:
                 action.do(machine)

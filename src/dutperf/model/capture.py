@@ -31,11 +31,8 @@ class Capture(Value):
 
     @classmethod
     def parse(cls, text: str, path: str) -> Self:
-        """From ``lost,damaged:50``; a kind without a number has :data:`USUAL_CAPTURED`.
-
-        Raises:
-            ValueError: an unknown kind, the same twice, or a number out of range.
-        """
+        """From ``lost,damaged:50``; a kind without a number has :data:`USUAL_CAPTURED`. Raises ValueError: an unknown
+        kind, the same twice, or a number out of range."""
         most: dict[str, int] = {}
         for part in text.split(","):
             kind, _, number = part.strip().partition(":")

@@ -68,11 +68,7 @@ class Case:
 
     @classmethod
     def of_json(cls, values: Mapping[str, AxisValue], axes: Iterable[Axis[Any]]) -> Self:
-        """From ``values`` by the names of ``axes``.
-
-        Raises:
-            KeyError: ``values`` has a name without an axis.
-        """
+        """From ``values`` by the names of ``axes``. Raises KeyError: ``values`` has a name without an axis."""
         by_name = {axis.name: axis for axis in axes}
         return cls({by_name[name]: value for name, value in values.items()})
 

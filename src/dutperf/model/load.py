@@ -75,11 +75,7 @@ class Load:
 
     @classmethod
     def of_json(cls, members: Mapping[str, Any]) -> Self:
-        """A load from the output of :meth:`as_json`.
-
-        Raises:
-            KeyError, ValueError: ``members`` are not a load.
-        """
+        """A load from the output of :meth:`as_json`. Raises KeyError, ValueError: ``members`` are not a load."""
         return cls(members["value"], Unit(members["unit"]))
 
     def as_json(self) -> dict[str, Any]:

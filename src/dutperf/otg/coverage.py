@@ -146,11 +146,8 @@ def covered_of(message: str) -> tuple[str, ...]:
 
 
 def check(message: Message) -> list[str]:
-    """The warnings about what a message has without effect.
-
-    Raises:
-        Rejected: it has something that is not covered; each is named with its place.
-    """
+    """The warnings about what a message has without effect. Raises Rejected: it has something that is not covered; each
+    is named with its place."""
     warnings: list[str] = []
     refused = dict.fromkeys(_uncovered(message, "", warnings))  # a choice and its member have one place
     if refused:

@@ -66,11 +66,7 @@ def planned(request: Message, version: int, where: str, links: Links) -> Ping:
 
 
 def is_answered(ping: Ping, engine: EngineSettings, open_tester: Open) -> bool:
-    """Whether a reply comes; the ports have to be free.
-
-    Raises:
-        TesterError: the port cannot be opened.
-    """
+    """Whether a reply comes; the ports have to be free. Raises TesterError: the port cannot be opened."""
     other = {4: "gateway6", 6: "gateway4"}[ping.version]
     sides = {ping.port: ping.side.model_copy(update={other: None}), NOWHERE: NO_PORT}
     path = f"{ping.port}->{NOWHERE}"

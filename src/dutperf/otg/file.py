@@ -26,11 +26,8 @@ class Kind(StrEnum):
 
 
 def read(path: Path) -> tuple[Kind, Mapping[str, Any]]:
-    """Whose a file is, and its members if it is one of the Open Traffic Generator API.
-
-    Raises:
-        ConfigError: it cannot be read, or is JSON or YAML with a mistake.
-    """
+    """Whose a file is, and its members if it is one of the Open Traffic Generator API. Raises ConfigError: it cannot be
+    read, or is JSON or YAML with a mistake."""
     try:
         text = path.read_bytes().decode("utf-8-sig", errors="replace")
     except OSError as error:

@@ -148,11 +148,7 @@ def _lasts_ns(stream: Stream, frames: int) -> int:
 
 
 def planned(configuration: Message, links: Links) -> tuple[Flow, ...]:
-    """The flows of a configuration.
-
-    Raises:
-        Rejected: they are not possible; all errors at once.
-    """
+    """The flows of a configuration. Raises Rejected: they are not possible; all errors at once."""
     flows: list[Flow] = []
     errors: list[str] = []
     names = links.stream_names([one.name for one in configuration.flows])

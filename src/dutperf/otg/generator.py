@@ -70,12 +70,9 @@ class Generator:
         return self._configuration
 
     def set_configuration(self, wanted: Message) -> list[str]:
-        """Set it, and open its ports; traffic that runs is stopped. Returns warnings.
-
-        Raises:
-            Rejected: it is not possible; the former one remains, and its traffic goes on. It pauses where the ports
-                can never be opened, which is found out without those of the former one.
-        """
+        """Set it, and open its ports; traffic that runs is stopped. Returns warnings. Raises Rejected: it is not
+        possible; the former one remains, and its traffic goes on. It pauses where the ports can never be opened, which
+        is found out without those of the former one."""
         with self._lock:
             warnings, planned_links, planned_flows = self._planned(wanted)
             self._port_links.restore()
@@ -101,11 +98,8 @@ class Generator:
         return warnings
 
     def _change_flows(self, made: Message) -> list[str]:
-        """Set a configuration that differs in its flows alone. Returns warnings.
-
-        Raises:
-            Rejected: it is not possible; nothing has changed.
-        """
+        """Set a configuration that differs in its flows alone. Returns warnings. Raises Rejected: it is not possible;
+        nothing has changed."""
         warnings, planned_links, planned_flows = self._planned(made)
         warnings += self._sent.change(planned_links, planned_flows, made, self._configuration)
         self._configuration = made
@@ -156,11 +150,8 @@ class Generator:
     # --- traffic --------------------------------------------------------------------------------------
 
     def transmit(self, state: str, names: Sequence[str]) -> list[str]:
-        """``start``, ``stop``, ``pause`` or ``resume`` flows; no names: all. Returns warnings.
-
-        Raises:
-            Rejected: an unknown flow, or the ports cannot be opened.
-        """
+        """``start``, ``stop``, ``pause`` or ``resume`` flows; no names: all. Returns warnings. Raises Rejected: an
+        unknown flow, or the ports cannot be opened."""
         with self._lock:
             wanted = [name for parts in self._chosen(names, "traffic.flow_transmit").values() for name in parts]
             if not wanted:
@@ -296,11 +287,8 @@ class Generator:
             return found
 
     def ping(self, version: int, requests: Sequence[Message]) -> list[tuple[str, str, bool]]:
-        """Of each request: the device's name, the address, and whether this answers.
-
-        Raises:
-            Rejected: it is not possible, or frames are sent or captured now.
-        """
+        """Of each request: the device's name, the address, and whether this answers. Raises Rejected: it is not
+        possible, or frames are sent or captured now."""
         where = f"protocol.ipv{version}.ping.requests"
         with self._lock:
             each = [echo.planned(one, version, f"{where}[{n}]", self._sent.links) for n, one in enumerate(requests)]
@@ -319,11 +307,8 @@ class Generator:
 
     def link(self, state: str, names: Sequence[str]) -> list[str]:
         """Take the links of ports ``up`` or ``down``; no names: of all. Until the next configuration. Returns warnings.
-
-        Raises:
-            Rejected: an unknown port, one that is no interface of the kernel, or one that sends now: its frames would
-                wait in the kernel until the link is up.
-        """
+        Raises Rejected: an unknown port, one that is no interface of the kernel, or one that sends now: its frames
+        would wait in the kernel until the link is up."""
         with self._lock:
             self._sent.settle()
             planned = self._sent.links
@@ -352,11 +337,8 @@ class Generator:
             return self._sent.begin_capture(wanted) if state == "start" else self._sent.end_capture(wanted)
 
     def captured(self, name: str) -> bytes:
-        """A capture file of what arrived at a port since its capture was started.
-
-        Raises:
-            Rejected: nothing was captured there, or frames are still being captured.
-        """
+        """A capture file of what arrived at a port since its capture was started. Raises Rejected: nothing was captured
+        there, or frames are still being captured."""
         with self._lock:
             self._sent.links.port(name, "port_name")
             settings = next((one for one in self._configuration.captures if name in one.port_names), None)

@@ -288,11 +288,8 @@ class _Made:
 
 
 def stack_of(packet: Message, where: str, ends: OpenFields) -> Stack:
-    """The headers of ``packet``, the model's, which is at ``where``.
-
-    Raises:
-        Rejected: a header or a value that is not possible; the text names its place in the configuration.
-    """
+    """The headers of ``packet``, the model's, which is at ``where``. Raises Rejected: a header or a value that is not
+    possible; the text names its place in the configuration."""
     made = list(_made(packet, where, ends))
     if not made or made[0].name != "eth":
         raise Rejected(f"{where}: frames begin with ethernet" + (f", not {made[0].of_model}" if made else ""))

@@ -127,11 +127,7 @@ def _names(given: Sequence[str], form: str, prefix: str) -> list[str]:
 
 
 def planned(configuration: Message, located: Mapping[str, str]) -> Links:
-    """``located``: the port (as ``left.port`` of a setup) of each location.
-
-    Raises:
-        Rejected: they are not possible.
-    """
+    """``located``: the port (as ``left.port`` of a setup) of each location. Raises Rejected: they are not possible."""
     errors = list(_twice(configuration))
     if not 1 <= len(configuration.ports) <= MOST_PORTS:
         errors.append(f"ports: {len(configuration.ports)} ports are not possible: 1 to {MOST_PORTS} are")

@@ -47,11 +47,7 @@ def of_error(error: DutperfError) -> Rejected:
 
 
 def read(body: bytes, kind: Any) -> Message:
-    """A message of JSON; ``kind`` is its class.
-
-    Raises:
-        Rejected: it is no such message; the text names the place.
-    """
+    """A message of JSON; ``kind`` is its class. Raises Rejected: it is no such message; the text names the place."""
     try:
         members = json.loads(body or b"{}")
         return of_members(members, kind)

@@ -89,10 +89,7 @@ def ipv6_field(name: str, default: str | None = None) -> ModelField:
 
 def texts(pattern: Message, of_model: ModelField, where: str) -> Mapping[str, FieldText]:
     """The text of each of our fields that has bits of this one; none where the model says that they are computed.
-
-    Raises:
-        Rejected: a pattern that is not covered, or has too many values.
-    """
+    Raises Rejected: a pattern that is not covered, or has too many values."""
     choice = chosen(pattern, _PATTERN_DEFAULT)
     if choice in ("auto", "generated"):
         if choice == "generated" and pattern.HasField("generated") and name_of(pattern, "generated") == "bad":
@@ -133,11 +130,8 @@ def fixed(message: Message, name: str, of_model: ModelField, where: str) -> int:
 
 
 def together(message: Message, parts: Sequence[Part], where: str) -> list[int]:
-    """The numbers that several fields of the model make, each with bits of its own; those left out are 0.
-
-    Raises:
-        Rejected: a value that has more bits, or too many combinations.
-    """
+    """The numbers that several fields of the model make, each with bits of its own; those left out are 0. Raises
+    Rejected: a value that has more bits, or too many combinations."""
     each = [
         [_in_place(one, part, where) for one in numbers_of(getattr(message, part.name), number_field(part.name), place)]
         for part in parts

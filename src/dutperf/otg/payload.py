@@ -28,11 +28,7 @@ _REPEATED = {
 
 def pattern_of(payload: Message, where: str) -> tuple[bytes, bool]:
     """What is repeated up to the end of the frame, or stands once before zeros. Nothing: the bytes that the engine
-    writes anyway, which count up.
-
-    Raises:
-        Rejected: it is no pattern.
-    """
+    writes anyway, which count up. Raises Rejected: it is no pattern."""
     kind = chosen(payload, "fixed")
     if kind == "increment_byte":
         return b"", True

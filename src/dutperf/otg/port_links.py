@@ -23,11 +23,8 @@ class PortLinks:
         """Interfaces by the names of ports in the configuration."""
 
     def switch(self, state: str, ports: Mapping[str, str]) -> None:
-        """Take ``ports`` ``up`` or ``down``; by their names, as a setup has them.
-
-        Raises:
-            Rejected: one is no interface of a kernel, and none is switched then; or the kernel does not.
-        """
+        """Take ``ports`` ``up`` or ``down``; by their names, as a setup has them. Raises Rejected: one is no interface
+        of a kernel, and none is switched then; or the kernel does not."""
         interfaces = {name: interface_of(spec) for name, spec in ports.items()}
         if others := [name for name, interface in interfaces.items() if interface is None]:
             text = f"{_PLACE}: {others[0]} is no interface of the kernel: links of others are not covered"

@@ -19,11 +19,8 @@ _LONGEST = 65_535
 
 def file_of(files: Sequence[Path], port: str, *, snap: int | None, is_new: bool) -> bytes:
     """The frames that arrived at ``port`` in the engine's ``files``, as pcap, or pcapng where ``is_new``; of each at
-    most ``snap`` bytes. The tester counts no frame with a wrong FCS, and its ports take it off: it is computed.
-
-    Raises:
-        Rejected: a file cannot be read.
-    """
+    most ``snap`` bytes. The tester counts no frame with a wrong FCS, and its ports take it off: it is computed. Raises
+    Rejected: a file cannot be read."""
     try:
         frames = [one for file in files for one in frames_of(file) if one.interface == port]
     except CaptureError as error:

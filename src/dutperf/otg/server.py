@@ -94,11 +94,7 @@ def _warned(warnings: list[str]) -> Message:
 
 
 def controlled(generator: Generator, wanted: Message) -> list[str]:
-    """Change the state of flows or captures. Returns warnings.
-
-    Raises:
-        Rejected: it is not possible.
-    """
+    """Change the state of flows or captures. Returns warnings. Raises Rejected: it is not possible."""
     coverage.check(wanted)
     kind = chosen(wanted)
     if kind == "protocol":

@@ -40,11 +40,7 @@ class MetricTag:
 
 
 def tags_of(flow: Message, where: str) -> tuple[MetricTag, ...]:
-    """Those of a flow, in the order of its headers.
-
-    Raises:
-        Rejected: one is not possible; the text names its place.
-    """
+    """Those of a flow, in the order of its headers. Raises Rejected: one is not possible; the text names its place."""
     if not flow.egress_packet:
         return ()
     where = f"{where}.egress_packet"

@@ -45,11 +45,8 @@ class Converted:
 
 
 def convert(wanted: Message, located: Mapping[str, str]) -> Converted:
-    """``located``: ports by locations, where they are not what the locations say.
-
-    Raises:
-        Rejected: something cannot be sent, or no configuration of dutperf can express it; each is named.
-    """
+    """``located``: ports by locations, where they are not what the locations say. Raises Rejected: something cannot be
+    sent, or no configuration of dutperf can express it; each is named."""
     warnings = coverage.check(wanted)
     ports = {one.location: located.get(one.location) or _port_of(one.location) for one in wanted.ports}
     # any port, until the user says which: each has another one

@@ -72,11 +72,7 @@ class ModelPacket:
 
 
 def headers_of(stack: Stack, frame: DescribedFrame) -> ModelPacket:
-    """``frame``: any of the frames of ``stack``.
-
-    Raises:
-        InexpressibleError: the model does not have them.
-    """
+    """``frame``: any of the frames of ``stack``. Raises InexpressibleError: the model does not have them."""
     made = ModelPacket()
     values = _values(stack, frame)
     version = 4

@@ -31,11 +31,8 @@ _OF_SERVER = ("answers_for", "receive_ring")
 
 
 def config_of(setup: Setup) -> tuple[Message, list[str]]:
-    """The configuration of the API, in which the location of a port is its name, and what a user has to know.
-
-    Raises:
-        ConfigError: a stream, or something of it, that the API does not have.
-    """
+    """The configuration of the API, in which the location of a port is its name, and what a user has to know. Raises
+    ConfigError: a stream, or something of it, that the API does not have."""
     _check_rates(setup)
     longest = SingleTrial(duration_s=LONGEST_NS / NS_PER_S)
     kind = traffic.of(setup, traffic.of(setup, longest).sized())

@@ -210,11 +210,7 @@ class Transmission:
     # --- flows ----------------------------------------------------------------------------------------
 
     def set(self, planned: Links, flows: Sequence[Flow], configuration: Message, former: Message) -> None:
-        """Have these ports and flows, of ``configuration``, instead of all that was there, and open the ports.
-
-        Raises:
-            Rejected: see :meth:`change`.
-        """
+        """Have these ports and flows, of ``configuration``, instead of all that was there, and open the ports."""
         with self._undone(former):
             self._end_part()
             self._close_tester()
@@ -226,12 +222,9 @@ class Transmission:
 
     def change(self, planned: Links, flows: Sequence[Flow], configuration: Message, former: Message) -> list[str]:
         """Have these flows, of ``configuration``, at the same ports. Those that are there before and after keep their
-        state and counts; those that are sent pause meanwhile. Returns warnings.
-
-        Raises:
-            Rejected: the ports cannot be opened, and never can, or what was sent cannot go on. What was there of the
-                ``former`` configuration is there then, and goes on.
-        """
+        state and counts; those that are sent pause meanwhile. Returns warnings. Raises Rejected: the ports cannot be
+        opened, and never can, or what was sent cannot go on. What was there of the ``former`` configuration is there
+        then, and goes on."""
         self.settle()
         with self._undone(former):
             with self._between_trials("while flows were changed") as warnings:
@@ -262,11 +255,8 @@ class Transmission:
         return replace(self.flows.get(flow.name) or RunningFlow(flow), flow=flow)
 
     def transmit(self, state: str, names: Sequence[str]) -> list[str]:
-        """``start``, ``stop``, ``pause`` or ``resume`` these flows. Returns warnings.
-
-        Raises:
-            Rejected: the ports cannot be opened.
-        """
+        """``start``, ``stop``, ``pause`` or ``resume`` these flows. Returns warnings. Raises Rejected: the ports cannot
+        be opened."""
         self.settle()
         begins = state in ("start", "resume")
         if begins:
@@ -303,11 +293,8 @@ class Transmission:
             one.state = STOPPED if state == "stop" else PAUSED
 
     def _begin_part(self, names: Sequence[str]) -> None:
-        """Send what is left of these flows; without any, listen.
-
-        Raises:
-            Rejected: the ports cannot be opened, or the journal cannot be written; none of the flows is sent then.
-        """
+        """Send what is left of these flows; without any, listen. Raises Rejected: the ports cannot be opened, or the
+        journal cannot be written; none of the flows is sent then."""
         try:
             self._open(must=True)
             trial = self._next_trial(names)
@@ -462,11 +449,8 @@ class Transmission:
     # --- ports ----------------------------------------------------------------------------------------
 
     def _open(self, *, must: bool) -> None:
-        """Open the ports. Where a gateway does not answer, or a link is down, this is tried again later.
-
-        Raises:
-            Rejected: they cannot be opened, and ``must`` be, or never can.
-        """
+        """Open the ports. Where a gateway does not answer, or a link is down, this is tried again later. Raises
+        Rejected: they cannot be opened, and ``must`` be, or never can."""
         if self._tester is not None:
             return
         if not self.links.sides:
@@ -530,11 +514,8 @@ class Transmission:
         return {}
 
     def _setup(self) -> tuple[Setup, Streams]:
-        """Ports and paths; a port alone, and flows without a receiver, have one on which nothing arrives.
-
-        Raises:
-            Rejected: a ring would have such a port.
-        """
+        """Ports and paths; a port alone, and flows without a receiver, have one on which nothing arrives. Raises
+        Rejected: a ring would have such a port."""
         flows = [one.flow for one in self.flows.values()]
         names = {one.direction: [self.links.ours[port] for port in one.also_rx] for one in flows}
         sides = dict(self.links.sides)
@@ -551,11 +532,8 @@ class Transmission:
 
     @contextmanager
     def ports_free(self) -> Iterator[None]:
-        """Give the ports back, and open them again after the block.
-
-        Raises:
-            Rejected: frames are sent or captured now.
-        """
+        """Give the ports back, and open them again after the block. Raises Rejected: frames are sent or captured
+        now."""
         self.settle()
         if self._part is not None:
             raise Rejected("flows are sent or frames are captured now: stop that first")
@@ -592,11 +570,8 @@ class Transmission:
     # --- captures -------------------------------------------------------------------------------------
 
     def begin_capture(self, ports: frozenset[str]) -> list[str]:
-        """Capture what arrives at these ports, too; what was captured there is forgotten. Returns warnings.
-
-        Raises:
-            Rejected: the ports cannot be opened.
-        """
+        """Capture what arrives at these ports, too; what was captured there is forgotten. Returns warnings. Raises
+        Rejected: the ports cannot be opened."""
         self.settle()
         self._open(must=True)
         with self._between_trials("before the capture") as warnings:
@@ -612,11 +587,8 @@ class Transmission:
         return warnings
 
     def captured(self, port: str) -> list[Path]:
-        """The files with what arrived at a port since its capture began; of other ports too.
-
-        Raises:
-            Rejected: nothing was captured there, or frames are still being captured.
-        """
+        """The files with what arrived at a port since its capture began; of other ports too. Raises Rejected: nothing
+        was captured there, or frames are still being captured."""
         self.settle()
         files = [file for file, ports in self._captured if port in ports]
         if not files:

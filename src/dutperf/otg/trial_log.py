@@ -112,11 +112,8 @@ class TrialLog:
         )
 
     def begins(self, trial: Trial) -> None:
-        """Flows are about to be sent.
-
-        Raises:
-            Rejected: the journal cannot be written, and no trial is run that it does not have.
-        """
+        """Flows are about to be sent. Raises Rejected: the journal cannot be written, and no trial is run that it does
+        not have."""
         self._trials += 1
         self._trying = Load.fps(max(stream.rate_fps for stream in trial.streams().values()))
         try:
@@ -164,11 +161,8 @@ class TrialLog:
         return (counts.intended - counts.sent, counts.lateness_us.max) if counts else (0, 0.0)
 
     def end(self, outcome: Literal["completed", "error"], message: str | None) -> None:
-        """Write how the run ended, and its summary.
-
-        Raises:
-            WriteError: the journal could not be written, now or before.
-        """
+        """Write how the run ended, and its summary. Raises WriteError: the journal could not be written, now or
+        before."""
         if self._journal is not None:
             self._journal.write(EndEvent(outcome=outcome, message=message))
             self.summary = write_summary(self._journal.directory, READER)
@@ -245,11 +239,8 @@ def verdict_of(trial: Trial, result: TrialResult, names: Mapping[Direction, str]
 
 @contextmanager
 def in_directory(out: Path, plan: PlanEvent) -> Iterator[TrialLog]:
-    """A log with a journal in ``out``, and ``progress.json`` as long as it lasts; at the end a summary.
-
-    Raises:
-        JournalError: ``out`` has other results, or cannot be written.
-    """
+    """A log with a journal in ``out``, and ``progress.json`` as long as it lasts; at the end a summary. Raises
+    JournalError: ``out`` has other results, or cannot be written."""
     suite.check_free(out)
     with JournalWriter.create(out) as journal, progress.observed(READER.name, out) as observer:
         journal.write(plan)

@@ -157,11 +157,8 @@ _GRE_CHECKSUM = 32
 
 def headers_of(frame: DescribedFrame, own_mac: str, dut_mac: str, seed: str = "") -> list[Members]:
     """The headers of ``frame`` in the model's JSON. ``own_mac`` and ``dut_mac`` are where the frame leaves them open;
-    ``seed``: of random fields, of which a few thousand values repeat.
-
-    Raises:
-        NotPossible: a header or a field that the model does not have.
-    """
+    ``seed``: of random fields, of which a few thousand values repeat. Raises NotPossible: a header or a field that the
+    model does not have."""
     found = [one.members() for one in _walk(_Reader(frame, seed))]
     link = found[0]["ethernet"]
     if frame.source_mac == "port":

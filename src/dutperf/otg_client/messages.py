@@ -100,11 +100,7 @@ def flow_name(direction: Direction, nonce: str) -> str:
 
 
 def flows(setup: Setup, trial: Trial, names: Mapping[Direction, str], macs: DutMacs) -> list[Members]:
-    """The flows of a trial by their ``names``.
-
-    Raises:
-        NotPossible: see :func:`check`.
-    """
+    """The flows of a trial by their ``names``."""
     check(trial)
     return [_flow(setup, trial, direction, name, macs) for direction, name in names.items()]
 

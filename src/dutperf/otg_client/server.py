@@ -98,10 +98,7 @@ class ServerClient:
 
 def _verified(settings: EngineSettings) -> bool | str:
     """What the certificate is verified by; without a file none on this machine, the system's authorities elsewhere.
-
-    Raises:
-        TesterError: there is no such file.
-    """
+    Raises TesterError: there is no such file."""
     given = settings.otg_certificate
     if given is not None and given != ANY_CERTIFICATE:
         if not Path(given).is_file():

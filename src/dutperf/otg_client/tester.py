@@ -190,11 +190,8 @@ class OtgTester:
             return False
 
     def _set(self, configuration: Members) -> list[str]:
-        """Set a configuration, and have its devices answer. Returns the server's warnings.
-
-        Raises:
-            TesterError: it is refused, or another client's flows are being sent.
-        """
+        """Set a configuration, and have its devices answer. Returns the server's warnings. Raises TesterError: it is
+        refused, or another client's flows are being sent."""
         self._check_alone()
         warnings = list(self._server.post("/config", configuration).get("warnings") or [])
         if configuration["devices"]:
@@ -226,11 +223,7 @@ class OtgTester:
         raise TesterError("the MAC address of a gateway changes from one moment to the next", code=AWAY, field=KEY)
 
     def _neighbours(self) -> dict[tuple[str, int], str]:
-        """The MAC addresses of the gateways.
-
-        Raises:
-            TesterError: one of them does not answer.
-        """
+        """The MAC addresses of the gateways. Raises TesterError: one of them does not answer."""
         wanted = list(messages.unresolved(self._setup))
         deadline_s = time.monotonic() + self._setup.engine.link_timeout_s
         while True:

@@ -20,11 +20,7 @@ def module_of(name: str) -> str:
 
 
 def find(name: str) -> Definition:
-    """The procedure of that name.
-
-    Raises:
-        KeyError: there is no such procedure.
-    """
+    """The procedure of that name. Raises KeyError: there is no such procedure."""
     if name not in NAMES:
         raise KeyError(name)
     found: Definition = import_module(module_of(name)).PROCEDURE

@@ -73,11 +73,7 @@ class OfAddresses(AtPorts):
 
 
 def frames_per_second(option: str, rate: Rate) -> int:
-    """A rate in frames/s.
-
-    Raises:
-        PlanError: a percentage of a link's speed.
-    """
+    """A rate in frames/s. Raises PlanError: a percentage of a link's speed."""
     if rate.unit == "percent":
         raise PlanError("addresses/s have no share of a link's speed: give a number", option=option)
     return max(1, round(rate.value))
@@ -98,12 +94,8 @@ def forgotten(result: TrialResult, roles: Roles) -> list[str]:
 
 
 class AddressSearch(RepeatedSearches[ConditionsT]):
-    """A search whose trials learn and test addresses.
-
-    Raises:
-        PlanError: rates or ports that are not possible.
-        ConfigError: the setup is no switch's.
-    """
+    """A search whose trials learn and test addresses. Raises PlanError: rates or ports that are not possible. Raises
+    ConfigError: the setup is no switch's."""
 
     def __init__(self, plan: Plan[ConditionsT]) -> None:
         super().__init__(plan)

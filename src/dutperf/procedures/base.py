@@ -23,12 +23,9 @@ Prior = Sequence[Any]
 
 
 class Procedure(ABC, Generic[ConditionsT]):
-    """One way to measure, by one clause. It depends on its trials' results alone, not on a clock or
-    on random numbers of its own, so a run can be resumed from its journal.
-
-    Raises:
-        PlanError: ``auto`` repetitions, where the procedure has no single figure.
-    """
+    """One way to measure, by one clause. It depends on its trials' results alone, not on a clock or on random numbers
+    of its own, so a run can be resumed from its journal. Raises PlanError: ``auto`` repetitions, where the procedure
+    has no single figure."""
 
     has_single_figure: ClassVar[bool] = False
     """Whether there is a figure by which :meth:`stopped` can end ``auto`` repetitions."""
@@ -49,11 +46,7 @@ class Procedure(ABC, Generic[ConditionsT]):
 
     @abstractmethod
     def first_load(self, case: Case) -> Load:
-        """The load that is offered first.
-
-        Raises:
-            PlanError: none is known.
-        """
+        """The load that is offered first. Raises PlanError: none is known."""
 
     @abstractmethod
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> RepetitionFinding:

@@ -131,14 +131,10 @@ class Bench(Protocol):
         action: TrialAction | None = None,
         ended_by: Callable[[], bool] | None = None,
     ) -> TrialResult:
-        """Run trials of ``load``, made by ``make``, until one is valid, with ``action`` on the DUT
-        in each. Returns the valid result; where repeats did not help, the last one, whose verdict
-        is not valid. A trial ends as soon as ``ended_by``, which is called at each report of its
-        progress, is true.
-
-        Raises:
-            TesterError: the tester cannot run at all.
-        """
+        """Run trials of ``load``, made by ``make``, until one is valid, with ``action`` on the DUT in each. Returns the
+        valid result; where repeats did not help, the last one, whose verdict is not valid. A trial ends as soon as
+        ``ended_by``, which is called at each report of its progress, is true. Raises TesterError: the tester cannot run
+        at all."""
         ...
 
     def requested(self, accept: Callable[[Request], T]) -> T | None:
@@ -160,11 +156,8 @@ class Bench(Protocol):
 
 
 def fixed_repetitions(conditions: Conditions) -> int:
-    """The number of repetitions of a procedure without a single figure.
-
-    Raises:
-        PlanError: the repetitions are ``auto``.
-    """
+    """The number of repetitions of a procedure without a single figure. Raises PlanError: the repetitions are
+    ``auto``."""
     if not isinstance(conditions.every.repetitions, int):
         raise PlanError("this procedure has no single figure for auto to look at; give a number", option="repetitions")
     return conditions.every.repetitions

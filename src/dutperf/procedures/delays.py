@@ -123,11 +123,8 @@ class DelayConditions(
 
 
 class Delays(Procedure[DelayConditions]):
-    """A procedure of delays (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: no rate to measure at, or a trial that cannot carry the time stamps.
-    """
+    """A procedure of delays (:class:`dutperf.procedures.base.Procedure`). Raises PlanError: no rate to measure at, or a
+    trial that cannot carry the time stamps."""
 
     has_single_figure = True
 

@@ -165,12 +165,8 @@ class FrameLossProcedure(Procedure[FrameLoss]):
 
 
 def rates_of(conditions: FrameLoss, media_fps: int | None) -> tuple[int, ...]:
-    """The rates to offer, from the highest down; ``media_fps`` is the media's maximum frame rate
-    (None: unknown).
-
-    Raises:
-        PlanError: no rate to begin with, a step that is too wide, or rates that are not possible.
-    """
+    """The rates to offer, from the highest down; ``media_fps`` is the media's maximum frame rate (None: unknown).
+    Raises PlanError: no rate to begin with, a step that is too wide, or rates that are not possible."""
     if conditions.rates is not None:
         return _listed(conditions, conditions.rates, media_fps)
     return _descending(

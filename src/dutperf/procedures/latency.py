@@ -121,11 +121,8 @@ def figure_of_one(counts: DirectionCounts) -> dict[str, float] | None:
 
 
 def stamp(trial: Trial, conditions: Latency) -> Trial:
-    """Tag frames: as many as the conditions ask for, at most all, of all flows.
-
-    Raises:
-        PlanError: the trial ends before the first tag.
-    """
+    """Tag frames: as many as the conditions ask for, at most all, of all flows. Raises PlanError: the trial ends before
+    the first tag."""
     after_ns = round((conditions.joining_s + conditions.tag_after_s) * 1e9)
     if after_ns >= trial.duration_ns:
         raise PlanError(
@@ -189,12 +186,8 @@ DEFINITIONS: dict[LatencyDefinition, tuple[Kind, type[DelaysPoint]]] = {
 
 
 def latency(plan: Plan[Latency]) -> Delays:
-    """The procedure, by the chosen definition.
-
-    Raises:
-        PlanError: see :class:`~dutperf.procedures.delays.Delays`; or more than one tagged frame
-            with RFC 2544's definition.
-    """
+    """The procedure, by the chosen definition. Raises PlanError: see :class:`~dutperf.procedures.delays.Delays`; or
+    more than one tagged frame with RFC 2544's definition."""
     conditions = plan.conditions
     if conditions.definition == "rfc2544" and conditions.tags != 1:
         raise PlanError("RFC 2544 26.2 tags one frame of a trial; more need RFC 8219's definition", option="tags")

@@ -81,10 +81,7 @@ class LoadLatency(AtThroughput, WithDuration, WithTolerance, WithPattern, WithSt
 
 def rates_of(loads: Sequence[float], throughput_fps: int, media_fps: int | None) -> tuple[int, ...]:
     """The rate of each of the ascending loads, in frames/s; ``media_fps`` is the media's maximum (None: unknown).
-
-    Raises:
-        PlanError: two loads are the same rate, or a load is not possible.
-    """
+    Raises PlanError: two loads are the same rate, or a load is not possible."""
     rates = tuple(max(1, round(throughput_fps * load / 100)) if load else LONE_FPS for load in loads)
     limit_fps = min(media_fps or HIGHEST, HIGHEST)
     if rates[-1] > limit_fps:

@@ -47,11 +47,8 @@ class TesterAlone(Value):
 
     @classmethod
     def of_directory(cls, directory: Path) -> Self:
-        """From the results of a measurement of the tester alone: the lowest of its repetitions.
-
-        Raises:
-            ValueError: it is none, or found no rate.
-        """
+        """From the results of a measurement of the tester alone: the lowest of its repetitions. Raises ValueError: it
+        is none, or found no rate."""
         try:
             events = journal.read(directory)
         except JournalError as error:

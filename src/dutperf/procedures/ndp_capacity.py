@@ -169,11 +169,8 @@ class NdpCapacityProcedure(RepeatedSearches[NdpCapacity]):
 
 
 def _hosts(side: Side) -> tuple[int, int]:
-    """The first host number behind those of the tester and the DUT, and how many there are from there on.
-
-    Raises:
-        ConfigError: the side has no router, or none is left.
-    """
+    """The first host number behind those of the tester and the DUT, and how many there are from there on. Raises
+    ConfigError: the side has no router, or none is left."""
     own, gateway = side.address(side.version), side.gateway4 if side.version == 4 else side.gateway6
     if own is None or gateway is None or gateway not in own.network:
         key = f"right.gateway{side.version}"

@@ -116,11 +116,8 @@ class Ends(Value):
 
 
 def ends_of(conditions: Ramp, media_fps: int | None) -> Ends:
-    """The rates of the ramp; ``media_fps`` is the media's maximum frame rate (None: unknown).
-
-    Raises:
-        PlanError: no rate to end with, or rates that are not possible.
-    """
+    """The rates of the ramp; ``media_fps`` is the media's maximum frame rate (None: unknown). Raises PlanError: no rate
+    to end with, or rates that are not possible."""
     to_fps = given("to_rate", conditions.to_rate, media_fps) or media_fps
     if to_fps is None:
         text = "give the rate at which the ramp ends: the media's maximum is not known (virtual links have none)"

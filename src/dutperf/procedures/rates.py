@@ -12,13 +12,9 @@ from dutperf.setup.conditions import AtThroughput, Rate, WithMaximum
 
 
 def given(option: str, rate: Rate | None, media_fps: int | None, *, is_bound: bool = False) -> int | None:
-    """``rate`` in frames/s; ``media_fps`` is the media's maximum frame rate (None: unknown). ``is_bound``: no
-    frames need to be sent at that rate.
-
-    Raises:
-        PlanError: above the limit of a trial or the media's maximum, or a percentage of an unknown
-            maximum; it names ``option``.
-    """
+    """``rate`` in frames/s; ``media_fps`` is the media's maximum frame rate (None: unknown). ``is_bound``: no frames
+    need to be sent at that rate. Raises PlanError: above the limit of a trial or the media's maximum, or a percentage
+    of an unknown maximum; it names ``option``."""
     if rate is None:
         return None
     try:
@@ -28,12 +24,8 @@ def given(option: str, rate: Rate | None, media_fps: int | None, *, is_bound: bo
 
 
 def highest(conditions: WithMaximum, media_fps: int | None) -> tuple[int | None, bool]:
-    """The highest rate to offer (None: no limit), and whether it is the media's maximum, not a
-    lower one of the user's.
-
-    Raises:
-        PlanError: see :func:`given`; or it is above the rate within a burst.
-    """
+    """The highest rate to offer (None: no limit), and whether it is the media's maximum, not a lower one of the user's.
+    Raises PlanError: see :func:`given`; or it is above the rate within a burst."""
     maximum_fps = given("max_rate", conditions.max_rate, media_fps, is_bound=True)
     is_media = media_fps is not None and media_fps <= min(maximum_fps or HIGHEST, HIGHEST)
     highest_fps = media_fps if is_media else maximum_fps
@@ -48,11 +40,8 @@ def highest(conditions: WithMaximum, media_fps: int | None) -> tuple[int | None,
 
 
 def first(plan: Plan[WithMaximum], case: Case, what: str = "the rate") -> Load:
-    """The highest rate to offer; ``what`` names it in messages.
-
-    Raises:
-        PlanError: see :func:`highest`; or there is no limit.
-    """
+    """The highest rate to offer; ``what`` names it in messages. Raises PlanError: see :func:`highest`; or there is no
+    limit."""
     return Load.fps(known_highest(plan.conditions, plan.traffic.maximum_fps(case), what))
 
 
@@ -66,11 +55,7 @@ def known_highest(conditions: WithMaximum, media_fps: int | None, what: str) -> 
 
 
 def rate_of(plan: Plan[AtThroughput], case: Case) -> int:
-    """The rate to measure a case at, in frames/s per direction.
-
-    Raises:
-        PlanError: none is known, or two are.
-    """
+    """The rate to measure a case at, in frames/s per direction. Raises PlanError: none is known, or two are."""
     conditions = plan.conditions
     if (conditions.rate is None) == (conditions.throughput_from is None):
         what = "both a rate and an earlier result" if conditions.rate is not None else "no rate"

@@ -87,11 +87,7 @@ def rates(plan: Plan[Recovery], case: Case) -> dict[str, int]:
 
 
 def change_rate(trial: Trial, conditions: Recovery, rates: Rates) -> Trial:
-    """Change to the reduced rate after the overload.
-
-    Raises:
-        PlanError: the trial ends before the change.
-    """
+    """Change to the reduced rate after the overload. Raises PlanError: the trial ends before the change."""
     if conditions.overload_s >= conditions.duration_s:
         raise PlanError(
             f"the overload of {conditions.overload_s:g} s leaves no time in a trial of {conditions.duration_s:g} s:"

@@ -231,11 +231,8 @@ class RepeatedSearches(Procedure[ConditionsT]):
 
 
 class RateSearches(RepeatedSearches[SearchRangeT]):
-    """A procedure in which each repetition searches for the highest rate that passes.
-
-    Raises:
-        PlanError: rates that contradict each other, or percentages of an unknown maximum.
-    """
+    """A procedure in which each repetition searches for the highest rate that passes. Raises PlanError: rates that
+    contradict each other, or percentages of an unknown maximum."""
 
     nothing_passed = "nothing passed, down to the minimum rate"
     begins_near_the_last: ClassVar[bool] = True

@@ -77,11 +77,8 @@ def rates(plan: Plan[Reset], case: Case) -> dict[str, int]:
 
 
 def reset(plan: Plan[Reset]) -> TrialAction:
-    """The DUT's reset command, as the trial's action.
-
-    Raises:
-        PlanError: there is no command, or the trial ends too early for it.
-    """
+    """The DUT's reset command, as the trial's action. Raises PlanError: there is no command, or the trial ends too
+    early for it."""
     conditions = plan.conditions
     if not plan.dut.can("reset"):
         raise PlanError("nothing resets the DUT: the configuration has no dut.commands.reset", option="reset_after_s")

@@ -55,11 +55,8 @@ RESTART = "a random place within a wide step around the result of the repetition
 
 
 def bounds(conditions: SearchRange, media_fps: int | None) -> Bounds:
-    """The search range; ``media_fps`` is the media's maximum frame rate (None: unknown).
-
-    Raises:
-        PlanError: rates that contradict each other, or percentages of an unknown maximum.
-    """
+    """The search range; ``media_fps`` is the media's maximum frame rate (None: unknown). Raises PlanError: rates that
+    contradict each other, or percentages of an unknown maximum."""
     maximum_fps, is_media = rates.highest(conditions, media_fps)
     try:
         found = Bounds(
@@ -76,12 +73,8 @@ def bounds(conditions: SearchRange, media_fps: int | None) -> Bounds:
 
 
 def make(conditions: SearchRange, bounds: Bounds, prior: PriorResults | None = None, seed: str = "") -> Search:
-    """The search that ``conditions`` name. ``prior``: results of earlier repetitions; ``seed``: for
-    the random place where this one begins.
-
-    Raises:
-        PlanError: conditions that this search does not support.
-    """
+    """The search that ``conditions`` name. ``prior``: results of earlier repetitions; ``seed``: for the random place
+    where this one begins. Raises PlanError: conditions that this search does not support."""
     _check(conditions, bounds)
     if conditions.every.search == "binary":
         return BinarySearch(bounds, None if prior is None else restart.begin(bounds, prior, seed))

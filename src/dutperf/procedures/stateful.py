@@ -72,12 +72,9 @@ def bounds(
     minimum: int | None = None,
     maximum: int | None = None,
 ) -> Bounds:
-    """The range of connections/s of a search; ``minimum`` and ``maximum`` narrow that of the conditions. At no
-    rate of it does a trial last longer than the DUT keeps a connection without a frame (RFC 9693 section 4.4).
-
-    Raises:
-        PlanError: rates that contradict each other or that timeout, or percentages of a link's speed.
-    """
+    """The range of connections/s of a search; ``minimum`` and ``maximum`` narrow that of the conditions. At no rate of
+    it does a trial last longer than the DUT keeps a connection without a frame (RFC 9693 section 4.4). Raises
+    PlanError: rates that contradict each other or that timeout, or percentages of a link's speed."""
     limits = _chosen_bounds(conditions)
     in_time = ConnectionTraffic(plan.traffic.setup, conditions).lowest_rate(frames_each(reply_share))
     if maximum is not None:
@@ -90,11 +87,8 @@ def bounds(
 
 
 def preliminary_cps(plan: Plan[Any], conditions: OneFrameEach, rate: Rate) -> int:
-    """The rate of a preliminary phase, at which the DUT keeps all connections until the last is opened.
-
-    Raises:
-        PlanError: a percentage of a link's speed, or the DUT's timeout is shorter.
-    """
+    """The rate of a preliminary phase, at which the DUT keeps all connections until the last is opened. Raises
+    PlanError: a percentage of a link's speed, or the DUT's timeout is shorter."""
     _check_is_number(rate, "preliminary_rate")
     rate_cps = max(1, round(rate.value))
     in_time = ConnectionTraffic(plan.traffic.setup, conditions).lowest_rate(1)

@@ -78,11 +78,8 @@ class Kind:
 
 
 class TimesProcedure(Procedure[AtThroughput]):
-    """A procedure of times (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: unknown rates, or times that do not fit into a trial.
-    """
+    """A procedure of times (:class:`dutperf.procedures.base.Procedure`). Raises PlanError: unknown rates, or times that
+    do not fit into a trial."""
 
     def __init__(self, kind: Kind, plan: Plan[Any]) -> None:
         super().__init__(plan)

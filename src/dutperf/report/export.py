@@ -42,11 +42,8 @@ TABLES: dict[Format, Callable[[Table], bytes]] = {
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file that is derived from journals, and make its directory where it is missing.
-
-    Raises:
-        WriteError: it cannot be written.
-    """
+    """Write a file that is derived from journals, and make its directory where it is missing. Raises WriteError: it
+    cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -39,11 +39,7 @@ def xml(name: str, checked: Sequence[Checked]) -> str:
 
 
 def write(file: Path, name: str, checked: Sequence[Checked]) -> None:
-    """Write the file.
-
-    Raises:
-        WriteError: it cannot be written.
-    """
+    """Write the file. Raises WriteError: it cannot be written."""
     write_whole(file, xml(name, checked))
 
 

@@ -134,12 +134,8 @@ class Results:
 
 
 def compare(base: Results, others: Sequence[Results], alpha: float = ALPHA, strict: bool = False) -> Comparison:
-    """Compare every figure that they have in common.
-
-    Raises:
-        Incomparable: there is none, the figures have different meanings, or (``strict``) any
-            condition differs.
-    """
+    """Compare every figure that they have in common. Raises Incomparable: there is none, the figures have different
+    meanings, or (``strict``) any condition differs."""
     pairs = [_pairwise(base, other, alpha, strict) for other in others]
     tested = [row.p for one in pairs for row in one.rows if row.p is not None]
     adjusted = iter(ranks.holm(tested))

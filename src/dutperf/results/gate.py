@@ -50,12 +50,8 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """``FIGURE < -3%``, ``FIGURE > +0.5``: a difference from the base, in percent of it or in
-        the figure's unit, always with its sign.
-
-        Raises:
-            GateError: the text is not a condition.
-        """
+        """``FIGURE < -3%``, ``FIGURE > +0.5``: a difference from the base, in percent of it or in the figure's unit,
+        always with its sign. Raises GateError: the text is not a condition."""
         match = re.fullmatch(r"\s*([\w.\- ]*[\w\-])\s*([<>])\s*([+-](?:\d+(?:\.\d*)?|\.\d+))\s*(%?)\s*", text)
         if match is None:
             raise GateError(
@@ -99,13 +95,9 @@ class Checked(Value):
 
 
 def check(conditions: Sequence[Condition], comparison: Comparison, by_median: bool = False) -> tuple[Checked, ...]:
-    """Check every condition in every row that has its figure; ``by_median``: a difference of the
-    medians is enough, significant or not.
-
-    Raises:
-        GateError: a condition on an unknown figure, or one that could never fail with so few
-            repetitions.
-    """
+    """Check every condition in every row that has its figure; ``by_median``: a difference of the medians is enough,
+    significant or not. Raises GateError: a condition on an unknown figure, or one that could never fail with so few
+    repetitions."""
     pairs = [
         (condition, one.other, row)
         for condition in conditions

@@ -126,11 +126,7 @@ def measure(
 
 
 def check(definition: Definition, plan: Plan) -> None:
-    """Check what :func:`measure` checks before it sends anything, as far as it needs no tester.
-
-    Raises:
-        PlanError, ConfigError, JournalError: see there.
-    """
+    """Check what :func:`measure` checks before it sends anything, as far as it needs no tester."""
     _check_readable(definition, plan, _plan_event(definition, definition.make(plan), plan))
 
 
@@ -147,11 +143,8 @@ def _plan_event(definition: Definition, procedure: Procedure[Any], plan: Plan, f
 
 def _check_readable(definition: Definition, plan: Plan, *events: Event) -> None:
     """Read the first events of a journal by the rules of its readers (show, resume), before hours are measured for a
-    journal that only its writer could read.
-
-    Raises:
-        JournalError: they could not be read, or would say other conditions.
-    """
+    journal that only its writer could read. Raises JournalError: they could not be read, or would say other
+    conditions."""
     try:
         read = [as_read(event) for event in events]
         summarise(read, definition)
@@ -166,20 +159,13 @@ def _check_readable(definition: Definition, plan: Plan, *events: Event) -> None:
 
 
 def reader_of(plan: PlanEvent) -> Reader:
-    """How to read the journal with this plan.
-
-    Raises:
-        JournalError: this version does not have its procedure.
-    """
+    """How to read the journal with this plan. Raises JournalError: this version does not have its procedure."""
     return by_clients.READER if plan.procedure == by_clients.READER.name else definition_of(plan)
 
 
 def definition_of(plan: PlanEvent) -> Definition:
-    """The procedure of a journal's plan: that of a run that can be resumed.
-
-    Raises:
-        JournalError: this version does not have it, or none chose the trials.
-    """
+    """The procedure of a journal's plan: that of a run that can be resumed. Raises JournalError: this version does not
+    have it, or none chose the trials."""
     if plan.procedure == by_clients.READER.name:
         raise JournalError("the run cannot be resumed: clients of dutperf otg chose its trials; what they got is kept")
     try:

@@ -43,11 +43,8 @@ of ``frame_from`` held."""
 
 def fresh_directory(procedure: str) -> Path:
     """A new directory ``results/DATE-TIME-PROCEDURE`` under the current one. It is made at once: two runs may begin in
-    the same second. If nothing is written there, it is removed at the end of the program.
-
-    Raises:
-        JournalError: it cannot be made.
-    """
+    the same second. If nothing is written there, it is removed at the end of the program. Raises JournalError: it
+    cannot be made."""
     stem = Path("results") / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{procedure}"
     for path in (stem, *(stem.with_name(f"{stem.name}-{number}") for number in range(2, 1000))):
         try:
@@ -88,12 +85,8 @@ def _measured(directory: Path) -> frozenset[str]:
 
 def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
     """As :func:`dutperf.setup.conditions.each`. ``throughput_from`` may be the directory of an earlier run;
-    ``delays_to`` must not hold the delays of another run.
-
-    Raises:
-        ParameterError: an invalid value.
-        PlanError: see :func:`earlier_throughput`.
-    """
+    ``delays_to`` must not hold the delays of another run. Raises ParameterError: an invalid value. Raises PlanError:
+    see :func:`earlier_throughput`."""
     prior = given.get("throughput_from")
     members = {name: value for name, value in given.items() if name != "throughput_from" or isinstance(value, Mapping)}
     made = tuple(map(with_fresh_files, conditions.each(model, members)))
@@ -101,23 +94,16 @@ def chosen(model: type[Model], given: Mapping[str, Any]) -> tuple[Model, ...]:
 
 
 def at_throughput_of(directory: str | os.PathLike[str], wanted: Model) -> Model:
-    """``wanted``, to be measured at the throughput that an earlier run found.
-
-    Raises:
-        ParameterError: no path, or the procedure does not measure at a throughput.
-        PlanError: see :func:`earlier_throughput`.
-    """
+    """``wanted``, to be measured at the throughput that an earlier run found. Raises ParameterError: no path, or the
+    procedure does not measure at a throughput. Raises PlanError: see :func:`earlier_throughput`."""
     if not isinstance(wanted, AtThroughput):
         raise ParameterError("only procedures at the throughput take one", "throughput_from")
     return wanted.model_copy(update=earlier_throughput(path_of(directory, "throughput_from"), wanted))
 
 
 def with_fresh_files(wanted: Model) -> Model:
-    """``wanted``, whose files of delays are new ones.
-
-    Raises:
-        ParameterError: the directory holds the delays of another run.
-    """
+    """``wanted``, whose files of delays are new ones. Raises ParameterError: the directory holds the delays of another
+    run."""
     if not isinstance(wanted, DelayFiles) or wanted.delays_to is None:
         return wanted
     return wanted.model_copy(update={"delays_to": _fresh(path_of(wanted.delays_to, "delays_to"))})
@@ -139,12 +125,9 @@ def _text(value: Any) -> str:
 
 
 def earlier_throughput(directory: Path, wanted: Conditions) -> dict[str, Any]:
-    """Members of the conditions from an earlier run: median throughput (frames/s) by frame size, and the
-    deviations of its search. In a suite it is the run with the traffic of ``wanted``.
-
-    Raises:
-        PlanError: no summary of a throughput run, no number in it, or other traffic.
-    """
+    """Members of the conditions from an earlier run: median throughput (frames/s) by frame size, and the deviations of
+    its search. In a suite it is the run with the traffic of ``wanted``. Raises PlanError: no summary of a throughput
+    run, no number in it, or other traffic."""
     from dutperf.run import suite  # imported late: a single trial needs none of its procedures
 
     place = suite.throughput_in(directory, wanted)

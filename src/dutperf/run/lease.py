@@ -55,11 +55,7 @@ def refusal_of_name(testbed: str) -> str | None:
 
 def folder() -> Path:
     """The directory of the leases: root's, where this user may write it (an administrator can give it to a group), else
-    the user's own.
-
-    Raises:
-        LeaseError: this user has none.
-    """
+    the user's own. Raises LeaseError: this user has none."""
     if os.geteuid() == 0 or os.access(OF_THIS_HOST, os.W_OK):
         return OF_THIS_HOST
     own = os.environ.get("XDG_RUNTIME_DIR")
@@ -71,11 +67,7 @@ def folder() -> Path:
 
 
 def file_of(testbed: str) -> Path:
-    """The file of a testbed's lease.
-
-    Raises:
-        LeaseError: a testbed cannot have this name.
-    """
+    """The file of a testbed's lease. Raises LeaseError: a testbed cannot have this name."""
     if (refusal := refusal_of_name(testbed)) is not None:
         raise LeaseError(refusal)
     return folder() / testbed
@@ -83,11 +75,8 @@ def file_of(testbed: str) -> Path:
 
 @contextmanager
 def leased(testbed: str, wait_s: float = 0.0, waiting: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Within, no other process leases this testbed. Waits for it so long; ``waiting`` is told who has it.
-
-    Raises:
-        LeaseError: another one has it, who is named; or the file cannot be written.
-    """
+    """Within, no other process leases this testbed. Waits for it so long; ``waiting`` is told who has it. Raises
+    LeaseError: another one has it, who is named; or the file cannot be written."""
     path = file_of(testbed)
     try:
         file = _opened(path)
@@ -121,11 +110,7 @@ def _opened(path: Path) -> TextIO:
 
 def owner(testbed: str) -> dict[str, Any] | None:
     """Who has the testbed, as JSON types: ``user``, ``pid``, ``command``, ``since`` and ``heartbeat_s``, its age; None:
-    nobody has.
-
-    Raises:
-        LeaseError: this user may not know.
-    """
+    nobody has. Raises LeaseError: this user may not know."""
     path = file_of(testbed)
     try:
         with path.open("r", encoding="utf-8") as file:

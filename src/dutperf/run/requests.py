@@ -71,11 +71,8 @@ class Requests:
 
 
 def ask(directory: Path, request: Request, patience_s: float = PATIENCE_S) -> None:
-    """Ask the measurement that runs in ``directory``, which is that of a run or of a suite.
-
-    Raises:
-        RequestError: nothing runs there that would take it, it was refused, or there is no answer in time.
-    """
+    """Ask the measurement that runs in ``directory``, which is that of a run or of a suite. Raises RequestError:
+    nothing runs there that would take it, it was refused, or there is no answer in time."""
     of_run = _taker_in(directory)
     identifier = uuid.uuid4().hex
     path, answer = of_run / REQUEST, _answer(of_run, identifier)

@@ -28,11 +28,7 @@ Watching = Callable[[Sequence[Measurement]], AbstractContextManager[Watch]]
 
 
 def is_complete(directory: Path) -> bool:
-    """Whether the run or suite in ``directory`` is complete.
-
-    Raises:
-        JournalError: the directory cannot be read.
-    """
+    """Whether the run or suite in ``directory`` is complete. Raises JournalError: the directory cannot be read."""
     if (directory / SUITE).exists():
         return suite.is_complete(suite.read(directory)[1], directory)
     return (directory / JOURNAL).exists() and journal.is_complete(journal.read(directory))

@@ -105,12 +105,8 @@ Watch = Callable[[Measurement, int], AbstractContextManager[Observer]]
 
 
 def arrange(wanted: Sequence[tuple[Definition, Conditions]]) -> tuple[Measurement, ...]:
-    """Order the measurements by mix: the throughput first, then the others in the given order. The
-    conditions have their frame sizes.
-
-    Raises:
-        PlanError: a frame size needs the throughput, but its throughput is not measured.
-    """
+    """Order the measurements by mix: the throughput first, then the others in the given order. The conditions have
+    their frame sizes. Raises PlanError: a frame size needs the throughput, but its throughput is not measured."""
     labels = dict.fromkeys(conditions.mix for _, conditions in wanted)
     return tuple(one for label in labels for one in _of_mix(label, [each for each in wanted if each[1].mix == label]))
 
@@ -173,12 +169,8 @@ def resume(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: 
 
 
 def read(directory: Path) -> tuple[dict[str, Any], tuple[Measurement, ...]]:
-    """The suite in ``directory``: its document, with ``source`` and ``config`` as in a journal's
-    plan, and its measurements.
-
-    Raises:
-        JournalError: it cannot be read, or has unknown procedures or conditions.
-    """
+    """The suite in ``directory``: its document, with ``source`` and ``config`` as in a journal's plan, and its
+    measurements. Raises JournalError: it cannot be read, or has unknown procedures or conditions."""
     path = directory / SUITE
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

@@ -41,11 +41,8 @@ which every interface has."""
 
 
 def lab_option(value: object) -> str:
-    """The text of a lab's option, of which none is a truth value.
-
-    Raises:
-        ValueError: neither a number nor a text: what Python prints of it is no value of an option.
-    """
+    """The text of a lab's option, of which none is a truth value. Raises ValueError: neither a number nor a text: what
+    Python prints of it is no value of an option."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"should be a number or a text (it is {value!r})")
     return str(value)
@@ -75,11 +72,7 @@ class Source:
         queues: int | None = None,
         offloads: Offloads | None = None,
     ) -> Source:
-        """The source from the user's options.
-
-        Raises:
-            ParameterError: both, neither, or options without a lab.
-        """
+        """The source from the user's options. Raises ParameterError: both, neither, or options without a lab."""
         if (name is None) == (file is None):
             raise ParameterError("give either `lab` or `config`" + (", not both" if name else ""), "")
         if file is not None and lab_options:
@@ -101,11 +94,7 @@ class Source:
             lab.check(self.lab, self.lab_options)
 
     def with_lab_options(self, lab_options: Mapping[str, str]) -> Source:
-        """The same lab with these options in place of, or beside, its own.
-
-        Raises:
-            ParameterError: there is no lab.
-        """
+        """The same lab with these options in place of, or beside, its own. Raises ParameterError: there is no lab."""
         if self.lab is None and lab_options:
             raise ParameterError("has no effect with `config`: leave it out, or give a lab", "lab_options")
         return replace(self, lab_options={**self.lab_options, **lab_options})
@@ -114,15 +103,10 @@ class Source:
     def of_plan(
         cls, source: Mapping[str, Any], config: Mapping[str, Any], current: Path | Setup | None = None
     ) -> Source:
-        """The source of a run to resume, from the members of its plan. The commands that start the
-        engine and set up the DUT, and the ports, are those of the present configuration: ``current``,
-        or the file that the run began with.
-
-        Raises:
-            ConfigError: that configuration cannot be used.
-            JournalError: the plan has no source, or one that this version cannot read; there is no
-                such configuration, or it has other commands.
-        """
+        """The source of a run to resume, from the members of its plan. The commands that start the engine and set up
+        the DUT, and the ports, are those of the present configuration: ``current``, or the file that the run began
+        with. Raises ConfigError: that configuration cannot be used. Raises JournalError: the plan has no source, or one
+        that this version cannot read; there is no such configuration, or it has other commands."""
         try:
             recorded = configuration.parse(dict(config), origin="the journal's configuration")
         except ConfigError as error:
@@ -196,11 +180,8 @@ _AS_NOW = ("command", "otg", "otg_certificate")
 
 def _as_now(recorded: Setup, names: list[str], path: Path, current: Path | Setup | None) -> Setup:
     """The recorded setup with what starts programs and opens devices by the present configuration: a journal may come
-    from anybody, and resume runs as root.
-
-    Raises:
-        JournalError: there is no such configuration, anybody may have written it, or it differs.
-    """
+    from anybody, and resume runs as root. Raises JournalError: there is no such configuration, anybody may have written
+    it, or it differs."""
     starts_nothing = not recorded.engine.command and recorded.engine.otg is None
     if not names and starts_nothing and all(port in MEMORY_PORTS for port in _ports(recorded)):
         return recorded
@@ -294,11 +275,8 @@ class Bench:
 
     @contextmanager
     def modified(self, conditions: Conditions) -> Iterator[Bench]:
-        """Within, the DUT has the filters of the modifiers.
-
-        Raises:
-            ConfigError: the DUT's command failed, or this lab's DUT has none.
-        """
+        """Within, the DUT has the filters of the modifiers. Raises ConfigError: the DUT's command failed, or this lab's
+        DUT has none."""
         filters, device = conditions.every.modified_by.filters, self.dut
         if filters is not None and self.source.lab is not None and not device.can("filters"):
             raise ParameterError(f"lab {self.source.lab} has no filters", "modifiers")
@@ -309,11 +287,7 @@ class Bench:
         return traffic.of(self.setup, conditions).sized()
 
     def replay(self, recording: Recording, conditions: Replaying, number: int) -> Trial:
-        """The trial that sends the frames of a capture.
-
-        Raises:
-            ParameterError: see :mod:`dutperf.traffic.replayed`.
-        """
+        """The trial that sends the frames of a capture."""
         replayed.check_direction(conditions.directions, self.setup)
         replayed.check_streams(recording, conditions, self.setup)
         made = replayed.trial_of(recording, conditions, number, self.setup.media_mbps)
@@ -324,13 +298,9 @@ class Bench:
         return made.model_copy(update={"other_streams": beside.others.streams(beside.conditions.frame_sizes[0])})
 
     def trial(self, conditions: Conditions, rate: Rate | None, number: int) -> Trial:
-        """A single trial at ``rate`` under ``conditions``, which have one frame size; None: the
-        traffic pattern, or each stream of the configuration, has rates of its own.
-
-        Raises:
-            PlanError: several frame sizes, no rate or two, one that the media cannot carry, or a rate in % of an
-                unknown maximum.
-        """
+        """A single trial at ``rate`` under ``conditions``, which have one frame size; None: the traffic pattern, or
+        each stream of the configuration, has rates of its own. Raises PlanError: several frame sizes, no rate or two,
+        one that the media cannot carry, or a rate in % of an unknown maximum."""
         check_one_size(conditions)
         check_one_rate(conditions, rate, sends_by_itself=self.setup.sends_by_itself)
         kind = traffic.of(self.setup, self.sized(conditions))
@@ -373,12 +343,8 @@ Say = Callable[[str], None]
 
 
 def opened(tester: Tester, patience_s: float, say: Say | None = None) -> dict[str, Any]:
-    """The tester's environment, with its ports open. Within ``patience_s`` they are opened again if the DUT does
-    not answer, or a link is down; ``say`` is told of that once.
-
-    Raises:
-        TesterError: they cannot be opened.
-    """
+    """The tester's environment, with its ports open. Within ``patience_s`` they are opened again if the DUT does not
+    answer, or a link is down; ``say`` is told of that once. Raises TesterError: they cannot be opened."""
     deadline_s = time.monotonic() + patience_s
     while True:
         try:
@@ -394,11 +360,8 @@ def opened(tester: Tester, patience_s: float, say: Say | None = None) -> dict[st
 
 @contextmanager
 def in_place(source: Source, max_frame_size: int = USUAL_FRAME_SIZE) -> Iterator[Setup]:
-    """The setup of ``source``, with its lab and its DUT brought up, for others than measurements.
-
-    Raises:
-        ConfigError, LabError: it cannot be brought up; nothing is left behind.
-    """
+    """The setup of ``source``, with its lab and its DUT brought up, for others than measurements. Raises ConfigError,
+    LabError: it cannot be brought up; nothing is left behind."""
     with (
         source.placing_errors(),
         source.setup(max_frame_size) as setup,
@@ -410,13 +373,9 @@ def in_place(source: Source, max_frame_size: int = USUAL_FRAME_SIZE) -> Iterator
 
 @contextmanager
 def bench(source: Source, *conditions: Conditions, longest: int = 0, say: Say | None = None) -> Iterator[Bench]:
-    """A bench on which each of ``conditions`` can be measured, and any with frames of up to
-    ``longest`` bytes incl. FCS. Cases with frames that are too long for the tester's own ports are left
-    out, unless that leaves none.
-
-    Raises:
-        ConfigError, LabError, TesterError: it cannot be brought up; nothing is left behind.
-    """
+    """A bench on which each of ``conditions`` can be measured, and any with frames of up to ``longest`` bytes incl.
+    FCS. Cases with frames that are too long for the tester's own ports are left out, unless that leaves none. Raises
+    ConfigError, LabError, TesterError: it cannot be brought up; nothing is left behind."""
     asked = max(0, longest, *map(sizes.longest_frame, conditions))
     needed = max(longest, min(map(sizes.shortest_case, conditions), default=0))
     with in_place(source, max(USUAL_FRAME_SIZE, asked)) as setup:

@@ -63,12 +63,8 @@ def probe(trial: Trial) -> Trial:
 
 
 def wait_for_dut(tester: Tester, next_probe: Callable[[], Trial], patience_s: float) -> Wait:
-    """Send probes until frames come through in every direction again, or ``patience_s`` seconds
-    have passed.
-
-    Raises:
-        TesterError: the tester cannot run at all.
-    """
+    """Send probes until frames come through in every direction again, or ``patience_s`` seconds have passed. Raises
+    TesterError: the tester cannot run at all."""
     began_s = time.monotonic()
     probes = 0
     while (waited_s := time.monotonic() - began_s) < patience_s:

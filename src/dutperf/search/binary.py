@@ -81,11 +81,7 @@ class BoundsError(ValueError):
 
 @dataclass(frozen=True)
 class Bounds:
-    """The range of a search.
-
-    Raises:
-        BoundsError: the range is empty, or the initial load lies outside it.
-    """
+    """The range of a search. Raises BoundsError: the range is empty, or the initial load lies outside it."""
 
     resolution: Resolution
     minimum: int | None = None
@@ -197,11 +193,7 @@ class Search(Protocol):
         ...
 
     def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
-        """Take the outcome of the load that :meth:`next_load` named.
-
-        Raises:
-            ValueError: the search has ended.
-        """
+        """Take the outcome of the load that :meth:`next_load` named. Raises ValueError: the search has ended."""
         ...
 
     def result(self) -> SearchResult:
@@ -266,11 +258,7 @@ class BinarySearch:
         """Every trial is as long as the conditions say."""
 
     def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
-        """Take the outcome of the load that :meth:`next_load` named.
-
-        Raises:
-            ValueError: the search has ended.
-        """
+        """Take the outcome of the load that :meth:`next_load` named. Raises ValueError: the search has ended."""
         load = self.next_load()
         if load is None:
             raise ValueError("the search has ended")

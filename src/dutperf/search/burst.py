@@ -61,11 +61,7 @@ class BurstSearch:
         """None: the burst's length sets the sending time."""
 
     def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:  # noqa: ARG002
-        """Take the outcome of the burst that :meth:`next_load` named.
-
-        Raises:
-            ValueError: the search has ended.
-        """
+        """Take the outcome of the burst that :meth:`next_load` named. Raises ValueError: the search has ended."""
         frames = self.next_load()
         if frames is None:
             raise ValueError("the search has ended")

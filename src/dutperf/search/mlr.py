@@ -77,13 +77,9 @@ class _Trial:
 
 
 class MlrSearch:
-    """A search (:class:`dutperf.search.Search`) for the highest loads whose loss ratio is at most
-    that of each of ``goals``.
-
-    Raises:
-        BoundsError: the range has one load only, or reaches so low that loads would be fractions of
-            a frame/s apart.
-    """
+    """A search (:class:`dutperf.search.Search`) for the highest loads whose loss ratio is at most that of each of
+    ``goals``. Raises BoundsError: the range has one load only, or reaches so low that loads would be fractions of a
+    frame/s apart."""
 
     def __init__(self, bounds: Bounds, goals: Sequence[float], lengths: Lengths) -> None:
         self._bounds = bounds
@@ -126,11 +122,7 @@ class MlrSearch:
         return None if self._next is None else self._next.duration_s
 
     def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
-        """Take the outcome of the load that :meth:`next_load` named.
-
-        Raises:
-            ValueError: the search has ended.
-        """
+        """Take the outcome of the load that :meth:`next_load` named. Raises ValueError: the search has ended."""
         if self._next is None:
             raise ValueError("the search has ended")
         trial = replace(self._next, outcome=outcome, loss=loss)
@@ -337,12 +329,8 @@ def _load(bound: _Stat | None) -> int | None:
 
 
 def lowest(bounds: Bounds) -> int:
-    """The lowest load: the user's; else the lowest where the resolution is at least
-    ``NARROWEST_STEP``.
-
-    Raises:
-        BoundsError: no range of loads is left above it, or it lies too low.
-    """
+    """The lowest load: the user's; else the lowest where the resolution is at least ``NARROWEST_STEP``. Raises
+    BoundsError: no range of loads is left above it, or it lies too low."""
     width = _width(bounds)
     possible = ceil(NARROWEST_STEP / width)
     lowest = bounds.lowest if bounds.minimum is not None else max(bounds.lowest, min(possible, bounds.highest // 2))

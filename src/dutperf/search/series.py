@@ -53,11 +53,7 @@ class Series:
         return self._loads[self._offered] if self.trials_left() else None
 
     def record_outcome(self, outcome: Outcome) -> None:
-        """Take the outcome of the load that :meth:`next_load` named.
-
-        Raises:
-            ValueError: the series has ended.
-        """
+        """Take the outcome of the load that :meth:`next_load` named. Raises ValueError: the series has ended."""
         load = self.next_load()
         if load is None:
             raise ValueError("the series has ended")

@@ -56,12 +56,8 @@ def search_conditions(*, quick: bool) -> Throughput:
 
 
 def calibrate(bench: Bench, out: Path, watch: Watch, *, quick: bool) -> Calibration:
-    """Measure the tester on a bench without a DUT.
-
-    Raises:
-        PlanError, JournalError, TesterError: see :func:`dutperf.run.campaign.measure`.
-        DisturbedError: the floor could not be measured.
-    """
+    """Measure the tester on a bench without a DUT. Raises PlanError, JournalError, TesterError: see
+    :func:`dutperf.run.campaign.measure`. Raises DisturbedError: the floor could not be measured."""
     with watch("limit") as observer:
         limits = campaign.measure(
             throughput.PROCEDURE, bench.tester, bench.plan(search_conditions(quick=quick)), out / "limit", observer
@@ -82,11 +78,7 @@ def by_stamps(
 ) -> tuple[Calibration, dict[str, str]]:
     """The floors of the delays of the smallest frames by each kind of time stamps, on a bench that is open for
     :func:`stamped_conditions`; and why there is none of the other kinds. ``loops``: the same tester's calibration,
-    whose floors stay if these are its ports.
-
-    Raises:
-        PlanError, JournalError, TesterError: see :func:`dutperf.run.campaign.measure`.
-    """
+    whose floors stay if these are its ports."""
     environment, frame_size, rate_fps = bench.tester.environment(), loops.floors[0].frame_size, loops.floors[0].rate_fps
     floors = list(loops.floors) if calibration.key_of(environment) == loops.key else []
     missing: dict[str, str] = {}

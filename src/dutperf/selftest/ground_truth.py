@@ -100,11 +100,7 @@ class ObservedTester:
     seen: list[ObservedTrial] = field(default_factory=list)
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-        """See :meth:`dutperf.tester.Tester.run`.
-
-        Raises:
-            TesterError: also if the DUT does not answer.
-        """
+        """See :meth:`dutperf.tester.Tester.run`. Raises TesterError: also if the DUT does not answer."""
         try:
             self._prepare(trial)
             result = self.tester.run(trial, on_progress)

@@ -49,11 +49,7 @@ class SelfTest:
 
     def findings(self, check: Check) -> list[Finding]:
         """Findings of one check: its figures and the balance of its frames. The check is repeated while the
-        tester is too disturbed.
-
-        Raises:
-            PlanError, JournalError, TesterError: see :func:`dutperf.run.campaign.measure`.
-        """
+        tester is too disturbed."""
         for attempt in range(1, ATTEMPTS + 1):
             found = self._once(check, self.out / (check.name if attempt == 1 else f"{check.name}-attempt{attempt}"))
             judgements = {one.judgement for one in found}

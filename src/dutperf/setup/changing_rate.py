@@ -37,11 +37,8 @@ class ChangingRate(Value):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """``"ramp:1k-100k"``, ``"steps:1k,0,50%/500ms"``, ``"sine:10k-50k/2s"``.
-
-        Raises:
-            ValueError: the text is none of them.
-        """
+        """``"ramp:1k-100k"``, ``"steps:1k,0,50%/500ms"``, ``"sine:10k-50k/2s"``. Raises ValueError: the text is none of
+        them."""
         shape, _, rest = text.partition(":")
         rates, slash, every = rest.partition("/")
         words = rates.split("," if shape == "steps" else "-")
@@ -58,12 +55,9 @@ class ChangingRate(Value):
         return cls.model_validate({"shape": shape, "rates": read, "every_s": every_s})
 
     def profile(self, duration_ns: int, maximum_fps: int | None) -> Profile:
-        """The profile for a trial of ``duration_ns``; ``maximum_fps`` is the media's maximum.
-
-        Raises:
-            ValueError: a percentage of an unknown maximum, a rate that is too high, a sine that swings
-                the wrong way, or a time that is too short.
-        """
+        """The profile for a trial of ``duration_ns``; ``maximum_fps`` is the media's maximum. Raises ValueError: a
+        percentage of an unknown maximum, a rate that is too high, a sine that swings the wrong way, or a time that is
+        too short."""
         rates = [0 if rate is None else rate.offered_fps(maximum_fps) for rate in self.rates]
         if self.shape == "sine" and rates[0] > rates[1]:
             raise ValueError(f"a sine swings from a lower to a higher rate, not from {rates[0]:,} to {rates[1]:,}")
@@ -99,11 +93,8 @@ def _segments(ends_ns: Sequence[int], ends_fps: Sequence[tuple[int, int]]) -> tu
 
 
 def seconds(text: str, *, unit: bool = False) -> float:
-    """``"2s"``, ``"500ms"``, and unless there must be a ``unit`` also ``"2"``, in seconds.
-
-    Raises:
-        ValueError: the text is not a time above 0 and up to a day.
-    """
+    """``"2s"``, ``"500ms"``, and unless there must be a ``unit`` also ``"2"``, in seconds. Raises ValueError: the text
+    is not a time above 0 and up to a day."""
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|)", text.strip())
     if not match or (unit and not match[2]) or not 0 < (value := float(match[1]) / _UNITS[match[2]]) <= 86_400:
         raise ValueError(f"'{text}' is not a time above 0 and up to a day: give it as in 2s or 500ms")

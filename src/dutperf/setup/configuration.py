@@ -126,11 +126,7 @@ def _port_spec(text: object, info: ValidationInfo) -> object:
 
 
 def unicast_mac(text: object) -> str:
-    """``text``, checked, in lower case.
-
-    Raises:
-        ValueError: it is no address of one station.
-    """
+    """``text``, checked, in lower case. Raises ValueError: it is no address of one station."""
     if not isinstance(text, str) or not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", text):
         raise ValueError("is not a MAC address (aa:bb:cc:dd:ee:ff)")
     if int(text[:2], 16) & 1 or text == "00:00:00:00:00:00":
@@ -571,11 +567,8 @@ class Setup(Value):
 
 
 def load(path: Path) -> Setup:
-    """Read and check a configuration file.
-
-    Raises:
-        ConfigError: it cannot be read, is not valid YAML, or has an invalid value.
-    """
+    """Read and check a configuration file. Raises ConfigError: it cannot be read, is not valid YAML, or has an invalid
+    value."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -600,11 +593,7 @@ def place_of(key: str, path: Path) -> tuple[str, int | None] | None:
 
 
 def parse_yaml(text: str, origin: str) -> Setup:
-    """Check a configuration in YAML; ``origin`` names its source in errors.
-
-    Raises:
-        ConfigError: see :func:`load`.
-    """
+    """Check a configuration in YAML; ``origin`` names its source in errors."""
     try:
         mapping, lines = yaml_text.read(text)
     except YamlError as error:
@@ -613,11 +602,7 @@ def parse_yaml(text: str, origin: str) -> Setup:
 
 
 def parse(mapping: object, origin: str, lines: Mapping[Location, int] | None = None) -> Setup:
-    """Check a configuration; ``lines`` has the line of each key.
-
-    Raises:
-        ConfigError: see :func:`load`.
-    """
+    """Check a configuration; ``lines`` has the line of each key."""
     try:
         if not isinstance(mapping, Mapping):
             raise _Invalid((), "a configuration is a mapping with the keys " + ", ".join(Setup.model_fields))
@@ -665,11 +650,8 @@ def _truth_values(given: object, location: Location = ()) -> Iterator[Location]:
 
 
 def offloads(names: Iterable[str], key: str) -> Offloads:
-    """Hardware offloads by their names.
-
-    Raises:
-        ConfigError: an unknown offload, or a duplicate; ``key`` names the source.
-    """
+    """Hardware offloads by their names. Raises ConfigError: an unknown offload, or a duplicate; ``key`` names the
+    source."""
     try:
         return _OFFLOADS.validate_python(tuple(names))
     except ValidationError as error:

@@ -24,9 +24,7 @@ class DirectionRates:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises:
-        ValueError: the text is not two whole numbers.
-        """
+        """Raises ValueError: the text is not two whole numbers."""
         found = re.fullmatch(r"\s*([1-9][0-9]{0,3})\s*:\s*([1-9][0-9]{0,3})\s*", text)
         if found is None or max(map(int, found.groups())) > MOST:
             raise ValueError(

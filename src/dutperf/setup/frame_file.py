@@ -19,12 +19,8 @@ _FORM = re.compile(r"(?P<path>.+?)(:(?P<number>[1-9][0-9]*))?(,tag=(?P<tag>[0-9]
 
 
 def frame_text(given: str) -> str:
-    """The text (docs/frames.md) of the frame that ``FILE[:N][,tag=BYTE][,macs=keep]`` names; N is its
-    number from 1 on.
-
-    Raises:
-        ValueError: the file or the frame is not possible.
-    """
+    """The text (docs/frames.md) of the frame that ``FILE[:N][,tag=BYTE][,macs=keep]`` names; N is its number from 1 on.
+    Raises ValueError: the file or the frame is not possible."""
     match = _FORM.fullmatch(given)
     if match is None:
         raise ValueError(f"'{given}' names no frame: give FILE.pcap or FILE.pcap:N")
@@ -50,12 +46,8 @@ MEMBER = "frame_from"
 
 
 def with_frame(members: Any) -> Any:
-    """Members of a model in which ``frame_from`` has given ``frame``. What was read once, as in a
-    journal, is not read again.
-
-    Raises:
-        PydanticCustomError: see :func:`frame_text`; or ``frame`` is given as well.
-    """
+    """Members of a model in which ``frame_from`` has given ``frame``. What was read once, as in a journal, is not read
+    again. Raises PydanticCustomError: see :func:`frame_text`; or ``frame`` is given as well."""
     if not isinstance(members, Mapping) or members.get(MEMBER) is None:
         return members
     frame = members.get("frame")

@@ -49,11 +49,7 @@ class ExtensionHeaders:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """``hop-by-hop``, ``routing+destination+fragment``, ``hop-by-hop:10%``.
-
-        Raises:
-            ValueError: the text is none.
-        """
+        """``hop-by-hop``, ``routing+destination+fragment``, ``hop-by-hop:10%``. Raises ValueError: the text is none."""
         match = re.fullmatch(r"([a-z+-]*)(?::([1-9][0-9]?|100)%)?", text)
         names = tuple(match[1].split("+")) if match else ()
         unknown = [name for name in names if name not in HEADERS]
@@ -94,11 +90,7 @@ class Modifiers:
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> Self:
-        """Modifiers in any order.
-
-        Raises:
-            ValueError: one of them is none, or comes twice.
-        """
+        """Modifiers in any order. Raises ValueError: one of them is none, or comes twice."""
         members: dict[str, bool | int | ExtensionHeaders] = {}
         for text in texts:
             name, value = _member(text.strip())

@@ -13,11 +13,8 @@ NOBODY = "02:00:00:00:88:b5"
 
 
 def fill_of(pacing: str) -> Fill | None:
-    """What the trial has for ``software``, ``fill`` or ``fill:MAC``; None for software.
-
-    Raises:
-        ValueError: the text is none of them.
-    """
+    """What the trial has for ``software``, ``fill`` or ``fill:MAC``; None for software. Raises ValueError: the text is
+    none of them."""
     kind, colon, address = pacing.partition(":")
     if kind not in (SOFTWARE, FILL) or (kind == SOFTWARE and colon):
         raise ValueError(f"should be {SOFTWARE}, {FILL}, or {FILL}:MAC with the fillers' address")

@@ -21,12 +21,9 @@ _MESH = re.compile(r"mesh(?:\s*\((.*)\))?")
 
 
 def parse(texts: Sequence[str], ports: Sequence[str]) -> dict[Direction, tuple[str, str]]:
-    """The ports of each path, in the order of the texts: the sending one, then the receiving one.
-
-    Raises:
-        ValueError: a text that is no path, a port that does not exist, or a path that comes twice. The
-            message continues a sentence that begins with the texts' key.
-    """
+    """The ports of each path, in the order of the texts: the sending one, then the receiving one. Raises ValueError: a
+    text that is no path, a port that does not exist, or a path that comes twice. The message continues a sentence that
+    begins with the texts' key."""
     paths: dict[Direction, tuple[str, str]] = {}
     for text in texts:
         for ends in _ends(text, ports):
@@ -38,11 +35,7 @@ def parse(texts: Sequence[str], ports: Sequence[str]) -> dict[Direction, tuple[s
 
 
 def arrows(text: str) -> tuple[Direction, ...]:
-    """The path of ``a->b``, or both of ``a<->b``.
-
-    Raises:
-        ValueError: the text is neither.
-    """
+    """The path of ``a->b``, or both of ``a<->b``. Raises ValueError: the text is neither."""
     found = _ARROW.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"has {text!r}, which is no path: give a->b or a<->b")

@@ -44,9 +44,7 @@ class SizeMix:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises:
-        ValueError: the text is no mix.
-        """
+        """Raises ValueError: the text is no mix."""
         kind, _, content = text.partition(":")
         if kind not in ("imix", "imix-random"):
             raise ValueError(f"'{text}' is no mix of frame sizes: give {_FORM}")

@@ -13,11 +13,8 @@ LONGEST_BURST = 1_000_000
 
 
 def checked(pattern: str, others: str = "") -> str:
-    """The text itself. ``others``: patterns that are possible too, for the message.
-
-    Raises:
-        ValueError: it is none of them.
-    """
+    """The text itself. ``others``: patterns that are possible too, for the message. Raises ValueError: it is none of
+    them."""
     if pattern not in ("constant", "poisson") and not re.fullmatch(r"bursts:[1-9][0-9]*", pattern):
         raise ValueError(f"should be {FORMS}{others}")
     if (burst := burst_of(pattern)) is not None and not 2 <= burst <= LONGEST_BURST:

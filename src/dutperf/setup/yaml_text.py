@@ -42,11 +42,8 @@ class YamlError(ValueError):
 
 
 def read(text: str) -> tuple[object, Mapping[Location, int]]:
-    """The text's value, and the line of each key.
-
-    Raises:
-        YamlError: not valid YAML, nested too deeply, or a duplicate key.
-    """
+    """The text's value, and the line of each key. Raises YamlError: not valid YAML, nested too deeply, or a duplicate
+    key."""
     _check_text(text)
     try:
         node = yaml.compose(text, Loader=_Loader)
@@ -81,10 +78,7 @@ def _check_text(text: str) -> None:
 
 def _size(node: yaml.Node | None, known: dict[int, int]) -> int:
     """The number of values below a node. An alias is its anchor's node again: a few lines can make billions of it.
-
-    Raises:
-        YamlError: the node is below itself.
-    """
+    Raises YamlError: the node is below itself."""
     if not isinstance(node, yaml.CollectionNode):
         return 1
     if known.get(id(node)) == 0:

@@ -52,11 +52,8 @@ TIMEOUT, FRAME_TIMEOUT, T and D in ms."""
 
 
 def parse(words: Sequence[str], own: Sequence[Parameter], settings: Settings) -> Arguments:
-    """The arguments of a command with its ``own`` parameters after the common ones.
-
-    Raises:
-        InputError: a wrong number of arguments, or an invalid one; the message names it.
-    """
+    """The arguments of a command with its ``own`` parameters after the common ones. Raises InputError: a wrong number
+    of arguments, or an invalid one; the message names it."""
     parameters = (*COMMON, *(STATEFUL if settings.stateful else ()), *own)
     if len(words) != len(parameters):
         names = " ".join(parameter.name for parameter in parameters)
@@ -124,11 +121,7 @@ def _check_frame_timeout(arguments: Arguments, _settings: Settings) -> None:
 
 
 def connections(arguments: Arguments, settings: Settings) -> int:
-    """Connections that the frames of the preliminary phase may open.
-
-    Raises:
-        InputError: see :func:`stateful.space`.
-    """
+    """Connections that the frames of the preliminary phase may open."""
     space = stateful.space(settings)
     return arguments["N"] if space.opening is Opening.EACH else space.size
 

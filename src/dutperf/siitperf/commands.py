@@ -89,11 +89,7 @@ class Planned:
 
 
 def plan(program: Program, words: Sequence[str], settings: Settings, variables: Variables) -> Planned:
-    """Make the trial from the user's input.
-
-    Raises:
-        InputError: invalid input.
-    """
+    """Make the trial from the user's input. Raises InputError: invalid input."""
     arguments = positional.parse(words, program.parameters, settings)
     remarks = _remarks(settings)
     if settings.stateful:
@@ -135,23 +131,15 @@ def _remarks(settings: Settings) -> list[str]:
 
 
 def run(planned: Planned) -> TrialResult:
-    """Run the trial, with the requested repeats while it is not valid.
-
-    Raises:
-        TesterError: it cannot be run.
-    """
+    """Run the trial, with the requested repeats while it is not valid. Raises TesterError: it cannot be run."""
     yield_to_the_dut()
     with engine_on(planned.setup, max(positional.LONGEST, planned.arguments["SIZE"])) as tester:
         return until_valid(tester, planned)
 
 
 def until_valid(tester: Tester, planned: Planned) -> TrialResult:
-    """The first valid result, or the last one. Each repeat has the next number, which distinguishes it
-    from late frames of the trial before.
-
-    Raises:
-        TesterError: the trial cannot be run.
-    """
+    """The first valid result, or the last one. Each repeat has the next number, which distinguishes it from late frames
+    of the trial before. Raises TesterError: the trial cannot be run."""
     result = phases.run(tester, planned.trial)
     for repeat in range(1, planned.repeats + 1):
         if result.verdict is Verdict.VALID:

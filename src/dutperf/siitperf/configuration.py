@@ -157,11 +157,7 @@ class Settings:
         return self.given.get(key, KEYS[key].default)
 
     def required(self, key: str, purpose: str) -> Any:
-        """A key's value, or its default.
-
-        Raises:
-            InputError: it has neither, or a placeholder (``0.0.0.0``, ``::``).
-        """
+        """A key's value, or its default. Raises InputError: it has neither, or a placeholder (``0.0.0.0``, ``::``)."""
         value = self[key]
         if value is None:
             raise InputError(key, f"is missing: {purpose}")
@@ -221,12 +217,8 @@ class Settings:
 
 
 def load(path: Path = FILE) -> Settings:
-    """Read and check the file.
-
-    Raises:
-        InputError: it cannot be read, or has an invalid value; the message names the key, or the
-            line's number and text.
-    """
+    """Read and check the file. Raises InputError: it cannot be read, or has an invalid value; the message names the
+    key, or the line's number and text."""
     try:
         text = path.read_bytes().decode(errors="replace")  # read_text ends lines at CR too, siitperf does not
     except OSError as error:
@@ -235,11 +227,7 @@ def load(path: Path = FILE) -> Settings:
 
 
 def parse(text: str, origin: str = str(FILE)) -> Settings:
-    """Read and check the text of a file called ``origin``.
-
-    Raises:
-        InputError: see :func:`load`.
-    """
+    """Read and check the text of a file called ``origin``."""
     given: dict[str, Any] = {}
     remarks: list[str] = []
     for number, line in enumerate(text.split("\n"), start=1):

@@ -22,12 +22,9 @@ WIDTH = 140
 
 
 def text(settings: Settings, variables: Variables) -> str:
-    """The text of the file. Ports and gateways come from the variables, as for the commands; cores need not
-    exist on this machine.
-
-    Raises:
-        InputError: the variables do not match the file, or dutperf's commands would refuse the configuration.
-    """
+    """The text of the file. Ports and gateways come from the variables, as for the commands; cores need not exist on
+    this machine. Raises InputError: the variables do not match the file, or dutperf's commands would refuse the
+    configuration."""
     ports = variables.ports or _dpdk_ports()
     engine = {"netns": variables.netns, "cores": _cores(settings, variables) or "auto"}
     whole = {"engine": {name: value for name, value in engine.items() if value is not None}}

@@ -17,12 +17,8 @@ _NS_IN_MS = 1_000_000
 
 
 def timed(trial: Trial, arguments: Arguments, settings: Settings) -> Trial:
-    """``trial`` with the number of frames, the times and the state table of the arguments. Without an active
-    direction it is the preliminary phase alone.
-
-    Raises:
-        ParameterError: the preliminary phase would take longer than a day.
-    """
+    """``trial`` with the number of frames, the times and the state table of the arguments. Without an active direction
+    it is the preliminary phase alone. Raises ParameterError: the preliminary phase would take longer than a day."""
     [opening] = trial.preliminary
     assert opening.connections is not None
     assert trial.connections is not None

@@ -36,11 +36,7 @@ SENT_BY = {"L": "Forward", "R": "Reverse"}
 
 
 def make(settings: Settings, variables: Variables, arguments: Arguments) -> Setup:
-    """The test setup of a command.
-
-    Raises:
-        InputError: the file, the variables and this machine do not match.
-    """
+    """The test setup of a command. Raises InputError: the file, the variables and this machine do not match."""
     versions = {6} if has_background(arguments) else set[int]()
     whole = mapping(settings, ports=variables.ports or dpdk_ports(), gateways=variables.gateways, background=versions)
     engine = {"netns": variables.netns, "cores": "auto" if variables.automatic_cores else _existing_cores(settings)}
@@ -93,12 +89,9 @@ def directions(settings: Settings) -> Any:
 def mapping(
     settings: Settings, *, ports: Ports | None, gateways: Gateways, background: Collection[int]
 ) -> dict[str, Any]:
-    """Both sides in the form of our configuration file, without ports if ``ports`` is None, and what
-    connections there are. ``background``: IP versions of background traffic.
-
-    Raises:
-        InputError: gateways that are not used; see :func:`stateful.space`.
-    """
+    """Both sides in the form of our configuration file, without ports if ``ports`` is None, and what connections there
+    are. ``background``: IP versions of background traffic. Raises InputError: gateways that are not used; see
+    :func:`stateful.space`."""
     asked = () if ports is not None and ports[0] in configuration.MEMORY_PORTS else _asked(settings, background)
     sides = {
         NAMES[side]: _side(settings, side, gateways, [version for one, version in asked if one == side])
@@ -151,11 +144,7 @@ def key_of(place: str) -> str:
 
 
 def dpdk_ports() -> Ports:
-    """DPDK's ports 0 and 1.
-
-    Raises:
-        InputError: there are fewer than two.
-    """
+    """DPDK's ports 0 and 1. Raises InputError: there are fewer than two."""
     found = pci.dpdk_ports()
     if len(found) < 2:
         raise InputError(
@@ -170,12 +159,8 @@ def dpdk_ports() -> Ports:
 
 
 def cores(settings: Settings) -> dict[str, int]:
-    """The cores of the directions that send by key, in the order in which the engine places senders and
-    receivers.
-
-    Raises:
-        InputError: a core is missing, or is given twice.
-    """
+    """The cores of the directions that send by key, in the order in which the engine places senders and receivers.
+    Raises InputError: a core is missing, or is given twice."""
     sending = settings.sending()
     keys = [key for direction in sending for key in CORES[direction]]
     if sending == ("Reverse",):

@@ -48,11 +48,8 @@ def prefix(settings: Settings) -> str:
 
 
 def space(settings: Settings) -> Space:
-    """The combinations of a stateful test.
-
-    Raises:
-        InputError: keys that contradict each other, or that the tester has no connections for.
-    """
+    """The combinations of a stateful test. Raises InputError: keys that contradict each other, or that the tester has
+    no connections for."""
     _check_enumeration(settings)
     _check_networks(settings)
     enumerates = settings["Enumerate-ports"] or settings["Enumerate-ips"]
@@ -73,11 +70,7 @@ def space(settings: Settings) -> Space:
 
 
 def section(settings: Settings) -> dict[str, Any]:
-    """The ``stateful`` section of our configuration.
-
-    Raises:
-        InputError: see :func:`space`.
-    """
+    """The ``stateful`` section of our configuration."""
     found = space(settings)
     return {
         "initiator": _NAMES[settings.initiator],

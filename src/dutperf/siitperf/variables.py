@@ -40,11 +40,7 @@ class Variables:
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Variables:
-        """From the environment; an empty variable counts as not set.
-
-        Raises:
-            InputError: an invalid variable.
-        """
+        """From the environment; an empty variable counts as not set. Raises InputError: an invalid variable."""
         text = {
             name: environment.get(f"DUTPERF_{name}") or None
             for name in ("PORTS", "NETNS", "CORES", "GATEWAYS", "SEED", "LEARNING_REST", "REPEAT")

@@ -17,12 +17,8 @@ Interval = tuple[float | None, float | None]
 
 
 def median(values: Sequence[float | None]) -> float | None:
-    """The middle value; for an even number of values the mean of the middle two (RFC 2330 11.3).
-    None where it is or involves a missing value.
-
-    Raises:
-        ValueError: no values.
-    """
+    """The middle value; for an even number of values the mean of the middle two (RFC 2330 11.3). None where it is or
+    involves a missing value. Raises ValueError: no values."""
     ordered = _ordered(values)
     middle = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
     return None if middle == -inf else middle
@@ -32,11 +28,8 @@ def percentile(values: Sequence[float | None], percent: int) -> float | None:
     """The smallest value that at least ``percent`` % of the values do not exceed (RFC 2330 11.3);
     always one of the values.
 
-    With fewer than 100 values, the 1st percentile is the smallest and the 99th the largest.
-
-    Raises:
-        ValueError: no values, or ``percent`` is not within 1 to 100.
-    """
+    With fewer than 100 values, the 1st percentile is the smallest and the 99th the largest. Raises ValueError: no
+    values, or ``percent`` is not within 1 to 100."""
     ordered = _ordered(values)
     if not 1 <= percent <= 100:
         raise ValueError(f"{percent} is not a percentile: give 1 to 100")

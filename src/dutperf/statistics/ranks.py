@@ -42,11 +42,7 @@ class Tails(NamedTuple):
 
 
 def tails(first: Values, second: Values) -> Tails:
-    """Compare the second sample with the first.
-
-    Raises:
-        ValueError: a sample without values.
-    """
+    """Compare the second sample with the first. Raises ValueError: a sample without values."""
     if not first or not second:
         raise ValueError("no values")
     ranks = _doubled_midranks([*_numbers(first), *_numbers(second)])

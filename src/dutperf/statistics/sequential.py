@@ -18,12 +18,8 @@ _STEPS = 60
 
 
 def interval(events: int, trials: int, confidence: float) -> tuple[float, float]:
-    """The probability of an event, by ``events`` of ``trials`` independent trials, at ``confidence`` after any
-    number of trials.
-
-    Raises:
-        ValueError: more events than trials, or a confidence outside (0, 1).
-    """
+    """The probability of an event, by ``events`` of ``trials`` independent trials, at ``confidence`` after any number
+    of trials. Raises ValueError: more events than trials, or a confidence outside (0, 1)."""
     if not 0 <= events <= trials:
         raise ValueError(f"{events} events in {trials} trials")
     if not 0 < confidence < 1:

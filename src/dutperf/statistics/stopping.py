@@ -91,12 +91,8 @@ class Stopped(StrEnum):
 
 
 def parse(text: str) -> Rule:
-    """``"20"``, ``"auto"``, or ``"auto:width=1%,min=10,max=50,confidence=95%"`` with any of these
-    four.
-
-    Raises:
-        ValueError: the text is neither, or the numbers are not possible.
-    """
+    """``"20"``, ``"auto"``, or ``"auto:width=1%,min=10,max=50,confidence=95%"`` with any of these four. Raises
+    ValueError: the text is neither, or the numbers are not possible."""
     if re.fullmatch(r"\d+", text):
         return int(text)
     name, _, settings = text.partition(":")

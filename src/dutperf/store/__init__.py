@@ -97,11 +97,7 @@ def usual_file() -> Path:
 
 
 class Store:
-    """An open store.
-
-    Raises:
-        StoreError: the file is no store of this version, or cannot be written.
-    """
+    """An open store. Raises StoreError: the file is no store of this version, or cannot be written."""
 
     def __init__(self, file: Path, *, create: bool = True) -> None:
         self.file = file
@@ -136,13 +132,9 @@ class Store:
         self._database.close()
 
     def add(self, directory: Path) -> tuple[list[Entry], list[str]]:
-        """Add the results in a directory, which may have others below: a run, a suite, or a folder of several.
-        What is there already is read again. Returns what was added, and a sentence on each directory that could not
-        be read.
-
-        Raises:
-            StoreError: there are no results.
-        """
+        """Add the results in a directory, which may have others below: a run, a suite, or a folder of several. What is
+        there already is read again. Returns what was added, and a sentence on each directory that could not be read.
+        Raises StoreError: there are no results."""
         found = list(result_directories(directory))
         if not found:
             raise StoreError(f"there are no results in {directory}")

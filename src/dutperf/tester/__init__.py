@@ -40,13 +40,8 @@ class Tester(Protocol):
     replayed journal."""
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-        """Run ``trial`` and judge it. Faults *during the measurement* never raise: they become the
-        verdict.
-
-        Raises:
-            TesterError: the trial cannot be run at all (bad port, DUT without an answer to ARP or
-                NDP, no privilege).
-        """
+        """Run ``trial`` and judge it. Faults *during the measurement* never raise: they become the verdict. Raises
+        TesterError: the trial cannot be run at all (bad port, DUT without an answer to ARP or NDP, no privilege)."""
         ...
 
     def wait_until_quiet(self, limit_s: float) -> float:

@@ -135,11 +135,8 @@ def find(environment: Mapping[str, Any], file: Path | None = None) -> Calibratio
 
 
 def keep(calibration: Calibration, file: Path | None = None) -> Path:
-    """Write a calibration in place of an older one of the same tester. Returns the file.
-
-    Raises:
-        WriteError: it cannot be written.
-    """
+    """Write a calibration in place of an older one of the same tester. Returns the file. Raises WriteError: it cannot
+    be written."""
     where = file or path()
     with _alone(where):
         others = [one for one in _read(where) if one.key != calibration.key]
@@ -150,11 +147,7 @@ def keep(calibration: Calibration, file: Path | None = None) -> Path:
 
 def keep_floors(calibration: Calibration, file: Path | None = None) -> None:
     """The same for one that may be without a limit: of one of the same tester that has a limit, the floors by the loops
-    stay.
-
-    Raises:
-        WriteError: it cannot be written.
-    """
+    stay. Raises WriteError: it cannot be written."""
     where = file or path()
     older = next((one for one in _read(where) if one.key == calibration.key and one.has_limit), None)
     if calibration.has_limit or older is None:

@@ -39,11 +39,7 @@ class TrialInBackground:
             raise self._error
 
     def end(self) -> TrialResult:
-        """End it with its drain, unless it has ended, and return its result.
-
-        Raises:
-            TesterError: see :meth:`dutperf.tester.Tester.run`.
-        """
+        """End it with its drain, unless it has ended, and return its result."""
         self._ending.set()
         self._thread.join()
         if self._error is not None:

@@ -53,14 +53,10 @@ def run(
     (:class:`dutperf.model.Question`) ends with the first phase that is not valid. Any trial ends when
     the tester aborts a phase.
 
-    Before a trial with connections those of ``dut`` are deleted. The trial ends if the Responder does not learn
-    all of them, or with ``entries`` (:class:`dutperf.model.Connections`) none. Connections that lost replies
-    are asked afterwards whether they are left.
-
-    Raises:
-        TesterError: see :meth:`Tester.run`.
-        ConfigError: the connections of ``dut`` cannot be deleted, or some are left.
-    """
+    Before a trial with connections those of ``dut`` are deleted. The trial ends if the Responder does not learn all of
+    them, or with ``entries`` (:class:`dutperf.model.Connections`) none. Connections that lost replies are asked
+    afterwards whether they are left. Raises TesterError: see :meth:`Tester.run`. Raises ConfigError: the connections of
+    ``dut`` cannot be deleted, or some are left."""
     table = dut if dut is not None and dut.has_connections else None
     if trial.connections is not None and table is not None:
         table.begin_without_connections()

@@ -33,19 +33,12 @@ class ReplayedTester:
 
     @classmethod
     def of(cls, directory: Path) -> ReplayedTester:
-        """From the journal in ``directory``.
-
-        Raises:
-            JournalError: the journal cannot be read.
-        """
+        """From the journal in ``directory``. Raises JournalError: the journal cannot be read."""
         return cls(journal.read(directory))
 
     def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-        """See :meth:`dutperf.tester.Tester.run`.
-
-        Raises:
-            TesterError: the journal has no result for ``trial``, or none that is left.
-        """
+        """See :meth:`dutperf.tester.Tester.run`. Raises TesterError: the journal has no result for ``trial``, or none
+        that is left."""
         results = self._results.get(_key(trial))
         if not results:
             raise TesterError(

@@ -25,11 +25,7 @@ __all__ = ["ConnectionTraffic", "DescribedTraffic", "PlainTraffic", "QuestionTra
 
 
 def of(setup: Setup, conditions: Conditions) -> TrafficKind:
-    """The traffic that these conditions choose.
-
-    Raises:
-        ConfigError: the tester has no port for it.
-    """
+    """The traffic that these conditions choose. Raises ConfigError: the tester has no port for it."""
     if isinstance(conditions, WithQuestions):
         return QuestionTraffic(setup, conditions)
     if setup.other_name_server:

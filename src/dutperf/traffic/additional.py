@@ -35,11 +35,8 @@ _FIRST = 65
 def frames_of(
     setup: Setup, conditions: AllConditions, direction: Direction, frame_size: int
 ) -> tuple[AdditionalFrames, ...]:
-    """The additional frames of a path. ``frame_size``: of the IPv4 test frames, in bytes.
-
-    Raises:
-        ParameterError: no side can send them.
-    """
+    """The additional frames of a path. ``frame_size``: of the IPv4 test frames, in bytes. Raises ParameterError: no
+    side can send them."""
     return tuple(_frames_of(setup, conditions, direction, frame_size))
 
 

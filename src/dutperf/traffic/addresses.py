@@ -18,11 +18,8 @@ _ENDS = ("source", "destination")
 
 
 def check(setup: Setup, trial: Trial, networks: Callable[[Side], int]) -> None:
-    """Check the addresses that vary. ``networks``: behind a side.
-
-    Raises:
-        ConfigError: some of them are for nobody behind the DUT. It names them, and others to choose.
-    """
+    """Check the addresses that vary. ``networks``: behind a side. Raises ConfigError: some of them are for nobody
+    behind the DUT. It names them, and others to choose."""
     for direction, stream in trial.streams().items():
         exact = stream.model_copy(update={"frames": tuple(filter(_is_range, stream.frames))})
         for name, end, ranges in zip(

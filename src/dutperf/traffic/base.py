@@ -59,27 +59,17 @@ class OtherStreams(Protocol):
     """Streams with rates of their own, beside those that are measured. Without any, they are :class:`NoOthers`."""
 
     def streams(self, frame_size: int) -> dict[Direction, Stream]:
-        """All of them, while frames of ``frame_size`` bytes are measured.
-
-        Raises:
-            ConfigError: they are not possible.
-        """
+        """All of them, while frames of ``frame_size`` bytes are measured. Raises ConfigError: they are not possible."""
         ...
 
     def left_of_media(self, path: Direction, frame_size: int) -> float:
-        """Which part of the media (0-1) of its sending port they leave a path, while most of them send.
-
-        Raises:
-            ConfigError: they are not possible, or leave nothing.
-        """
+        """Which part of the media (0-1) of its sending port they leave a path, while most of them send. Raises
+        ConfigError: they are not possible, or leave nothing."""
         ...
 
     def check_media(self, frame_size: int) -> None:
-        """Check that the media can carry them, where nothing else is sent.
-
-        Raises:
-            ConfigError: it cannot, or they are not possible.
-        """
+        """Check that the media can carry them, where nothing else is sent. Raises ConfigError: it cannot, or they are
+        not possible."""
         ...
 
 
@@ -112,18 +102,11 @@ class TrafficKind(ABC):
 
     @abstractmethod
     def stream(self, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
-        """What one direction sends.
-
-        Raises:
-            ConfigError: headers or addresses that are not possible.
-        """
+        """What one direction sends. Raises ConfigError: headers or addresses that are not possible."""
 
     def check_kind(self) -> None:  # noqa: B027 (most need nothing)
-        """Check what this kind alone needs.
-
-        Raises:
-            ConfigError: it is in the setup; ParameterError: in the conditions.
-        """
+        """Check what this kind alone needs. Raises ConfigError: it is in the setup; ParameterError: in the
+        conditions."""
 
     def smallest_sizes(self) -> list[int]:
         """Sizes in bytes below which its headers have no room."""
@@ -161,11 +144,7 @@ class TrafficKind(ABC):
 
     def check(self) -> None:
         """Check that every frame size of the conditions gives a trial. Rates within the pattern are not
-        checked: they may be shares of a link speed that is not known yet.
-
-        Raises:
-            ConfigError: see :meth:`trial`.
-        """
+        checked: they may be shares of a link speed that is not known yet."""
         steady = {"burst_rate": None} | ({"pattern": "constant"} if is_changing(self.conditions.pattern) else {})
         plain = {name: value for name, value in steady.items() if name in type(self.given).model_fields}
         steadily = type(self)(self.setup, self.given.model_copy(update=plain), self.others)
@@ -214,14 +193,10 @@ class TrafficKind(ABC):
         )
 
     def maximum_fps(self, case: Case) -> int | None:
-        """The media's maximum frame rate in frames/s of the faster direction, for the larger frame (RFC 8219
-        appendix A), of a mix for its exact mean, and on the slowest link; None where no speed is known. Beside
-        streams with rates of their own it is less, paths from one port share it, and the slower direction needs only
-        its part of it.
-
-        Raises:
-            ConfigError: they leave nothing, or are not possible.
-        """
+        """The media's maximum frame rate in frames/s of the faster direction, for the larger frame (RFC 8219 appendix
+        A), of a mix for its exact mean, and on the slowest link; None where no speed is known. Beside streams with
+        rates of their own it is less, paths from one port share it, and the slower direction needs only its part of it.
+        Raises ConfigError: they leave nothing, or are not possible."""
         return self._maximum_fps(case[FRAME_SIZE])
 
     def _maximum_fps(self, frame_size: int) -> int | None:
@@ -240,29 +215,19 @@ class TrafficKind(ABC):
         return sizes.longest_of(self.conditions, case[FRAME_SIZE]) + self.setup.tunnel_overhead
 
     def own_rates(self, case: Case) -> Profile | None:
-        """The rates of a traffic pattern that has rates of its own; None for any other.
-
-        Raises:
-            ParameterError: rates that are not possible.
-        """
+        """The rates of a traffic pattern that has rates of its own; None for any other. Raises ParameterError: rates
+        that are not possible."""
         return self._profile(case[FRAME_SIZE])
 
     def trial(self, case: Case, load: Load, number: int) -> Trial:
-        """The trial with ``load`` frames/s in each active direction; a slower one has its share of it. Its phases
-        have the numbers from ``number`` (0-65535) on.
-
-        Raises:
-            ConfigError: a frame size that is impossible for this traffic, or addresses that the
-                conditions need and the configuration does not have.
-        """
+        """The trial with ``load`` frames/s in each active direction; a slower one has its share of it. Its phases have
+        the numbers from ``number`` (0-65535) on. Raises ConfigError: a frame size that is impossible for this traffic,
+        or addresses that the conditions need and the configuration does not have."""
         return self._trial(case[FRAME_SIZE], number, members_of(self.streams(case[FRAME_SIZE], load.value)))
 
     def trial_of_others(self, case: Case, number: int) -> Trial:
-        """The trial of the streams with rates of their own alone, without any frames beside them.
-
-        Raises:
-            ConfigError: see :meth:`trial`; or a condition is about other frames.
-        """
+        """The trial of the streams with rates of their own alone, without any frames beside them. Raises ConfigError:
+        see :meth:`trial`; or a condition is about other frames."""
         combinations.check_alone(self.setup, self.conditions)
         self.others.check_media(case[FRAME_SIZE])
         return self._trial(case[FRAME_SIZE], number, {})
@@ -286,11 +251,7 @@ class TrafficKind(ABC):
         return trial if self.setup.tunnel_overhead else with_ptp(trial)
 
     def streams(self, frame_size: int, rate_fps: int) -> dict[Direction, Stream]:
-        """What each active direction sends.
-
-        Raises:
-            ConfigError: see :meth:`trial`.
-        """
+        """What each active direction sends."""
         self._check_size(frame_size)
         self.check_once()
         self._check_numbers(rate_fps)
@@ -318,11 +279,8 @@ class TrafficKind(ABC):
 
     @cached_property
     def smallest_frame_size(self) -> int:
-        """The smallest size in bytes that this traffic can have (RFC 8219 5.1.1).
-
-        Raises:
-            ConfigError: headers that are not possible.
-        """
+        """The smallest size in bytes that this traffic can have (RFC 8219 5.1.1). Raises ConfigError: headers that are
+        not possible."""
         return max([MIN_FRAME_SIZE + (IPV6_HEADER_EXCESS if self.has_ipv6 else 0), *self.smallest_sizes()])
 
     def rhythm(self, direction: Direction, frame_size: int, rate_fps: int) -> dict[str, Any]:
@@ -344,11 +302,7 @@ class TrafficKind(ABC):
         return next(self.setup.key_of(name) for name, one in self.setup.sides().items() if one is side)
 
     def share_of_media(self, option: str, frame_size: int) -> int:
-        """A rate of the conditions in frames/s.
-
-        Raises:
-            ParameterError: it is a percentage of an unknown maximum.
-        """
+        """A rate of the conditions in frames/s. Raises ParameterError: it is a percentage of an unknown maximum."""
         try:
             return int(getattr(self.conditions, option).offered_fps(self._media_fps(frame_size)))
         except ValueError as error:

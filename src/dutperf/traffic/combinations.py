@@ -289,11 +289,8 @@ def table() -> str:
 
 
 def check(setup: Setup, conditions: AllConditions) -> None:
-    """Check that what was chosen goes together.
-
-    Raises:
-        ConfigError: two features exclude each other. It is a ParameterError if the feature to leave out is a condition.
-    """
+    """Check that what was chosen goes together. Raises ConfigError: two features exclude each other. It is a
+    ParameterError if the feature to leave out is a condition."""
     for one in REFUSALS:
         where, beside = one.feature.chosen(setup, conditions), one.beside.chosen(setup, conditions)
         if where is not None and beside is not None:
@@ -302,10 +299,7 @@ def check(setup: Setup, conditions: AllConditions) -> None:
 
 def check_alone(setup: Setup, conditions: AllConditions) -> None:
     """Check that no condition is about frames beside the streams with rates of their own, where these are sent alone.
-
-    Raises:
-        ParameterError: one is.
-    """
+    Raises ParameterError: one is."""
     for one in OF_MEASURED:
         where = one.chosen(setup, conditions)
         if where is not None and where.is_condition:

@@ -52,11 +52,8 @@ class ConnectionTraffic(TrafficKind):
         return self.conditions.connections
 
     def trial(self, case: Case, load: Load, number: int) -> Trial:
-        """As :meth:`dutperf.traffic.TrafficKind.trial`.
-
-        Raises:
-            ParameterError: the DUT's timeout is shorter than the trial (RFC 9693 section 4.4).
-        """
+        """As :meth:`dutperf.traffic.TrafficKind.trial`. Raises ParameterError: the DUT's timeout is shorter than the
+        trial (RFC 9693 section 4.4)."""
         made = super().trial(case, load, number)
         if isinstance(self.given, WithDuration):  # others make their phases themselves
             self._check_timeout((*made.preliminary, made.alone()))
@@ -131,21 +128,13 @@ class ConnectionTraffic(TrafficKind):
 
     def opening(self, frame_size: int, rate_fps: int, number: int) -> Phase:
         """The phase with the given number that opens the connections, ``rate_fps`` in a second, one by each frame
-        (RFC 9693 section 4.2).
-
-        Raises:
-            ConfigError: see :meth:`trial`.
-        """
+        (RFC 9693 section 4.2)."""
         path = self.setup.initiator_path
         return self._one_frame_each(path, frame_size, rate_fps, number, ConnectionUse.OPEN, self._rest_ns)
 
     def replies(self, frame_size: int, rate_fps: int, number: int) -> Phase:
-        """A phase in which the Responder sends one frame in each connection, ``rate_fps`` in a second (RFC 9693
-        section 4.6).
-
-        Raises:
-            ConfigError: see :meth:`trial`; or no path leads from the Responder to the Initiator.
-        """
+        """A phase in which the Responder sends one frame in each connection, ``rate_fps`` in a second (RFC 9693 section
+        4.6). Raises ConfigError: see :meth:`trial`; or no path leads from the Responder to the Initiator."""
         path = next(filter(self.learns_destination, self.setup.path_ends()), None)
         if path is None:
             initiator, responder = self.setup.initiator_path.ports
@@ -154,11 +143,8 @@ class ConnectionTraffic(TrafficKind):
 
     def lowest_rate(self, frames_each: float) -> int:
         """The lowest rate, in connections/s, at which ``frames_each`` frames in each connection, and what is waited
-        before and after them, end before the DUT's timeout (RFC 9693 section 4.4); without a timeout 1.
-
-        Raises:
-            ParameterError: the waits alone take longer.
-        """
+        before and after them, end before the DUT's timeout (RFC 9693 section 4.4); without a timeout 1. Raises
+        ParameterError: the waits alone take longer."""
         timeout_s, chosen = self.setup.stateful.timeout_s, self.conditions
         if timeout_s is None or chosen.connections is None:
             return 1
@@ -224,11 +210,7 @@ class ConnectionTraffic(TrafficKind):
 
 def ports(setup: Setup, connections: int, networks: int) -> tuple[tuple[int, int], tuple[int, int]]:
     """The ranges of source and destination ports of so many connections to ``networks`` networks: first and last port
-    each.
-
-    Raises:
-        ParameterError: the ranges of the configuration have fewer combinations.
-    """
+    each. Raises ParameterError: the ranges of the configuration have fewer combinations."""
     chosen, addresses = setup.stateful, networks * _addresses(setup)
     sources = None if chosen.source_ports is None else _count(chosen.source_ports)
     destinations = None if chosen.destination_ports is None else _count(chosen.destination_ports)
@@ -249,11 +231,7 @@ def ports(setup: Setup, connections: int, networks: int) -> tuple[tuple[int, int
 
 
 def duration_ns(connections: int, rate_fps: int) -> int:
-    """Sending time of a phase with one frame in each connection.
-
-    Raises:
-        ParameterError: it is longer than a day.
-    """
+    """Sending time of a phase with one frame in each connection. Raises ParameterError: it is longer than a day."""
     time_ns = max(1, connections * _NS // rate_fps)
     if time_ns > _LONGEST_NS:
         raise ParameterError(

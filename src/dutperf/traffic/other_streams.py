@@ -107,11 +107,8 @@ class _OtherStream(DescribedTraffic):
         self.planned = planned
 
     def on_paths(self, frame_size: int) -> dict[Direction, Stream]:
-        """What it sends on each path while frames of ``frame_size`` bytes are measured.
-
-        Raises:
-            ConfigError: headers, sizes or times that are not possible, or a rate that the media cannot carry.
-        """
+        """What it sends on each path while frames of ``frame_size`` bytes are measured. Raises ConfigError: headers,
+        sizes or times that are not possible, or a rate that the media cannot carry."""
         for direction in self.active():
             each = self.parts_of(direction, MAX_FRAME_SIZE)
             self.check_flows(direction, each, self.headers(direction, each))

@@ -76,11 +76,7 @@ def is_described(conditions: AllConditions, setup: Setup) -> bool:
 
 
 def parts_of(setup: Setup, conditions: AllConditions, direction: Direction, frame_size: int) -> tuple[Part, ...]:
-    """The streams of one direction.
-
-    Raises:
-        ConfigError: the configuration has streams, but none in this direction.
-    """
+    """The streams of one direction. Raises ConfigError: the configuration has streams, but none in this direction."""
     plain = SizeMix.single(frame_size) if conditions.size_mix is None else SizeMix.parse(conditions.size_mix)
     sender, receiver = setup.ends(direction)
     if not setup.has_sharing:
@@ -189,11 +185,7 @@ def stack_of(part: Part, version: Literal[4, 6], ports: Ports) -> Stack | Templa
 def _own_stack_of(part: Part, version: Literal[4, 6], ports: Ports) -> Stack | Template:
     """The headers of a part's frames from a side of this IP version, or its
     frame in bytes. UDP ports that the text leaves open
-    vary; of flows each has ports of its own.
-
-    Raises:
-        FrameError: see :meth:`dutperf.frames.Stack.parse`.
-    """
+    vary; of flows each has ports of its own."""
     if part.native and not _leaves_version_open(part.text):
         raise FrameError(
             "native IPv6 in the background has the headers of the foreground: they need ip, not ipv4 or ipv6, and no"
@@ -240,11 +232,7 @@ def _leaves_version_open(text: str | None) -> bool:
 
 
 def headers_of(text: str | None, version: Literal[4, 6]) -> Stack | Template:
-    """What the text alone says.
-
-    Raises:
-        FrameError: see :meth:`dutperf.frames.Stack.parse`.
-    """
+    """What the text alone says."""
     if text is not None and is_template(text):
         return Template.parse(text)
     return _parsed(text or PLAIN, version)
@@ -295,12 +283,9 @@ def members(
     shorter: Mapping[int, int],
     foreground: Foreground,
 ) -> dict[str, Any]:
-    """Members of a stream: each :func:`fitted` part's frames of each size, to its ends, and their order.
-
-    Raises:
-        FrameError: see :func:`dutperf.frames.build`.
-        TooManyKindsError: more kinds of frames than can be told apart, or no order that repeats soon enough.
-    """
+    """Members of a stream: each :func:`fitted` part's frames of each size, to its ends, and their order. Raises
+    FrameError: see :func:`dutperf.frames.build`. Raises TooManyKindsError: more kinds of frames than can be told apart,
+    or no order that repeats soon enough."""
     frames = tuple(
         _named(build(stack, size, of, direction=direction, flows=part.flows or 1), part, alone=len(parts) == 1)
         for part, stack, of in zip(parts, stacks, ends, strict=True)

@@ -80,11 +80,8 @@ class QuestionTraffic(TrafficKind):
         return None
 
     def trial(self, case: Case, load: Load, number: int) -> Trial:
-        """The trial with ``load`` queries/s.
-
-        Raises:
-            ConfigError: the configuration has no DNS64 server, or something that would have no effect.
-        """
+        """The trial with ``load`` queries/s. Raises ConfigError: the configuration has no DNS64 server, or something
+        that would have no effect."""
         self.check_once()
         preliminary = self._filling_the_cache(case, number) if case[CACHED_NAMES] else ()
         cached = None

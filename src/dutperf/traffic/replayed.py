@@ -237,12 +237,8 @@ def _tag_at(data: bytes) -> int | None:
 
 
 def check(recording: Recording, conditions: Replaying) -> None:
-    """Check that a replay has an end, and that what is to be captured can be known.
-
-    Raises:
-        ParameterError: it has none, or nothing says when to repeat the capture; or lost frames are to be captured,
-            which tags tell.
-    """
+    """Check that a replay has an end, and that what is to be captured can be known. Raises ParameterError: it has none,
+    or nothing says when to repeat the capture; or lost frames are to be captured, which tags tell."""
     if not conditions.loop and conditions.duration_s is None:
         raise ParameterError("0 repeats the capture again and again: give a duration as well", "loop")
     if conditions.rate is None and conditions.loop != 1 and not recording.times_ns[-1]:
@@ -255,11 +251,7 @@ def check(recording: Recording, conditions: Replaying) -> None:
 
 
 def check_direction(direction: Direction, setup: Setup) -> None:
-    """Check that the test setup has the path.
-
-    Raises:
-        ParameterError: it has other ones.
-    """
+    """Check that the test setup has the path. Raises ParameterError: it has other ones."""
     known = setup.path_ends()
     if direction not in known:
         raise ParameterError(f"{direction} is no path of this configuration; it has {', '.join(known)}", "directions")
@@ -267,10 +259,7 @@ def check_direction(direction: Direction, setup: Setup) -> None:
 
 def check_streams(recording: Recording, conditions: Replaying, setup: Setup) -> None:
     """Check that streams go beside a replay: with rates of their own, and so that its frames are told from theirs.
-
-    Raises:
-        ConfigError: they do not.
-    """
+    Raises ConfigError: they do not."""
     if setup.has_sharing:
         raise ConfigError(
             "share the rate that is measured, but a replay has its own frames: give each a rate", "streams"
@@ -289,11 +278,8 @@ def check_streams(recording: Recording, conditions: Replaying, setup: Setup) -> 
 
 
 def trial_of(recording: Recording, conditions: Replaying, number: int, media_mbps: float | None = None) -> Trial:
-    """The trial that sends ``recording``. ``media_mbps``: speed of the media; None: unknown.
-
-    Raises:
-        ParameterError: see :func:`check`; it is too long, or at a rate that the media does not carry.
-    """
+    """The trial that sends ``recording``. ``media_mbps``: speed of the media; None: unknown. Raises ParameterError: see
+    :func:`check`; it is too long, or at a rate that the media does not carry."""
     check(recording, conditions)
     if conditions.rate is None:
         pattern = Recorded(period_ns=_period_ns(recording, conditions))
@@ -354,11 +340,7 @@ def _period_ns(recording: Recording, conditions: Replaying) -> int:
 
 
 def factor_of(text: str) -> Fraction:
-    """``"2"``, ``"0.5"``, ``"1/3"``.
-
-    Raises:
-        ValueError: no positive number.
-    """
+    """``"2"``, ``"0.5"``, ``"1/3"``. Raises ValueError: no positive number."""
     try:
         factor = Fraction(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9}|/[0-9]{1,9})?", text) else Fraction(0)
     except ZeroDivisionError:
@@ -369,11 +351,8 @@ def factor_of(text: str) -> Fraction:
 
 
 def length_changes_of(text: str) -> LengthChanges:
-    """``"+50"``: of all frames; ``"ipv4=+20,ipv6=-20"``: by IP version, and ``other`` for those without.
-
-    Raises:
-        ValueError: the text is neither.
-    """
+    """``"+50"``: of all frames; ``"ipv4=+20,ipv6=-20"``: by IP version, and ``other`` for those without. Raises
+    ValueError: the text is neither."""
     return LengthChanges(**dict(_changes(text)))
 
 

@@ -132,12 +132,9 @@ class Aged:
 
 
 def roles(setup: Setup, learning_port: str | None, test_port: str | None) -> Roles:
-    """The ports that were chosen, or the first two of the configuration; all others monitor.
-
-    Raises:
-        ConfigError: fewer than three ports, not all of which send to each other, or headers of the user's choice.
-        ParameterError: no such port, or the same one twice.
-    """
+    """The ports that were chosen, or the first two of the configuration; all others monitor. Raises ConfigError: fewer
+    than three ports, not all of which send to each other, or headers of the user's choice. Raises ParameterError: no
+    such port, or the same one twice."""
     names = _ports(setup)
     learning = learning_port or next(name for name in names if name != test_port)
     test = test_port or next(name for name in names if name != learning)
@@ -151,11 +148,7 @@ def roles(setup: Setup, learning_port: str | None, test_port: str | None) -> Rol
 
 
 def audience(setup: Setup, sending_port: str | None) -> Audience:
-    """The port that was chosen, or the first of the configuration, and all others.
-
-    Raises:
-        ConfigError, ParameterError: see :func:`roles`.
-    """
+    """The port that was chosen, or the first of the configuration, and all others."""
     names = _ports(setup)
     sender = sending_port or names[0]
     _check_port("sending_port", sender, names)
@@ -187,11 +180,7 @@ def _check_paths(setup: Setup, *needed: Direction) -> None:
 
 
 def learned(setup: Setup, conditions: Conditions, frame_size: int, made: Learned, number: int) -> Trial:
-    """The trial in which addresses are learned, then tested; its phases have the numbers from ``number`` on.
-
-    Raises:
-        ConfigError: see :meth:`dutperf.traffic.TrafficKind.trial`.
-    """
+    """The trial in which addresses are learned, then tested; its phases have the numbers from ``number`` on."""
     by = made.roles
     learning = _streams(setup, _with(conditions, "source", made.addresses), frame_size, made.learning_fps)
     test = _streams(setup, _with(conditions, "destination", made.addresses), frame_size, made.test_fps)
@@ -211,11 +200,7 @@ def learned(setup: Setup, conditions: Conditions, frame_size: int, made: Learned
 
 
 def ageing(setup: Setup, conditions: Conditions, frame_size: int, made: Aged, number: int) -> Trial:
-    """The trial in which one address is learned by one frame, and tested from :data:`FORGETTING_FROM_NS` on.
-
-    Raises:
-        ConfigError: see :meth:`dutperf.traffic.TrafficKind.trial`.
-    """
+    """The trial in which one address is learned by one frame, and tested from :data:`FORGETTING_FROM_NS` on."""
     by, duration_ns = made.roles, round(made.duration_s * 1e9)
     learning = _streams(setup, _with(conditions, "source", 1), frame_size, _ONE_FRAME_FPS)[by.learned]
     test = _streams(setup, _with(conditions, "destination", 1), frame_size, made.test_fps)[by.tested]
@@ -233,11 +218,7 @@ def ageing(setup: Setup, conditions: Conditions, frame_size: int, made: Aged, nu
 
 
 def broadcast(setup: Setup, conditions: Conditions, frame_size: int, by: Audience, rate_fps: int, number: int) -> Trial:
-    """The trial in which the sender broadcasts ``rate_fps`` frames in a second, all of them stamped.
-
-    Raises:
-        ConfigError: see :meth:`dutperf.traffic.TrafficKind.trial`.
-    """
+    """The trial in which the sender broadcasts ``rate_fps`` frames in a second, all of them stamped."""
     text = f"eth(destination={BROADCAST})/ip/udp"
     described = traffic.of(setup, conditions.model_copy(update={"frame": text}))
     trial = described.trial(Case({FRAME_SIZE: frame_size}), Load.fps(rate_fps), number)

@@ -77,12 +77,8 @@ class Discovery:
 
 
 def discover(facts: Facts, ports: Sequence[str], shared: Collection[int] = ()) -> Discovery:
-    """Find the DUT behind ``ports``. The processes of ``shared`` namespaces do not count as the
-    DUT's.
-
-    Raises:
-        KeyError, ValueError: the facts do not have the probe's form.
-    """
+    """Find the DUT behind ``ports``. The processes of ``shared`` namespaces do not count as the DUT's. Raises KeyError,
+    ValueError: the facts do not have the probe's form."""
     seen = _Seen(facts, ports, {facts["tester"], facts["host"], *shared})
     ends = {name: seen.other_end(name) for name in ports}
     places = seen.reachable({end for end in ends.values() if end is not None})

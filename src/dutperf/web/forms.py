@@ -35,11 +35,7 @@ class Places:
         return [path.name for path in found if re.search(r"^(left|ports):", _text(path), re.MULTILINE)]
 
     def within(self, name: str, *, of_results: bool = False) -> Path:
-        """The file of this name.
-
-        Raises:
-            Refused: it is outside.
-        """
+        """The file of this name. Raises Refused: it is outside."""
         path = (self.setups / name).resolve() if "\0" not in name else Path("/")
         allowed = (self.setups.resolve(), *(self.results if of_results else ()))
         if not any(path.is_relative_to(one) for one in allowed):
@@ -92,11 +88,8 @@ def _choices(kind: Any) -> list[str]:
 
 
 def plan_of(asked: Mapping[str, Any], places: Places) -> dict[str, Any]:
-    """The plan of a form: ``procedure``, ``options``, and ``lab`` with ``lab-options``, or ``config``.
-
-    Raises:
-        Refused: it has other members, or wrong types.
-    """
+    """The plan of a form: ``procedure``, ``options``, and ``lab`` with ``lab-options``, or ``config``. Raises Refused:
+    it has other members, or wrong types."""
     unknown = set(asked) - _SETUP_KEYS - {"procedure", "options", "name"}
     if unknown:
         raise Refused(f"unknown: {', '.join(sorted(map(str, unknown)))}")
@@ -118,11 +111,7 @@ def _value(value: Any) -> Any:
 
 
 def plan_from(text: object, places: Places) -> dict[str, Any]:
-    """The plan of a text.
-
-    Raises:
-        Refused: it is no mapping in YAML, or points outside.
-    """
+    """The plan of a text. Raises Refused: it is no mapping in YAML, or points outside."""
     try:
         plan = yaml_text.read(text)[0] if isinstance(text, str) else None
     except YamlError as error:
@@ -134,11 +123,7 @@ def plan_from(text: object, places: Places) -> dict[str, Any]:
 
 def checked(plan: dict[str, Any], places: Places) -> dict[str, Any]:
     """The plan with absolute paths, none of which leads outside ``places``. All else is checked by ``dutperf plan
-    check``.
-
-    Raises:
-        Refused: a path outside.
-    """
+    check``. Raises Refused: a path outside."""
     if isinstance(plan.get("config"), str):
         plan = {**plan, "config": str(places.within(plan["config"]))}
     of_files = _options_with_files()

@@ -53,11 +53,7 @@ class Overview:
 
 
 def of_run(directory: Path) -> Overview:
-    """The run in ``directory``.
-
-    Raises:
-        DutperfError: it cannot be read.
-    """
+    """The run in ``directory``. Raises DutperfError: it cannot be read."""
     measured = [one for one in results.read(directory).measured if one.summary is not None]
     if not measured:
         return Overview()

@@ -96,11 +96,7 @@ class Runs:
         return sorted(found.values(), key=lambda run: run.changed, reverse=True)
 
     def find(self, identifier: str) -> Run:
-        """The run.
-
-        Raises:
-            Refused: there is none.
-        """
+        """The run. Raises Refused: there is none."""
         seen_s, found = self._found
         if identifier not in found or time.monotonic() - seen_s > _SEEN_FOR_S:
             self.all()
@@ -127,11 +123,8 @@ class Runs:
         return _once(self._overviews, run.directory, overview.of_run, Overview())
 
     def start(self, plan: dict[str, Any], name: str) -> Run:
-        """Start a plan.
-
-        Raises:
-            Refused: it is no plan, its ports are in use by another run, or there are too many runs.
-        """
+        """Start a plan. Raises Refused: it is no plan, its ports are in use by another run, or there are too many
+        runs."""
         text = yaml.safe_dump(plan, sort_keys=False)
         check(text)
         ports = _ports_of([plan["config"]] if "config" in plan else [])
@@ -159,11 +152,8 @@ class Runs:
 
     def resume(self, run: Run, check_plan: Callable[[str], object], check_config: Callable[[str], object]) -> Run:
         """Resume it. A directory of results may come from anybody: ``check_plan`` raises Refused where its plan points
-        to what may not be started here, ``check_config`` where the configuration that it names does.
-
-        Raises:
-            Refused: it is under way, or complete, its ports are in use by another run, or see above.
-        """
+        to what may not be started here, ``check_config`` where the configuration that it names does. Raises Refused: it
+        is under way, or complete, its ports are in use by another run, or see above."""
         if (state := self.state(run)) not in ("stopped", "failed"):
             raise Refused(f"the run is {state}", 409)
         _check_origin(run.directory, check_plan, check_config)
@@ -175,11 +165,8 @@ class Runs:
             return self._launch(ports, run.directory, "resume")
 
     def stop(self, run: Run) -> None:
-        """Interrupt it, as Ctrl-C does: its finished trials stay.
-
-        Raises:
-            Refused: nothing is under way, or the process is not to be found.
-        """
+        """Interrupt it, as Ctrl-C does: its finished trials stay. Raises Refused: nothing is under way, or the process
+        is not to be found."""
         if self.state(run) not in UNDER_WAY:
             raise Refused("nothing is under way there", 409)
         process = self._processes.get(run.id)
@@ -196,11 +183,8 @@ class Runs:
         return _once(self._complete, directory, resume.is_complete, False)
 
     def ask(self, run: Run, asked: dict[str, Any]) -> None:
-        """Ask it for another rate, or the end.
-
-        Raises:
-            Refused: it is no request, nothing takes it, or it was refused there.
-        """
+        """Ask it for another rate, or the end. Raises Refused: it is no request, nothing takes it, or it was refused
+        there."""
         try:
             request = Request.model_validate(asked)
         except ValidationError as error:
@@ -304,11 +288,8 @@ def _ports_of(configs: Iterable[str]) -> frozenset[_Port]:
 
 
 def check(text: str) -> None:
-    """Check a plan.
-
-    Raises:
-        Refused: what ``dutperf plan check`` says, without the line: nobody has the text that it is in.
-    """
+    """Check a plan. Raises Refused: what ``dutperf plan check`` says, without the line: nobody has the text that it is
+    in."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
         file.write(text)
         file.flush()

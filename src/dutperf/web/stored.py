@@ -46,11 +46,7 @@ class Stored:
         }
 
     def measurement(self, identifier: str) -> tuple[Entry, list[Kept]]:
-        """A measurement and its figures.
-
-        Raises:
-            Refused: there is none.
-        """
+        """A measurement and its figures. Raises Refused: there is none."""
         with self._open() as store:
             entry = store.get(identifier)
             if entry is None:
@@ -58,11 +54,8 @@ class Stored:
             return entry, store.figures(identifier)
 
     def history(self, series: str) -> tuple[list[Entry], int, list[dict[str, Any]]]:
-        """The newest measurements of a series, their number in all, and the trend of each figure.
-
-        Raises:
-            Refused: there is no such series.
-        """
+        """The newest measurements of a series, their number in all, and the trend of each figure. Raises Refused: there
+        is no such series."""
         with self._open() as store:
             found = store.find(series=series, newest=MOST_OF_A_HISTORY)
             if not found:
@@ -70,11 +63,8 @@ class Stored:
             return found, store.count(series=series), [trend.as_json(one, "id") for one in trend.trends(store, found)]
 
     def compared(self, base: str, other: str) -> tuple[Entry, Entry, list[Table], list[str]]:
-        """Two measurements side by side: tables, and remarks.
-
-        Raises:
-            Refused: there is none, or they cannot be compared.
-        """
+        """Two measurements side by side: tables, and remarks. Raises Refused: there is none, or they cannot be
+        compared."""
         first, second = self.measurement(base)[0], self.measurement(other)[0]
         try:
             read = [Results(one.id, results.read(Path(one.directory)).measured) for one in (first, second)]
@@ -90,11 +80,8 @@ class Stored:
         )
 
     def report(self, identifier: str) -> bytes:
-        """The report of the run or the suite; made, if it is not there.
-
-        Raises:
-            Refused: there is none, or its directory has gone.
-        """
+        """The report of the run or the suite; made, if it is not there. Raises Refused: there is none, or its directory
+        has gone."""
         return report_in(Path(self.measurement(identifier)[0].root))
 
     def _open(self) -> Store:
@@ -115,11 +102,7 @@ def _first(figures: Sequence[Kept]) -> str:
 
 
 def report_in(directory: Path) -> bytes:
-    """The report in a directory with results.
-
-    Raises:
-        Refused: it cannot be read.
-    """
+    """The report in a directory with results. Raises Refused: it cannot be read."""
     try:
         if (directory / REPORT).is_file():
             return (directory / REPORT).read_bytes()

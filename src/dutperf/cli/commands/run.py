@@ -70,12 +70,8 @@ def run(
 @contextmanager
 def _kept(plan: Path, out: Path | None) -> Iterator[None]:
     """Within, the plan is in the directory of its run, and its lock is held: a job that is started twice at once
-    measures once.
-
-    Raises:
-        BeingWritten: another process measures there.
-        ConfigError: another plan's run is there, or it cannot be written.
-    """
+    measures once. Raises BeingWritten: another process measures there. Raises ConfigError: another plan's run is there,
+    or it cannot be written."""
     if out is None:
         raise ConfigError("needs --out: the directory of the run", "--or-resume")
     kept, wanted = out / PLAN, plan.read_bytes()

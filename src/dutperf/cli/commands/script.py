@@ -67,11 +67,8 @@ def _errors_of(file: Path) -> Iterator[None]:
 
 
 def _main_of(file: Path) -> Callable[..., Any]:
-    """The function of the file. Modules beside it can be imported.
-
-    Raises:
-        ConfigError: there is no such file or function.
-    """
+    """The function of the file. Modules beside it can be imported. Raises ConfigError: there is no such file or
+    function."""
     if not file.is_file():
         raise ConfigError(f"{file} is not a file", "FILE")
     sys.path.insert(0, str(file.parent.absolute()))

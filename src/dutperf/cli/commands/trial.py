@@ -137,11 +137,7 @@ def as_report(ready: Bench, conditions: Conditions, planned: Trial, result: Tria
 
 
 def recorded(directory: Path) -> tuple[dict[str, Any], TrialResult]:
-    """The result that :func:`write_trial` wrote.
-
-    Raises:
-        JournalError: this version cannot read it.
-    """
+    """The result that :func:`write_trial` wrote. Raises JournalError: this version cannot read it."""
     path = directory / TRIAL_FILE
     try:
         report = json.loads(path.read_text(encoding="utf-8"))

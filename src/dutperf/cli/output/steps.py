@@ -19,12 +19,8 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 
 
 def carry_out(machine: Machine, steps: Sequence[Step], *, yes: bool) -> None:
-    """Show the steps, ask, carry them out. Ends the command if the answer is no.
-
-    Raises:
-        MachineError: no root; no terminal to ask on; a step failed, after those before it were
-            carried out.
-    """
+    """Show the steps, ask, carry them out. Ends the command if the answer is no. Raises MachineError: no root; no
+    terminal to ask on; a step failed, after those before it were carried out."""
     if not steps:
         return
     for step in steps:

@@ -30,11 +30,7 @@ class Watchers(options.WatchOptions):
 
     @classmethod
     def of(cls, **chosen: Any) -> Watchers:
-        """From the options.
-
-        Raises:
-            ConfigError: an address without a port, a wait without a testbed.
-        """
+        """From the options. Raises ConfigError: an address without a port, a wait without a testbed."""
         if chosen.get("wait_for_testbed") and chosen.get("testbed") is None:
             raise ConfigError("has no effect without --testbed", "--wait-for-testbed")
         if chosen["metrics_address"] is not None and chosen["metrics_port"] is None:
@@ -42,11 +38,7 @@ class Watchers(options.WatchOptions):
         return cls(**chosen)
 
     def leased(self) -> AbstractContextManager[None]:
-        """Within, the testbed is this command's.
-
-        Raises:
-            LeaseError: another one has it.
-        """
+        """Within, the testbed is this command's. Raises LeaseError: another one has it."""
         return nullcontext() if self.testbed is None else lease.leased(self.testbed, self.wait_for_testbed, say)
 
 
@@ -69,12 +61,8 @@ def watched(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def observers(measurements: Sequence[Measurement], directory: Path, watchers: Watchers) -> Iterator[Watch]:
-    """Makes the observer of each measurement; ``directory`` is that of the run or the suite.
-
-    Raises:
-        ConfigError: metrics cannot be served on the address.
-        WriteError: the metrics file cannot be written.
-    """
+    """Makes the observer of each measurement; ``directory`` is that of the run or the suite. Raises ConfigError:
+    metrics cannot be served on the address. Raises WriteError: the metrics file cannot be written."""
     with ExitStack() as held:
         if watchers.webhook is not None:
             held.enter_context(webhook.at_end(watchers.webhook, directory))

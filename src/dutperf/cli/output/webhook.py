@@ -27,10 +27,7 @@ TIMEOUT_S = 10.0
 @contextmanager
 def at_end(url: str, directory: Path) -> Iterator[None]:
     """Posts what is in ``directory`` at the end, as JSON. A server that does not take it is named, and changes nothing.
-
-    Raises:
-        ConfigError: no URL of the web.
-    """
+    Raises ConfigError: no URL of the web."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(f"{url} is no URL such as https://ci.example/hook", "--webhook")

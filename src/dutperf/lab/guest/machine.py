@@ -91,11 +91,8 @@ class Software:
 
 
 def start(site: Site, mtu: int, options: GuestOptions, kernel: Kernel, software: Software) -> None:
-    """Create the namespaces, cables of this MTU and bridges, and boot the guest; returns when it is set up.
-
-    Raises:
-        LabError: it does not start.
-    """
+    """Create the namespaces, cables of this MTU and bridges, and boot the guest; returns when it is set up. Raises
+    LabError: it does not start."""
     site.add_switch(mtu, [site.dut_core])
     for cable, tap in zip(DUT_PORTS, _taps(), strict=True):
         bridge = f"bridge-{cable}"

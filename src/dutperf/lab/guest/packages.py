@@ -117,11 +117,7 @@ def _tool(name: str, names: Iterable[str], path: str) -> Tool:
 
 
 def of_this_machine(program: str) -> Path:
-    """A program that is installed here.
-
-    Raises:
-        LabError: it is not.
-    """
+    """A program that is installed here. Raises LabError: it is not."""
     found = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
     if found is None:
         raise LabError(f"{program} is not installed")
@@ -129,11 +125,7 @@ def of_this_machine(program: str) -> Path:
 
 
 def kernel() -> Kernel:
-    """Debian's kernel.
-
-    Raises:
-        LabError: it cannot be downloaded.
-    """
+    """Debian's kernel. Raises LabError: it cannot be downloaded."""
     with _kept(target := cache() / "kernel") as fresh:
         if fresh is not None:
             _say("downloading Debian's kernel, once")
@@ -142,11 +134,8 @@ def kernel() -> Kernel:
 
 
 def jool(built_for: Kernel) -> Jool:
-    """Jool, built for this kernel: about a minute and a half, once.
-
-    Raises:
-        LabError: it cannot be downloaded, or built.
-    """
+    """Jool, built for this kernel: about a minute and a half, once. Raises LabError: it cannot be downloaded, or
+    built."""
     with _kept(root := cache() / f"jool-{built_for.release}") as fresh:
         if fresh is not None:
             _say("downloading and building Jool, once: a minute or two")

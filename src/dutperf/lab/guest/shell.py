@@ -47,11 +47,7 @@ class Shell:
         self._answer(timeout_s)
 
     def run(self, script: str, timeout_s: float = 60) -> str:
-        """Output of a script, standard error among it, without the last end of line.
-
-        Raises:
-            Failed, Silent.
-        """
+        """Output of a script, standard error among it, without the last end of line. Raises Failed, Silent."""
         status, output = self.status(script, timeout_s)
         if status != 0:
             raise Failed(f"{script!r} ended with status {status}: {output}")

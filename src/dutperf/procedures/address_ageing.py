@@ -44,13 +44,6 @@ class AgeingFinding(RepetitionFinding):
 
 
 class AddressAgeingProcedure(Procedure[AddressAgeing]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: a rate that is not possible.
-        ConfigError: the setup is no switch's.
-    """
-
     def __init__(self, plan: Plan[AddressAgeing]) -> None:
         super().__init__(plan)
         conditions = plan.conditions

@@ -68,13 +68,6 @@ class AddressCapacity(OfAddresses):
 
 
 class AddressCapacityProcedure(AddressSearch[AddressCapacity]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: rates or numbers that contradict each other.
-        ConfigError: the setup is no switch's.
-    """
-
     unit = Unit.ADDRESSES
     failed_at = "with"
 

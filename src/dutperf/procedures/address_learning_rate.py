@@ -40,13 +40,6 @@ class AddressLearningRate(SearchRange, OfAddresses):
 
 
 class AddressLearningRateProcedure(RateSearches[AddressLearningRate], AddressSearch[AddressLearningRate]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: rates that contradict each other.
-        ConfigError: the setup is no switch's.
-    """
-
     unit = Unit.ADDRESSES_PER_SECOND
     begins_near_the_last = False
 

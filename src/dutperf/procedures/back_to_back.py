@@ -145,12 +145,6 @@ class BurstFinding(SearchFinding):
 
 
 class BackToBackProcedure(RepeatedSearches[BackToBack]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: no maximum rate, no throughput, or rates that are not possible.
-    """
-
     unit = Unit.FRAMES
     failed_at = "of"
 

@@ -24,8 +24,8 @@ Prior = Sequence[Any]
 
 class Procedure(ABC, Generic[ConditionsT]):
     """One way to measure, by one clause. It depends on its trials' results alone, not on a clock or on random numbers
-    of its own, so a run can be resumed from its journal. Raises PlanError: ``auto`` repetitions, where the procedure
-    has no single figure."""
+    of its own, so a run can be resumed from its journal. Raises PlanError: what the conditions ask for contradicts
+    itself, or is not possible. Raises ConfigError: the setup is not one for this procedure."""
 
     has_single_figure: ClassVar[bool] = False
     """Whether there is a figure by which :meth:`stopped` can end ``auto`` repetitions."""

@@ -72,13 +72,6 @@ class BroadcastFinding(SearchFinding):
 
 
 class BroadcastProcedure(RateSearches[Broadcast]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: rates that contradict each other, or percentages of an unknown maximum.
-        ConfigError: the setup is no switch's.
-    """
-
     begins_near_the_last = False
 
     def __init__(self, plan: Plan[Broadcast]) -> None:

@@ -88,12 +88,6 @@ class BurstInterval(WithMaximum, WithDuration, WithTolerance, WithPacing, Steady
 
 
 class BurstIntervalProcedure(RepeatedSearches[BurstInterval]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: no rate of the frames in a burst, or trials that are too short for two bursts.
-    """
-
     nothing_passed = "no interval up to half of a trial is long enough"
 
     def __init__(self, plan: Plan[BurstInterval]) -> None:

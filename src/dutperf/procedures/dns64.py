@@ -92,13 +92,6 @@ class Dns64(WithQuestions, SearchRange, WithDuration, WithRepetitions, WithSettl
 
 
 class Dns64Procedure(RateSearches[Dns64]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: rates that contradict each other.
-        ConfigError: the setup has no DNS64 server.
-    """
-
     unit = Unit.QUERIES_PER_SECOND
 
     def __init__(self, plan: Plan[Dns64]) -> None:

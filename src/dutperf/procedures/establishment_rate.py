@@ -39,12 +39,6 @@ class EstablishmentRate(Validated):
 
 
 class EstablishmentRateProcedure(RateSearches[EstablishmentRate]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: rates that contradict each other.
-    """
-
     unit = Unit.CONNECTIONS_PER_SECOND
 
     def bounds_of(self, case: Case) -> Bounds:

@@ -102,12 +102,6 @@ class FrameLoss(WithTimeout, WithConnections, WithMaximum, Usual):
 
 
 class FrameLossProcedure(Procedure[FrameLoss]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: no rate to begin with, a step that is too wide, or rates that are not possible.
-    """
-
     def __init__(self, plan: Plan[FrameLoss]) -> None:
         super().__init__(plan)
         self._rates = {case: rates_of(plan.conditions, plan.traffic.maximum_fps(case)) for case in self.cases}

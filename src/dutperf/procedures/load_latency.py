@@ -135,12 +135,6 @@ class LoadsFinding(RepetitionFinding):
 
 
 class LoadLatencyProcedure(Procedure[LoadLatency]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: no throughput is known, or loads that are not possible.
-    """
-
     def __init__(self, plan: Plan[LoadLatency]) -> None:
         super().__init__(plan)
         self._throughput = {case: rate_of(plan, case) for case in self.cases}

@@ -93,13 +93,6 @@ class NdpCapacity(OneFrameEach):
 
 
 class NdpCapacityProcedure(RepeatedSearches[NdpCapacity]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: numbers that contradict each other, or nothing empties the DUT's neighbour cache.
-        ConfigError: ports with names; the right link has no router, or no room for neighbours.
-    """
-
     unit = Unit.ADDRESSES
     failed_at = "with"
 

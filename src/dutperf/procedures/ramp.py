@@ -228,12 +228,6 @@ def _delays_of_parts(counts: DirectionCounts) -> Sequence[tuple[float, float, fl
 
 
 class RampProcedure(Procedure[Ramp]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: no rate to end with, or rates that are not possible.
-    """
-
     def __init__(self, plan: Plan[Ramp]) -> None:
         super().__init__(plan)
         self._ends = {case: ends_of(plan.conditions, plan.traffic.maximum_fps(case)) for case in self.cases}

@@ -141,12 +141,6 @@ class Seen(Value):
 
 
 class SoakProcedure(Procedure[Soak]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: no throughput is known, or the load is not possible.
-    """
-
     def __init__(self, plan: Plan[Soak]) -> None:
         super().__init__(plan)
         self._rates = {case: self._rate(case) for case in self.cases}

@@ -122,12 +122,6 @@ class _OutlastsTimeout(Exception):
 
 
 class TableCapacityProcedure(Procedure[TableCapacity]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: rates or counts that contradict each other; connections without validation.
-    """
-
     has_single_figure = False
 
     def __init__(self, plan: Plan[TableCapacity]) -> None:

@@ -61,12 +61,6 @@ class TeardownFinding(RepetitionFinding):
 
 
 class TeardownRateProcedure(Procedure[TeardownRate]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: there is no DUT whose connections could be deleted.
-    """
-
     def __init__(self, plan: Plan[TeardownRate]) -> None:
         super().__init__(plan)
         if not plan.dut.has_connections:

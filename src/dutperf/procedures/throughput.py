@@ -70,12 +70,6 @@ class ThroughputFinding(SearchFinding):
 
 
 class ThroughputProcedure(RateSearches[Throughput]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: rates that contradict each other, or percentages of an unknown maximum.
-    """
-
     def limits(self, case: Case) -> dict[str, Any]:
         bounds = self._bounds[case]
         return searches.limits(bounds, self.unit, searches.lowest(self.conditions, bounds))

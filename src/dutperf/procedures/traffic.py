@@ -149,12 +149,6 @@ class _Asked:
 
 
 class TrafficProcedure(Procedure[Traffic]):
-    """The procedure (:class:`dutperf.procedures.base.Procedure`).
-
-    Raises:
-        PlanError: no rate, or one that is not possible.
-    """
-
     def __init__(self, plan: Plan[Traffic]) -> None:
         super().__init__(plan)
         if plan.conditions.rate is None:

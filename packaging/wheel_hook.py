@@ -13,7 +13,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 class EngineHook(BuildHookInterface):
     """Adds the tree ``$DUTPERF_ENGINE_TREE`` (``bin``, ``lib``) as ``dutperf/engine``."""
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002  (hatchling passes it by name)
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         tree = os.environ.get("DUTPERF_ENGINE_TREE")
         if tree is None:
             return

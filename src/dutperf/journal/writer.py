@@ -52,7 +52,6 @@ class JournalWriter:
     def recall(self, kind: type[EventT]) -> EventT | None:
         """The next event, if it is already in the journal and of this ``kind``: its content need not
         be determined again. Else None."""
-        del kind
         return None
 
     def upcoming(self) -> Event | None:

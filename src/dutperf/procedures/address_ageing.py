@@ -51,11 +51,9 @@ class AddressAgeingProcedure(Procedure[AddressAgeing]):
         self._test_fps = frames_per_second("test_rate", conditions.test_rate)
 
     def first_load(self, case: Case) -> Load:
-        del case
         return Load.fps(self._test_fps)
 
     def limits(self, case: Case) -> dict[str, Any]:
-        del case
         return {
             "learning_port": self._roles.learning,
             "test_port": self._roles.test,
@@ -68,7 +66,6 @@ class AddressAgeingProcedure(Procedure[AddressAgeing]):
         return switches.ageing(self.plan.traffic.setup, self.conditions, case[FRAME_SIZE], made, number)
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> AgeingFinding:
-        del prior
         result = self.measure(bench, self.first_load(place.case), place)
         if result.verdict is not Verdict.VALID:
             return AgeingFinding(valid=False, message=evidence.invalidity(result), ageing_s=None, flooded=0)
@@ -111,7 +108,6 @@ class AgeingPoint(points.RepeatedPoint):
         return [(*self.ageing_s.cells(".3f"), cell(self.interval_s, ".4f"), self.limited_by or "-")]
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
-        del conditions
         return self.interval_s
 
 

@@ -92,7 +92,6 @@ class AddressCapacityProcedure(AddressSearch[AddressCapacity]):
         return max(self.conditions.first_addresses, int((self.conditions.ageing_s - self.conditions.drain_s) / each_s))
 
     def first_load(self, case: Case) -> Load:
-        del case
         return Load(self.conditions.first_addresses, self.unit)
 
     def algorithm(self) -> dict[str, Any]:
@@ -100,16 +99,13 @@ class AddressCapacityProcedure(AddressSearch[AddressCapacity]):
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         """Addresses and rates set the duration."""
-        del duration_s
         return self.of_addresses(case, load.value, self._learning_fps, number)
 
     def new_search(self, place: Place, prior: Prior) -> Search:
-        del place, prior
         conditions = self.conditions
         return searches.of_numbers(conditions.first_addresses, self._most, conditions.address_error, self.unit)
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
-        del case, limited_by
         if self._most < self.conditions.most_addresses:
             return (
                 f"all {self._most:,} addresses fit that can be learned and tested within the ageing time of"

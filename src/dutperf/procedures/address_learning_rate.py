@@ -58,7 +58,6 @@ class AddressLearningRateProcedure(RateSearches[AddressLearningRate], AddressSea
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         """Addresses and rates set the duration."""
-        del duration_s
         return self.of_addresses(case, self.conditions.addresses, load.value, number)
 
 

@@ -104,7 +104,6 @@ class AddressSearch(RepeatedSearches[ConditionsT]):
         self._test_fps = frames_per_second("test_rate", conditions.test_rate)
 
     def limits(self, case: Case) -> dict[str, Any]:
-        del case
         return {
             "learning_port": self._roles.learning,
             "test_port": self._roles.test,

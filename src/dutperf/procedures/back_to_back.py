@@ -177,16 +177,13 @@ class BackToBackProcedure(RepeatedSearches[BackToBack]):
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         """The burst sets the duration."""
-        del duration_s
         limits = self._limits[case]
         return limits.burst(super().trial(case, Load.fps(limits.rate_fps), number), load.value)
 
     def trials_of(self, *, first: bool) -> float:
-        del first
         return fmean([*self._lengths[True], *self._lengths[False]] or [TYPICAL_TRIALS])
 
     def new_search(self, place: Place, prior: Prior) -> Search:
-        del prior
         longest = self._limits[place.case].longest_frames
         return BurstSearch(longest, self.conditions.burst_resolution, self.conditions.verifications)
 
@@ -202,7 +199,6 @@ class BackToBackProcedure(RepeatedSearches[BackToBack]):
         return result, outcome
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
-        del limited_by
         longest = self._limits[case].longest_frames
         return f"the longest burst of the search, {longest:,} frames, passed: allow longer ones"
 
@@ -321,7 +317,6 @@ class BackToBackPoint(points.Point):
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         """The average over the cases (RFC 9004 6.4: with minimum and maximum), and each repetition's
         value."""
-        del limits
         y_label = f"longest burst, {Unit.FRAMES.label}"
         figures = [
             ("measured", point.case, (point.average_frames, point.minimum_frames, point.maximum_frames))

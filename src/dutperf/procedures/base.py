@@ -60,7 +60,7 @@ class Procedure(ABC, Generic[ConditionsT]):
         """The cases to measure: the plan's."""
         return self.plan.traffic.cases()
 
-    def is_needed(self, case: Case) -> bool:  # noqa: ARG002
+    def is_needed(self, case: Case) -> bool:
         """Whether the case has to be measured at all."""
         return True
 
@@ -68,7 +68,7 @@ class Procedure(ABC, Generic[ConditionsT]):
         """How it finds its loads, for the journal's plan."""
         return {"algorithm": "none"}
 
-    def limits(self, case: Case) -> dict[str, Any]:  # noqa: ARG002
+    def limits(self, case: Case) -> dict[str, Any]:
         """Further members of the case in the journal's plan, as JSON types."""
         return {}
 
@@ -88,7 +88,7 @@ class Procedure(ABC, Generic[ConditionsT]):
         """The least number of repetitions of a case in all, where ``done`` were not enough."""
         return stopping.next_look(self.conditions.every.repetitions, done)
 
-    def trials_of(self, *, first: bool) -> float:  # noqa: ARG002
+    def trials_of(self, *, first: bool) -> float:
         """Estimated trials of a repetition, the ``first`` of its case or a later one."""
         return 1
 

@@ -122,7 +122,6 @@ class BroadcastProcedure(RateSearches[Broadcast]):
     def finding(
         self, members: dict[str, Any], case: Case, result: SearchResult, offered: Sequence[Offered]
     ) -> BroadcastFinding:
-        del case
         passed = [one for one in offered if one.value == result.lower_bound and one.outcome is Outcome.PASSED]
         counts = passed[-1].result.directions()[self._now_timed.path] if passed else None
         delays = None if counts is None else counts.delay_us

@@ -126,11 +126,9 @@ class BurstIntervalProcedure(RepeatedSearches[BurstInterval]):
         return made.with_streams(streams).model_copy(update={"question": question})
 
     def new_search(self, place: Place, prior: Prior) -> Search:
-        del prior
         return BinarySearch(self._bounds[place.case])
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
-        del limited_by
         return f"bursts without a pause between them passed, at {Load.fps(self._bounds[case].highest)}"
 
     def _bounds_of(self, case: Case) -> Bounds:

@@ -159,7 +159,6 @@ class Delays(Procedure[DelayConditions]):
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> DelaysFinding:
         """Without figures where no trial was valid,
         or nothing came through."""
-        del prior
         result = self.measure(bench, self.first_load(place.case), place)
         valid = result.verdict is Verdict.VALID
         dead = self.no_forwarding(result) if valid and evidence.dead_directions(result) else None
@@ -368,7 +367,6 @@ class DelaysPoint(Sparse, points.DirectionsPoint[Figures]):
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         """The figures over the cases, and each repetition's headline figure, by direction."""
-        del limits
         used = [direction for point in points for direction in point.directions()]
         active = [direction for direction in shown_directions(used) if direction in used]
         figures = [

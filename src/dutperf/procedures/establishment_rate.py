@@ -42,12 +42,10 @@ class EstablishmentRateProcedure(RateSearches[EstablishmentRate]):
     unit = Unit.CONNECTIONS_PER_SECOND
 
     def bounds_of(self, case: Case) -> Bounds:
-        del case
         return stateful.bounds(self.plan, self.conditions, self.conditions.reply_share)
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         """The connections and the rate set the duration."""
-        del duration_s
         return stateful.trial(
             self.plan, self.conditions, case, load.value, number, reply_share=self.conditions.reply_share
         )

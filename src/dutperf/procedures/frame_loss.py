@@ -124,12 +124,10 @@ class FrameLossProcedure(Procedure[FrameLoss]):
         return {"maximum_fps": rates_fps[0], "rates_fps": list(rates_fps)}
 
     def trials_of(self, *, first: bool) -> float:
-        del first
         return fmean(self._lengths or map(len, self._rates.values()))
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> SeriesFinding:
         """One series."""
-        del prior
         self._series = series = Series(self._rates[place.case], to_the_end=self.conditions.rates is not None)
         offered, message = 0, None
         while (value := series.next_load()) is not None:
@@ -300,7 +298,6 @@ class FrameLossPoint(points.Point):
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         """The loss of the worse direction over the rate, both axes from 0 to 100 % (RFC 2544 26.3);
         over frames/s where the maximum is not known."""
-        del limits
         shares = all(rate.percent_of_maximum is not None for point in points for rate in point.rates)
         unknown = " The media's maximum is not known (virtual links have none), so the rates are in frames/s."
         return (

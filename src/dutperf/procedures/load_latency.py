@@ -153,7 +153,6 @@ class LoadLatencyProcedure(Procedure[LoadLatency]):
         return {"throughput_fps": self._throughput[case], "rates_fps": list(self._rates[case])}
 
     def trials_of(self, *, first: bool) -> float:
-        del first
         return len(self.conditions.loads)
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
@@ -163,7 +162,6 @@ class LoadLatencyProcedure(Procedure[LoadLatency]):
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> LoadsFinding:
         """One series. A DUT that forwards nothing at the first
         load ends it."""
-        del prior
         readings: list[Reading] = []
         rates_fps = self._rates[place.case]
         for number, rate_fps in enumerate(rates_fps):
@@ -261,7 +259,6 @@ class LoadLatencyPoint(points.Point):
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         """Delays over the load, and loss."""
-        del limits
         return (_delay_chart(points), _loss_chart(points))
 
 

@@ -118,7 +118,6 @@ class NdpCapacityProcedure(RepeatedSearches[NdpCapacity]):
         self._test_fps = frames_per_second("test_rate", conditions.test_rate)
 
     def first_load(self, case: Case) -> Load:
-        del case
         return Load(self.conditions.first_neighbours, self.unit)
 
     def algorithm(self) -> dict[str, Any]:
@@ -126,7 +125,6 @@ class NdpCapacityProcedure(RepeatedSearches[NdpCapacity]):
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         """Neighbours and rates set the duration."""
-        del duration_s
         setup = self.plan.traffic.setup
         _, right = setup.ends(Direction.FORWARD)
         range_ = VaryingAddress(mode=FieldMode.INCREASING, min=self._first, max=self._first + load.value - 1)
@@ -150,12 +148,10 @@ class NdpCapacityProcedure(RepeatedSearches[NdpCapacity]):
         }
 
     def new_search(self, place: Place, prior: Prior) -> Search:
-        del place, prior
         conditions = self.conditions
         return searches.of_numbers(conditions.first_neighbours, self._most, conditions.neighbour_error, self.unit)
 
     def all_passed(self, case: Case, limited_by: LimitedBy) -> str:
-        del case, limited_by
         if self._most < self.conditions.most_neighbours:
             return f"the DUT forwards to all {self._most:,} addresses for which the link's network has room"
         return f"the DUT forwards to all {self._most:,} neighbours of the search: allow more"

@@ -254,7 +254,6 @@ class RampProcedure(Procedure[Ramp]):
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> RampFinding:
         """One trial."""
-        del prior
         load, ends = self.first_load(place.case), self._ends[place.case]
         result, trial = self.measure(bench, load, place), self.trial(place.case, load, 0, place.duration_s)
         valid = result.verdict is Verdict.VALID
@@ -351,7 +350,6 @@ class RampPoint(points.Point):
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         """Loss and delays over the offered load."""
-        del limits
         return (_loss_chart(points), _delay_chart(points))
 
 

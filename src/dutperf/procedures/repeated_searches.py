@@ -93,7 +93,7 @@ class RepeatedSearches(Procedure[ConditionsT]):
         result = self.measure(bench, load, place)
         return result, self.outcome(result)
 
-    def trials_of(self, *, first: bool) -> float:  # noqa: ARG002
+    def trials_of(self, *, first: bool) -> float:
         return TYPICAL_TRIALS
 
     def outcome(self, result: TrialResult) -> Outcome:
@@ -107,16 +107,12 @@ class RepeatedSearches(Procedure[ConditionsT]):
         """What a trial shows of a DUT that forwards nothing."""
         return self.no_forwarding(result)
 
-    def why_unmeasurable(self, case: Case, result: TrialResult) -> str:  # noqa: ARG002
+    def why_unmeasurable(self, case: Case, result: TrialResult) -> str:
         """Why the load of ``result`` could not be measured."""
         return evidence.invalidity(result)
 
     def finding(
-        self,
-        members: dict[str, Any],
-        case: Case,  # noqa: ARG002
-        result: SearchResult,  # noqa: ARG002
-        offered: Sequence[Offered],  # noqa: ARG002
+        self, members: dict[str, Any], case: Case, result: SearchResult, offered: Sequence[Offered]
     ) -> SearchFinding:
         """The search's finding: these ``members``, and those that the procedure adds."""
         return SearchFinding(**members)

@@ -168,7 +168,6 @@ class SoakProcedure(Procedure[Soak]):
 
     def at_least(self, done: int) -> int:
         """Those for which there is time."""
-        del done
         return self._most
 
     def stopped(self, prior: Prior) -> Stopped | None:
@@ -176,7 +175,6 @@ class SoakProcedure(Procedure[Soak]):
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> SoakFinding:
         """One trial."""
-        del prior
         result = self.measure(bench, self.first_load(place.case), place)
         counts, dead = result.directions().values(), evidence.dead_directions(result)
         outcome = _outcome(result, self.conditions.loss_tolerance)
@@ -308,7 +306,6 @@ class SoakPoint(points.Point):
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         """The loss of each trial: drift shows here."""
-        del limits
         values = [(point.case, point.loss_ratio.values) for point in points]
         return (charts.repetitions("Loss", "loss ratio of the trial", values),)
 

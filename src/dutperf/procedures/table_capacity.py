@@ -135,7 +135,6 @@ class TableCapacityProcedure(Procedure[TableCapacity]):
             raise PlanError("leaves no room for a search: give more", option="most_connections")
 
     def first_load(self, case: Case) -> Load:
-        del case
         return Load(self._first_bounds.first, Unit.CONNECTIONS_PER_SECOND)
 
     def algorithm(self) -> dict[str, Any]:
@@ -143,15 +142,12 @@ class TableCapacityProcedure(Procedure[TableCapacity]):
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
         """With the first connections."""
-        del duration_s
         return self._trial(case, load.value, self.conditions.first_connections, number)
 
     def trials_of(self, *, first: bool) -> float:
-        del first
         return 4 * TYPICAL_TRIALS
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> CapacityFinding:
-        del prior
         return _Capacity(self, bench, place).finding()
 
     def _bounds(self, connections: int, lowest: int | None = None, highest: int | None = None) -> Bounds:

@@ -68,11 +68,9 @@ class TeardownRateProcedure(Procedure[TeardownRate]):
         self._rate_cps = stateful.preliminary_cps(plan, plan.conditions, plan.conditions.preliminary_rate)
 
     def first_load(self, case: Case) -> Load:
-        del case
         return Load(self._rate_cps, Unit.CONNECTIONS_PER_SECOND)
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        del duration_s
         opening = ConnectionTraffic(self.plan.traffic.setup, self.conditions).opening(
             case[FRAME_SIZE], load.value, number
         )
@@ -80,7 +78,6 @@ class TeardownRateProcedure(Procedure[TeardownRate]):
         return Trial(**{**dict(opening), "question": question})
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> TeardownFinding:
-        del prior
         result = self.measure(bench, self.first_load(place.case), place)
         if result.verdict is not Verdict.VALID:
             return self._without(evidence.invalidity(result), valid=False)

@@ -105,7 +105,6 @@ class TimesProcedure(Procedure[AtThroughput]):
         return _stopped(prior, fixed_repetitions(self.conditions))
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> TimesFinding:
-        del prior
         rates, conditions = self._rates[place.case], self.conditions
         result = self.measure(bench, self.first_load(place.case), place)
         valid = result.verdict is Verdict.VALID
@@ -170,7 +169,6 @@ class TimesPoint(Sparse, points.DirectionsPoint[Times]):
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        del limits
         what, _, meaning = cls.title.partition(", s: ")
         figures = [
             (name, point.case, (times.median, times.p1, times.p99))

@@ -297,7 +297,6 @@ class TrafficPoint(points.Point):
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         """Delay and loss over the rate."""
-        del limits
         of_delays = [
             charts.line(charts.of_case(point.case, label, several=len(points) > 1), delays)
             for point in points

@@ -198,14 +198,12 @@ class Point(Value, ABC):
 
         ``conditions`` are the summary's.
         """
-        del conditions
         return 0.0
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         """Plots of a run's points, the main one first; none by default. ``limits`` are those of the
         plan, one for each point."""
-        del points, limits
         return ()
 
 
@@ -236,7 +234,6 @@ class FigurePoint(Point):
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
         """The figure over the cases, with error bars, and each repetition's value."""
-        del limits
         each = [(point.case, point.figures) for point in points]
         drawn = [("measured", case, (of.median, of.p1, of.p99)) for case, of in each if cls.drawn_over_cases]
         return (

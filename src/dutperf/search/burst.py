@@ -60,7 +60,7 @@ class BurstSearch:
     def next_duration_s(self) -> None:
         """None: the burst's length sets the sending time."""
 
-    def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:  # noqa: ARG002
+    def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
         """Take the outcome of the burst that :meth:`next_load` named. Raises ValueError: the search has ended."""
         frames = self.next_load()
         if frames is None:

@@ -55,7 +55,6 @@ class ReplayedTester:
 
     def wait_until_quiet(self, limit_s: float) -> float:
         """A replay is never disturbed."""
-        del limit_s
         return 0.0
 
     def environment(self) -> dict[str, Any]:

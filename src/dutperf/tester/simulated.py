@@ -197,7 +197,6 @@ class SimulatedTester:
 
     def wait_until_quiet(self, limit_s: float) -> float:
         """Nothing disturbs virtual time."""
-        del limit_s
         return 0.0
 
     def environment(self) -> dict[str, Any]:

@@ -77,11 +77,9 @@ class NoOthers:
     """No such streams."""
 
     def streams(self, frame_size: int) -> dict[Direction, Stream]:
-        del frame_size
         return {}
 
     def left_of_media(self, path: Direction, frame_size: int) -> float:
-        del path, frame_size
         return 1.0
 
     def check_media(self, frame_size: int) -> None:
@@ -112,11 +110,11 @@ class TrafficKind(ABC):
         """Sizes in bytes below which its headers have no room."""
         return []
 
-    def learns_destination(self, direction: Direction) -> bool:  # noqa: ARG002
+    def learns_destination(self, direction: Direction) -> bool:
         """Whether frames of a direction go to where others came from."""
         return False
 
-    def phases_before(self, members: dict[str, Any], frame_size: int, number: int) -> tuple[Phase, ...]:  # noqa: ARG002
+    def phases_before(self, members: dict[str, Any], frame_size: int, number: int) -> tuple[Phase, ...]:
         """The preliminary phases of the trial with these ``members``, from ``number`` on."""
         return self.warm_up(members, number, self._rest_ns)
 

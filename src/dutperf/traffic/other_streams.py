@@ -168,19 +168,15 @@ class _OtherStream(DescribedTraffic):
         return (Part("", self.planned.frame, sizes, self.planned.flows, tunnel=sender.tunnel_headers),)
 
     def rhythm(self, direction: Direction, frame_size: int, rate_fps: int) -> dict[str, Any]:
-        del direction, frame_size
         return {"rate_fps": rate_fps}
 
     def learns_destination(self, direction: Direction) -> bool:
-        del direction
         return False
 
     def headers_in(self, name: str) -> Where:
-        del name
         return self._where("frame")
 
     def flows_in(self, name: str) -> Where:
-        del name
         return self._where("flows")
 
     def mixed_by(self) -> Where:

@@ -72,11 +72,9 @@ class QuestionTraffic(TrafficKind):
         return None if mbps is None else mbps * 1_000_000 // (8 * (size + PREAMBLE_AND_GAP))
 
     def longest_frame(self, case: Case) -> int:
-        del case
         return LONGEST_ANSWER
 
     def own_rates(self, case: Case) -> Profile | None:
-        del case
         return None
 
     def trial(self, case: Case, load: Load, number: int) -> Trial:
@@ -101,7 +99,6 @@ class QuestionTraffic(TrafficKind):
 
     def stream(self, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
         """Queries for names that are not cached and have no AAAA record."""
-        del direction, frame_size
         return Stream(rate_fps=rate_fps, questions=self._questions(Case({CACHED_NAMES: 0, AAAA_NAMES: 0}), 0, None))
 
     def active(self) -> tuple[Direction, ...]:

@@ -169,7 +169,6 @@ class Server:
     # --- the interface ---
 
     def list_runs(self, request: Request) -> Response:
-        del request
         return JSONResponse([self._listed(run) for run in self.runs.all()[:MOST_SHOWN]])
 
     def show_run(self, request: Request) -> Response:
@@ -201,15 +200,12 @@ class Server:
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     def list_procedures(self, request: Request) -> Response:
-        del request
         return JSONResponse(forms.procedures_offered())
 
     def list_labs(self, request: Request) -> Response:
-        del request
         return JSONResponse(forms.labs_offered())
 
     def list_setups(self, request: Request) -> Response:
-        del request
         return JSONResponse(self.places.configurations())
 
     def search(self, request: Request) -> Response:
@@ -225,7 +221,6 @@ class Server:
         return JSONResponse({"number": number, "figures": trends})
 
     def openapi(self, request: Request) -> Response:
-        del request
         return JSONResponse(document())
 
     # --- parts ---

@@ -14,27 +14,22 @@ if TYPE_CHECKING:
 
 
 def dutperf() -> NoReturn:
-    """The command ``dutperf``."""
     _run("dutperf.cli", "main")
 
 
 def siitperf_tp() -> NoReturn:
-    """``siitperf-tp``."""
     _run("dutperf.siitperf.commands", "tp")
 
 
 def siitperf_lat() -> NoReturn:
-    """``siitperf-lat``."""
     _run("dutperf.siitperf.commands", "lat")
 
 
 def siitperf_pdv() -> NoReturn:
-    """``siitperf-pdv``."""
     _run("dutperf.siitperf.commands", "pdv")
 
 
 def dns64perf() -> NoReturn:
-    """``dns64perf++``."""
     _run("dutperf.dns64perf.commands", "dns64perf")
 
 

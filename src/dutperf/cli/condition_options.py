@@ -34,7 +34,6 @@ def declared(model: type[EveryTrial]) -> dict[str, tuple[Any, Any]]:
 
 
 def signature(first: Mapping[str, tuple[Any, Any]], model: type[EveryTrial], last: Mapping[str, Any]) -> Signature:
-    """Signature of a command with the options ``first``, those of the conditions, and ``last``."""
     return Signature(parameters({**first, **declared(model), **last}))
 
 

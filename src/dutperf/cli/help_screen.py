@@ -84,7 +84,6 @@ def group(name: str, **more: Any) -> typer.Typer:
 
 
 def command_of(app: typer.Typer, name: str) -> Callable[[_Function], _Function]:
-    """The decorator of a group's command."""
     return app.command(name, cls=ShownCommand, epilog=epilog(f"{app.info.name} {name}"))
 
 

@@ -42,7 +42,6 @@ class Group(ShownGroup):
         self.commands = commands
 
     def list_commands(self, _ctx: Any) -> list[str]:
-        """All names."""
         return list(COMMANDS)
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:

@@ -13,7 +13,6 @@ from dutperf.tester import TesterError
 
 
 def status_of(error: DutperfError) -> int:
-    """The exit status of a command that ``error`` ends."""
     if isinstance(error, WriteError):
         return ABORTED
     if error.is_temporary:

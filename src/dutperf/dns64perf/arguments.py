@@ -39,7 +39,6 @@ class QueryTest:
 
     @property
     def slice_size(self) -> int:
-        """Queries of a thread."""
         return self.requests // self.threads
 
     @property

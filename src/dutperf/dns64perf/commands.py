@@ -56,7 +56,6 @@ def say(planned: Planned, result: TrialResult, times: Path) -> int:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run the command; returns its exit status."""
     try:
         with TemporaryDirectory(prefix="dns64perf-") as directory:
             times = Path(directory, "queries.npy")

@@ -27,9 +27,7 @@ class Running(Protocol):
         """Wait for its end. Raises the starter's error where the action failed."""
         ...
 
-    def kill(self) -> None:
-        """End it at once."""
-        ...
+    def kill(self) -> None: ...
 
 
 class RunningCommand:
@@ -93,7 +91,6 @@ class RunningCommand:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the command and all that it started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -41,7 +41,6 @@ class Device:
         self._losses = CommandCounters(lambda: self._output("losses"), printed.losses, self._key("losses"))
 
     def identity(self) -> dict[str, Any]:
-        """What the results say about it, as JSON types."""
         return self.described.identity()
 
     # --- around a measurement -----------------------------------------------------------------------

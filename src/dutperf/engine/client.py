@@ -698,7 +698,6 @@ def _also(cause: Cause, counted: Wording) -> str:
 
 
 def _lasting(result: TrialResult, probe: Trial, lasting: Sequence[Cause]) -> TrialResult:
-    """The result of a trial with causes that remain if only the frames of ``probe`` are sent."""
     rates = dict.fromkeys(f"{stream.rate_fps:,}" for stream in probe.streams().values())
     at = f"at {with_and(rates)} {probe.counted.many}/s"
     causes = tuple(

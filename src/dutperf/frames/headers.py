@@ -289,12 +289,10 @@ def _checksum(
 
 
 def ethertype(place: Place) -> int:
-    """The EtherType of the next header."""
     return ETHERTYPES.get(place.next or "", EXPERIMENTAL_ETHERTYPE)
 
 
 def protocol(place: Place) -> int:
-    """The IP protocol of the next header."""
     if place.next == "icmp":
         return ICMP if place.version == 4 else ICMPV6
     return PROTOCOLS.get(place.next or "", EXPERIMENTAL_PROTOCOL)

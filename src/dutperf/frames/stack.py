@@ -102,7 +102,6 @@ class Stack:
 
     @property
     def own(self) -> Stack:
-        """The frame without its tunnel."""
         return Stack((self.headers[0], *self.headers[self.tunnel + 1 :]))
 
     @property

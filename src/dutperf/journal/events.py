@@ -40,7 +40,6 @@ class Event(Value):
     """Time of writing (ISO 8601, UTC)."""
 
     def as_json(self) -> dict[str, Any]:
-        """The event as JSON types, without its time."""
         return self.model_dump(mode="json", exclude={"time"})
 
 

@@ -42,7 +42,6 @@ def not_written(path: Path, error: OSError) -> JournalError:
 
 
 def journals_of(directory: Path) -> list[Path]:
-    """The journals of the run or the suite in ``directory``."""
     return [path for path in (directory / JOURNAL, *sorted(directory.glob(f"*/{JOURNAL}"))) if path.is_file()]
 
 

@@ -58,7 +58,6 @@ class Unrelated:
     known: set[Address] = field(default_factory=set)
 
     def note(self, result: PhaseResult) -> None:
-        """Learn from a trial."""
         self.known |= {one for one in asked_for(result) if _lost(result, one[0]) == 0}
 
     def without(self, evidence: Mapping[str, NeighbourEvidence] | None) -> dict[str, NeighbourEvidence]:
@@ -72,7 +71,6 @@ class Unrelated:
 
 
 def asked_for(result: PhaseResult) -> set[Address]:
-    """What the DUT asked for in vain."""
     return {(port, one.target) for port, seen in (result.neighbours or {}).items() for one in seen.unanswered}
 
 

@@ -118,7 +118,6 @@ HAD_ITS_CORES = Starvation()
 
 
 def sending_time_limit_s(duration_s: float) -> float:
-    """Longest valid sending time, in seconds."""
     return max(duration_s * SENDING_TIME_TOLERANCE, duration_s + SENDING_TIME_SLACK_S)
 
 

@@ -140,7 +140,6 @@ class _Construction:
         return cls(Site.draft(name, stays=stays), lambda site: lab.build(site, parsed))
 
     def finish(self) -> dict[str, Any]:
-        """Build, and return the tester's configuration."""
         self.site.prepare()
         configuration = self.build(self.site)
         return {**configuration, "engine": {**self.site.engine_settings(), **configuration["engine"]}}
@@ -154,7 +153,6 @@ class _Construction:
         return file
 
     def undo(self) -> None:
-        """Take down what was built."""
         with defer_signals():
             self.site.take_down()
 

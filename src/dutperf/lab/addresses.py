@@ -30,12 +30,10 @@ class Side:
 
     @property
     def ipv4(self) -> dict[str, str]:
-        """The tester's configuration of this side's IPv4."""
         return {"ipv4": f"{self.tester4}/24", "gateway4": self.dut4}
 
     @property
     def ipv6(self) -> dict[str, str]:
-        """The tester's configuration of this side's IPv6."""
         return {"ipv6": f"{self.tester6}/64", "gateway6": self.dut6}
 
     def ip4(self, port: str) -> tuple[str, str]:
@@ -44,7 +42,6 @@ class Side:
         return f"addr add {self.dut4}/24 dev {port}", f"route add {self.net4} via {self.tester4} dev {port}"
 
     def ip6(self, port: str) -> tuple[str, str]:
-        """Likewise for IPv6."""
         return f"addr add {self.dut6}/64 dev {port} nodad", f"route add {self.net6} via {self.tester6} dev {port}"
 
 

@@ -35,7 +35,6 @@ def side_of(client: int) -> Side:
 
 
 def build(kind: Encapsulation, site: Site, options: ClientOptions) -> dict[str, Any]:
-    """Build the DUTs; returns the tester's configuration."""
     *clients, server = site.add_star(options.mtu, options.mtu + kind.overhead, options.clients)
     server.dut.ip(*RIGHT.ip4(DUT_PORTS[1]), *RIGHT.ip6(DUT_PORTS[1]))
     for number, client in enumerate(clients):

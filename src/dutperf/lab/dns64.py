@@ -52,7 +52,6 @@ class DnsServerOptions(ResetOptions):
 
 
 def build(server: DnsServer, site: Site, options: DnsServerOptions) -> dict[str, Any]:
-    """Start the server; returns the tester's configuration."""
     cores = site.dut_cores(options.cores)
     site.add_router(options.mtu, cores)
     for side, port in zip((LEFT, RIGHT), DUT_PORTS, strict=True):

@@ -119,7 +119,6 @@ def _ask_knot(path: Path, expression: str) -> Any:
 
 
 def main(kind: str, directory: str) -> None:
-    """Print a line for each counter."""
     print("".join(f"{name} {count}\n" for name, count in KINDS[kind](Path(directory)).items()), end="")
 
 

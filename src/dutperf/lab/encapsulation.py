@@ -30,7 +30,6 @@ PROGRAMS = ("ip", "nft")
 
 
 def build(kind: Encapsulation, site: Site, options: ResetOptions) -> dict[str, Any]:
-    """Build the DUTs; returns the tester's configuration."""
     ends = [
         end for end, name in zip(ENDS, NAMESPACES, strict=True) if getattr(options, "end", "both") in ("both", name)
     ]

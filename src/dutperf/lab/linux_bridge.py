@@ -40,7 +40,6 @@ def leave_frames_alone(dut: Namespace) -> None:
 
 
 def build(site: Site, options: BridgeOptions) -> dict[str, Any]:
-    """The DUT as a bridge, and the tester's configuration."""
     cores, ends = site.dut_cores(options.cores), cables(options.ports)
     site.add_switch(options.mtu, cores, ends)
     site.dut.ip(

@@ -14,7 +14,6 @@ from dutperf.lab.transparent import TransparentOptions, tester_sides
 
 
 def build(site: Site, options: TransparentOptions) -> dict[str, Any]:
-    """The cable, and the tester's configuration."""
     site.add_cable(options.mtu)
     release = platform.release()
     return {

@@ -84,7 +84,6 @@ class Namespace:
             run(["ip", "netns", "delete", self.name])
 
     def has_ipv6(self) -> bool:
-        """Whether its kernel has IPv6."""
         return has_ipv6()
 
     def processes(self) -> set[int]:
@@ -98,7 +97,6 @@ class Namespace:
         return ["ip", "netns", "exec", self.name, *argv]
 
     def do(self, argv: Sequence[str], stdin: str = "") -> None:
-        """Run a program inside."""
         run(self.command(argv), stdin)
 
     def ip(self, *lines: str) -> None:

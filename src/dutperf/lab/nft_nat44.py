@@ -75,7 +75,6 @@ class NatOptions(ConntrackOptions):
 
 
 def build(site: Site, options: NatOptions) -> dict[str, Any]:
-    """The DUT as a NAT44, and the tester's configuration with IPv4 in the foreground."""
     cores = site.dut_cores(options.cores)
     maximum = table_size(site.record.lab, options.table)
     site.add_router(options.mtu, cores)

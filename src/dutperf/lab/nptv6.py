@@ -45,7 +45,6 @@ def translation(outside: str) -> str:
 
 
 def build(site: Site, options: ResetOptions) -> dict[str, Any]:
-    """The DUT, and the tester's configuration."""
     site.add_router(options.mtu)
     left, right = DUT_PORTS
     site.dut.ip(*LEFT.ip6(left), *RIGHT.ip6(right))

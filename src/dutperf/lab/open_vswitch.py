@@ -112,7 +112,6 @@ def dpdk_settings(core: int) -> list[str]:
 
 
 def build(site: Site, options: OvsOptions) -> dict[str, Any]:
-    """Start Open vSwitch; returns the tester's configuration."""
     if options.link == "vhost":
         check_dpdk(site)
         site.add_memory_dut()

@@ -94,7 +94,6 @@ class Properties(BaseModel):
     bit_error_every: Annotated[Every, Field(description="every Nth frame has one bit wrong")] = 0
 
     def request(self) -> dict[str, Any]:
-        """Parameters of the request ``configure``."""
         return {
             "seed": self.seed,
             "capacity_fps": self.capacity_fps,
@@ -157,7 +156,6 @@ class NatProperties(Properties):
     ] = 0
 
     def request(self) -> dict[str, Any]:
-        """Parameters of the request ``configure``."""
         same = ("when_full", "evict_count", "establishment_cps", "establishment_queue", "deletion_cps", "ports")
         nat = {name: getattr(self, name) for name in (*same, "remap_every", "remap_after_ms")}
         return {
@@ -221,7 +219,6 @@ class Dns64Properties(Properties):
     wrong_id_every: Annotated[Every, Field(description="every Nth answer has another message ID")] = 0
 
     def request(self) -> dict[str, Any]:
-        """Parameters of the request ``configure``."""
         wrong = {kind: getattr(self, f"{kind}_every") for kind in WRONG_KINDS}
         return {
             **super().request(),
@@ -230,7 +227,6 @@ class Dns64Properties(Properties):
 
 
 def nanoseconds(seconds: float) -> int:
-    """Whole nanoseconds."""
     return round(seconds * 1e9)
 
 

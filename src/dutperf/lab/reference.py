@@ -182,7 +182,6 @@ class Dns64Options(ReferenceOptions, Dns64Properties):
 
 
 def build(kind: Kind, site: Site, options: ReferenceOptions) -> dict[str, Any]:
-    """Build the DUT with these properties; returns the tester's configuration."""
     tester_ports, dut_ports = connected(site, options, overhead=0)
     run(site, open_request(kind, dut_ports, options), options.properties(), options)
     left, right = sides_of_tester(kind)
@@ -239,7 +238,6 @@ def control_socket(site: Site) -> Path:
 
 
 def open_request(kind: Kind, ports: Ports, options: ReferenceOptions) -> dict[str, Any]:
-    """Parameters of the request ``open``."""
     ipv4 = kind not in ("siit", "nat64", "dns64")
     routes = {"to_left": routes_to(LEFT, ipv4=ipv4), "to_right": routes_to(RIGHT)} if kind != "dns64" else NO_ROUTES
     sides = {"left": dut_side(ports.left, LEFT, ipv4=ipv4), "right": dut_side(ports.right, RIGHT)}
@@ -248,7 +246,6 @@ def open_request(kind: Kind, ports: Ports, options: ReferenceOptions) -> dict[st
 
 
 def translators(kind: Kind, options: ReferenceOptions) -> dict[str, Any]:
-    """The part of the request ``open`` that makes it a translator, a NAT or a DNS64."""
     if isinstance(options, Dns64Options):
         return {"dns64": {"server": options.server(), "prefix": options.prefix}}
     if isinstance(options, NatOptions):
@@ -263,7 +260,6 @@ def dut_side(port: str, side: Side, *, ipv4: bool = True) -> dict[str, Any]:
 
 
 def routes_to(side: Side, *, ipv4: bool = True) -> dict[str, Any]:
-    """The networks behind one side."""
     return {"routes4": [side.net4] if ipv4 else [], "routes6": [side.net6]}
 
 

@@ -121,19 +121,16 @@ class ReferenceDsLiteOptions(ReferenceEndOptions, NatOptions):
     """The NAT is the AFTR's."""
 
     def properties_at(self, place: int) -> Properties | None:
-        """The permanent properties of a DUT, if it has any."""
         if place == 0:
             return super().properties_at(place)
         names = NatProperties.model_fields if self.has_properties(place) else OF_CONNECTIONS
         return NatProperties(**{name: getattr(self, name) for name in names})
 
     def chosen_at(self, place: int) -> dict[str, Any]:
-        """Those that somebody chose for a DUT, for results."""
         without = OF_NAT if place == 0 else ()
         return {name: value for name, value in super().chosen_at(place).items() if name not in without}
 
     def stateful(self) -> dict[str, Any]:
-        """What the tester has to know of the connections."""
         return super().stateful() if 1 in self.places() else {}
 
 
@@ -233,7 +230,6 @@ def map_t(options: SharingOptions) -> Domain:
 
 
 def six_rd(_options: ReferenceEndOptions) -> Domain:
-    """RFC 5969: the last seven bits of a CE's IPv4 address are in its IPv6 prefix, 2001:2::/49."""
     border = "198.18.64.254"
     mappings = [{"ipv4": "198.18.64.128/25", "ipv6": "2001:2::/49"}, {"ipv4": border, "ipv6": EVERYTHING[6]}]
     edge = "198.18.64.128"
@@ -319,7 +315,6 @@ class ReferenceEnd:
         return 1 - self.place
 
     def request(self, ports: Ports, options: ReferenceEndOptions, *, shares_core: bool) -> dict[str, Any]:
-        """Parameters of the request ``open``."""
         carried, between = self.technology.carried, self.technology.between
         own, gateway = self.link()
         to_tester = {"routes4": [self.own.net4], "routes6": [self.own.net6]}
@@ -369,7 +364,6 @@ def net(side: Side, version: IpVersion) -> str:
 
 
 def build(technology: Technology, site: Site, options: ReferenceEndOptions) -> dict[str, Any]:
-    """Build the DUTs; returns the tester's configuration."""
     domain = technology.domain(options)
     ends = [ReferenceEnd(technology, domain, place, options.end != "both") for place in options.places()]
     built = build_two if len(ends) == 2 else build_one

@@ -72,13 +72,11 @@ class Owner:
 
     @classmethod
     def me(cls) -> Owner:
-        """This process."""
         start_time = process_start_time(os.getpid())
         assert start_time is not None
         return cls(os.getpid(), start_time)
 
     def lives(self) -> bool:
-        """Whether it still runs."""
         return process_start_time(self.pid) == self.start_time
 
 

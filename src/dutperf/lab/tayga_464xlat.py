@@ -30,7 +30,6 @@ OWN_IPV6 = {"CLAT": "2001:2:0:2000::1", "PLAT": "2001:2:0:2000::2"}
 
 
 def build(site: Site, options: EndOptions) -> dict[str, Any]:
-    """Build the DUTs and start their TAYGAs; returns the tester's configuration."""
     if options.end != "both":
         return build_one(site, options)
     clat, plat = site.add_routers(options.mtu, options.mtu + IPV6_HEADER_EXCESS)

@@ -24,7 +24,6 @@ def configuration(data_dir: Path) -> str:
 
 
 def build(site: Site, options: ConntrackOptions) -> dict[str, Any]:
-    """Build the DUT and start TAYGA; returns the tester's configuration."""
     maximum = table_size(site.record.lab, options.table)
     site.add_router(options.mtu)
     site.dut.ip(*LEFT.ip6("dl"), *RIGHT.ip4("dr"), *RIGHT.ip6("dr"))

@@ -44,7 +44,6 @@ def head(data_dir: Path, own_ipv4: str = OWN_IPV4, own_ipv6: str = OWN_IPV6) -> 
 
 
 def build(site: Site, options: ResetOptions) -> dict[str, Any]:
-    """Build the DUT and start TAYGA; returns the tester's configuration."""
     site.add_router(options.mtu)
     site.dut.ip(*LEFT.ip6("dl"), *RIGHT.ip4("dr"), *RIGHT.ip6("dr"))
     version = start_tayga(site, options.mtu)

@@ -45,7 +45,6 @@ def not_forwarded(counters: list[dict[str, int]]) -> dict[str, int]:
 
 
 def main(directory: str) -> None:
-    """Print a line for each direction."""
     ask = connect(Path(directory))
     lost = not_forwarded([ask(f"/ethdev/stats,{port}") for port in (0, 1)])
     print("".join(f"{direction} not_forwarded {count}\n" for direction, count in lost.items()), end="")

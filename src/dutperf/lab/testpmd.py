@@ -42,7 +42,6 @@ class TestpmdOptions(TransparentOptions, ResetOptions):
 
 
 def build(site: Site, options: TestpmdOptions) -> dict[str, Any]:
-    """The DUT, and the tester's configuration."""
     site.add_memory_dut()
     start(site, options)
     client = memory_ports(site, "client", options.max_frame_size)

@@ -92,7 +92,6 @@ class End:
 
     @property
     def address4(self) -> str:
-        """Likewise."""
         return str(IPv4Address("198.18.254.252") - 4 * self.link + self.number)
 
     @property
@@ -325,7 +324,6 @@ def srv6_headers(to: End) -> str:
 
 
 def vxlan_headers(to: End) -> str:
-    """Likewise."""
     macs = f"destination={to.mac},source={to.far.mac}"
     return f"ipv6(destination={to.address})/udp/vxlan(vni={VNI})/eth({macs})"
 

@@ -86,7 +86,6 @@ class Machine:
         return (self.root / path).exists()
 
     def is_readable(self, path: str) -> bool:
-        """Whether this user may read the file."""
         return os.access(self.root / path, os.R_OK)
 
     def target(self, path: str) -> str | None:

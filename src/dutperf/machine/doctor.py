@@ -81,7 +81,6 @@ class Machine(access.Machine):
     file_capabilities: Callable[[str], bytes] = lambda program: os.getxattr(program, "security.capability")
 
     def cpu_field(self, name: str) -> str:
-        """A field of the first core in /proc/cpuinfo; empty where there is none."""
         return processor.cpu_field(self.read("proc/cpuinfo") or "", name)
 
     def cores(self) -> int:
@@ -365,7 +364,6 @@ def engine(machine: Machine) -> Iterator[Finding]:
 
 
 def programs(machine: Machine) -> Iterator[Finding]:
-    """Programs that labs start."""
     for program, package in machine.lab_programs.items():
         path = machine.find_program(program)
         if path is None:

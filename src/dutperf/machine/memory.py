@@ -32,7 +32,6 @@ class Pages:
 
     @property
     def free_mb(self) -> int:
-        """Free huge pages, in MB."""
         return self.free * self.size_kb // 1024
 
     def __str__(self) -> str:
@@ -53,7 +52,6 @@ def suffices(pages: list[Pages]) -> bool:
 
 
 def mount_points(machine: Machine) -> list[str]:
-    """Mount points of hugetlbfs."""
     return [
         line.split()[1]
         for line in (machine.read("proc/mounts") or "").splitlines()

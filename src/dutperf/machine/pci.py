@@ -73,7 +73,6 @@ def address_of(text: str) -> str | None:
 
 
 def find(machine: Machine, address: str) -> Function | None:
-    """The function with that address; None if there is none."""
     place = f"{DEVICES}/{address}"
     kind = machine.read(f"{place}/class")
     if kind is None:

@@ -69,7 +69,6 @@ class AddressRange:
 
 
 def one(address: Address) -> AddressRange:
-    """A single address."""
     return AddressRange(address, address, 0)
 
 

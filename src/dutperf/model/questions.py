@@ -71,7 +71,6 @@ class Spread(Value):
 
     @classmethod
     def percent(cls, share: int) -> Self:
-        """``share`` of a hundred."""
         common = gcd(share, 100)
         return cls(n=100 // common, m=share // common)
 

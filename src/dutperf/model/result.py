@@ -130,7 +130,6 @@ class NicArrivals(Value):
     """Of the NIC's clock against the tester's, at most, as far as was measured during the trial."""
 
     def sentence(self) -> str:
-        """The end of a remark."""
         polled = f", {self.by_poll:,} at the poll because the NIC did not stamp them" if self.by_poll else ""
         return f": {self.by_nic:,} delays end at the NIC's receive time stamps{polled}"
 
@@ -177,7 +176,6 @@ class Clocks(Value):
         return f"{names}, ±{self.error_us:,.3f} µs" if self.error_us else names
 
     def sentence(self) -> str:
-        """The end of a remark."""
         if self.sending == self.receiving:
             return f": clocks of the delays: {self}"
         apart = f"; they were {_time_of(abs(self.offset_us))} apart" if self.offset_us else ""
@@ -203,7 +201,6 @@ class StampCounts(Value):
         return self.no_transmit + self.no_receive
 
     def sentence(self) -> str:
-        """The end of a remark."""
         missing = f"; {self.missing:,} frames without one of them are not in the figures" if self.missing else ""
         return f": {self.both:,} frames have time stamps of sending and receiving{missing}"
 
@@ -339,7 +336,6 @@ class KindCounts(Value):
 
     @property
     def lost(self) -> int:
-        """Sent frames that did not arrive intact and in time."""
         return self.sent - self.received
 
 
@@ -353,7 +349,6 @@ class StreamCounts(Value):
 
     @property
     def lost(self) -> int:
-        """Sent frames that did not arrive intact and in time."""
         return self.sent - self.received
 
 

@@ -205,7 +205,6 @@ class Phase(Value):
 
     @property
     def duration_s(self) -> float:
-        """Sending time in seconds."""
         return self.duration_ns / 1e9
 
     @property

@@ -98,12 +98,10 @@ class Direction(str):
 
     @property
     def sending_port(self) -> str:
-        """Name of the port that its frames leave."""
         return self.ports[0]
 
     @property
     def receiving_port(self) -> str:
-        """Name of the port that its frames arrive at."""
         return self.ports[1]
 
     @classmethod

@@ -27,7 +27,6 @@ _LISTS = ("/config/append", "/config/delete")
 
 
 def make(server: OtgServer, rules: Rules) -> Starlette:
-    """The application (ASGI)."""
     routes = [Route(one.path, _endpoint(server, one), methods=[one.method]) for one in OPERATIONS]
     return Starlette(
         routes=[*routes, Route("/dutperf/verdicts", _verdicts(server))],

@@ -260,7 +260,6 @@ def _parts(
 
 
 def _split(amount: int, weights: Sequence[int]) -> list[int]:
-    """Whole shares."""
     ends = [amount * before // sum(weights) for before in accumulate(weights)]
     return [end - begin for begin, end in pairwise([0, *ends])]
 
@@ -313,7 +312,6 @@ def _check_longest(flow: Message, tx: str, longest: int, where: str, links: Link
 
 
 def _routes(flow: Message, where: str, links: Links) -> tuple[Sequence[_Route], tuple[str, ...]]:
-    """Where it is sent, and warnings."""
     if not flow.HasField("tx_rx"):
         raise Rejected(f"{where}.tx_rx is missing")
     kind = chosen(flow.tx_rx, "port")

@@ -103,7 +103,6 @@ class Links:
         return others[0] if len(others) == 1 else ""
 
     def direction(self, tx: str, rx: str) -> Direction:
-        """The path from one port to another."""
         return Direction(f"{self.ours[tx]}->{self.ours[rx] if rx else NOWHERE}")
 
     def host(self, end: DeviceEnd) -> Side:
@@ -275,7 +274,6 @@ def _vlans(given: Sequence[Message], where: str) -> list[int] | None:
 
 
 def _addressed(given: Message, version: int, where: str) -> dict[str, str]:
-    """Address and gateway of a port."""
     address = address_text(given.address, version, f"{where}.address")
     prefix = given.prefix or {4: 24, 6: 64}[version]
     try:

@@ -67,7 +67,6 @@ def hexadecimal(text: str, where: str) -> bytes:
 
 
 def custom(header: Message, where: str) -> Texts:
-    """Bytes of the user's own."""
     data = hexadecimal(header.bytes, f"{where}.bytes")
     if not data:
         raise Rejected(f"{where}.bytes: there are none")

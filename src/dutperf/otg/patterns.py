@@ -73,17 +73,14 @@ def number_field(name: str, default: str | None = None) -> ModelField:
 
 
 def mac_field(name: str, default: str | None = None) -> ModelField:
-    """One of MAC addresses."""
     return ModelField((Part(name),), default, _mac, _shown_mac)
 
 
 def ipv4_field(name: str, default: str | None = None) -> ModelField:
-    """One of IPv4 addresses."""
     return ModelField((Part(name),), default, _ipv4, lambda number: str(IPv4Address(number)))
 
 
 def ipv6_field(name: str, default: str | None = None) -> ModelField:
-    """One of IPv6 addresses."""
     return ModelField((Part(name),), default, _ipv6, lambda number: str(IPv6Address(number)))
 
 
@@ -160,7 +157,6 @@ def parted(numbers: Iterable[int], parts: Sequence[Part], where: str) -> Mapping
 
 
 def listed(each: Sequence[str]) -> str:
-    """Values that follow each other."""
     return each[0] if len(set(each)) == 1 else f"list({','.join(each)})"
 
 

@@ -201,7 +201,6 @@ class Transmission:
         self._directory = tempfile.TemporaryDirectory(prefix="dutperf-otg-")
 
     def close(self) -> None:
-        """Stop the traffic, and give the ports back."""
         with suppress(DutperfError):
             self._end_part()
         self._close_tester()
@@ -635,7 +634,6 @@ class Transmission:
 
 
 def _without(side: Side, host: int, gateway: str) -> Side:
-    """The port without a gateway of one of its hosts."""
     if host == 0 or not isinstance(side, SharedPort):
         return side.model_copy(update={gateway: None})
     hosts = list(side.hosts)

@@ -195,7 +195,6 @@ class TrialLog:
         )
 
     def _note(self) -> str:
-        """A sentence for a person."""
         if not self._configurations:
             return "no configuration has been set"
         sent = f"{count_of(len(self._names), 'flow')}, {'a trial runs' if self._trying else 'no trial runs'}"

@@ -225,7 +225,6 @@ class Subtracted(Value):
     date: str
 
     def sentence(self) -> str:
-        """For a message."""
         return (
             f"; the tester's own delay of {self.delay_ms:.4f} ms (its median with {self.frame_size} bytes, calibrated"
             f" {self.date}) is subtracted from latencies"

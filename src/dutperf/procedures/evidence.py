@@ -140,7 +140,6 @@ def instead(result: TrialResult) -> list[str]:
 
 
 def invalidity(result: TrialResult) -> str:
-    """Why ``result`` is not valid."""
     return lasting(result) or "; ".join(cause.text for cause in result.causes) or f"the trial was {result.verdict}"
 
 

@@ -127,7 +127,6 @@ class FrameLossProcedure(Procedure[FrameLoss]):
         return fmean(self._lengths or map(len, self._rates.values()))
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> SeriesFinding:
-        """One series."""
         self._series = series = Series(self._rates[place.case], to_the_end=self.conditions.rates is not None)
         offered, message = 0, None
         while (value := series.next_load()) is not None:

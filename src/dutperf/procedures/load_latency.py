@@ -107,7 +107,6 @@ class DelayFigures(Value):
 
     @classmethod
     def of(cls, delays: Delays) -> Self:
-        """Of the delays that were counted."""
         return cls(**{name: getattr(delays, name) for name in cls.model_fields})
 
     @property
@@ -156,7 +155,6 @@ class LoadLatencyProcedure(Procedure[LoadLatency]):
         return len(self.conditions.loads)
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        """Every frame is stamped."""
         return super().trial(case, load, number, duration_s).model_copy(update={"stamping": Stamping.EVERY})
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> LoadsFinding:
@@ -258,7 +256,6 @@ class LoadLatencyPoint(points.Point):
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """Delays over the load, and loss."""
         return (_delay_chart(points), _loss_chart(points))
 
 

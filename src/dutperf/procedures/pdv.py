@@ -46,7 +46,6 @@ def figures(counts: DirectionCounts) -> dict[str, float] | None:
 
 
 def stamp(trial: Trial, _conditions: Conditions) -> Trial:
-    """Stamp every frame."""
     return trial.model_copy(update={"stamping": Stamping.EVERY, "lost_delay_ns": trial.duration_ns + trial.drain_ns})
 
 

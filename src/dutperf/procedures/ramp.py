@@ -253,7 +253,6 @@ class RampProcedure(Procedure[Ramp]):
         return trial.with_streams(streams).model_copy(update={"stamping": Stamping.EVERY, "delay_parts": PARTS})
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> RampFinding:
-        """One trial."""
         load, ends = self.first_load(place.case), self._ends[place.case]
         result, trial = self.measure(bench, load, place), self.trial(place.case, load, 0, place.duration_s)
         valid = result.verdict is Verdict.VALID

@@ -127,7 +127,6 @@ class Seen(Value):
 
     @classmethod
     def of(cls, found: Sequence[SoakFinding], conditions: Soak) -> Seen:
-        """Of the findings."""
         count = Counter(one.outcome for one in found)
         lossy, perhaps = count["lossy"], count["perhaps"]
         trials = lossy + perhaps + count["lossless"]
@@ -174,7 +173,6 @@ class SoakProcedure(Procedure[Soak]):
         return _stopped(prior, self.conditions)
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> SoakFinding:
-        """One trial."""
         result = self.measure(bench, self.first_load(place.case), place)
         counts, dead = result.directions().values(), evidence.dead_directions(result)
         outcome = _outcome(result, self.conditions.loss_tolerance)

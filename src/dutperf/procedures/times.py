@@ -214,7 +214,6 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
 
 
 def _as_members(times: Mapping[Direction, dict[str, Times] | None]) -> dict[str, Any]:
-    """The times as members of the point."""
     if all(direction.is_of_two for direction in times):
         return {direction.value: of_one for direction, of_one in times.items()}
     return {"paths": {direction: of_one for direction, of_one in times.items() if of_one}}

@@ -104,7 +104,6 @@ class PartOfDirection(Value):
 
     @classmethod
     def of(cls, counts: DirectionCounts) -> Self:
-        """Of the counts of a trial."""
         delays = counts.delay_us
         return cls(
             sent=counts.sent,
@@ -182,7 +181,6 @@ class TrafficProcedure(Procedure[Traffic]):
         return self.no_forwarding(result) if evidence.dead_directions(result) else evidence.losses(result)
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> PartFinding:
-        """One part."""
         rate_fps = prior[-1].next_fps if prior else self._first[place.case]
         load, asked = Load.fps(rate_fps), _Asked(bench, place.case, self.plan)
         make = partial(self.trial, place.case, load)
@@ -296,7 +294,6 @@ class TrafficPoint(points.Point):
 
     @classmethod
     def charts(cls, points: Sequence[Self], limits: Sequence[Mapping[str, Any]]) -> Sequence[Chart]:
-        """Delay and loss over the rate."""
         of_delays = [
             charts.line(charts.of_case(point.case, label, several=len(points) > 1), delays)
             for point in points

@@ -39,7 +39,6 @@ class Mismatch(Value):
     weight: Weight
 
     def sentence(self) -> str:
-        """For a person."""
         return (
             f"{self.name}: {self.base}, not {self.other}"
             if self.weight is Weight.REFUSED

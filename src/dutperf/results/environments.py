@@ -26,7 +26,6 @@ class EnvironmentChange(Value):
     now: Any
 
     def sentence(self) -> str:
-        """For a person."""
         what = self.name.replace(".", " ").replace("_", " ")
         return f"the run was resumed at {self.time} with another {what}: {self.before} before, {self.now} after"
 

@@ -90,7 +90,6 @@ class Checked(Value):
     text: str
 
     def sentence(self) -> str:
-        """For a person."""
         return f"{self.condition}: {self.outcome}: {self.where} of {self.other}: {self.text}"
 
 

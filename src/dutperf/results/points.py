@@ -367,7 +367,6 @@ class Recorded:
         return self.limits.get("too_long")
 
     def of(self, kind: type[LocatedT]) -> list[LocatedT]:
-        """This case's events of that kind."""
         key = self.case.key()
         if issubclass(kind, Finding):
             recorded = (event for event in of_kind(self.events, Finding) if event.event == kind.name())
@@ -441,7 +440,6 @@ def limits_of(point: Point, conditions: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def losses(result: TrialResult) -> dict[str, Loss]:
-    """The losses of a trial, by direction."""
     asked = tuple(loss.asked_in_words(result))
     return {
         direction.value: _loss(counts, asked).model_copy(
@@ -459,7 +457,6 @@ def without_waits(results: Sequence[ResultEvent], waits: Sequence[WaitEvent]) ->
 
 
 def trials(results: Iterable[ResultEvent]) -> Trials:
-    """Counts the verdicts of ``result`` events."""
     verdicts = Counter(event.result.verdict for event in results)
     return Trials(**{verdict.value: verdicts[verdict] for verdict in Verdict})
 

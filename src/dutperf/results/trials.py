@@ -104,7 +104,6 @@ def progress_charts(done: Sequence[FinishedTrial]) -> list[Chart]:
 
 
 def by_case(done: Sequence[FinishedTrial]) -> dict[Case, list[FinishedTrial]]:
-    """The trials of each case, in order."""
     cases: dict[Case, list[FinishedTrial]] = {}
     for one in done:
         cases.setdefault(one.case, []).append(one)
@@ -142,7 +141,6 @@ def _figures(counts: DirectionCounts) -> dict[str, Any]:
 
 
 def _path(case: Case, done: Sequence[FinishedTrial]) -> Chart:
-    """Load over trials; the line joins them in their order, the dots show their outcomes."""
     numbered = list(enumerate(done, start=1))
     line = Curve(
         "in this order",

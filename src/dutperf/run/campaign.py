@@ -89,7 +89,6 @@ that load."""
 
 
 def rest(duration_s: float) -> None:
-    """Let the DUT settle."""
     time.sleep(duration_s)
 
 

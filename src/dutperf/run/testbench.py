@@ -251,7 +251,6 @@ class Bench:
         return dut.of_setup(self.setup)
 
     def run(self, planned: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-        """See :func:`dutperf.tester.phases.run`."""
         return phases.run(self.tester, planned, on_progress, dut=self.dut)
 
     def plan(self, conditions: Conditions) -> Plan:

@@ -108,14 +108,12 @@ class Bounds:
 
     @property
     def lowest(self) -> int:
-        """The lowest load to try."""
         if self.minimum is not None:
             return self.minimum
         return min(DEFAULT_MINIMUM, self.highest, self.initial or DEFAULT_MINIMUM)
 
     @property
     def highest(self) -> int:
-        """The highest load to try."""
         return HIGHEST if self.maximum is None else self.maximum
 
     @property
@@ -233,16 +231,13 @@ class BinarySearch:
 
     @property
     def lower(self) -> int | None:
-        """Highest load that passed."""
         return self._lower
 
     @property
     def upper(self) -> int | None:
-        """Lowest load that did not pass, above the highest that did."""
         return min(self._not_passed, default=None)
 
     def next_load(self) -> int | None:
-        """The load to offer next; None where the search has ended."""
         if self._not_forwarding:
             return None
         if self._probed_for is not None:
@@ -278,7 +273,6 @@ class BinarySearch:
             self._narrow(load, outcome)
 
     def result(self) -> SearchResult:
-        """The result so far; final when :meth:`next_load` is None."""
         return SearchResult(
             lower_bound=None if self._not_forwarding else self.lower,
             limited_by=self._limited_by(),
@@ -289,7 +283,6 @@ class BinarySearch:
         )
 
     def trials_left(self) -> int:
-        """Estimate of how many loads are still to be offered."""
         if self.next_load() is None:
             return 0
         if self.upper is not None and self.lower is not None:

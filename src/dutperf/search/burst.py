@@ -45,16 +45,13 @@ class BurstSearch:
 
     @property
     def lower(self) -> int | None:
-        """Longest burst that passed so far."""
         return self._search.lower
 
     @property
     def upper(self) -> int | None:
-        """Shortest burst that did not pass, above the longest that did."""
         return self._search.upper
 
     def next_load(self) -> int | None:
-        """The burst to offer next; None where the search has ended."""
         return self._search.next_load()
 
     def next_duration_s(self) -> None:
@@ -84,5 +81,4 @@ class BurstSearch:
         return replace(result, limited_by=LimitedBy.DUT) if nothing_passed else result
 
     def trials_left(self) -> int:
-        """Estimate of how many bursts are still to be offered."""
         return self._search.trials_left()

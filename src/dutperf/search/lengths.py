@@ -25,7 +25,6 @@ class Lengths:
 
     @property
     def initial_trial_s(self) -> float:
-        """Of the shortest trials."""
         return min(INITIAL_TRIAL_S, self.final_trial_s)
 
     @property

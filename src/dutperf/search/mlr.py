@@ -114,11 +114,9 @@ class MlrSearch:
         )
 
     def next_load(self) -> int | None:
-        """The load to offer next; None where the search has ended."""
         return None if self._next is None else self._next.load
 
     def next_duration_s(self) -> float | None:
-        """Sending time of that load's trial."""
         return None if self._next is None else self._next.duration_s
 
     def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
@@ -149,7 +147,6 @@ class MlrSearch:
         return replace(by_goal[0].result, goals=by_goal)
 
     def trials_left(self) -> int:
-        """Estimate of how many loads are still to be offered."""
         of_bounds = 2 * (self._lengths.trials - 1)
         typical = TYPICAL_TRIALS + of_bounds + (TYPICAL_TRIALS_OF_A_GOAL + of_bounds) * (len(self._goals) - 1)
         return 0 if self._next is None else max(1, typical - len(self._offered))

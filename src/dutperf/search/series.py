@@ -45,7 +45,6 @@ class Series:
         return self._probed_for is not None
 
     def next_load(self) -> int | None:
-        """The load to offer next; None where the series has ended."""
         if self.not_forwarding:
             return None
         if self._probed_for is not None:

@@ -38,7 +38,6 @@ class Finding(Value):
 
     @property
     def error(self) -> float | None:
-        """Measured - true."""
         return None if self.measured is None else self.measured - self.true
 
 

@@ -23,9 +23,7 @@ class ReferenceDut(Protocol):
         """Set its properties; its counters restart at 0."""
         ...
 
-    def counters(self) -> Truth:
-        """Its counters since."""
-        ...
+    def counters(self) -> Truth: ...
 
     def clear(self) -> None:
         """Restart its counters at 0; it keeps its connections."""

@@ -72,7 +72,6 @@ def stamps_rows(outcome: Outcome) -> Iterator[tuple[str, ...]]:
 
 
 def notes(outcome: Outcome) -> Iterator[str]:
-    """Below the tables."""
     yield from (f"no floor by {stamps} stamps: {why}" for stamps, why in outcome.without_stamps.items())
     yield from (f"{one.procedure}, {one.figure}: {one.note}" for one in outcome.findings if one.note)
 
@@ -88,7 +87,6 @@ def _ports(key: Key) -> str:
 
 
 def markdown(outcome: Outcome) -> str:
-    """The whole outcome, for a document."""
     host = outcome.host
     machine = f"{host['cpu']}, {host['cores']} cores, kernel {host['kernel']}, dutperf {host['dutperf']}"
     parts = [f"Machine: {machine}; load {outcome.load:.1f} at the beginning; {outcome.date}."]

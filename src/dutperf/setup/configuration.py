@@ -103,7 +103,6 @@ class ParameterError(ConfigError):
 
 
 def is_port(text: str) -> bool:
-    """Whether a text has the form of a port."""
     return any(re.fullmatch(spec, text) for spec in _PORT_SPECS)
 
 
@@ -296,7 +295,6 @@ class Side(Value):
 
     @property
     def tunnel_headers(self) -> Stack | None:
-        """The headers of its tunnel."""
         own = self.address(self.link_version)
         return None if self.tunnel is None or own is None else tunnel.stack_of(self.tunnel, own)
 
@@ -374,7 +372,6 @@ class DutCommands(Value):
     time_limit_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
 
     def names(self) -> list[str]:
-        """The commands that are configured."""
         return [name for name in COMMANDS if getattr(self, name) is not None]
 
 

@@ -178,7 +178,6 @@ def _print(lines: Lines) -> None:
 
 
 def main(program: Program, words: Sequence[str]) -> int:
-    """Run one command; returns its exit status."""
     try:
         planned = plan(program, words, configuration.load(), Variables.read(os.environ))
         for remark in planned.remarks:

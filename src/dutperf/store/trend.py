@@ -58,7 +58,6 @@ class Trend:
         return tuple(moment for group in self.groups for moment in group.moments)
 
     def where(self) -> str:
-        """For a message."""
         _, at, load, name = self.key
         return ", ".join(part for part in (self.dut, self.procedure, at, load, name) if part)
 
@@ -108,7 +107,6 @@ class Judged:
     text: str
 
     def sentence(self) -> str:
-        """For a person."""
         return f"{self.condition}: {self.outcome}: {self.trend.where()}: {self.text}"
 
 

@@ -194,7 +194,6 @@ class Refusal:
     reason: str
 
     def sentence(self, beside: Where) -> str:
-        """For a person. ``beside``: where the other feature was chosen."""
         return f"{self.feature.name} and {self.beside.name} ({beside.shown}) exclude each other: {self.reason}"
 
 

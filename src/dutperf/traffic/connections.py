@@ -110,14 +110,12 @@ class ConnectionTraffic(TrafficKind):
 
     @cached_property
     def _ports(self) -> tuple[VaryingField, VaryingField]:
-        """The ranges of source and destination ports."""
         networks = self.networks(self._responder)
         source, destination = ports(self.setup, self.count, networks)
         return _field(source), _field(destination)
 
     @property
     def _responder(self) -> Side:
-        """The side of the Responder."""
         return self.setup.ends(self.setup.initiator_path)[1]
 
     def learns_destination(self, direction: Direction) -> bool:
@@ -242,7 +240,6 @@ def duration_ns(connections: int, rate_fps: int) -> int:
 
 
 def _addresses(setup: Setup) -> int:
-    """Pairs of addresses."""
     ranges = [side.varying_address for side in setup.sides().values()]
     pairs = 1
     for one in ranges:

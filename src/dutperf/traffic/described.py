@@ -110,7 +110,6 @@ class DescribedTraffic(TrafficKind):
         )
 
     def parts_of(self, direction: Direction, frame_size: int) -> tuple[Part, ...]:
-        """What a direction sends."""
         return parts.parts_of(self.setup, self.conditions, direction, frame_size)
 
     def ends_of(self, part: Part, direction: Direction) -> Endpoints:

@@ -205,7 +205,6 @@ class _Clock:
 
 
 def _sent(conditions: Replaying, path: Path, number: int, frame: CapturedFrame, at_ns: int) -> RecordedFrame:
-    """A frame as it is sent."""
     data = frame.data
     if not frame.is_whole:
         raise _wrong(path, number, f"has only {len(data)} of its {frame.wire_size} bytes: capture whole frames")

@@ -87,7 +87,6 @@ class Runs:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def all(self) -> list[Run]:
-        """The latest first."""
         places = [place for root in self.roots for place in result_directories(root)]
         found = {run.id: run for run in map(run_in, places) if os.access(run.directory, os.R_OK | os.X_OK)}
         with self._lock:

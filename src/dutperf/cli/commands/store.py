@@ -46,7 +46,6 @@ Series = Annotated[
 
 
 def opened(file: Path | None, *, create: bool = False) -> Store:
-    """The store that the user chose."""
     return Store(file or stores.usual_file(), create=create)
 
 

@@ -32,7 +32,6 @@ STATUS = {Verdict.VALID: 0, Verdict.INVALID: INVALID, Verdict.ABORTED: ABORTED}
 
 
 def status_of(result: TrialResult) -> int:
-    """The exit status of a command that ran one trial."""
     if result.verdict is Verdict.VALID and evidence.dead_directions(result):
         return NO_NUMBER
     return STATUS[result.verdict]
@@ -90,7 +89,6 @@ def show_and_write(report: dict[str, Any], out: Path | None, as_json: bool, show
 
 
 def run_one(planned: Trial, frame_size: int, ready: Bench) -> TrialResult:
-    """Run the trial and show its progress."""
     what = f"with {frame_size} byte frames at {_rates_of(planned)}"
     if planned.sends_others_alone:
         what = f"of {count_of(len(planned.streams()), 'stream')}"
@@ -155,6 +153,5 @@ def claim_trial(out: Path | None) -> None:
 
 
 def write_trial(out: Path, report: dict[str, Any]) -> None:
-    """Write the result of one trial into a directory that was claimed."""
     write_new(out / TRIAL_FILE, json.dumps(report, indent=2) + "\n")
     say(f"the result is in {out / TRIAL_FILE}")

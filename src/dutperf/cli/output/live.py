@@ -91,21 +91,17 @@ class Agenda:
         self._now: str | None = None
 
     def begin(self, name: str) -> None:
-        """Mark a measurement as under way."""
         self._now = name
 
     def end(self) -> None:
-        """Mark the measurement under way as done."""
         self._done |= {self._now} if self._now else set()
         self._now = None
 
     def lines(self, status: Status) -> list[str]:
-        """One line for each measurement."""
         width = max(map(len, self._measurements))
         return [f"{name:{width}}  {self._state(name, status)}" for name in self._measurements]
 
     def left(self) -> int:
-        """Number of measurements that have not begun."""
         return len([name for name in self._measurements if name != self._now and name not in self._done])
 
     def _state(self, name: str, status: Status) -> str:

@@ -23,7 +23,6 @@ class Output(Console):
 
 
 def output() -> Console:
-    """The present standard output."""
     return Output()
 
 

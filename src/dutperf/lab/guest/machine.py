@@ -119,7 +119,6 @@ def _said(console: Path) -> bool:
 
 
 def build(directory: Path, kernel: Kernel, software: Software) -> Path:
-    """The initramfs."""
     root = directory / "root"
     initramfs.lay_out(root)
     busybox = Path(run(["sh", "-c", "command -v busybox"]).strip())

@@ -77,7 +77,6 @@ class Jool:
 
     @property
     def libraries(self) -> list[Path]:
-        """Directories with the libraries of its programs."""
         return [path.parent for path in sorted(self.root.rglob("libnl-3.so.200"))]
 
 

@@ -43,7 +43,6 @@ class Shell:
         self._received = b""
 
     def await_ready(self, timeout_s: float) -> None:
-        """Wait until the guest is up."""
         self._answer(timeout_s)
 
     def run(self, script: str, timeout_s: float = 60) -> str:

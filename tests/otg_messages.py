@@ -85,7 +85,7 @@ def serving(
 ) -> Iterator[TestClient]:
     settings = EngineSettings(command=("true",))  # instead of the program that takes links down
     generator = Generator(located, settings, opening(kind, **members), drain_s=0.0, log=log)
-    made = app.make(app.OtgServer(generator), Rules(TOKEN, "127.0.0.1"))
+    made = app.make(generator, Rules(TOKEN, "127.0.0.1"))
     try:
         with TestClient(made, "http://127.0.0.1:8443") as one:
             yield one

@@ -698,7 +698,7 @@ def test_a_gateway_that_does_not_answer_is_a_warning_and_starts_nothing() -> Non
 def served(opened: Open) -> Iterator[TestClient]:
     generator = Generator(LOCATED, EngineSettings(), opened, drain_s=0.0)
     try:
-        with TestClient(app.make(app.OtgServer(generator), Rules(TOKEN, "127.0.0.1")), LOCAL) as one:
+        with TestClient(app.make(generator, Rules(TOKEN, "127.0.0.1")), LOCAL) as one:
             yield one
     finally:
         generator.close()
@@ -835,7 +835,7 @@ def switching(command: Sequence[str], kind: type[SimulatedTester], **located: st
     """A server that switches links with ``command`` before ``ip``."""
     generator = Generator(LOCATED | located, EngineSettings(command=tuple(command)), opening(kind), drain_s=0.0)
     try:
-        with TestClient(app.make(app.OtgServer(generator), Rules(TOKEN, "127.0.0.1")), LOCAL) as one:
+        with TestClient(app.make(generator, Rules(TOKEN, "127.0.0.1")), LOCAL) as one:
             yield one
     finally:
         generator.close()
@@ -928,7 +928,7 @@ def test_a_capture_has_the_frames_of_its_port_with_their_fcs(
 
 def test_elsewhere_only_who_has_the_token_is_served() -> None:
     generator = Generator(LOCATED, EngineSettings(), opening(Opened))
-    made = app.make(app.OtgServer(generator), Rules(TOKEN, "192.0.2.1"))
+    made = app.make(generator, Rules(TOKEN, "192.0.2.1"))
     try:
         with TestClient(made, "https://192.0.2.1:8443") as one:
             assert one.get("/config").status_code == 401

@@ -17,7 +17,7 @@ import frame_bytes
 from dutperf.model import Direction, Trial, TrialResult, Verdict
 from dutperf.otg.generator import Generator
 from dutperf.otg.model import Rejected, as_members, messages, of_members
-from dutperf.otg.server import OtgServer
+from dutperf.otg.server import acted
 from dutperf.setup.configuration import EngineSettings, Setup
 from dutperf.setup.ports import open_request
 from dutperf.tester import ProgressCallback, TesterError
@@ -71,7 +71,7 @@ def asked(
         generator.set_configuration(of_members(configured(devices=list(devices)), messages.Config))
         request = {"src_name": source, "dst_ip": destination}
         wanted = {"protocol": {f"ipv{version}": {"ping": {"requests": [request]}}}}
-        answer = as_members(OtgServer(generator).control_action(of_members(wanted, messages.ControlAction)))
+        answer = as_members(acted(generator, of_members(wanted, messages.ControlAction)))
     finally:
         generator.close()
     [response] = answer["response"]["protocol"][f"ipv{version}"]["ping"]["responses"]

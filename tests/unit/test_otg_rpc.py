@@ -41,7 +41,7 @@ def serving(
 ) -> Iterator[str]:
     """A server that believes to listen on ``address``; where it does."""
     generator = Generator(LOCATED, EngineSettings(), opening(Opened, **members), drain_s=0.0, log=log)
-    made = rpc.make(server.OtgServer(generator), Rules(TOKEN, address))
+    made = rpc.make(generator, Rules(TOKEN, address))
     if files is None:
         port = made.add_insecure_port("127.0.0.1:0")
     else:

@@ -17,8 +17,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dutperf.errors import DutperfError
+from dutperf.otg.generator import Generator
 from dutperf.otg.model import Message, Rejected, as_members, messages, of_error, of_members, read
-from dutperf.otg.server import MOST_BODY, OPERATIONS, MessageOrFile, Operation, OtgServer
+from dutperf.otg.server import MOST_BODY, OPERATIONS, MessageOrFile, Operation
 from dutperf.otg.trial_log import CLIENT
 from dutperf.web.access import Rules, is_foreign
 
@@ -26,18 +27,18 @@ _LISTS = ("/config/append", "/config/delete")
 """Whose messages are lists over HTTP."""
 
 
-def make(server: OtgServer, rules: Rules) -> Starlette:
-    routes = [Route(one.path, _endpoint(server, one), methods=[one.method]) for one in OPERATIONS]
+def make(generator: Generator, rules: Rules) -> Starlette:
+    routes = [Route(one.path, _endpoint(generator, one), methods=[one.method]) for one in OPERATIONS]
     return Starlette(
-        routes=[*routes, Route("/dutperf/verdicts", _verdicts(server))],
+        routes=[*routes, Route("/dutperf/verdicts", _verdicts(generator))],
         middleware=[Middleware(_Guard, rules=rules)],
         exception_handlers={HTTPException: _not_there, DutperfError: _failed, ClientDisconnect: _gone},
     )
 
 
-def _endpoint(server: OtgServer, operation: Operation) -> Any:
+def _endpoint(generator: Generator, operation: Operation) -> Any:
     def answered(body: bytes) -> Response:
-        return _response(operation.answer(server, _message(body, operation)))
+        return _response(operation.answered(generator, _message(body, operation)))
 
     async def endpoint(request: Request) -> Response:
         body = bytearray()
@@ -51,11 +52,11 @@ def _endpoint(server: OtgServer, operation: Operation) -> Any:
     return endpoint
 
 
-def _verdicts(server: OtgServer) -> Any:
+def _verdicts(generator: Generator) -> Any:
     """Not of the model."""
 
     async def verdicts(_request: Request) -> Response:
-        return JSONResponse({"trials": await run_in_threadpool(server.generator.verdicts)})
+        return JSONResponse({"trials": await run_in_threadpool(generator.verdicts)})
 
     return verdicts
 

@@ -16,8 +16,9 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from dutperf.errors import DutperfError
+from dutperf.otg.generator import Generator
 from dutperf.otg.model import Message, Rejected, as_members, members_of, messages, of_error
-from dutperf.otg.server import MOST_BODY, OPERATIONS, MessageOrFile, Operation, OtgServer
+from dutperf.otg.server import MOST_BODY, OPERATIONS, MessageOrFile, Operation
 from dutperf.otg.trial_log import CLIENT
 from dutperf.web.access import Rules
 
@@ -38,19 +39,19 @@ _CODES = {
 }
 
 
-def make(server: OtgServer, rules: Rules) -> Any:
+def make(generator: Generator, rules: Rules) -> Any:
     """The server (``grpc.Server``), as yet without a port. Pages of another origin cannot speak to it."""
     options = [
         ("grpc.so_reuseport", 0),  # else two servers share a port, and each gets some of the requests
         ("grpc.max_receive_message_length", MOST_BODY),
     ]
     made = grpc.server(ThreadPoolExecutor(_THREADS, "dutperf-otg-rpc"), options=options)
-    handlers = {method.name: _handler(server, rules, method) for method in SERVICE.methods}
+    handlers = {method.name: _handler(generator, rules, method) for method in SERVICE.methods}
     made.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE.full_name, handlers),))
     return made
 
 
-def _handler(server: OtgServer, rules: Rules, method: Any) -> Any:
+def _handler(generator: Generator, rules: Rules, method: Any) -> Any:
     """Of one method; those whose names begin with ``stream`` get or give messages in pieces."""
     operation = _BY_NAME[method.name.removeprefix("stream")]
     kind = GetMessageClass(method.input_type)
@@ -61,7 +62,7 @@ def _handler(server: OtgServer, rules: Rules, method: Any) -> Any:
         try:
             _check_token(rules, context)
             CLIENT.set(_host(context.peer()))
-            return made(operation.answer(server, read(given, operation, kind)))
+            return made(operation.answered(generator, read(given, operation, kind)))
         except DutperfError as error:
             _abort(context, of_error(error))
 

@@ -21,47 +21,6 @@ MessageOrFile = Message | bytes
 
 
 @dataclass(frozen=True)
-class OtgServer:
-    """What the operations answer. Each raises a :class:`dutperf.errors.DutperfError` where it is not possible."""
-
-    generator: Generator
-
-    def set_config(self, wanted: Message) -> MessageOrFile:
-        return _warned(self.generator.set_configuration(wanted))
-
-    def get_config(self, _wanted: None) -> MessageOrFile:
-        return self.generator.configuration
-
-    def update_config(self, wanted: Message) -> MessageOrFile:
-        return _warned(self.generator.update(wanted))
-
-    def append_config(self, wanted: Message) -> MessageOrFile:
-        return _warned(self.generator.append(wanted))
-
-    def delete_config(self, wanted: Message) -> MessageOrFile:
-        return _warned(self.generator.delete(wanted))
-
-    def control_state(self, wanted: Message) -> MessageOrFile:
-        return _warned(controlled(self.generator, wanted))
-
-    def control_action(self, wanted: Message) -> MessageOrFile:
-        return acted(self.generator, wanted)
-
-    def metrics(self, wanted: Message) -> MessageOrFile:
-        return measured(self.generator, wanted)
-
-    def states(self, wanted: Message) -> MessageOrFile:
-        return stated(self.generator, wanted)
-
-    def capture(self, wanted: Message) -> MessageOrFile:
-        coverage.check(wanted)
-        return self.generator.captured(wanted.port_name)
-
-    def version(self, _wanted: None) -> MessageOrFile:
-        return messages.Version(api_spec_version=_ANY_VERSION, sdk_version=SPECIFICATION, app_version=__version__)
-
-
-@dataclass(frozen=True)
 class Operation:
     """One of the model's."""
 
@@ -71,26 +30,12 @@ class Operation:
     path: str
     request: Any
     """The class of its message; None: it has none."""
-    answer: Callable[[OtgServer, Any], MessageOrFile]
+    answer: Callable[[Generator, Any], MessageOrFile | list[str]]
+    """A message, a file, or warnings. Raises a :class:`dutperf.errors.DutperfError` where it is not possible."""
 
-
-OPERATIONS = (
-    Operation("SetConfig", "POST", "/config", messages.Config, OtgServer.set_config),
-    Operation("GetConfig", "GET", "/config", None, OtgServer.get_config),
-    Operation("UpdateConfig", "PATCH", "/config", messages.ConfigUpdate, OtgServer.update_config),
-    Operation("AppendConfig", "PATCH", "/config/append", messages.ConfigAppend, OtgServer.append_config),
-    Operation("DeleteConfig", "PATCH", "/config/delete", messages.ConfigDelete, OtgServer.delete_config),
-    Operation("SetControlState", "POST", "/control/state", messages.ControlState, OtgServer.control_state),
-    Operation("SetControlAction", "POST", "/control/action", messages.ControlAction, OtgServer.control_action),
-    Operation("GetMetrics", "POST", "/monitor/metrics", messages.MetricsRequest, OtgServer.metrics),
-    Operation("GetStates", "POST", "/monitor/states", messages.StatesRequest, OtgServer.states),
-    Operation("GetCapture", "POST", "/monitor/capture", messages.CaptureRequest, OtgServer.capture),
-    Operation("GetVersion", "GET", "/capabilities/version", None, OtgServer.version),
-)
-
-
-def _warned(warnings: list[str]) -> Message:
-    return messages.Warning(warnings=warnings)
+    def answered(self, generator: Generator, wanted: Message) -> MessageOrFile:
+        answer = self.answer(generator, wanted)
+        return messages.Warning(warnings=answer) if isinstance(answer, list) else answer
 
 
 def controlled(generator: Generator, wanted: Message) -> list[str]:
@@ -192,3 +137,27 @@ def stated(generator: Generator, wanted: Message) -> Message:
         if mac:
             one.link_layer_address = mac
     return found
+
+
+def captured(generator: Generator, wanted: Message) -> bytes:
+    coverage.check(wanted)
+    return generator.captured(wanted.port_name)
+
+
+def version(_generator: Generator, _wanted: None) -> Message:
+    return messages.Version(api_spec_version=_ANY_VERSION, sdk_version=SPECIFICATION, app_version=__version__)
+
+
+OPERATIONS = (
+    Operation("SetConfig", "POST", "/config", messages.Config, Generator.set_configuration),
+    Operation("GetConfig", "GET", "/config", None, lambda generator, _: generator.configuration),
+    Operation("UpdateConfig", "PATCH", "/config", messages.ConfigUpdate, Generator.update),
+    Operation("AppendConfig", "PATCH", "/config/append", messages.ConfigAppend, Generator.append),
+    Operation("DeleteConfig", "PATCH", "/config/delete", messages.ConfigDelete, Generator.delete),
+    Operation("SetControlState", "POST", "/control/state", messages.ControlState, controlled),
+    Operation("SetControlAction", "POST", "/control/action", messages.ControlAction, acted),
+    Operation("GetMetrics", "POST", "/monitor/metrics", messages.MetricsRequest, measured),
+    Operation("GetStates", "POST", "/monitor/states", messages.StatesRequest, stated),
+    Operation("GetCapture", "POST", "/monitor/capture", messages.CaptureRequest, captured),
+    Operation("GetVersion", "GET", "/capabilities/version", None, version),
+)

@@ -27,7 +27,7 @@ from dutperf.setup import configuration
 from dutperf.setup.configuration import NO_PORT, ConfigError, EngineSettings
 
 if TYPE_CHECKING:
-    from dutperf.otg.server import OtgServer
+    from dutperf.otg.generator import Generator
     from dutperf.otg.trial_log import TrialLog
     from dutperf.web.access import Rules
 
@@ -208,21 +208,20 @@ def _serve(offered: _Offered, where: _Where, drain_s: float, log: TrialLog) -> N
     from dutperf.engine.factory import engine_on
     from dutperf.otg import app, certificate, tls
     from dutperf.otg.generator import Generator
-    from dutperf.otg.server import OtgServer
     from dutperf.web.access import Rules
 
     rules = Rules(where.token or secrets.token_urlsafe(24), where.address)
     listening = listen(where.address, where.port)
-    server = OtgServer(Generator(offered.located, offered.engine, engine_on, drain_s, log))
-    with tempfile.TemporaryDirectory(prefix="dutperf-otg-") as directory, listening, closing(server.generator):
+    generator = Generator(offered.located, offered.engine, engine_on, drain_s, log)
+    with tempfile.TemporaryDirectory(prefix="dutperf-otg-") as directory, listening, closing(generator):
         files = None if where.is_plain else where.files or certificate.generate(Path(directory), where.address)
         configured = uvicorn.Config(
-            app.make(server, rules), log_level="warning", lifespan="off", timeout_graceful_shutdown=_GOODBYE_S
+            app.make(generator, rules), log_level="warning", lifespan="off", timeout_graceful_shutdown=_GOODBYE_S
         )
         configured.load()
         configured.ssl = None if files is None else tls.server_context(*files)
         base = f"{'http' if files is None else 'https'}://{shown(where.address)}:{listening.getsockname()[1]}"
-        with _rpc(server, rules, where, files) as rpc_port:
+        with _rpc(generator, rules, where, files) as rpc_port:
             terminal.line(base if rules.is_local else f"{base}/{rules.token}")
             if rpc_port is not None:
                 terminal.line(f"gRPC: {shown(where.address)}:{rpc_port}")
@@ -231,7 +230,7 @@ def _serve(offered: _Offered, where: _Where, drain_s: float, log: TrialLog) -> N
 
 
 @contextmanager
-def _rpc(server: OtgServer, rules: Rules, where: _Where, files: tuple[Path, Path] | None) -> Iterator[int | None]:
+def _rpc(generator: Generator, rules: Rules, where: _Where, files: tuple[Path, Path] | None) -> Iterator[int | None]:
     """Serve gRPC, if it is asked for; the port."""
     if where.grpc_port is None:
         yield None
@@ -242,7 +241,7 @@ def _rpc(server: OtgServer, rules: Rules, where: _Where, files: tuple[Path, Path
 
     with listen(where.address, where.grpc_port, "--grpc-port"):
         pass  # says why, where that is not possible
-    made, at = rpc.make(server, rules), f"{shown(where.address)}:{where.grpc_port}"
+    made, at = rpc.make(generator, rules), f"{shown(where.address)}:{where.grpc_port}"
     if files is None or (rules.is_local and where.files is None):  # clients use no TLS unless they have a certificate
         port = made.add_insecure_port(at)
     else:

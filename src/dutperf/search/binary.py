@@ -253,7 +253,6 @@ class BinarySearch:
         """Every trial is as long as the conditions say."""
 
     def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
-        """Take the outcome of the load that :meth:`next_load` named. Raises ValueError: the search has ended."""
         load = self.next_load()
         if load is None:
             raise ValueError("the search has ended")

@@ -27,58 +27,39 @@ PROBE_FRAMES = 10
 DUT forwards."""
 
 
-class BurstSearch:
-    """A :class:`dutperf.search.binary.Search` whose loads are frames per direction."""
+class BurstSearch(BinarySearch):
+    """Its loads are frames per direction."""
 
     def __init__(self, longest: int, resolution_share: float, verifications: int) -> None:
         """``resolution_share``: largest distance between the longest burst that passed and the
         shortest that failed, as a share of the latter; at least a frame. ``verifications``: how
         often a burst that failed is offered again."""
         first = min(FIRST_FRAMES, longest)
-        self._search = BinarySearch(
+        super().__init__(
             Bounds(Resolution(share=resolution_share), minimum=1, maximum=longest, initial=first, unit=Unit.FRAMES)
         )
         self._verifications = verifications
         self._failures = 0
         self._probing = False
-        self._loads: list[tuple[int, Outcome]] = []
-
-    @property
-    def lower(self) -> int | None:
-        return self._search.lower
-
-    @property
-    def upper(self) -> int | None:
-        return self._search.upper
-
-    def next_load(self) -> int | None:
-        return self._search.next_load()
-
-    def next_duration_s(self) -> None:
-        """None: the burst's length sets the sending time."""
+        self._offered: list[tuple[int, Outcome]] = []
+        """With all verifications."""
 
     def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
-        """Take the outcome of the burst that :meth:`next_load` named. Raises ValueError: the search has ended."""
         frames = self.next_load()
         if frames is None:
             raise ValueError("the search has ended")
         if outcome is Outcome.NOT_FORWARDING and frames < PROBE_FRAMES and not self._probing:
             outcome = Outcome.FAILED
-        self._loads.append((frames, outcome))
+        self._offered.append((frames, outcome))
         if outcome in (Outcome.FAILED, Outcome.NOT_FORWARDING) and self._failures < self._verifications:
             self._failures += 1
             return
         self._failures = 0
         self._probing = outcome is Outcome.NOT_FORWARDING and not self._probing
-        self._search.record_outcome(outcome)
+        super().record_outcome(outcome)  # an episode is no other failure: the burst was offered again
 
     def result(self) -> SearchResult:
-        """The result so far, with all verifications among the loads; final when :meth:`next_load`
-        is None."""
-        result = replace(self._search.result(), loads=tuple(self._loads))
+        result = replace(super().result(), loads=tuple(self._offered))
         # The range ends at a single frame, which is not a limit that the user set.
         nothing_passed = result.lower_bound is None and result.limited_by is LimitedBy.RANGE
         return replace(result, limited_by=LimitedBy.DUT) if nothing_passed else result
-
-    def trials_left(self) -> int:
-        return self._search.trials_left()

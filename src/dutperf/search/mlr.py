@@ -120,7 +120,6 @@ class MlrSearch:
         return None if self._next is None else self._next.duration_s
 
     def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
-        """Take the outcome of the load that :meth:`next_load` named. Raises ValueError: the search has ended."""
         if self._next is None:
             raise ValueError("the search has ended")
         trial = replace(self._next, outcome=outcome, loss=loss)

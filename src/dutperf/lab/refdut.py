@@ -164,20 +164,6 @@ class NatProperties(Properties):
         }
 
 
-WRONG_KINDS = (
-    "wrong_prefix",
-    "wrong_address",
-    "servfail",
-    "refused",
-    "nxdomain",
-    "nodata",
-    "truncated",
-    "malformed",
-    "wrong_id",
-)
-"""Kinds of wrong answers of a DNS64."""
-
-
 class Dns64Properties(Properties):
     """Configured behaviour of the reference DUT as a DNS64. ``capacity_fps`` and ``queue`` are about the clients'
     queries, delays, losses, copies and so on about the answers to them. Wrong answers are every Nth with addresses,
@@ -224,6 +210,14 @@ class Dns64Properties(Properties):
             **super().request(),
             "dns64": {"cache_names": self.cache, "pending": self.pending, "wrong": wrong},
         }
+
+
+WRONG_KINDS = tuple(
+    name.removesuffix("_every")
+    for name in Dns64Properties.model_fields
+    if name.endswith("_every") and name not in Properties.model_fields
+)
+"""Kinds of wrong answers of a DNS64."""
 
 
 def nanoseconds(seconds: float) -> int:

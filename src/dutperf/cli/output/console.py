@@ -63,13 +63,13 @@ _OTHER_TAGS: Row = (
     lambda counts: _number(0 if counts.vlan_tags is None else counts.vlan_tags.other),
 )
 
-_ALWAYS: tuple[Row, ...] = (
-    ("intended frames", lambda counts: f"{counts.intended:,}"),
+_SENT_AND_LOST: tuple[Row, ...] = (
     ("sent", lambda counts: f"{counts.sent:,}"),
     ("received", lambda counts: f"{counts.received:,}"),
     ("lost", lambda counts: f"{counts.lost:,}"),
     ("loss ratio", lambda counts: f"{counts.loss_ratio:.6%}"),
 )
+_ALWAYS: tuple[Row, ...] = (("intended frames", lambda counts: f"{counts.intended:,}"), *_SENT_AND_LOST)
 _OF_ENGINE: tuple[Row, ...] = (
     ("sending time, s", lambda counts: f"{counts.send_time_s:.6f}"),
     ("lateness, µs: median", lambda counts: f"{counts.lateness_us.p50:,.1f}"),
@@ -296,10 +296,7 @@ def _counts(title: str, result: TrialResult) -> Table:
 
 
 _OF_PATHS: tuple[Row, ...] = (
-    ("sent", lambda counts: f"{counts.sent:,}"),
-    ("received", lambda counts: f"{counts.received:,}"),
-    ("lost", lambda counts: f"{counts.lost:,}"),
-    ("loss ratio", lambda counts: f"{counts.loss_ratio:.6%}"),
+    *_SENT_AND_LOST,
     ("duplicates", lambda counts: _number(counts.duplicates)),
     ("reordered", lambda counts: _number(counts.out_of_order)),
     ("corrupted", lambda counts: _number(counts.corrupted)),

@@ -186,7 +186,6 @@ class PlacedField:
     """Number of its header, from 0 on."""
     name: str
     bit: int
-    """The first one."""
     bits: int
     role: Role
 

@@ -846,7 +846,6 @@ KINDS: Mapping[str, HeaderKind] = {
         ),
     )
 }
-"""Every header by its name."""
 
 
 def table() -> str:

@@ -123,7 +123,6 @@ class ResultEvent(Attempt):
 
     event: Literal["result"] = "result"
     trial: int
-    """Its number."""
     result: Annotated[TrialResult, PlainSerializer(to_json)]
 
 
@@ -132,7 +131,6 @@ class DutStateEvent(Located):
 
     event: Literal["dut_state"] = "dut_state"
     when: Literal["before", "after"]
-    """Before or after the search."""
     sha256: str
     output: str
 

@@ -44,10 +44,8 @@ class ResumedJournal(JournalWriter):
     def __init__(self, descriptor: int, path: Path) -> None:
         super().__init__(descriptor, path)
         self.events = read(path.parent)
-        """All recorded events."""
         self.plan = plan_of(self.events, path)
         self.on_resume: Callable[[], ResumedEvent] | None = None
-        """Returns the event ``resumed``."""
         self._recorded = deque(_to_repeat(self.events))
         self._resumed = False
 

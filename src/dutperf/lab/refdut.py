@@ -342,7 +342,6 @@ class Truth(BaseModel):
     connections: ConnectionsTruth | None = None
     """None: it is not a NAT."""
     dns64: Dns64Truth | None = None
-    """None: it is not a DNS64."""
 
 
 @dataclass(frozen=True)

@@ -62,9 +62,7 @@ DUTS: dict[Kind, str] = {
     "nat64": "stateful NAT64",
     "dns64": "DNS64 server",
 }
-"""What each kind is."""
 KERNEL_PORTS = Ports(*(f"af_packet:{name}" for name in DUT_PORTS))
-"""Ports of a DUT with veths."""
 PropertiesT = TypeVar("PropertiesT", bound=Properties)
 
 

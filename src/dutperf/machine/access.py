@@ -61,7 +61,6 @@ class Machine:
     run: Runner = run
     user: int = field(default_factory=os.geteuid)
     release: str = field(default_factory=lambda: os.uname().release)
-    """Kernel release."""
 
     def read(self, path: str) -> str | None:
         """A file's text, stripped; None if it cannot be read."""

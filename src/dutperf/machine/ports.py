@@ -22,7 +22,6 @@ class Port:
     """One row: an interface of a card, a card without one, or an interface without a card."""
 
     address: str | None
-    """PCI address."""
     interface: str | None
     kind: str | None
     """Kind of a virtual interface: ``veth``, ``bond``."""

@@ -27,7 +27,6 @@ class AdditionalFrames(Value):
     port's MAC address as their source, and the DUT's as the destination unless that is ``given``."""
 
     name: Literal["broadcast", "management", "routing-updates"]
-    """The modifier."""
     frames: Annotated[tuple[Hexadecimal, ...], Field(min_length=1, max_length=16)]
     destination_mac: Literal["next_hop4", "next_hop6", "given"] = "given"
     after_frames: Annotated[int, Field(ge=1, le=1_000_000)] | None = None

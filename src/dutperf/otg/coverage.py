@@ -133,7 +133,6 @@ def _of_headers() -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 COVERED = {name: tuple(fields.split()) for name, fields in _COVERED.items()} | dict(_of_headers())
-"""The fields that are covered, by the messages that have them."""
 
 
 def covered_of(message: str) -> tuple[str, ...]:

@@ -37,7 +37,6 @@ class Ping:
     """Echo requests from a device to an address."""
 
     source_name: str
-    """As the client has it."""
     version: int
     source: str
     destination: str

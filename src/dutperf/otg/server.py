@@ -17,7 +17,6 @@ MOST_BODY = 16 * 1024 * 1024
 _ANY_VERSION = ">=1.0.0"
 """Clients take the server's version as a condition on their own."""
 MessageOrFile = Message | bytes
-"""A message, or a file."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,6 @@ class Procedure(ABC, Generic[ConditionsT]):
         self.conditions = plan.conditions
         self.cases = self.cases_of()
         self._had_valid = set[Case]()
-        """Cases that had a valid trial."""
         self.is_hopeless = False
         """Whether the last trial has shown that no other one of its case can be valid with this test setup. Where one
         was valid before, the setup fits, and what the trial has met may pass."""

@@ -94,7 +94,6 @@ class Status:
     procedure: str
     case: Case
     cases: Sequence[Case]
-    """All cases of the measurement."""
     repetition: int
     repetitions: int
     trying: Load | None
@@ -108,7 +107,6 @@ class Status:
     progress: Progress | None = None
     """Of the running trial."""
     last: TrialResult | None = None
-    """Result of the last trial."""
     note: str | None = None
     """A sentence for a person: why a trial is repeated, how a search ended."""
 

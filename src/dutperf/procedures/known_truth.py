@@ -58,7 +58,6 @@ class Evidence:
     point: Any
     """The procedure's point."""
     seen: Sequence[SeenTrial]
-    """Its trials."""
     floor_s: float = 0.0
     """The 99th percentile of the delay through the DUT without a configured delay, measured just
     before."""

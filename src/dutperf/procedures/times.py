@@ -72,7 +72,6 @@ class Kind:
     amend: Callable[[Trial, Any, Rates], Trial]
     read: Callable[[DirectionCounts, Any, Rates], Reading]
     rates_text: Callable[[Rates], str]
-    """The rates, for a message."""
     action: Callable[[Plan[Any]], TrialAction | None] = lambda _plan: None
     """Raises PlanError."""
 

@@ -61,7 +61,6 @@ class Reader:
     """Its own model."""
     point: PointBuilder
     delays: streams.Delays = streams.delays
-    """The delays of a stream in a trial."""
     rules: tuple[Rule, ...] = general_rules()
     """The clauses that it may deviate from; those of every procedure if it has none of its own."""
     of_changes: bool = False

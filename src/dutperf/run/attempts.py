@@ -67,7 +67,6 @@ class Attempts:
         self._in_vain = 0
         """Further trials of a load since the last one that was conclusive."""
         self._conclusive: dict[Case, set[Load]] = {}
-        """Loads with a conclusive trial."""
         self._valid = 0
         """Valid trials so far."""
         self._inconclusive: list[Inconclusive] = []

@@ -376,7 +376,6 @@ class DutCommands(Value):
 
 
 COMMANDS = tuple(name for name in DutCommands.model_fields if name != "time_limit_s")
-"""All commands that a DUT may have."""
 
 
 class Dut(BaseModel):

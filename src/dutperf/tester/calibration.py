@@ -47,7 +47,6 @@ class Floor(Value):
     min_us: float
     """The least of both directions."""
     typical_us: float
-    """Median."""
     p999_us: float
     stall_us: float
     """Longest loop stall of the tester meanwhile; the largest delays may include as much."""

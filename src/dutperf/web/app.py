@@ -57,7 +57,6 @@ class Address:
     query: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """JSON schema of each parameter."""
     kind: str = "application/json"
-    """Of the answer."""
 
 
 _START = {

@@ -10,7 +10,18 @@ from functools import partial
 from typing import Any, ClassVar, Generic
 
 from dutperf.journal import RepetitionFinding
-from dutperf.model import Case, Load, Trial, TrialResult, Verdict, axes_as_json, axes_of, to_json
+from dutperf.model import (
+    Case,
+    Direction,
+    DirectionCounts,
+    Load,
+    Trial,
+    TrialResult,
+    Verdict,
+    axes_as_json,
+    axes_of,
+    to_json,
+)
 from dutperf.procedures import evidence
 from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan, fixed_repetitions
 from dutperf.procedures.trial_action import TrialAction
@@ -109,6 +120,14 @@ class Procedure(ABC, Generic[ConditionsT]):
     def no_forwarding(self, result: TrialResult) -> str:
         """Evidence of a DUT that forwards nothing, and what of the test setup may be the reason."""
         return evidence.no_forwarding(result, self.plan.traffic.setup)
+
+    def read(self, result: TrialResult) -> tuple[dict[str, Any], dict[Direction, DirectionCounts]]:
+        """What a repetition of this one trial says: members of its finding, and the counts that show anything."""
+        valid = result.verdict is Verdict.VALID
+        dead = self.no_forwarding(result) if valid and evidence.dead_directions(result) else None
+        message = dead or (evidence.losses(result) if valid else evidence.invalidity(result))
+        members = {"valid": valid, "not_forwarding": dead is not None, "message": message}
+        return members, result.directions() if valid and dead is None else {}
 
     def first_trial(self, case: Case) -> Trial:
         """The first trial of a case, without its number."""

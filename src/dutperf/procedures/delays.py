@@ -46,7 +46,6 @@ from dutperf.model import (
     to_json,
 )
 from dutperf.model import Delays as DelaysOf
-from dutperf.procedures import evidence
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.rates import rate_of, throughput_otherwise
@@ -160,15 +159,10 @@ class Delays(Procedure[DelayConditions]):
         """Without figures where no trial was valid,
         or nothing came through."""
         result = self.measure(bench, self.first_load(place.case), place)
-        valid = result.verdict is Verdict.VALID
-        dead = self.no_forwarding(result) if valid and evidence.dead_directions(result) else None
-        usable = valid and dead is None
-        directions = result.directions() if usable else {}
+        members, directions = self.read(result)
         return DelaysFinding(
-            valid=valid,
-            not_forwarding=dead is not None,
+            **members,
             loss_ratio=result.worst_loss_ratio,
-            message=dead or (evidence.losses(result) if usable else evidence.invalidity(result)),
             figures_ms={direction: self._kind.figures(counts) for direction, counts in directions.items()},
             stamped_lost=sum(counts.stamped_sent - counts.stamped_received for counts in directions.values()),
             by_tester_ms={
@@ -176,7 +170,7 @@ class Delays(Procedure[DelayConditions]):
                 for direction, counts in directions.items()
                 if (of_tester := _of_tester(counts)) is not None
             },
-            in_sum_ms=self._in_sum(result) if usable else None,
+            in_sum_ms=self._in_sum(result) if directions else None,
         )
 
     def _in_sum(self, result: TrialResult) -> dict[str, float] | None:

@@ -37,9 +37,7 @@ from dutperf.model import (
     Trial,
     Unit,
     Value,
-    Verdict,
 )
-from dutperf.procedures import evidence
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
@@ -255,15 +253,9 @@ class RampProcedure(Procedure[Ramp]):
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> RampFinding:
         load, ends = self.first_load(place.case), self._ends[place.case]
         result, trial = self.measure(bench, load, place), self.trial(place.case, load, 0, place.duration_s)
-        valid = result.verdict is Verdict.VALID
-        dead = self.no_forwarding(result) if valid and evidence.dead_directions(result) else None
-        usable = result.directions() if valid and dead is None else {}
-        return RampFinding(
-            valid=valid,
-            not_forwarding=dead is not None,
-            message=dead or (evidence.losses(result) if valid else evidence.invalidity(result)),
-            readings={direction: read(trial, direction, counts, ends) for direction, counts in usable.items()},
-        )
+        members, usable = self.read(result)
+        readings = {direction: read(trial, direction, counts, ends) for direction, counts in usable.items()}
+        return RampFinding(**members, readings=readings)
 
     def announce(self, bench: Bench, place: Place, done: Prior) -> None:
         bench.say(f"repetition {place.repetition}: {_first_loss(done[-1], self._ends[place.case])}", place)

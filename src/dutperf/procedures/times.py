@@ -26,9 +26,7 @@ from dutperf.model import (
     Sparse,
     Trial,
     Value,
-    Verdict,
 )
-from dutperf.procedures import evidence
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, fixed_repetitions
 from dutperf.procedures.trial_action import TrialAction
@@ -106,15 +104,9 @@ class TimesProcedure(Procedure[AtThroughput]):
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> TimesFinding:
         rates, conditions = self._rates[place.case], self.conditions
         result = self.measure(bench, self.first_load(place.case), place)
-        valid = result.verdict is Verdict.VALID
-        dead = self.no_forwarding(result) if valid and evidence.dead_directions(result) else None
-        usable = result.directions() if valid and dead is None else {}
-        return TimesFinding(
-            valid=valid,
-            not_forwarding=dead is not None,
-            message=dead or (evidence.losses(result) if valid else evidence.invalidity(result)),
-            readings={direction: self._kind.read(counts, conditions, rates) for direction, counts in usable.items()},
-        )
+        members, usable = self.read(result)
+        readings = {direction: self._kind.read(counts, conditions, rates) for direction, counts in usable.items()}
+        return TimesFinding(**members, readings=readings)
 
 
 def _stopped(found: Sequence[TimesFinding], repetitions: int) -> Stopped | None:

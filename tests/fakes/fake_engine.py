@@ -304,7 +304,7 @@ class Reporting(Engine):
             forward = calm | {"nic_clock_us": 0.0} | (self.so_far if tenth > 2 else {})
             link_down = {"left": self.link_down, "right": False}
             say(request, "progress", elapsed_s=tenth / 10, link_down=link_down, forward=forward, **self.beside)
-            if select.select([sys.stdin], [], [], 0.1)[0]:
+            if select.select([sys.stdin], [], [], 0.05)[0]:
                 return
         self.running = None
         self.result(request, trial)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
@@ -174,21 +175,29 @@ class Server:
         run = self._run(request)
         return JSONResponse({**self._listed(run), "progress": progress(run.directory)})
 
-    async def start(self, request: Request) -> Response:
-        asked = await _body(request)
-        return await _in_thread(self._start, asked)
+    def start(self, request: Request, asked: Mapping[str, Any]) -> Response:
+        by_text = "plan" in asked
+        plan = forms.plan_from(asked["plan"], self.places) if by_text else forms.plan_of(asked, self.places)
+        try:
+            run = self.runs.start(plan, str(asked.get("name") or asked.get("procedure") or "plan"))
+        except Refused as error:
+            of_options = f"plan: procedures.{asked.get('procedure')}."
+            raise Refused(str(error).replace(of_options, "options."), error.status) from None
+        return JSONResponse(self._listed(run), 201)
 
-    async def stop(self, request: Request) -> Response:
-        await _body(request)
-        return await _in_thread(self._stop, request)
+    def stop(self, request: Request, asked: Mapping[str, Any]) -> Response:
+        run = self._run(request)
+        self.runs.stop(run)
+        return JSONResponse(self._listed(run))
 
-    async def resume(self, request: Request) -> Response:
-        await _body(request)
-        return await _in_thread(self._resume, request)
+    def resume(self, request: Request, asked: Mapping[str, Any]) -> Response:
+        checks = (lambda text: forms.plan_from(text, self.places), self.places.within)
+        return JSONResponse(self._listed(self.runs.resume(self._run(request), *checks)))
 
-    async def set_rate(self, request: Request) -> Response:
-        asked = await _body(request)
-        return await _in_thread(partial(self._set_rate, request), asked)
+    def set_rate(self, request: Request, asked: Mapping[str, Any]) -> Response:
+        run = self._run(request)
+        self.runs.ask(run, asked)
+        return JSONResponse(self._listed(run))
 
     async def follow(self, request: Request) -> Response:
         run = self._run(request)
@@ -249,30 +258,6 @@ class Server:
             return {**one, "overview": Overview(), "now": overview.now(progress(run.directory))}
         return {**one, "overview": self.runs.overview(run), "now": ""}
 
-    def _start(self, asked: dict[str, Any]) -> Response:
-        by_text = "plan" in asked
-        plan = forms.plan_from(asked["plan"], self.places) if by_text else forms.plan_of(asked, self.places)
-        try:
-            run = self.runs.start(plan, str(asked.get("name") or asked.get("procedure") or "plan"))
-        except Refused as error:
-            of_options = f"plan: procedures.{asked.get('procedure')}."
-            raise Refused(str(error).replace(of_options, "options."), error.status) from None
-        return JSONResponse(self._listed(run), 201)
-
-    def _stop(self, request: Request) -> Response:
-        run = self._run(request)
-        self.runs.stop(run)
-        return JSONResponse(self._listed(run))
-
-    def _resume(self, request: Request) -> Response:
-        checks = (lambda text: forms.plan_from(text, self.places), self.places.within)
-        return JSONResponse(self._listed(self.runs.resume(self._run(request), *checks)))
-
-    def _set_rate(self, request: Request, asked: dict[str, Any]) -> Response:
-        run = self._run(request)
-        self.runs.ask(run, asked)
-        return JSONResponse(self._listed(run))
-
     async def _counted(self, stream: Any, may_control: bool) -> Any:
         self.readers[may_control] += 1
         try:
@@ -293,7 +278,7 @@ def make(server: Server) -> Starlette:
         Route("/store/measurements/{measurement}", server.measurement_page),
         Route("/store/measurements/{measurement}/report", server.stored_report),
         Route("/store/series/{series}", server.series_page),
-        *(Route(one.path, getattr(server, one.answer), methods=[one.method]) for one in INTERFACE),
+        *(Route(one.path, _handler(server, one), methods=[one.method]) for one in INTERFACE),
         Mount("/static", StaticFiles(directory=HERE / "static")),
     ]
     return Starlette(
@@ -362,10 +347,14 @@ def document() -> dict[str, Any]:
     }
 
 
-async def _in_thread(work: Callable[[Any], Response], argument: Any) -> Response:
-    from starlette.concurrency import run_in_threadpool
+def _handler(server: Server, address: Address) -> Callable[[Request], Any]:
+    """Which takes the body as well where the address has one."""
+    answer = getattr(server, address.answer)
 
-    return await run_in_threadpool(work, argument)
+    async def with_body(request: Request) -> Response:
+        return await run_in_threadpool(answer, request, await _body(request))
+
+    return answer if address.body is None else with_body
 
 
 async def _body(request: Request) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -181,7 +181,7 @@ class Runs:
         """A directory that this version cannot read is not complete."""
         return _once(self._complete, directory, resume.is_complete, False)
 
-    def ask(self, run: Run, asked: dict[str, Any]) -> None:
+    def ask(self, run: Run, asked: Mapping[str, Any]) -> None:
         """Ask it for another rate, or the end. Raises Refused: it is no request, nothing takes it, or it was refused
         there."""
         try:

@@ -70,7 +70,7 @@ def test_the_tester_uses_ports_of_the_port_set(given: dict[str, str], first: int
 @pytest.mark.parametrize("length", range(1, 9))
 def test_a_ce_has_the_address_of_its_rule(length: int) -> None:
     domain = map_e(options("map-e", psid_length=str(length), psid="1"))
-    (address,) = domain.near
+    address, _ = domain.between
     number = int(IPv6Address(address))
     assert (
         number >> (128 - 52 - 4 - length) == int(IPv6Address("2001:2:0:3000::")) >> 76 << 4 + length | 2 << length | 1

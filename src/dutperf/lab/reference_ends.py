@@ -140,14 +140,11 @@ class Domain:
 
     table: dict[str, Any]
     """Which address between the ends stands for which one beyond them: parameters of the translator or tunnel."""
-    near: tuple[str, ...]
-    """Addresses and prefixes between the ends that are the left one's..."""
-    far: tuple[str, ...]
-    """... and the right one's."""
-    near_host: str
-    """The tester between the ends, in the place of what is at the left end, with the length of its prefix..."""
-    far_host: str
-    """... and of the right one."""
+    between: tuple[str, str]
+    """Addresses or prefixes between the ends: the left one's, the right one's."""
+    hosts: tuple[str, str]
+    """The tester between the ends, in the place of what is at the left or the right end, with the length of its
+    prefix."""
     ports: tuple[int, int] | None = None
     """Of the left host; None: all."""
 
@@ -185,10 +182,8 @@ def xlat(_options: ReferenceEndOptions) -> Domain:
     left_between = "2001:2:0:3000::/112"
     return Domain(
         {"mappings": [{"ipv4": LEFT.net4, "ipv6": left_between}], "prefix": NAT64_PREFIX},
-        (left_between,),
-        (NAT64_PREFIX,),
-        "2001:2:0:3000::2/64",
-        f"{RIGHT_BEHIND_NAT64}/64",
+        (left_between, NAT64_PREFIX),
+        ("2001:2:0:3000::2/64", f"{RIGHT_BEHIND_NAT64}/64"),
     )
 
 
@@ -226,14 +221,14 @@ def map_t(options: SharingOptions) -> Domain:
         near, address = "2001:2:0:3000::/56", "2001:2:0:3000:200:c612:2:0"
         rule = {"ipv4": LEFT.net4, "ipv6": near, "ea_length": 16}
     hosts = f"{address}/64", f"{RIGHT_BEHIND_NAT64}/64"
-    return Domain({"rules": [rule], "prefix": NAT64_PREFIX}, (near,), (NAT64_PREFIX,), *hosts, options.ports())
+    return Domain({"rules": [rule], "prefix": NAT64_PREFIX}, (near, NAT64_PREFIX), hosts, options.ports())
 
 
 def six_rd(_options: ReferenceEndOptions) -> Domain:
     border = "198.18.64.254"
     mappings = [{"ipv4": "198.18.64.128/25", "ipv6": "2001:2::/49"}, {"ipv4": border, "ipv6": EVERYTHING[6]}]
     edge = "198.18.64.128"
-    return Domain({"mappings": mappings}, (edge,), (border,), f"{edge}/24", f"{border}/24")
+    return Domain({"mappings": mappings}, (edge, border), (f"{edge}/24", f"{border}/24"))
 
 
 def shared_address(options: SharingOptions) -> tuple[dict[str, Any], str]:
@@ -253,7 +248,7 @@ def _default(end: str) -> dict[str, str]:
 
 
 def _tunnel(table: dict[str, Any], near: str, ports: tuple[int, int] | None = None) -> Domain:
-    return Domain(table, (near,), (FAR_END,), f"{near}/64", f"{FAR_END}/64", ports)
+    return Domain(table, (near, FAR_END), (f"{near}/64", f"{FAR_END}/64"), ports)
 
 
 # --- DUTs and tester ------------------------------------------------------------------------------------
@@ -273,29 +268,26 @@ class ReferenceEnd:
         return self.technology.names[self.place]
 
     @property
+    def other_place(self) -> int:
+        """Of the other end, and of the DUT's port to the link."""
+        return 1 - self.place
+
+    @property
     def own(self) -> Side:
         return (LEFT, RIGHT)[self.place]
 
     @property
     def other(self) -> Side:
-        return (RIGHT, LEFT)[self.place]
-
-    @property
-    def own_between(self) -> tuple[str, ...]:
-        return (self.domain.near, self.domain.far)[self.place]
-
-    @property
-    def other_between(self) -> tuple[str, ...]:
-        return (self.domain.far, self.domain.near)[self.place]
+        return (LEFT, RIGHT)[self.other_place]
 
     @property
     def own_host(self) -> str:
-        return (self.domain.near_host, self.domain.far_host)[self.place]
+        return self.domain.hosts[self.place]
 
     @property
     def other_host(self) -> str:
         """The tester, if it is the other end."""
-        return (self.domain.far_host, self.domain.near_host)[self.place]
+        return self.domain.hosts[self.other_place]
 
     @property
     def has_nat(self) -> bool:
@@ -305,31 +297,26 @@ class ReferenceEnd:
         """The DUT's address on the link, and that of what is there."""
         if not self.alone:
             addresses = LINKS[self.technology.between]
-            return addresses[self.place], addresses[1 - self.place]
+            return addresses[self.place], addresses[self.other_place]
         host = ip_interface(self.other_host)
         return str(host.network[1 if host.version == 6 else -3]), str(host.ip)
-
-    @property
-    def link_port(self) -> int:
-        """The DUT's port to the link: 0 is the left one."""
-        return 1 - self.place
 
     def request(self, ports: Ports, options: ReferenceEndOptions, *, shares_core: bool) -> dict[str, Any]:
         carried, between = self.technology.carried, self.technology.between
         own, gateway = self.link()
         to_tester = {"routes4": [self.own.net4], "routes6": [self.own.net6]}
-        to_link = {f"routes{between}": [net(self.other, between), *self.other_between]}
+        to_link = {f"routes{between}": [net(self.other, between), self.domain.between[self.other_place]]}
         both = (ports.left, ports.right)
         sides = (
             dut_side(both[self.place], self.own),
             {
-                "port": both[self.link_port],
+                "port": both[self.other_place],
                 f"ipv{between}": own,
                 f"gateway{between}": gateway,
-                **({} if self.alone else {"gateway_mac": LINK_MACS[1 - self.place]}),
+                **({} if self.alone else {"gateway_mac": LINK_MACS[self.other_place]}),
             },
         )
-        to_own, to_other = PLACES[self.place], PLACES[self.link_port]
+        to_own, to_other = PLACES[self.place], PLACES[self.other_place]
         return {
             to_own: sides[0],
             to_other: sides[1],
@@ -337,7 +324,7 @@ class ReferenceEnd:
             f"to_{to_other}": to_link,
             self.technology.group: {
                 f"routes{carried}": [] if self.has_nat else [net(self.other, carried)],
-                f"routes{between}": list(self.own_between),
+                f"routes{between}": [self.domain.between[self.place]],
                 **({"over": f"ipv{between}"} if self.technology.group == "tunnel" else {}),
                 **self.domain.table,
             },
@@ -375,7 +362,7 @@ def build_two(site: Site, ends: list[ReferenceEnd], options: ReferenceEndOptions
     longest = options.mtu + technology.overhead
     both = site.add_program_duts(longest, longest)
     for end, one in zip(ends, both, strict=True):
-        one.dut.ip(f"link set {DUT_PORTS[end.link_port]} address {LINK_MACS[end.place]}")
+        one.dut.ip(f"link set {DUT_PORTS[end.other_place]} address {LINK_MACS[end.place]}")
     cores = sorted({one.dut_core for one in both})
     duts = [
         end.start(one, KERNEL_PORTS, options, shares_core=len(cores) == 1) for end, one in zip(ends, both, strict=True)
@@ -409,9 +396,9 @@ def tunnelled(end: ReferenceEnd) -> dict[str, dict[str, Any]]:
     """The tester's sides, one of which is the other end of the tunnel."""
     carried, between = end.technology.carried, end.technology.between
     sides = dict(zip(PLACES, routed_sides(carried), strict=True))
-    inner = sides[PLACES[1 - end.place]]
+    inner = sides[PLACES[end.other_place]]
     gateway, _ = end.link()
-    sides[PLACES[1 - end.place]] = {
+    sides[PLACES[end.other_place]] = {
         "version": carried,
         f"ipv{carried}": inner[f"ipv{carried}"],
         f"ipv{between}": end.other_host,
@@ -432,7 +419,7 @@ def translated(end: ReferenceEnd) -> dict[str, dict[str, Any]]:
             "seen_as": str(ip_interface(end.own_host).ip),
             "networks": 1,
         },
-        PLACES[1 - end.place]: {
+        PLACES[end.other_place]: {
             "version": 6,
             "ipv6": end.other_host,
             "gateway6": gateway,

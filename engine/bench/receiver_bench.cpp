@@ -34,12 +34,16 @@ public:
                    .n = 2,
                    .m = 2,
                    .stamps = StampChoice::every()}),
-          receiver_({bed.ports[1]->id()}, {}, expected<Stamps>(), bed.control_pool, bed.control_rings[1]) {
-        if (table != nullptr) {
-            receiver_.learn({*table,
-                             ConnectionChoice::random(table->connections(), 1),
-                             {.trial = 0, .direction = Direction::forward, .frames = kFrames, .kinds = ~0U}});
-        }
+          receiver_({.queue = {bed.ports[1]->id()},
+                     .expected = {expected<Stamps>()},
+                     .control_pool = bed.control_pool,
+                     .control = bed.control_rings[1],
+                     .learner = learner(table)}) {}
+
+    static std::optional<ConnectionLearner> learner(StateTable* table) {
+        if (table == nullptr) return std::nullopt;
+        return ConnectionLearner(*table, ConnectionChoice::random(table->connections(), 1),
+                                 {.trial = 0, .direction = Direction::forward, .frames = kFrames, .kinds = ~0U});
     }
 
     // Learned connections stay as they are.

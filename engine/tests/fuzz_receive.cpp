@@ -131,7 +131,7 @@ private:
     Bytes reference_;
     BatchMatch<kIpv4Layout> match_;
     MixedMatch mixed_;
-    Receiver receiver_{PortQueue{0}, NeighbourWatch{}, expected(), nullptr, nullptr};
+    Receiver receiver_{{.expected = {expected()}}};
     std::uint32_t number_ = 0;
     std::uint64_t frames_ = 0, own_ = 0;  // given; intact and of the trial
 };

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <random>
+#include <tuple>
 #include <vector>
 
 #include "tests/example_frames.hpp"
@@ -45,13 +46,13 @@ private:
 
 class Side {
 public:
-    explicit Side(const Conditions& conditions) : ring_(kDelayRing) {
+    // `parts`: beside the path.
+    explicit Side(const Conditions& conditions, ReceiverParts parts = {}) : ring_(kDelayRing) {
         MissingFrames::Bounds bounds{};
         for (std::size_t bin = 0; bin < bounds.size(); ++bin) bounds[bin] = kFrames * (bin + 1) / bounds.size();
-        const Expected expected{kTrial, Direction::forward,  kFrames,
-                                bounds, conditions.stamping, conditions.frame_timeout,
-                                &ring_, conditions.shared};
-        receiver_ = std::make_unique<Receiver>(PortQueue{0}, NeighbourWatch{}, expected, nullptr, nullptr);
+        parts.expected = {Expected{kTrial, Direction::forward, kFrames, bounds, conditions.stamping,
+                                   conditions.frame_timeout, &ring_, conditions.shared}};
+        receiver_ = std::make_unique<Receiver>(std::move(parts));
     }
     [[nodiscard]] Receiver& receiver() { return *receiver_; }
     [[nodiscard]] RxStatistics& statistics() { return receiver_->statistics(); }
@@ -180,8 +181,7 @@ TEST(Receiving, WithNicStampsCountsTheSame) {
     FollowedClock clock(dpdk_clock("the clock", [] { return std::optional(now_ticks()); }), 2'000'000'000);
     for (const Conditions& conditions : {Conditions{.frame_timeout = 8'000, .faults_in_1000 = 50},
                                          Conditions{.stamping = Stamping::tagged, .faults_in_1000 = 50}}) {
-        Side by_nic(conditions), plain(conditions);
-        by_nic.receiver().stamp_by({&clock, field});
+        Side by_nic(conditions, {.nic = {&clock, field}}), plain(conditions);
         for (Arrivals arrivals(conditions, 1); !arrivals.over();) {
             std::vector<rte_mbuf*> burst;
             const std::vector<Buffer> frames = arrivals.burst();
@@ -211,7 +211,7 @@ Expected expected_of(std::size_t path) {
 
 // A DUT may corrupt a frame and then copy it.
 TEST(Receiving, CountsCopiesOfACorruptedFrameAsDuplicates) {
-    Receiver receiver(PortQueue{0}, NeighbourWatch{}, expected_of(0), nullptr, nullptr);
+    Receiver receiver({.expected = {expected_of(0)}});
     for (const std::uint64_t number : {3, 3, 4, 3, 4}) {
         Bytes bytes = test_frame({.size = 100, .trial = kTrial, .sequence = number});
         bytes.back() ^= 1U;
@@ -226,8 +226,7 @@ TEST(Receiving, CountsCopiesOfACorruptedFrameAsDuplicates) {
 
 TEST(Receiving, CountsUnfinishedChecksumsWhereALinkMayHaveThem) {
     for (const bool virtual_link : {false, true}) {
-        Receiver receiver(PortQueue{0}, NeighbourWatch{}, expected_of(0), nullptr, nullptr);
-        if (virtual_link) receiver.accept_unfinished();
+        Receiver receiver({.expected = {expected_of(0)}, .accepts_unfinished = virtual_link});
         std::vector<Buffer> frames;
         std::vector<rte_mbuf*> burst;
         for (std::uint64_t number = 0; number < 8; ++number) {
@@ -249,7 +248,7 @@ TEST(Receiving, CountsUnfinishedChecksumsWhereALinkMayHaveThem) {
 
 TEST(Receiving, CountsUdpChecksumsOfZeroOverIpv6) {
     for (const bool ipv6 : {false, true}) {
-        Receiver receiver(PortQueue{0}, NeighbourWatch{}, expected_of(0), nullptr, nullptr);
+        Receiver receiver({.expected = {expected_of(0)}});
         std::vector<Buffer> frames;
         std::vector<rte_mbuf*> burst;
         for (std::uint64_t number = 0; number < 8; ++number) {
@@ -272,7 +271,7 @@ TEST(Receiving, CountsUdpChecksumsOfZeroOverIpv6) {
 
 // RFC 6935 lets tunnels leave it out. A random port may be a tunnel's.
 TEST(Receiving, RequiresUdpChecksumsOverIpv6WhateverThePort) {
-    Receiver receiver(PortQueue{0}, NeighbourWatch{}, expected_of(0), nullptr, nullptr);
+    Receiver receiver({.expected = {expected_of(0)}});
     std::vector<Buffer> frames;
     std::vector<rte_mbuf*> burst;
     for (const std::uint16_t port : {udp::kVxlan, udp::kGtpU, udp::kMpls, udp::kGre, std::uint16_t{53}}) {
@@ -320,7 +319,7 @@ std::unique_ptr<Receiver> receiver_of_addresses() {
     kind.sent_to.ipv4 = {{.first = {198, 19, 0, 2}, .last = {198, 19, 255, 2}, .mask = {0, 0, 255, 0}}};
     expected.arriving.kinds = {kind};
     expected.arriving.of_port.ipv4 = {{.first = kOfPort, .last = kOfPort}};
-    return std::make_unique<Receiver>(PortQueue{0}, NeighbourWatch{}, expected, nullptr, nullptr);
+    return std::make_unique<Receiver>(ReceiverParts{.expected = {expected}});
 }
 
 void take_all(Receiver& receiver, const std::vector<Bytes>& frames) {
@@ -385,7 +384,7 @@ public:
         for (const std::vector<VlanTags>& choices :
              std::vector<std::vector<VlanTags>>{{{}}, {{hundred}}, {}, {{service, hundred}, {hundred, hundred}}})
             expected.arriving.kinds.push_back({.vlan_tags = {choices, any_outer_type}});
-        receiver_ = std::make_unique<Receiver>(PortQueue{0}, NeighbourWatch{}, expected, nullptr, nullptr);
+        receiver_ = std::make_unique<Receiver>(ReceiverParts{.expected = {expected}});
     }
 
     // As many frames at once as there are in the list.
@@ -484,7 +483,7 @@ TEST(Receiving, TakesFramesOfAListThatWereCapturedWithWrongChecksums) {
     expected.frames = 4;
     expected.list = &list;
     expected.tags_from_end = {20};
-    Receiver receiver(PortQueue{0}, NeighbourWatch{}, expected, nullptr, nullptr);
+    Receiver receiver({.expected = {expected}});
     for (const std::uint64_t number : {0, 1, 2, 3, 2}) {
         const FrameList::Frame& frame = list.frame(number % 2);
         Bytes bytes(list.data(frame), list.data(frame) + frame.length);
@@ -502,16 +501,13 @@ TEST(Receiving, TakesFramesOfAListThatWereCapturedWithWrongChecksums) {
 TEST(Receiving, TellsPathsApart) {
     constexpr std::array<std::size_t, 6> kPaths{0, 3, 239, kHalfOfPaths + 3, kBankOfPaths, kMostPaths - 1};
     constexpr std::size_t kElsewhere = 2;
-    const auto make = [&](std::size_t path) {
-        return std::make_unique<Receiver>(PortQueue{0}, NeighbourWatch{}, expected_of(path), nullptr, nullptr);
+    const auto make = [](auto... paths) {
+        return std::make_unique<Receiver>(ReceiverParts{.expected = {expected_of(paths)...}});
     };
     for (const bool mixed : {false, true}) {
-        const auto all = make(kPaths[0]);
+        const auto all = std::apply(make, kPaths);
         std::vector<std::unique_ptr<Receiver>> each;
-        for (const std::size_t path : kPaths) {
-            if (path != kPaths[0]) all->expect(expected_of(path));
-            each.push_back(make(path));
-        }
+        for (const std::size_t path : kPaths) each.push_back(make(path));
         std::mt19937_64 random(7);
         std::array<std::uint64_t, kPaths.size()> next{};
         std::uint64_t elsewhere = 0, stale = 0, other_run = 0, corrupted = 0;
@@ -585,12 +581,11 @@ TEST(Receiving, LearnsConnectionsOfKindsThatHaveThem) {
         const Conditions conditions{.kinds = kinds};
         const std::uint32_t connected = kinds == 1 ? ~0U : 0b101101;
         StateTable table({}, kConnections, false);
-        Side side(conditions);
         const ConnectionChoice choice = ConnectionChoice::in_order(kConnections);
-        side.receiver().learn(
-            {table,
-             choice,
-             {.trial = kTrial, .direction = Direction::forward, .frames = 2 * kFrames, .kinds = connected}});
+        const ConnectionLearner learner(
+            table, choice,
+            {.trial = kTrial, .direction = Direction::forward, .frames = 2 * kFrames, .kinds = connected});
+        Side side(conditions, {.learner = learner});
         std::vector<std::uint64_t> expected(kConnections);
         for (Arrivals arrivals(conditions, 1); !arrivals.over();) {
             const std::vector<Buffer> frames = arrivals.burst();

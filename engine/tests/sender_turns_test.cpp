@@ -13,7 +13,7 @@ namespace {
 class FakeSender final : public Sender {
 public:
     FakeSender(rte_ring* control, Ticks every, std::uint64_t frames)
-        : Sender({}, control), every_(every), next_(every), frames_(frames) {}
+        : Sender({.control = control}), every_(every), next_(every), frames_(frames) {}
 
     Ticks turn(Ticks now) override {
         ++turns;

@@ -83,7 +83,8 @@ private:
 // The sender's half. It sends until the end of the trial, whatever the streams do.
 class AnswerSender final : public Sender {
 public:
-    AnswerSender(PortQueue queue, rte_ring* control, AnswerQueue& answers) : Sender(queue, control), answers_(answers) {
+    AnswerSender(PortQueue queue, rte_ring* control, AnswerQueue& answers)
+        : Sender({.queue = queue, .control = control}), answers_(answers) {
         done_.store(true);
     }
     ~AnswerSender() override;

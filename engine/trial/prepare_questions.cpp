@@ -88,12 +88,13 @@ std::unique_ptr<QueryTimes> RunningTrial::make_query_times(Direction direction) 
     return std::make_unique<QueryTimes>(spec_.queries_file, field, queries);
 }
 
-void RunningTrial::watch_answers(std::size_t port, Receiver& receiver) const {
+std::optional<AnswerWatch> RunningTrial::answers_into(std::size_t port) const {
     for (const Direction path : paths_into(bed_, spec_, port)) {
         if (!spec_.streams[index_of(path)]->questions) continue;
-        receiver.watch_answers({questions_, *query_log_, parts_.query_times.get(), trial_mark(), index_of(path),
-                                bed_.ports[port]->may_leave_checksums_unfinished()});
+        return AnswerWatch(questions_, *query_log_, parts_.query_times.get(), trial_mark(), index_of(path),
+                           bed_.ports[port]->may_leave_checksums_unfinished());
     }
+    return std::nullopt;
 }
 
 // Its answers are in buffers for background, of a path that begins at its port: only mixed streams have a use for them.
@@ -119,7 +120,6 @@ void RunningTrial::make_server(std::size_t port) {
     parts_.answering = std::make_unique<Answering>(std::move(options), *connections, pool, next_generation());
     parts_.answer_sender =
         std::make_unique<AnswerSender>(bed_.ports[port]->queue(0), bed_.control_rings[port], parts_.answering->queue());
-    parts_.receivers[port].front()->serve_names(*parts_.answering);
 }
 
 }  // namespace dutperf

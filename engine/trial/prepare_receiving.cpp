@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <utility>
 
 #include "flow/described_frame.hpp"
@@ -204,26 +205,33 @@ void RunningTrial::make_receivers(std::size_t port) {
             watch_connections(path, expected);
             return expected;
         };
-        auto& receiver = parts_.receivers[port].emplace_back(std::make_unique<Receiver>(
-            open.queue(queue), bed_.hosts[port]->watch(), expect(paths.empty() ? Direction::none : paths.front()),
-            bed_.control_pool, bed_.control_rings[port]));
-        for (std::size_t path = 1; path < paths.size(); ++path) receiver->expect(expect(paths[path]));
-        receiver->watch_room(open.peer_queue_size());
-        receiver->watch_ring(open.kernel_queue_size());
-        if (open.may_leave_checksums_unfinished()) receiver->accept_unfinished();
-        watch_for_capture(*receiver);
-        watch_answers(port, *receiver);
-        receiver->recognise(marks(port));
-        if (const auto initiator = initiator_into(port)) {
-            receiver->learn({**bed_.state,
-                             connection_choice(*initiator),
+        ReceiverParts parts{.queue = open.queue(queue),
+                            .neighbours = bed_.hosts[port]->watch(),
+                            .control_pool = bed_.control_pool,
+                            .control = bed_.control_rings[port],
+                            .accepts_unfinished = open.may_leave_checksums_unfinished(),
+                            .capture = make_capture(),
+                            .answers = answers_into(port),
+                            .answering = spec_.server && spec_.server->port == port ? parts_.answering.get() : nullptr,
+                            .learner = learner_at(port),
+                            .marks = marks(port),
+                            .room = open.peer_queue_size(),
+                            .ring = open.kernel_queue_size()};
+        std::ranges::transform(paths, std::back_inserter(parts.expected), expect);
+        if (paths.empty()) parts.expected.push_back(expect(Direction::none));
+        if (stamped_by_nic) parts.nic = {bed_.clocks[port], receive_time_field()};
+        parts_.receivers[port].push_back(std::make_unique<Receiver>(std::move(parts)));
+    }
+}
+
+std::optional<ConnectionLearner> RunningTrial::learner_at(std::size_t port) const {
+    const auto initiator = initiator_into(port);
+    if (!initiator) return std::nullopt;
+    return ConnectionLearner(**bed_.state, connection_choice(*initiator),
                              {.trial = trial_mark(),
                               .direction = *initiator,
                               .frames = spec_.intended(*initiator),
-                              .kinds = spec_.streams[index_of(*initiator)]->connected_kinds()}});
-        }
-        if (stamped_by_nic) receiver->stamp_by({bed_.clocks[port], receive_time_field()});
-    }
+                              .kinds = spec_.streams[index_of(*initiator)]->connected_kinds()});
 }
 
 // Arrivals without a tag are noted if the list has frames without one.
@@ -242,10 +250,11 @@ void RunningTrial::note_lengths(Direction direction) {
                                     untagged);
 }
 
-void RunningTrial::watch_for_capture(Receiver& receiver) {
-    if (!spec_.capture) return;
+// Of one receiver; nullptr: no frames are captured.
+CaptureBuffer* RunningTrial::make_capture() {
+    if (!spec_.capture) return nullptr;
     const std::size_t longest = rte_pktmbuf_data_room_size(bed_.frame_pools[0]);
-    receiver.capture_to(*captures_.emplace_back(std::make_unique<CaptureBuffer>(*spec_.capture, longest)));
+    return captures_.emplace_back(std::make_unique<CaptureBuffer>(*spec_.capture, longest)).get();
 }
 
 CaptureWritten RunningTrial::write_captured() {

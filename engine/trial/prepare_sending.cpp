@@ -174,21 +174,24 @@ void RunningTrial::make_senders(Direction direction) {
         const Share share{queue, bed_.queues};
         const std::uint64_t hz = spec_.fill ? line_hz(port.link().mbps) : bed_.clock_hz;
         const AnySchedule schedule = schedule_of(spec_, {direction, share}, hz);
+        const bool adds = queue == 0 && !stream->additional.empty();
+        const bool by_socket = !parts_.stamp_logs.empty();
+        SenderParts sender{.queue = port.queue(queue),
+                           .control = bed_.control_rings[side],
+                           .delay_parts = spec_.delay_parts,
+                           .into_dut_hz = port.sends_into_dut() ? bed_.clock_hz : 0,
+                           .additional = adds ? make_additional(direction, share) : nullptr,
+                           .line = spec_.fill ? make_line_filler(direction) : nullptr,
+                           .stamps = by_socket ? &parts_.stamp_logs[side]->socket() : nullptr,
+                           .ptp = by_socket ? ptp_message(direction) : std::nullopt};
         const auto make = [&]<class Parts>(Parts& one) {
             one.share = share;
             if constexpr (!std::is_same_v<Parts, FrameSourceParts>)
-                return make_transmitter(stamps, port.queue(queue), schedule, bed_.control_rings[side], one);
+                return make_transmitter(stamps, std::move(sender), schedule, one);
             else
-                return make_transmitter(*stream, stamps, port.queue(queue), schedule, bed_.control_rings[side], one);
+                return make_transmitter(*stream, stamps, std::move(sender), schedule, one);
         };
         senders.push_back(std::visit(make, parts));
-        if (queue == 0 && !stream->additional.empty())
-            senders.back()->send_additional(make_additional(direction, share));
-        senders.back()->distinguish_parts(spec_.delay_parts);
-        if (port.sends_into_dut()) senders.back()->send_into_dut(bed_.clock_hz);
-        if (!parts_.stamp_logs.empty())
-            senders.back()->stamp_by(parts_.stamp_logs[side]->socket(), ptp_message(direction));
-        if (spec_.fill) senders.back()->fill_line(make_line_filler(direction));
         sending_ += 1;
     }
 }

@@ -13,7 +13,7 @@ AnyTag Receiver::look_closer(const std::uint8_t* frame, std::size_t length) {
     const auto is_unchecked = [this](const Tag& tag) {
         return is_expected(tag) && of_path(tag.path())->statistics.is_unchecked(tag);
     };
-    const TagSearch search{.from_end = statistics().tags_from_end(), .accepts_unfinished = accepts_unfinished_};
+    const TagSearch search{.from_end = statistics().tags_from_end(), .accepts_unfinished = parts_.accepts_unfinished};
     const AnyTag found = find_tag_behind_headers(frame, length, search, is_unchecked);
     if (!found.unfinished && !found.zero) return found;
     if (const Tag tag = read_tag(found.tag); is_expected(tag)) {
@@ -38,8 +38,9 @@ bool Receiver::take_changed(const AnyTag& found, const std::uint8_t* frame, std:
 
 void Receiver::set_mixed_reference(const std::uint8_t* frame, std::size_t length) {
     const std::vector<std::uint16_t>& from_end = statistics().tags_from_end();
-    const AnyTag found = find_any_tag(frame, length, {.from_end = from_end, .accepts_unfinished = accepts_unfinished_},
-                                      [](const Tag& /*tag*/) { return false; });
+    const AnyTag found =
+        find_any_tag(frame, length, {.from_end = from_end, .accepts_unfinished = parts_.accepts_unfinished},
+                     [](const Tag& /*tag*/) { return false; });
     if (found.tag == nullptr) return;
     const ArrivingKind* kind = arriving_kind(found);
     AlsoSame also;
@@ -75,15 +76,15 @@ void Receiver::take_other_run(const Tag& first, std::span<const std::uint64_t> r
 }
 
 bool Receiver::take_message(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals) {
-    if (answers_ && take_answer(one, taken, arrivals)) return true;
+    if (parts_.answers && take_answer(one, taken, arrivals)) return true;
     const dns::Bytes frame(begin_of(one), rte_pktmbuf_data_len(&one));
-    return answering_ != nullptr && answering_->take(frame, taken.arrival - taken.unpolled);
+    return parts_.answering != nullptr && parts_.answering->take(frame, taken.arrival - taken.unpolled);
 }
 
 bool Receiver::take_answer(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals) {
-    const auto answer = answers_->take({begin_of(one), rte_pktmbuf_data_len(&one)}, taken.arrival);
+    const auto answer = parts_.answers->take({begin_of(one), rte_pktmbuf_data_len(&one)}, taken.arrival);
     if (!answer) return false;
-    RxStatistics& statistics = of_path(answers_->path())->statistics;
+    RxStatistics& statistics = of_path(parts_.answers->path())->statistics;
     if (answer->unfinished) statistics.take_unfinished();
     if (!answer->intact) {
         statistics.take_corrupted(Corruption::other);
@@ -106,8 +107,8 @@ void Receiver::count_icmp_error(const std::uint8_t* frame, std::size_t length) {
 }
 
 bool Receiver::take_recognised(const std::uint8_t* frame, std::size_t length) {
-    for (std::size_t mark = 0; mark < marks_.size(); ++mark) {
-        if (!has_marks(marks_[mark], frame, length)) continue;
+    for (std::size_t mark = 0; mark < parts_.marks.size(); ++mark) {
+        if (!has_marks(parts_.marks[mark], frame, length)) continue;
         Recognised& found = recognised_[mark];
         ++found.frames;
         found.length = std::min(length, found.last.size());
@@ -119,7 +120,7 @@ bool Receiver::take_recognised(const std::uint8_t* frame, std::size_t length) {
 
 void Receiver::take_other(const std::uint8_t* frame, std::size_t length, RxStatistics::Burst& taken) {
     if (take_recognised(frame, length)) return;
-    const std::vector<FrameBytes> replies = neighbours_.take(frame, length);
+    const std::vector<FrameBytes> replies = parts_.neighbours.take(frame, length);
     if (replies.empty() && statistics().may_be_untagged(frame, length)) {
         turn_to(*paths_.front(), taken);
         return statistics().take_untagged(frame, length, taken);
@@ -127,8 +128,8 @@ void Receiver::take_other(const std::uint8_t* frame, std::size_t length, RxStati
     statistics().take_other(kind_of(frame, length));
     count_icmp_error(frame, length);
     for (const FrameBytes& reply : replies) {
-        rte_mbuf* buffer = make_frame(control_pool_, reply);
-        if (buffer != nullptr && rte_ring_enqueue(control_, buffer) != 0) rte_pktmbuf_free(buffer);
+        rte_mbuf* buffer = make_frame(parts_.control_pool, reply);
+        if (buffer != nullptr && rte_ring_enqueue(parts_.control, buffer) != 0) rte_pktmbuf_free(buffer);
     }
 }
 

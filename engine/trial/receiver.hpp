@@ -32,32 +32,39 @@
 
 namespace dutperf {
 
+// What a receiver is made of.
+struct ReceiverParts {
+    PortQueue queue{};
+    NeighbourWatch neighbours{};
+    std::vector<Expected> expected{};  // of each path that ends at the port; of no path (Direction::none) if none does
+    rte_mempool* control_pool = nullptr;
+    rte_ring* control = nullptr;
+    NicStamps nic{};                       // takes arrival times from the NIC's time stamps instead of the poll
+    bool accepts_unfinished = false;       // frames with unfinished checksums (frame/dissect.hpp) are intact
+    CaptureBuffer* capture = nullptr;      // keeps frames
+    std::optional<AnswerWatch> answers{};  // takes answers to the trial's queries
+    Answering* answering = nullptr;        // answers queries
+    std::optional<ConnectionLearner> learner{};
+    // Frames without a tag that have one of these are counted by it, not by their kind.
+    std::vector<Marks> marks{};
+    // Frames that the queue holds, if nobody on this side counts its overruns: each turn empties it...
+    std::uint32_t room = 0;
+    // ... or if the kernel counts them: the backlog is only recorded.
+    std::uint32_t ring = 0;
+};
+
 class Receiver {
 public:
-    Receiver(PortQueue queue, NeighbourWatch neighbours, const Expected& expected, rte_mempool* control_pool,
-             rte_ring* control)
-        : queue_(queue),
-          neighbours_(std::move(neighbours)),
-          control_pool_(control_pool),
-          control_(control),
-          trial_(expected.trial) {
+    explicit Receiver(ReceiverParts parts) : parts_(std::move(parts)), recognised_(parts_.marks.size()) {
         icmp_errors_.reserve(kMostIcmpErrors);
-        expect(expected);
+        for (const Expected& expected : parts_.expected) expect(expected);
+        parts_.expected.clear();  // the paths have their own
+        one_by_one_ |= parts_.capture != nullptr || parts_.answers || parts_.answering != nullptr;
         current_ = paths_.front().get();
     }
 
     Receiver(const Receiver&) = delete;
     Receiver& operator=(const Receiver&) = delete;
-
-    // Takes the frames of one more path. To be called before the trial.
-    void expect(const Expected& expected) {
-        paths_.push_back(std::make_unique<OfPath>(expected));
-        if (expected.direction != Direction::none) by_number_[index_of(expected.direction)] = paths_.back().get();
-        vlans_may_be_absent_ &= std::ranges::all_of(
-            expected.arriving.kinds, [](const ArrivingKind& kind) { return kind.vlan_tags.may_be_absent(); });
-        tracks_ |= !expected.tracked.empty();
-        one_by_one_ |= tracks_;
-    }
 
     // See RxStatistics::touch.
     std::size_t touch() {
@@ -71,48 +78,6 @@ public:
         for (const auto& path : paths_) path->statistics.take_whole();
     }
 
-    // Takes arrival times from the NIC's time stamps instead of the poll. To be called before the trial.
-    void stamp_by(const NicStamps& nic) { nic_ = nic; }
-
-    // Frames with unfinished checksums (frame/dissect.hpp) are intact. To be called before the trial.
-    void accept_unfinished() { accepts_unfinished_ = true; }
-
-    // Keeps frames for a capture. To be called before the trial.
-    void capture_to(CaptureBuffer& capture) {
-        capture_ = &capture;
-        one_by_one_ = true;
-    }
-
-    // Takes answers to the trial's queries. To be called before the trial.
-    void watch_answers(const AnswerWatch& answers) {
-        answers_.emplace(answers);
-        one_by_one_ = true;
-    }
-
-    // Answers queries. To be called before the trial.
-    void serve_names(Answering& answering) {
-        answering_ = &answering;
-        one_by_one_ = true;
-    }
-
-    // Learns the connections of the frames. To be called before the trial.
-    void learn(ConnectionLearner learner) { learner_.emplace(std::move(learner)); }
-
-    // The queue holds `frames`, and nobody on this side counts its overruns: each turn empties it. To be called before
-    // the trial.
-    void watch_room(std::uint32_t frames) { room_ = frames; }
-
-    // The queue holds `frames`, and the kernel counts its overruns: the backlog is only recorded. To be called before
-    // the trial.
-    void watch_ring(std::uint32_t frames) { ring_ = frames; }
-
-    // Frames without a tag that have one of these marks are counted by it, not by their kind. To be called before the
-    // trial.
-    void recognise(std::vector<Marks> marks) {
-        marks_ = std::move(marks);
-        recognised_.assign(marks_.size(), {});
-    }
-
     // Takes the frames that have arrived, at most a burst. `now`: when the turn began, at the latest. Returns whether
     // there were any.
     bool turn(Ticks now) {
@@ -121,20 +86,20 @@ public:
         std::uint16_t count = take_burst();
         const bool any = count != 0;
         std::uint32_t waited = carried_ + count;
-        while (count >= kNearlyBurst && waited < room_) [[unlikely]] waited += count = take_burst();
+        while (count >= kNearlyBurst && waited < parts_.room) [[unlikely]] waited += count = take_burst();
         if (count < kNearlyBurst) [[likely]]
             emptied_ = now;
         if (waited > most_waiting_) [[unlikely]]
             most_waiting_ = waited;
-        carried_ = count >= kNearlyBurst && room_ == 0 ? std::min(waited, kMaxCarried)
-                                                       : 0;  // more frames may be waiting behind these
+        carried_ = count >= kNearlyBurst && parts_.room == 0 ? std::min(waited, kMaxCarried)
+                                                             : 0;  // more frames may be waiting behind these
         return any;
     }
 
     // Classifies and counts frames that arrived at one time. The caller keeps them.
     void take(rte_mbuf* const* frames, std::uint16_t count, Ticks arrival) {
         RxStatistics::Burst taken{.arrival = arrival, .unpolled = emptied_ != 0 ? arrival - emptied_ : 0};
-        if (nic_.clock != nullptr) [[unlikely]] {
+        if (parts_.nic.clock != nullptr) [[unlikely]] {
             take_stamped(frames, count, taken);
         } else if (one_by_one_) [[unlikely]] {
             prefetch_first(frames, count);
@@ -167,10 +132,10 @@ public:
     [[nodiscard]] const StampCounts& stamp_counts(Direction path) const { return of_path(index_of(path))->stamps; }
     // Frames of this trial that arrived here, of a path that does not end at this port.
     [[nodiscard]] std::uint64_t misdelivered(Direction path) const { return misdelivered_[index_of(path)]; }
-    [[nodiscard]] const NeighbourEvidence& neighbours() const { return neighbours_.evidence(); }
+    [[nodiscard]] const NeighbourEvidence& neighbours() const { return parts_.neighbours.evidence(); }
     [[nodiscard]] const IcmpErrors& icmp_errors() const { return icmp_errors_; }
     // nullptr if no answers are expected here.
-    [[nodiscard]] const AnswerWatch* answers() const { return answers_ ? &*answers_ : nullptr; }
+    [[nodiscard]] const AnswerWatch* answers() const { return parts_.answers ? &*parts_.answers : nullptr; }
     // Frames recognised by one of the marks, and the first bytes of the last one.
     struct Recognised {
         std::uint64_t frames = 0;
@@ -179,8 +144,8 @@ public:
     };
     [[nodiscard]] const Recognised& recognised(std::size_t mark) const { return recognised_[mark]; }
     // The size of a watched queue, and the largest backlog seen in it. The backlog is never underestimated.
-    [[nodiscard]] std::uint32_t room() const { return room_ != 0 ? room_ : ring_; }
-    [[nodiscard]] bool counts_overruns() const { return room_ == 0; }
+    [[nodiscard]] std::uint32_t room() const { return parts_.room != 0 ? parts_.room : parts_.ring; }
+    [[nodiscard]] bool counts_overruns() const { return parts_.room == 0; }
     // Whether the queue was empty at the end; otherwise the backlog may be larger than most_waiting().
     [[nodiscard]] bool saw_all() const { return saw_all_; }
     [[nodiscard]] std::uint32_t most_waiting() const { return most_waiting_; }
@@ -197,6 +162,17 @@ private:
         std::optional<TrackedBits> tracked;
     };
 
+    // Takes the frames of one more path.
+    void expect(const Expected& expected) {
+        trial_ = expected.trial;
+        paths_.push_back(std::make_unique<OfPath>(expected));
+        if (expected.direction != Direction::none) by_number_[index_of(expected.direction)] = paths_.back().get();
+        vlans_may_be_absent_ &= std::ranges::all_of(
+            expected.arriving.kinds, [](const ArrivingKind& kind) { return kind.vlan_tags.may_be_absent(); });
+        tracks_ |= !expected.tracked.empty();
+        one_by_one_ |= tracks_;
+    }
+
     static constexpr std::uint16_t kBurst = 64;
     // a driver may leave some frames to stay aligned to cache lines
     static constexpr std::uint16_t kNearlyBurst = kBurst - 8;
@@ -210,7 +186,7 @@ private:
     static constexpr std::uint16_t kBufferAhead = 24, kFrameAhead = 12;
 
     std::uint16_t take_burst() {
-        const std::uint16_t count = receive_burst(queue_, burst_.data(), kBurst);
+        const std::uint16_t count = receive_burst(parts_.queue, burst_.data(), kBurst);
         if (count == 0) return 0;
         take(burst_.data(), count, now_ticks());
         free_burst(burst_.data(), count);
@@ -256,7 +232,7 @@ private:
             const std::span<const std::uint64_t> run = batch.run_from(i, count);
             if (!run.empty()) [[likely]] {
                 take_run(batch.tag(i), run, taken);
-                if (learner_) [[unlikely]]
+                if (parts_.learner) [[unlikely]]
                     learn_run(batch, i, frames + i, run);
                 i += run.size();
                 continue;
@@ -277,7 +253,7 @@ private:
     // Takes frames one by one, each at the arrival time from the NIC.
     void take_stamped(rte_mbuf* const* frames, std::uint16_t count, RxStatistics::Burst& taken) {
         const Ticks polled = taken.arrival;
-        BurstArrivals arrivals(nic_, polled);
+        BurstArrivals arrivals(parts_.nic, polled);
         for (std::uint16_t i = 0; i < count; ++i) take_any(*frames[i], taken, &arrivals);
         taken.arrival = polled;
     }
@@ -288,10 +264,11 @@ private:
     Intact take_one(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals = nullptr) {
         const std::uint8_t* frame = begin_of(one);
         const std::size_t length = rte_pktmbuf_data_len(&one);
-        const bool captured = capture_ != nullptr && capture_->take(CapturedAs::first, frame, length, taken.arrival);
+        const bool captured =
+            parts_.capture != nullptr && parts_.capture->take(CapturedAs::first, frame, length, taken.arrival);
         const AnyTag found = statistics().has_only_untagged() ? AnyTag{} : find(frame, length);
         const bool changed = found.intact && take_changed(found, frame, length);
-        if (capture_ != nullptr && !captured) [[unlikely]]
+        if (parts_.capture != nullptr && !captured) [[unlikely]]
             capture_unless_expected({frame, length, found.tag, taken.arrival}, found.intact, changed);
         if (found.tag == nullptr) [[unlikely]] {
             take_other(frame, length, taken);
@@ -302,8 +279,8 @@ private:
             if (tracks_ && is_expected(tag)) [[unlikely]] {
                 if (auto& tracked = of_path(tag.path())->tracked) tracked->take(frame, length);
             }
-            if (learner_) [[unlikely]]
-                learner_->take_any(frame, length, found.tag);
+            if (parts_.learner) [[unlikely]]
+                parts_.learner->take_any(frame, length, found.tag);
             if (arrivals != nullptr) [[unlikely]] {
                 take_arrived(one, tag, taken, *arrivals);
             } else {
@@ -383,10 +360,10 @@ private:
     // Keeps a frame that is no intact and unchanged one of this trial and direction.
     void capture_unless_expected(const Captured& one, bool intact, bool changed) {
         if (one.payload != nullptr && !intact) {
-            capture_->take(CapturedAs::damaged, one.frame, one.length, one.arrival);
+            parts_.capture->take(CapturedAs::damaged, one.frame, one.length, one.arrival);
         } else if (changed || (one.payload == nullptr ? !statistics().may_be_untagged(one.frame, one.length)
                                                       : !is_expected(read_tag(one.payload)))) {
-            capture_->take(CapturedAs::unexpected, one.frame, one.length, one.arrival);
+            parts_.capture->take(CapturedAs::unexpected, one.frame, one.length, one.arrival);
         }
     }
 
@@ -405,9 +382,10 @@ private:
     template <class Batch>
     void learn_run(const Batch& batch, std::size_t from, rte_mbuf* const* frames, std::span<const std::uint64_t> run) {
         if constexpr (std::is_same_v<Batch, MixedMatch>)
-            learner_->take_mixed(frames, batch.tag(from), run, [&](std::size_t i) { return batch.tag_at(from + i); });
+            parts_.learner->take_mixed(frames, batch.tag(from), run,
+                                       [&](std::size_t i) { return batch.tag_at(from + i); });
         else
-            learner_->take<Batch::kLayout>(frames, batch.tag(from), run);
+            parts_.learner->take<Batch::kLayout>(frames, batch.tag(from), run);
     }
 
     // Makes a mismatch the reference for the next batches. `plain`: the last plain one, or nullptr.
@@ -424,11 +402,8 @@ private:
     void count_icmp_error(const std::uint8_t* frame, std::size_t length);
     bool take_recognised(const std::uint8_t* frame, std::size_t length);
 
-    PortQueue queue_;
-    NeighbourWatch neighbours_;
-    rte_mempool* control_pool_;
-    rte_ring* control_;
-    TrialMark trial_;
+    ReceiverParts parts_;
+    TrialMark trial_ = 0;
     std::vector<std::unique_ptr<OfPath>> paths_;
     // on the heap: with 16 kB of them inside, receiving took up to 5 % longer
     std::vector<OfPath*> by_number_ = std::vector<OfPath*>(kMostPaths);
@@ -439,18 +414,12 @@ private:
     MixedMatch match_mixed_;
     bool mixed_ = false;            // match_mixed_ is used
     std::uint32_t mismatches_ = 0;  // intact ones of the last bursts without a burst that had none
-    NicStamps nic_;
-    CaptureBuffer* capture_ = nullptr;
-    std::optional<AnswerWatch> answers_;
-    Answering* answering_ = nullptr;
-    bool one_by_one_ = false;  // frames are not matched in batches
-    bool tracks_ = false;      // some path's frames are counted by some of their bits
-    std::optional<ConnectionLearner> learner_;
-    std::vector<Marks> marks_;
+    bool one_by_one_ = false;       // frames are not matched in batches
+    bool tracks_ = false;           // some path's frames are counted by some of their bits
     std::vector<Recognised> recognised_;
     IcmpErrors icmp_errors_;
-    std::uint32_t room_ = 0, ring_ = 0, most_waiting_ = 0;
-    bool saw_all_ = false, accepts_unfinished_ = false;
+    std::uint32_t most_waiting_ = 0;
+    bool saw_all_ = false;
     bool vlans_may_be_absent_ = true;  // in frames of any path and kind
     Ticks emptied_ = 0;                // frames that are taken next arrived later than this; 0: unknown
     std::uint32_t carried_ = 0;        // frames of the preceding turns that did not empty the queue

@@ -177,8 +177,8 @@ RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
         const bool serves = spec_.server && spec_.server->port == port;
         if (paths_from(bed_, spec_, port).empty() && !serves)
             parts_.idle_senders[port] = make_idle_sender(bed_.ports[port]->queue(0), bed_.control_rings[port]);
-        make_receivers(port);
         if (serves) make_server(port);
+        make_receivers(port);
     }
     limit_rates();
     make_loops();

@@ -92,7 +92,8 @@ private:
     void turn_back_questions();
     QuestionParts question_parts(Direction direction);
     [[nodiscard]] std::unique_ptr<QueryTimes> make_query_times(Direction direction) const;
-    void watch_answers(std::size_t port, Receiver& receiver) const;
+    [[nodiscard]] std::optional<AnswerWatch> answers_into(std::size_t port) const;
+    [[nodiscard]] std::optional<ConnectionLearner> learner_at(std::size_t port) const;
     void make_server(std::size_t port);
     [[nodiscard]] std::size_t far_port(Direction direction) const;
     void note_lengths(Direction direction);
@@ -121,7 +122,7 @@ private:
     void match_all_stamps();
     void match_stamps_of(Direction direction, const std::vector<ClockRecord>& of_cards);
     void limit_rates();
-    void watch_for_capture(Receiver& receiver);
+    [[nodiscard]] CaptureBuffer* make_capture();
     [[nodiscard]] CaptureWritten write_captured();
     void add_lost(Direction direction, std::vector<std::vector<std::uint8_t>>& made,
                   std::vector<CapturedFrame>& frames);

@@ -7,7 +7,7 @@ namespace {
 
 class IdleSender final : public Sender {
 public:
-    IdleSender(PortQueue queue, rte_ring* control) : Sender(queue, control) { done_.store(true); }
+    IdleSender(PortQueue queue, rte_ring* control) : Sender({.queue = queue, .control = control}) { done_.store(true); }
 
     Ticks turn(Ticks /*now*/) override {
         if (rte_ring_empty(control_) == 0) send_control();
@@ -17,17 +17,16 @@ public:
 
 template <Schedule S>
 struct Making {
-    PortQueue queue;
+    SenderParts& sender;
     const S& schedule;
-    rte_ring* control;
     const FrameSourceParts& parts;
 };
 
 // Turns run-time options into template arguments, one after the other.
 template <bool... Chosen, Schedule S>
 std::unique_ptr<Sender> choose(const Making<S>& making) {
-    return std::make_unique<Transmitter<S, FrameSource<Varies<Chosen...>>>>(making.queue, making.schedule,
-                                                                            making.control, making.parts);
+    return std::make_unique<Transmitter<S, FrameSource<Varies<Chosen...>>>>(std::move(making.sender), making.schedule,
+                                                                            making.parts);
 }
 template <bool... Chosen, Schedule S, class... Rest>
 std::unique_ptr<Sender> choose(const Making<S>& making, bool next, Rest... rest) {
@@ -118,30 +117,29 @@ void Sender::finish() {
     done_.store(true, std::memory_order_release);
 }
 
-std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, PortQueue queue,
-                                         const AnySchedule& schedule, rte_ring* control,
-                                         const FrameSourceParts& parts) {
+std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, SenderParts sender,
+                                         const AnySchedule& schedule, const FrameSourceParts& parts) {
     const auto with = [&]<Schedule S>(const S& chosen) {
-        return choose<>(Making<S>{queue, chosen, control, parts}, stream.varies_ports(), stream.varies_addresses(),
-                        stamps, stream.is_mixed());
+        return choose<>(Making<S>{sender, chosen, parts}, stream.varies_ports(), stream.varies_addresses(), stamps,
+                        stream.is_mixed());
     };
     return std::visit(with, schedule);
 }
 
-std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
+std::unique_ptr<Sender> make_transmitter(bool stamps, SenderParts sender, const AnySchedule& schedule,
                                          const DescribedParts& parts) {
     const auto with = [&]<Schedule S>(const S& chosen) -> std::unique_ptr<Sender> {
-        if (stamps) return std::make_unique<Transmitter<S, DescribedSource<true>>>(queue, chosen, control, parts);
-        return std::make_unique<Transmitter<S, DescribedSource<false>>>(queue, chosen, control, parts);
+        if (stamps) return std::make_unique<Transmitter<S, DescribedSource<true>>>(std::move(sender), chosen, parts);
+        return std::make_unique<Transmitter<S, DescribedSource<false>>>(std::move(sender), chosen, parts);
     };
     return std::visit(with, schedule);
 }
 
-std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
+std::unique_ptr<Sender> make_transmitter(bool stamps, SenderParts sender, const AnySchedule& schedule,
                                          const ResponderParts& parts) {
     const auto with = [&]<Schedule S, bool Ipv6, bool Stamps>(const S& chosen, std::bool_constant<Ipv6>,
                                                               std::bool_constant<Stamps>) -> std::unique_ptr<Sender> {
-        return std::make_unique<Transmitter<S, ResponderSource<Ipv6, Stamps>>>(queue, chosen, control, parts);
+        return std::make_unique<Transmitter<S, ResponderSource<Ipv6, Stamps>>>(std::move(sender), chosen, parts);
     };
     const auto flag = [](bool value) {
         return value ? std::variant<std::false_type, std::true_type>(std::true_type{}) : std::false_type{};
@@ -149,19 +147,19 @@ std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const Any
     return std::visit(with, schedule, flag(parts.table->ipv6()), flag(stamps));
 }
 
-std::unique_ptr<Sender> make_transmitter(bool /*stamps*/, PortQueue queue, const AnySchedule& schedule,
-                                         rte_ring* control, const ReplayParts& parts) {
+std::unique_ptr<Sender> make_transmitter(bool /*stamps*/, SenderParts sender, const AnySchedule& schedule,
+                                         const ReplayParts& parts) {
     const auto with = [&]<Schedule S>(const S& chosen) -> std::unique_ptr<Sender> {
-        return std::make_unique<Transmitter<S, ReplaySource>>(queue, chosen, control, parts);
+        return std::make_unique<Transmitter<S, ReplaySource>>(std::move(sender), chosen, parts);
     };
     return std::visit(with, schedule);
 }
 
-std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
+std::unique_ptr<Sender> make_transmitter(bool stamps, SenderParts sender, const AnySchedule& schedule,
                                          const QuestionParts& parts) {
     const auto with = [&]<Schedule S>(const S& chosen) -> std::unique_ptr<Sender> {
-        if (stamps) return std::make_unique<Transmitter<S, QuestionSource<true>>>(queue, chosen, control, parts);
-        return std::make_unique<Transmitter<S, QuestionSource<false>>>(queue, chosen, control, parts);
+        if (stamps) return std::make_unique<Transmitter<S, QuestionSource<true>>>(std::move(sender), chosen, parts);
+        return std::make_unique<Transmitter<S, QuestionSource<false>>>(std::move(sender), chosen, parts);
     };
     return std::visit(with, schedule);
 }

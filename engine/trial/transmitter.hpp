@@ -65,11 +65,32 @@ struct SendingTime {
     }
 };
 
+// What a sender is made of, beside its schedule and its source of frames.
+struct SenderParts {
+    PortQueue queue{};
+    rte_ring* control = nullptr;  // ARP and NDP replies from the receivers of this port; one of its senders sends each
+    std::uint64_t delay_parts = 1;  // parts of the trial's sending time that have delays of their own
+    // The port writes to the DUT's input queue itself: frames that do not fit are lost there. 0: it does not.
+    std::uint64_t into_dut_hz = 0;
+    std::unique_ptr<AdditionalSender> additional{};  // sends the direction's additional frames
+    std::unique_ptr<LineFiller> line{};              // fills the line: the clock of the schedule is then the line's
+    StampSocket* stamps = nullptr;                   // by which frames with a stamp leave...
+    std::optional<PtpMessage> ptp{};                 // ... or a message in place of each
+};
+
 // A sender of one direction or of a share of it. It costs one virtual call a turn, none a frame.
 class Sender {
 public:
-    // `control` holds ARP and NDP replies from the receivers of this port; each is sent by one of the port's senders.
-    Sender(PortQueue queue, rte_ring* control) : queue_(queue), control_(control) {}
+    explicit Sender(SenderParts parts)
+        : queue_(parts.queue),
+          control_(parts.control),
+          additional_(std::move(parts.additional)),
+          line_(std::move(parts.line)),
+          stamps_(parts.stamps),
+          ptp_(std::move(parts.ptp)) {
+        counts_.tester_time.resize(std::max<std::uint64_t>(1, parts.delay_parts));
+        if (parts.into_dut_hz != 0) full_queue_.use(parts.into_dut_hz);
+    }
     virtual ~Sender() = default;
     Sender(const Sender&) = delete;
     Sender& operator=(const Sender&) = delete;
@@ -87,25 +108,11 @@ public:
         duration_ = time.end - time.start;
         if (additional_) additional_->start(time.begin);
     }
-    // So many parts of the trial's sending time have delays of their own. To be called before the trial.
-    void distinguish_parts(std::uint64_t parts) { counts_.tester_time.resize(std::max<std::uint64_t>(1, parts)); }
     // Histograms that the trial writes.
     [[nodiscard]] virtual std::size_t histograms() const { return line_ ? 2 : 1; }
     // Of the lateness, see Blocks::take_whole.
     void take_whole() { counts_.lateness.take_whole(); }
-    // The port writes to the DUT's input queue itself: frames that do not fit are lost there. To be called before the
-    // trial.
-    void send_into_dut(std::uint64_t clock_hz) { full_queue_.use(clock_hz); }
-    // This sender also sends the direction's additional frames. To be called before the trial.
-    void send_additional(std::unique_ptr<AdditionalSender> additional) { additional_ = std::move(additional); }
     [[nodiscard]] const AdditionalSender* additional() const { return additional_.get(); }
-    // This sender fills the line; its schedule's clock is then the line's. To be called before the trial.
-    void fill_line(std::unique_ptr<LineFiller> line) { line_ = std::move(line); }
-    // Frames with a stamp leave by this socket, or a message in place of each. To be called before the trial.
-    void stamp_by(StampSocket& stamps, std::optional<PtpMessage> ptp) {
-        stamps_ = &stamps;
-        ptp_ = std::move(ptp);
-    }
     [[nodiscard]] const LineFiller* line() const { return line_.get(); }
     void stop() { stopped_.store(true, std::memory_order_relaxed); }
     [[nodiscard]] bool done() const { return done_.load(std::memory_order_acquire); }
@@ -178,8 +185,8 @@ protected:
 template <Schedule S, class Source>
 class Transmitter final : public Sender {
 public:
-    Transmitter(PortQueue queue, const S& schedule, rte_ring* control, const typename Source::Parts& parts)
-        : Sender(queue, control), schedule_(schedule), source_(parts), departures_(parts.nic) {}
+    Transmitter(SenderParts sender, const S& schedule, const typename Source::Parts& parts)
+        : Sender(std::move(sender)), schedule_(schedule), source_(parts), departures_(parts.nic) {}
 
     void start(const SendingTime& time) override {
         Sender::start(time);
@@ -301,17 +308,17 @@ private:
 };
 
 // A transmitter composed for the stream.
-std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, PortQueue queue,
-                                         const AnySchedule& schedule, rte_ring* control, const FrameSourceParts& parts);
+std::unique_ptr<Sender> make_transmitter(const StreamSpec& stream, bool stamps, SenderParts sender,
+                                         const AnySchedule& schedule, const FrameSourceParts& parts);
 
-std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
+std::unique_ptr<Sender> make_transmitter(bool stamps, SenderParts sender, const AnySchedule& schedule,
                                          const DescribedParts& parts);
 
-std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
+std::unique_ptr<Sender> make_transmitter(bool stamps, SenderParts sender, const AnySchedule& schedule,
                                          const ResponderParts& parts);
-std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
+std::unique_ptr<Sender> make_transmitter(bool stamps, SenderParts sender, const AnySchedule& schedule,
                                          const ReplayParts& parts);
-std::unique_ptr<Sender> make_transmitter(bool stamps, PortQueue queue, const AnySchedule& schedule, rte_ring* control,
+std::unique_ptr<Sender> make_transmitter(bool stamps, SenderParts sender, const AnySchedule& schedule,
                                          const QuestionParts& parts);
 
 // For a port without a stream, which must still answer ARP and NDP.

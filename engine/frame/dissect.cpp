@@ -75,8 +75,10 @@ private:
                 .unfinished = intact_ && unfinished_,
                 .zero = intact_ && zero_,
                 .unsummed = unsummed_,
+                .source = at_addresses_[0],
                 .destination = at_addresses_[1],
-                .payload = at_addresses_[1].size() != 0 ? end_ - at : 0};
+                .payload = at_addresses_[1].size() != 0 && at <= end_ ? end_ - at : 0,
+                .outer_destination = outermost_ == at_addresses_[1] ? Range{} : outermost_};
     }
 
     // Notes `size` bytes of the header here.
@@ -188,6 +190,7 @@ private:
         const auto from = static_cast<std::size_t>(source - frame_),
                    to = static_cast<std::size_t>(destination - frame_);
         at_addresses_ = {Range{from, from + size}, Range{to, to + size}};
+        if (outermost_.size() == 0) outermost_ = at_addresses_[1];
     }
 
     // A source route that is not at its end has the destination as its last address (RFC 791).
@@ -425,6 +428,7 @@ private:
     bool no_tag_at_end_ = false;  // an error message, which ends like the packet that it quotes; or a fragment
     std::uint8_t protocol_ = 0;
     std::uint64_t addresses_ = 0;          // the part of a pseudo-header sum
+    Range outermost_{};                    // destination of the outermost IP packet
     std::array<Range, 2> at_addresses_{};  // source and destination of the innermost IP packet
     [[no_unique_address]] N notes_;
 };

@@ -24,10 +24,11 @@ struct Dissected {
     bool zero = false;
     // A UDP checksum over IPv6, outside of tunnels, is absent (0): that is why the frame is not intact, if it is not.
     bool unsummed = false;
-    // Of the innermost IP packet: the destination address of its header, or the last one of a source route; and the
-    // bytes from the tag to its end. Both are 0 if there is none.
-    Range destination{};
+    // Of the innermost IP packet: the addresses, of the destinations of a source route the last one, and the bytes from
+    // the tag to its end. All are 0 if there is none.
+    Range source{}, destination{};
     std::size_t payload = 0;
+    Range outer_destination{};  // of the outermost IP packet, if that is another one
 };
 
 // Walks over Ethernet, VLAN tags (IEEE 802.1Q, 802.1ad), MPLS (RFC 3032), IPv4 with options, IPv6 with extension

@@ -37,9 +37,10 @@ void MixedMatch::Reference::take_vlans(const std::uint8_t* frame) {
     }
 }
 
-void MixedMatch::Reference::take_destination(const Range& at, const IpAddress& may_differ) {
+void MixedMatch::Reference::take_address(const AlsoSame::Address& address) {
+    const auto& [at, but] = address;
     for (std::size_t byte = at.from; byte < at.to && at.from >= begin; ++byte)
-        mask(same_mask, {byte, byte + 1}, static_cast<std::uint8_t>(~may_differ.bytes[byte - at.from]));
+        mask(same_mask, {byte, byte + 1}, static_cast<std::uint8_t>(~but.bytes[byte - at.from]));
 }
 
 bool MixedMatch::Reference::take_same(const std::vector<Range>& ranges) {
@@ -114,7 +115,8 @@ bool MixedMatch::prepare(Reference& made, const std::uint8_t* frame, std::size_t
     if (made.count > kMostWords || made.count * kWord > tag_end || is_odd(tag_end)) return false;
     made.begin = tag_end - made.count * kWord;
     if (!made.take_same(reading.same)) return false;
-    if (also.destination_but) made.take_destination(dissected.destination, *also.destination_but);
+    made.take_address(also.destination);
+    made.take_address(also.outer_destination);
     if (!made.take_sums(reading.sums, frame)) return false;
     if (also.vlans) made.take_vlans(frame);
     for (std::size_t word = 0; word < made.count; ++word)

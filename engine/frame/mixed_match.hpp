@@ -22,9 +22,14 @@ namespace dutperf {
 
 // What must be equal beside what dissect() reads.
 struct AlsoSame {
+    // An address, but for some bits.
+    struct Address {
+        Range at{};  // empty: none
+        IpAddress but{};
+    };
+
     bool vlans = false;
-    // The destination address of the innermost IP packet, but for these bits; nothing: it may differ.
-    std::optional<IpAddress> destination_but{};
+    Address destination{}, outer_destination{};
 };
 
 class MixedMatch {
@@ -121,7 +126,7 @@ private:
         [[nodiscard]] bool is_same(const Range& range) const;
         bool take_tail(const Range& range);
         void take_vlans(const std::uint8_t* frame);
-        void take_destination(const Range& at, const IpAddress& may_differ);
+        void take_address(const AlsoSame::Address& address);
         void mask(Words& words, const Range& range, std::uint8_t bits = 0xFF) const;
     };
     static constexpr std::size_t kNone = 0;  // the reference that matches no frame

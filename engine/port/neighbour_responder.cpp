@@ -117,6 +117,13 @@ void NeighbourResponder::remember(const NeighbourEvidence& evidence) {
     }
 }
 
+AddressRanges NeighbourResponder::addresses() const {
+    AddressRanges ranges = always_;
+    if (host_.ipv4) ranges.add(ip_of(*host_.ipv4));
+    if (host_.ipv6) ranges.add(ip_of(*host_.ipv6));
+    return ranges;
+}
+
 void NeighbourResponder::answer_for(const AddressRanges& of_trial) {
     host_.others = always_;
     host_.others.add(of_trial);

@@ -54,6 +54,9 @@ public:
     // call.
     void answer_for(const AddressRanges& of_trial);
 
+    // For which it answers in all trials, with its own.
+    [[nodiscard]] AddressRanges addresses() const;
+
     // What the receivers of a trial answer, and what they look for.
     [[nodiscard]] WatchedHost watched() const;
 

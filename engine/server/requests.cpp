@@ -198,6 +198,7 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_
     if (auto answered = stream.optional_object("answers_for")) {
         spec.answered_from = read_ranges(*answered, "from");
         spec.answered_to = read_ranges(*answered, "to");
+        spec.translated = read_ranges(*answered, "translated");
         answered->finish();
     }
     spec.tracked = read_tracked(stream);

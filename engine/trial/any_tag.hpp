@@ -33,6 +33,7 @@ struct AnyTag {
     bool plain = false;                         // UDP directly over IP, directly over Ethernet
     Range destination{};                        // see Dissected
     std::size_t payload = 0;
+    Range outer_destination{};
 };
 
 struct TagSearch {
@@ -55,7 +56,8 @@ AnyTag find_tag_behind_headers(const std::uint8_t* frame, std::size_t length, co
             .zero = zero && !unchecked,
             .corruption = dissected.unsummed ? Corruption::no_sum : Corruption::other,
             .destination = dissected.destination,
-            .payload = dissected.payload};
+            .payload = dissected.payload,
+            .outer_destination = dissected.outer_destination};
 }
 
 // The tag of an intact plain frame.

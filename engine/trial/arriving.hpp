@@ -18,14 +18,15 @@ namespace dutperf {
 // Of one kind of frames.
 struct ArrivingKind {
     ArrivingTags vlan_tags{};
-    std::size_t payload = 0;  // see Dissected; 0: not compared
-    AddressRanges sent_to{};  // empty: destinations are not compared
+    std::size_t payload = 0;   // see Dissected; 0: not compared
+    AddressRanges sent_to{};   // of the innermost IP packet; empty: its destination is not compared
+    AddressRanges outer_to{};  // of the outermost one, if that is another: the same of frames that still have both
 };
 
 struct Arriving {
     // Of described frames each kind; of plain ones foreground and background. Kinds that are left out are not compared.
     std::vector<ArrivingKind> kinds;
-    AddressRanges of_port{};  // for which the port answers: addresses to which a DUT may translate
+    AddressRanges of_port{};  // addresses of the port to which a DUT may translate
 
     // nullptr: not compared.
     [[nodiscard]] const ArrivingKind* kind_of(const Tag& tag) const {
@@ -35,9 +36,10 @@ struct Arriving {
     }
 
     // Of a frame to `destination`: the bits in which other frames may differ; nothing: it may not go there.
-    [[nodiscard]] std::optional<IpAddress> may_differ(const ArrivingKind& kind, const IpAddress& destination) const {
-        if (kind.sent_to.empty()) return kAllBits;
-        const auto mask = kind.sent_to.mask_of(destination);
+    [[nodiscard]] std::optional<IpAddress> may_differ(const AddressRanges& sent_to,
+                                                      const IpAddress& destination) const {
+        if (sent_to.empty()) return kAllBits;
+        const auto mask = sent_to.mask_of(destination);
         return mask ? mask : of_port.mask_of(destination);
     }
 

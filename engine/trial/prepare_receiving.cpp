@@ -31,12 +31,6 @@ MissingFrames::Bounds loss_bounds(const TrialSpec& spec, Direction direction) {
     return bounds;
 }
 
-void add_addresses_of(const Host& host, AddressRanges& to) {
-    if (host.ipv4) to.add(ip_of(*host.ipv4));
-    if (host.ipv6) to.add(ip_of(*host.ipv6));
-    to.add(host.others);
-}
-
 // All addresses that differ from `address` in bits of `mask` at most.
 template <class Address>
 AddressRange<Address> around(const Address& address, const Address& mask) {
@@ -48,16 +42,16 @@ AddressRange<Address> around(const Address& address, const Address& mask) {
     return all;
 }
 
-// The addresses that frames go to if this one does; `varying` bits of the frame differ from frame to frame.
-AddressRanges sent_to(const std::uint8_t* frame, const Range& destination, const std::vector<Range>& varying) {
+// The addresses that frames have if this one has one there; `varying` bits of the frame differ from frame to frame.
+AddressRanges addresses(const std::uint8_t* frame, const Range& at, const std::vector<Range>& varying) {
+    AddressRanges ranges;
+    if (at.size() == 0) return ranges;
     IpAddress mask;
     for (const Range& bits : varying) {
-        for (std::size_t bit = std::max(bits.from, 8 * destination.from); bit < std::min(bits.to, 8 * destination.to);
-             ++bit)
-            mask.bytes[bit / 8 - destination.from] |= static_cast<std::uint8_t>(0x80U >> bit % 8);
+        for (std::size_t bit = std::max(bits.from, 8 * at.from); bit < std::min(bits.to, 8 * at.to); ++bit)
+            mask.bytes[bit / 8 - at.from] |= static_cast<std::uint8_t>(0x80U >> bit % 8);
     }
-    const IpAddress address = destination_in(frame, destination);
-    AddressRanges ranges;
+    const IpAddress address = destination_in(frame, at);
     if (address.is_ipv6)
         ranges.ipv6 = {around(address.bytes, mask.bytes)};
     else
@@ -65,40 +59,49 @@ AddressRanges sent_to(const std::uint8_t* frame, const Range& destination, const
     return ranges;
 }
 
-// `learned`: the Responder's frames, whose addresses the tester learns.
-ArrivingKind kind_of(const FrameSpec& frame, const StreamSpec& stream, bool foreground, bool learned) {
-    const FrameTemplate made(frame, {}, {}, {}, stream.variations(frame.is_ipv6(), foreground));
-    const Layout& at = made.layout();
-    ArrivingKind kind{.payload = made.length() - at.tag_at()};
-    if (learned) return kind;
-    const AddressSlot& slot = made.destination_slot();
+// A kind of frames as it is sent.
+struct SentKind {
+    std::vector<std::uint8_t> frame;  // one of them
+    std::vector<Range> varying;       // its bits that differ from frame to frame
+    bool checked = true;              // their lengths are right
+    bool learned = false;             // the tester learns from received frames where they go
+};
+
+Range bits_of(const AddressSlot& slot) {
     const std::size_t end = 8 * (slot.at + sizeof slot.mask) - slot.shift;
-    kind.sent_to =
-        sent_to(made.data(), at.destination(), {{end - static_cast<std::size_t>(std::popcount(slot.mask)), end}});
-    return kind;
+    return {end - static_cast<std::size_t>(std::popcount(slot.mask)), end};
 }
 
-std::vector<ArrivingKind> of_plain(const StreamSpec& stream, bool learned) {
-    if (stream.replayed || stream.questions) return {};
-    std::vector<ArrivingKind> kinds{kind_of(stream.foreground, stream, true, learned)};
-    if (stream.background) kinds.push_back(kind_of(*stream.background, stream, false, learned));
+std::vector<SentKind> plain_kinds(const StreamSpec& stream, bool learned) {
+    std::vector<SentKind> kinds;
+    const auto add = [&](const FrameSpec& frame, bool foreground) {
+        const FrameTemplate made(frame, {}, {}, {}, stream.variations(frame.is_ipv6(), foreground));
+        kinds.push_back({.frame = {made.data(), made.data() + made.length()},
+                         .varying = {bits_of(made.source_slot()), bits_of(made.destination_slot())},
+                         .learned = learned});
+    };
+    add(stream.foreground, true);
+    if (stream.background) add(*stream.background, false);
     return kinds;
 }
 
-// Kinds whose lengths and checksums may be wrong are not compared.
-std::vector<ArrivingKind> of_described(const DescribedStream& stream, std::span<const std::uint16_t> tags_from_end) {
-    std::vector<ArrivingKind> kinds;
+std::vector<SentKind> described_kinds(const DescribedStream& stream) {
+    std::vector<SentKind> kinds;
     for (const DescribedFrame& kind : stream.kinds) {
-        ArrivingKind& made = kinds.emplace_back();
-        const std::vector<std::uint8_t> frame = DescribedTemplate(kind, {}).first_frame();
-        const Dissected found = dissect(frame.data(), frame.size(), tags_from_end);
-        if (!kind.checked || found.destination.size() == 0) continue;
-        made.payload = found.payload;
-        std::vector<Range> varying;
-        for (const VaryingBits& field : kind.fields) varying.push_back({field.bit, field.end()});
-        made.sent_to = sent_to(frame.data(), found.destination, varying);
+        SentKind& made = kinds.emplace_back(
+            SentKind{.frame = DescribedTemplate(kind, {}).first_frame(), .varying = {}, .checked = kind.checked});
+        for (const VaryingBits& field : kind.fields) {
+            made.varying.push_back({field.bit, field.end()});
+            made.learned |= field.source == FieldSource::learned;
+        }
     }
     return kinds;
+}
+
+// Frames of a list are not compared, and questions have no tag.
+std::vector<SentKind> kinds_of(const StreamSpec& stream, bool learned) {
+    if (stream.replayed || stream.questions) return {};
+    return stream.described ? described_kinds(*stream.described) : plain_kinds(stream, learned);
 }
 
 }  // namespace
@@ -179,9 +182,16 @@ Expected RunningTrial::expected(Direction direction, std::size_t at, std::uint16
 // What the frames of a path must have kept when they arrive at a port.
 Arriving RunningTrial::arriving(Direction direction, std::size_t at) const {
     const StreamSpec& stream = *spec_.streams[index_of(direction)];
-    const bool learned = replies(direction);
-    Arriving arriving{.kinds = stream.described ? of_described(*stream.described, spec_.tags_from_end())
-                                                : of_plain(stream, learned)};
+    Arriving arriving;
+    for (const SentKind& kind : kinds_of(stream, replies(direction))) {
+        ArrivingKind& made = arriving.kinds.emplace_back();
+        const Dissected found = dissect(kind.frame.data(), kind.frame.size(), spec_.tags_from_end());
+        if (!kind.checked || found.tag == nullptr) continue;
+        made.payload = found.payload;
+        made.sent_to =
+            kind.learned ? sources_of_initiator() : addresses(kind.frame.data(), found.destination, kind.varying);
+        made.outer_to = addresses(kind.frame.data(), found.outer_destination, kind.varying);
+    }
     const Port& port = *bed_.ports[at];
     std::vector<std::vector<VlanTags>> tags = stream.vlan_tags();
     for (std::size_t kind = 0; kind < arriving.kinds.size() && !port.hides_outer_tag(); ++kind) {
@@ -189,8 +199,20 @@ Arriving RunningTrial::arriving(Direction direction, std::size_t at) const {
                                           .any_outer_type = port.hides_outer_tag_type()};
     }
     for (std::size_t host = 0; host < bed_.hosts[at]->size(); ++host)
-        add_addresses_of((*bed_.hosts[at])[host].host(), arriving.of_port);
+        arriving.of_port.add((*bed_.hosts[at])[host].addresses());
+    for (const Direction path : paths_into(bed_, spec_, at))
+        arriving.of_port.add(spec_.streams[index_of(path)]->translated);
     return arriving;
+}
+
+// Where replies in connections go, if the DUT does not translate addresses.
+AddressRanges RunningTrial::sources_of_initiator() const {
+    AddressRanges sources;
+    for (const SentKind& kind : kinds_of(*spec_.streams[index_of(spec_.connections->initiator)], false)) {
+        const Dissected found = dissect(kind.frame.data(), kind.frame.size(), spec_.tags_from_end());
+        sources.add(addresses(kind.frame.data(), found.source, kind.varying));
+    }
+    return sources;
 }
 
 void RunningTrial::make_receivers(std::size_t port) {

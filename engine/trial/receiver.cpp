@@ -29,11 +29,14 @@ bool Receiver::take_changed(const AnyTag& found, const std::uint8_t* frame, std:
     if (kind == nullptr) return false;
     // a plain frame has no VLAN tag
     const bool vlans = (!found.plain || !vlans_may_be_absent_) && !kind->vlan_tags.fit(frame, length);
-    const bool destination = found.destination.size() != 0 && !destination_but(found, *kind, frame);
+    const Range* elsewhere = !may_differ(found, kind->sent_to, found.destination, frame) ? &found.destination
+                             : !may_differ(found, kind->outer_to, found.outer_destination, frame)
+                                 ? &found.outer_destination
+                                 : nullptr;
     RxStatistics& statistics = of_path(read_tag(found.tag).path())->statistics;
     if (vlans) statistics.take_other_vlans(vlan_tags_of(frame, length));
-    if (destination) statistics.take_other_destination(destination_in(frame, found.destination));
-    return vlans || destination;
+    if (elsewhere != nullptr) statistics.take_other_destination(destination_in(frame, *elsewhere));
+    return vlans || elsewhere != nullptr;
 }
 
 void Receiver::set_mixed_reference(const std::uint8_t* frame, std::size_t length) {
@@ -46,7 +49,11 @@ void Receiver::set_mixed_reference(const std::uint8_t* frame, std::size_t length
     AlsoSame also;
     if (kind != nullptr) {
         also.vlans = kind->vlan_tags.compared();
-        if (found.destination.size() != 0) also.destination_but = destination_but(found, *kind, frame);
+        const auto fixed = [&](const AddressRanges& sent_to, const Range& at) -> AlsoSame::Address {
+            return {at, may_differ(found, sent_to, at, frame).value_or(IpAddress{})};
+        };
+        also.destination = fixed(kind->sent_to, found.destination);
+        also.outer_destination = fixed(kind->outer_to, found.outer_destination);
     }
     match_mixed_.set_reference(frame, length, from_end, also);
 }
@@ -56,7 +63,8 @@ void Receiver::set_plain_reference(const rte_mbuf& one) {
     const std::size_t length = rte_pktmbuf_data_len(&one);
     const AnyTag found = find_plain_tag(frame, length);
     std::optional<IpAddress> but;
-    if (const ArrivingKind* kind = arriving_kind(found)) but = destination_but(found, *kind, frame);
+    if (const ArrivingKind* kind = arriving_kind(found))
+        but = may_differ(found, kind->sent_to, found.destination, frame);
     is_ipv6(one) ? match6_.set_reference(frame, length, but) : match4_.set_reference(frame, length, but);
 }
 

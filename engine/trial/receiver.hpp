@@ -342,11 +342,11 @@ private:
         const Tag tag = read_tag(found.tag);
         return is_expected(tag) ? of_path(tag.path())->statistics.arriving().kind_of(tag) : nullptr;
     }
-    // The bits of its destination in which frames may differ from this one; nothing: it may not go there.
-    [[nodiscard]] std::optional<IpAddress> destination_but(const AnyTag& found, const ArrivingKind& kind,
-                                                           const std::uint8_t* frame) const {
+    // Of an address of a frame: the bits in which others may differ; nothing: the frame may not go there.
+    [[nodiscard]] std::optional<IpAddress> may_differ(const AnyTag& found, const AddressRanges& sent_to,
+                                                      const Range& at, const std::uint8_t* frame) const {
         const Arriving& arriving = of_path(read_tag(found.tag).path())->statistics.arriving();
-        return arriving.may_differ(kind, destination_in(frame, found.destination));
+        return arriving.may_differ(at.size() != 0 ? sent_to : AddressRanges{}, destination_in(frame, at));
     }
     // Counts an intact frame of this trial and port if it has VLAN tags or a destination that it may not have.
     bool take_changed(const AnyTag& found, const std::uint8_t* frame, std::size_t length);

@@ -192,6 +192,7 @@ void RunningTrial::answer_for_streams() {
         const StreamSpec& stream = *spec_.streams[index_of(direction)];
         ranges[bed_.sending_port(direction)].add(stream.answered_from);
         ranges[bed_.receiving_port(direction)].add(stream.answered_to);
+        ranges[bed_.receiving_port(direction)].add(stream.translated);
     }
     for (std::size_t port = 0; port < ranges.size(); ++port) {
         bed_.hosts[port]->first().answer_for(ranges[port]);

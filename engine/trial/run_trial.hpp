@@ -72,6 +72,7 @@ private:
     void prepare_to_receive(Direction direction);
     [[nodiscard]] Expected expected(Direction direction, std::size_t at, std::uint16_t queue) const;
     [[nodiscard]] Arriving arriving(Direction direction, std::size_t at) const;
+    [[nodiscard]] AddressRanges sources_of_initiator() const;
     [[nodiscard]] bool has_several_receivers(Direction direction) const;
     [[nodiscard]] std::unique_ptr<AdditionalSender> make_additional(Direction direction, const Share& share) const;
     [[nodiscard]] std::vector<Marks> marks(std::size_t port) const;

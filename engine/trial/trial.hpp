@@ -173,6 +173,7 @@ struct StreamSpec {
     std::optional<AddressField> source_address, destination_address;
     std::vector<AdditionalFrames> additional;
     AddressRanges answered_from, answered_to;  // for which the sending and the receiving port answer
+    AddressRanges translated;                  // the same of the receiving port: to which a DUT may translate
     std::vector<TrackedBits::Range> tracked;   // by which received frames are counted
     std::vector<VlanTags> arrives_with{{}};    // VLAN tags with which foreground and background may arrive
     // Messages of PTP that leave in place of stamped frames where cards stamp no others: one for each kind of frames,

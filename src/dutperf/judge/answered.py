@@ -29,7 +29,8 @@ def with_answers(params: dict[str, Any], trial: Trial, opened: Mapping[str, Any]
         translated = (in_networks(own, stream.networks) for own in _own(receiver))
         answered = {
             "from": _ranges(sources(stream), sender),
-            "to": _ranges([*destinations(stream), *translated], receiver),
+            "to": _ranges(destinations(stream), receiver),
+            "translated": _ranges(translated, receiver),
         }
         if any(answered.values()):
             streams[direction] = streams[direction] | {

@@ -192,11 +192,12 @@ void read_order(Reader& stream, DescribedStream& described) {
         described.order.push_back(static_cast<std::uint8_t>(kind));
     for (const std::uint64_t share : stream.integers("shares", {1, kLongestOrder}))
         described.shares.push_back(static_cast<std::uint32_t>(share));
+    stream.require_entries("order", {1, kLongestOrder});
+    stream.require_entries("shares", {1, kMostKinds});
     if (described.order.empty() && described.shares.empty()) {
         described.order.resize(kinds);
         std::iota(described.order.begin(), described.order.end(), std::uint8_t{0});
     }
-    if (described.order.size() > kLongestOrder) stream.fail("order", "has more than 65536 entries");
     if (!described.shares.empty() && described.shares.size() != kinds)
         stream.fail("shares", "must have as many entries as frames");
     if (std::accumulate(described.shares.begin(), described.shares.end(), std::uint64_t{0}) > kLongestOrder)
@@ -210,6 +211,7 @@ void read_order(Reader& stream, DescribedStream& described) {
 void read_streams(Reader& stream, DescribedStream& described) {
     for (const std::uint64_t number : stream.integers("streams", {0, kMostKinds - 1}))
         described.streams.push_back(static_cast<std::uint8_t>(number));
+    stream.require_entries("streams", {1, kMostKinds});
     if (!described.streams.empty() && described.streams.size() != described.kinds.size())
         stream.fail("streams", "must have as many entries as frames");
 }
@@ -322,6 +324,7 @@ std::vector<DescribedFrame> read_ptp(Reader& stream, std::uint16_t max_frame_siz
         if (ptp.tag_at < ethernet::kSize + PtpMessage::kSize)
             stream.fail(at + ".tag_at", "leaves no room for a message");
     }
+    stream.require_entries("ptp", {1, kMostKinds});
     return messages;
 }
 

@@ -156,6 +156,13 @@ std::vector<Reader> Reader::objects(const std::string& name) {
     return all;
 }
 
+void Reader::require_entries(const std::string& name, Range range) const {
+    if (!has(name)) return;
+    if (const std::size_t entries = value_.at(name).size(); entries < range.min || entries > range.max)
+        fail(name, "must have " + std::to_string(range.min) + " to " + std::to_string(range.max) + " entries, not " +
+                       std::to_string(entries));
+}
+
 Reader Reader::object(const std::string& name) { return {member(name), path_of(name)}; }
 
 std::optional<Reader> Reader::optional_object(const std::string& name) {

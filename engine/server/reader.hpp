@@ -42,6 +42,8 @@ public:
     Reader object(const std::string& name);
     std::vector<Reader> objects(const std::string& name);  // empty if it is missing
     std::optional<Reader> optional_object(const std::string& name);
+    // Throws if a list or object that is there has fewer or more entries.
+    void require_entries(const std::string& name, Range range) const;
     [[nodiscard]] bool has(const std::string& name) const { return value_.contains(name); }
 
     // Call this after reading all members: throws if there is any other.

@@ -31,14 +31,15 @@ std::shared_ptr<FrameList> read_load(Reader params, const std::shared_ptr<FrameL
     const bool append = params.flag("append");
     if (append && !loaded) params.fail("append", "needs a list");
     std::shared_ptr<FrameList> list = append ? loaded : std::make_shared<FrameList>();
-    for (Reader& frame : params.objects("frames")) {
+    std::vector<Reader> frames = params.objects("frames");
+    if (frames.empty()) params.fail("frames", "must not be empty");
+    for (Reader& frame : frames) {
         const std::string wrong = list->add(read_given(frame));
         if (wrong.empty()) continue;
         const auto end = wrong.find(' ');
         frame.fail(wrong.substr(0, end), wrong.substr(end + 1));
     }
     params.finish();
-    if (list->size() == 0) params.fail("frames", "must not be empty");
     return list;
 }
 

@@ -20,6 +20,7 @@ constexpr std::uint64_t kLargestExact =
 constexpr std::uint64_t kMillion = 1'000'000;
 constexpr std::uint64_t kHighestFps = 1000 * kMillion;
 constexpr std::uint64_t kMostVlan = 4094;  // IEEE 802.1Q table 9-2
+constexpr std::uint64_t kMostVlans = 64;   // of a host
 constexpr std::uint64_t kMostQueues =
     16;  // of the driver that joins ports in memory, which must be able to do what others do
 
@@ -62,9 +63,14 @@ Address required(std::optional<Address> address, const Reader& frame, const std:
     return *address;
 }
 
+std::uint64_t read_version(Reader& of, std::optional<std::uint64_t> otherwise = {}) {
+    const std::uint64_t version = otherwise ? of.integer("version", {4, 6}, *otherwise) : of.integer("version", {4, 6});
+    if (version == 5) of.fail("version", "must be 4 or 6");
+    return version;
+}
+
 FrameSpec read_frame(Reader frame, std::uint16_t max_frame_size) {
-    const std::uint64_t version = frame.integer("version", {4, 6});
-    if (version == 5) frame.fail("version", "must be 4 or 6");
+    const std::uint64_t version = read_version(frame);
     FrameSpec spec;
     spec.size = static_cast<std::uint16_t>(
         frame.integer("size", {version == 6 ? kMinFrameSizeIpv6 : kMinFrameSize, max_frame_size}));
@@ -418,7 +424,7 @@ void read_connections(Reader& params, const std::vector<Path>& paths, TrialSpec&
                                                   {"decreasing", ResponderOrder::decreasing},
                                                   {"first", ResponderOrder::first}});
     read.entries = static_cast<std::uint32_t>(connections->integer("entries", {1, kLargestPermutation}, 0));
-    read.ipv6 = connections->integer("version", {4, 6}, 4) == 6;
+    read.ipv6 = read_version(*connections, 4) == 6;
     check_fields_of_connections(paths, spec);
     check_connections(*connections, paths, spec);
     connections->finish();
@@ -453,6 +459,7 @@ HostRequest read_host(Reader& of) {
     made.host.others = read_ranges(of, "answers_for");
     for (const std::uint64_t vlan : of.integers("vlans", {1, kMostVlan}))
         made.host.vlans.push_back(static_cast<std::uint16_t>(vlan));
+    of.require_entries("vlans", {0, kMostVlans});
     if (made.gateway.ipv4 && !made.host.ipv4)
         of.fail("ipv4", "is missing: gateway4 is asked for its MAC address from there");
     if (made.gateway.ipv6 && !made.host.ipv6)
@@ -690,6 +697,7 @@ TrialSpec read_trial(Reader params, std::uint16_t max_frame_size, const std::vec
         const bool is_open = std::ranges::find(paths, group, &Path::group) != paths.end();
         auto streams = is_open ? params.optional_object(group) : std::nullopt;
         if (!streams) continue;
+        params.require_entries(group, {1, kMostPaths});
         read_streams(*streams, group, max_frame_size, paths, loaded, spec);
         streams->finish();
     }

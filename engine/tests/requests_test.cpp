@@ -538,6 +538,8 @@ TEST(Requests, OtherStreamsHaveStreams) {
     alone.erase("forward");
     EXPECT_EQ(rejected(alone), "");
     alone["other_streams"] = json::object();
+    EXPECT_EQ(rejected(alone), "params.other_streams");
+    alone.erase("other_streams");
     EXPECT_EQ(rejected(alone), "params.forward");
     json wrong = request;
     wrong["other_streams"]["video"]["rate_fps"] = 0;

@@ -306,7 +306,8 @@ def test_lost_frames_are_captured_with_the_times_of_their_stream(opened: Opening
 
 REFUSED: list[tuple[Json, str]] = [
     ({"other_streams": {"two": plain(1)}}, "params.other_streams.two"),
-    ({"other_streams": {}}, "params.forward"),
+    ({"other_streams": {}}, "params.other_streams"),
+    ({}, "params.forward"),
     ({"other_streams": {"one": plain(1) | {"rate_fps": 0}}}, "params.other_streams.one.rate_fps"),
     ({"other_streams": {"one": plain(1, begin_ns=200 * MS)}}, "params.other_streams.one.begin_ns"),
     (

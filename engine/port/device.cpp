@@ -29,7 +29,8 @@ std::string af_packet_arguments(const PortOptions& options) {
     const std::uint32_t block = std::max(slot, std::min<std::uint32_t>(65536, slot * count));
     // The queue discipline of a NIC might delay or reorder frames, so it is bypassed. On a veth it is not: without a
     // queue discipline the kernel would keep a frame that the other end has no room for and send it later. With one it
-    // drops the frame and counts it, or, from Linux 6.16 on, keeps it there if the other end has NAPI.
+    // drops the frame and counts it, or, from Linux 6.16 on, keeps it there if the other end has NAPI, which its
+    // statistics show (PortCounters::discipline).
     const auto interface = kernel_interface(options.spec.argument);
     const bool virtual_link = interface && interface->kind == "veth";
     return "iface=" + options.spec.argument + ",qpairs=" + std::to_string(options.queues) +

@@ -2,7 +2,9 @@
 #include "port/kernel_interface.hpp"
 
 #include <linux/ethtool.h>
+#include <linux/gen_stats.h>
 #include <linux/if_link.h>
+#include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <net/if_arp.h>
@@ -37,10 +39,16 @@ private:
 
 using Answer = std::array<char, 32768>;
 
-// Requests one interface and returns the length of the answer, 0 if there is none. `elsewhere`: the network namespace
-// where it is, by its number in this one.
-std::size_t ask(unsigned index, std::optional<int> elsewhere, Answer& answer) {
+// Returns the length of the answer, 0 if there is none.
+std::size_t ask(const nlmsghdr& request, Answer& answer) {
     const Socket netlink;
+    if (send(netlink.fd(), &request, request.nlmsg_len, 0) < 0) return 0;
+    const ssize_t length = recv(netlink.fd(), answer.data(), answer.size(), 0);
+    return length > 0 ? static_cast<std::size_t>(length) : 0;
+}
+
+// Asks for one interface. `elsewhere`: the network namespace where it is, by its number in this one.
+std::size_t ask_link(unsigned index, std::optional<int> elsewhere, Answer& answer) {
     struct {
         nlmsghdr header;
         ifinfomsg body;
@@ -53,9 +61,24 @@ std::size_t ask(unsigned index, std::optional<int> elsewhere, Answer& answer) {
     request.header.nlmsg_type = RTM_GETLINK;
     request.header.nlmsg_flags = NLM_F_REQUEST;
     request.body.ifi_index = static_cast<int>(index);
-    if (send(netlink.fd(), &request, request.header.nlmsg_len, 0) < 0) return 0;
-    const ssize_t length = recv(netlink.fd(), answer.data(), answer.size(), 0);
-    return length > 0 ? static_cast<std::size_t>(length) : 0;
+    return ask(request.header, answer);
+}
+
+// Asks for the root queue discipline of one interface. Without an echo only those who subscribed would get the answer;
+// the acknowledgement comes where there is none.
+std::size_t ask_discipline(unsigned index, Answer& answer) {
+    struct {
+        nlmsghdr header;
+        tcmsg body;
+    } request{};
+    request.header = {.nlmsg_len = sizeof request,
+                      .nlmsg_type = RTM_GETQDISC,
+                      .nlmsg_flags = NLM_F_REQUEST | NLM_F_ECHO | NLM_F_ACK,
+                      .nlmsg_seq = 0,
+                      .nlmsg_pid = 0};
+    request.body.tcm_ifindex = static_cast<int>(index);
+    request.body.tcm_parent = TC_H_ROOT;
+    return ask(request.header, answer);
 }
 
 template <class T>
@@ -77,6 +100,17 @@ void read_xdp(const rtattr* xdp, KernelInterface& into) {
     for (const auto* at = static_cast<const rtattr*>(RTA_DATA(xdp)); RTA_OK(at, length); at = RTA_NEXT(at, length)) {
         if (at->rta_type == IFLA_XDP_PROG_ID) into.xdp_program = value_of<std::uint32_t>(at);
     }
+}
+
+std::optional<QueueDiscipline> read_discipline(const rtattr* statistics) {
+    auto length = static_cast<int>(RTA_PAYLOAD(statistics));
+    for (const auto* at = static_cast<const rtattr*>(RTA_DATA(statistics)); RTA_OK(at, length);
+         at = RTA_NEXT(at, length)) {
+        if ((at->rta_type & NLA_TYPE_MASK) != TCA_STATS_QUEUE) continue;
+        const auto queue = value_of<gnet_stats_queue>(at);
+        return QueueDiscipline{.requeues = queue.requeues, .waiting = queue.qlen};
+    }
+    return std::nullopt;
 }
 
 void read_attribute(const rtattr* attribute, KernelInterface& into) {
@@ -105,7 +139,7 @@ std::optional<KernelInterface> interface_at(unsigned index, std::optional<int> e
     KernelInterface interface;
     interface.index = index;
     Answer answer{};
-    auto length = static_cast<unsigned>(ask(index, elsewhere, answer));
+    auto length = static_cast<unsigned>(ask_link(index, elsewhere, answer));
     const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data());
     if (length == 0 || !NLMSG_OK(header, length) || header->nlmsg_type != RTM_NEWLINK) return std::nullopt;
     const auto* body = static_cast<const ifinfomsg*>(NLMSG_DATA(header));
@@ -133,6 +167,26 @@ std::optional<KernelInterface> kernel_interface(const std::string& name) {
 
 std::optional<KernelInterface> kernel_interface(unsigned index) {
     return index != 0 ? interface_at(index, {}) : std::nullopt;
+}
+
+std::optional<QueueDiscipline> queue_discipline(unsigned index) {
+    Answer answer{};
+    auto length = static_cast<unsigned>(ask_discipline(index, answer));
+    const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data());
+    if (length == 0 || !NLMSG_OK(header, length) || header->nlmsg_type != RTM_NEWQDISC) return std::nullopt;
+    auto rest = static_cast<int>(TCA_PAYLOAD(header));
+    for (const auto* at = TCA_RTA(static_cast<const tcmsg*>(NLMSG_DATA(header))); RTA_OK(at, rest);
+         at = RTA_NEXT(at, rest)) {
+        if ((at->rta_type & NLA_TYPE_MASK) == TCA_STATS2) return read_discipline(at);
+    }
+    return std::nullopt;
+}
+
+HeldFrames held_between(const QueueDiscipline& before, const QueueDiscipline& after) {
+    // one that was replaced counts from 0 again
+    const bool is_the_same = after.requeues >= before.requeues;
+    return {.times = is_the_same ? after.requeues - before.requeues : after.requeues,
+            .waiting = std::max(before.waiting, after.waiting)};
 }
 
 std::optional<unsigned> mtu_of_other_end(const KernelInterface& interface) {

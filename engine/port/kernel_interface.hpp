@@ -59,6 +59,23 @@ struct KernelInterface {
 std::optional<KernelInterface> kernel_interface(const std::string& name);
 std::optional<KernelInterface> kernel_interface(unsigned index);
 
+// What the root queue discipline of an interface says of frames that it keeps, which count as sent for a packet socket.
+struct QueueDiscipline {
+    std::uint32_t requeues = 0;  // how often the driver gave frames back, as the other end of a veth had no room
+    std::uint32_t waiting = 0;   // frames in it now
+};
+
+// Nothing where the kernel does not say.
+std::optional<QueueDiscipline> queue_discipline(unsigned interface_index);
+
+// Frames that a queue discipline held back between two readings, or before or behind them.
+struct HeldFrames {
+    std::uint64_t times = 0;    // how often
+    std::uint64_t waiting = 0;  // most frames at a reading
+};
+
+HeldFrames held_between(const QueueDiscipline& before, const QueueDiscipline& after);
+
 // Why an interface is no longer the one that was opened: a clause. Empty: it still is. Nothing instead of its present
 // state: it is not there, or the kernel does not tell, which counts as well.
 std::string change_since(const KernelInterface& opened, const std::optional<KernelInterface>& now,

@@ -401,6 +401,7 @@ void Port::read_kernel_counters(PortCounters& into) {
     into.interface_sent = last_.counters.sent;
     into.carrier_changes = last_.carrier_changes;
     into.counts_transmitted = true;
+    if (packet_sockets_ && last_.kind == "veth") into.discipline = queue_discipline(opened_.index);
     (last_.kind == "veth" ? into.link_input_drops : into.interface_transmit_drops) = last_.counters.not_sent;
 }
 

@@ -42,7 +42,8 @@ struct PortCounters {
     std::uint64_t carrier_changes = 0;           // of the link
     std::uint64_t taken_down = 0;     // grows when the tester's own interface was taken down or is down when read
     bool counts_transmitted = false;  // interface_sent is valid
-    std::string change;               // why the port is no longer the one that was opened: a clause; empty: it still is
+    std::optional<QueueDiscipline> discipline;  // of a veth on which packet sockets send
+    std::string change;  // why the port is no longer the one that was opened: a clause; empty: it still is
 };
 
 class Port {

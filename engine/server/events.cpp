@@ -39,6 +39,8 @@ void add_media(const DirectionResult& result, json& out) {
         out["transmit_wait"] = {{"frames", result.transmit_wait->frames}, {"full", result.transmit_wait->full}};
         if (result.transmit_wait->us) out["transmit_wait"]["us"] = *result.transmit_wait->us;
     }
+    if (result.held && (result.held->times != 0 || result.held->waiting != 0))
+        out["queue_discipline"] = {{"times", result.held->times}, {"waiting", result.held->waiting}};
     if (result.receive_ring_us) out["receive_ring_us"] = *result.receive_ring_us;
 }
 

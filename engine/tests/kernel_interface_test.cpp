@@ -71,6 +71,29 @@ TEST(KernelInterface, WhatIsNotThereOrDiffersIsAChange) {
         EXPECT_EQ(change_since(interface_like("r0", 1500), row.now, row.needed_mtu), row.change) << row.name;
 }
 
+TEST(KernelInterface, FramesThatADisciplineHeldBackAreThoseBetweenTwoReadings) {
+    struct Held {
+        const char* name;
+        QueueDiscipline before, after;
+        HeldFrames held;
+    };
+    const Held rows[] = {
+        {"none", {.requeues = 5, .waiting = 0}, {.requeues = 5, .waiting = 0}, {.times = 0, .waiting = 0}},
+        {"some that left", {.requeues = 5, .waiting = 0}, {.requeues = 7, .waiting = 0}, {.times = 2, .waiting = 0}},
+        {"some still there", {.requeues = 5, .waiting = 0}, {.requeues = 6, .waiting = 9}, {.times = 1, .waiting = 9}},
+        {"some of before", {.requeues = 5, .waiting = 8}, {.requeues = 5, .waiting = 0}, {.times = 0, .waiting = 8}},
+        {"replaced meanwhile",
+         {.requeues = 5, .waiting = 0},
+         {.requeues = 3, .waiting = 0},
+         {.times = 3, .waiting = 0}},
+    };
+    for (const Held& row : rows) {
+        const HeldFrames held = held_between(row.before, row.after);
+        EXPECT_EQ(held.times, row.held.times) << row.name;
+        EXPECT_EQ(held.waiting, row.held.waiting) << row.name;
+    }
+}
+
 TEST(KernelInterface, EventsSayWhatHappenedToIt) {
     struct Row {
         const char* name;

@@ -510,6 +510,7 @@ void Collection::collect_port_counters(Direction direction, DirectionResult& int
     into.dut_input_drops = out1.link_input_drops - out0.link_input_drops + given_up(direction);
     if (into.dut_input_drops != 0) into.dut_input_mtu = bed_.ports[out]->mtu_of_other_end();
     collect_backlog(direction, into);
+    if (out0.discipline && out1.discipline) into.held = held_between(*out0.discipline, *out1.discipline);
     add(into.tester_drops, "interface_transmit", out1.interface_transmit_drops - out0.interface_transmit_drops);
     bool went_down = out1.taken_down != out0.taken_down;
     for (const std::size_t in : bed_.receiving_ports(direction)) {

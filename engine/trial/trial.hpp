@@ -513,6 +513,7 @@ struct DirectionResult {
     std::optional<TransmitCount> transmitted;       // frames that left the port, and frames handed over
     std::optional<MediaLimit> media;                // if the media's rate is the limit
     std::optional<TransmitWait> transmit_wait;      // if a card sends
+    std::optional<HeldFrames> held;                 // if a queue discipline may have held frames back
     std::optional<double> receive_ring_us;          // time in which a receiving card's ring fills at the trial's rate
     std::optional<ReceiveBacklog> receive_backlog;  // of queues that the DUT or the kernel fills
     std::optional<Losses> losses;                   // if frames are missing

@@ -6,6 +6,8 @@ Root only."""
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -24,7 +26,7 @@ from dutperf.tester import Progress, ProgressCallback, TesterError
 from plans import make_trial
 from undisturbed import until, valid
 
-from .test_by_hand import SIDES, made
+from .test_by_hand import DUT_CORE, SIDES, made
 
 pytestmark = pytest.mark.root
 PORTS = ("eth1", "eth2")
@@ -56,9 +58,11 @@ def engine(name: str, kind: str) -> Iterator[Any]:
     with engine_on(setup, 1518) as tester:
         tester.environment()  # opens the ports
 
-        def run(size: int = 64, meanwhile: ProgressCallback | None = None, **conditions: Any) -> TrialResult:
-            chosen = SingleTrial(duration_s=0.5, drain_s=0.2, directions="forward", **conditions)
-            trial = make_trial(setup, chosen, size, 400, 1)
+        def run(
+            size: int = 64, meanwhile: ProgressCallback | None = None, rate_fps: int = 400, **conditions: Any
+        ) -> TrialResult:
+            chosen = SingleTrial(**{"duration_s": 0.5, "drain_s": 0.2, "directions": "forward"} | conditions)
+            trial = make_trial(setup, chosen, size, rate_fps, 1)
             return tester.run(trial.model_copy(update={"progress_ms": 200}), meanwhile)
 
         yield run
@@ -233,6 +237,46 @@ def test_a_kernel_leaves_checksums_of_a_program_unfinished(kind: str) -> None:
             relaying.wait()
     assert (counts.lost, counts.corrupted) == (0, 0)
     assert counts.unfinished_checksums == counts.sent
+
+
+VETH_QUEUE = 256
+"""Frames that the end of a veth that receives by NAPI has room for."""
+KEEPS_FRAMES = tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2]) >= (6, 16)
+
+
+def receive_slowly(name: str) -> None:
+    """The DUT takes frames from the left by NAPI, in a thread of its core, and compares each with many rules."""
+    dut = f"{name}-dut"
+    rules = "\n".join(f"udp dport {port} counter" for port in range(20_000, 21_000))
+    chain = f"chain slow {{\ntype filter hook prerouting priority -300\n{rules}\n}}"
+    run_in(dut, "nft", f"table ip slow {{\n{chain}\n}}")
+    run_in(name, "ethtool", "--features", "eth1", "tso", "off")  # or GRO gets no frames from there
+    run_in(dut, "ethtool", "--features", "west", "gro", "on")
+    run_in(dut, "sh", "-c", "echo 1 > /sys/class/net/west/threaded")
+    for thread in subprocess.run(["pgrep", "^napi/west-"], capture_output=True, text=True, check=True).stdout.split():
+        subprocess.run(["taskset", "--pid", "--cpu-list", str(DUT_CORE), thread], check=True, capture_output=True)
+
+
+@pytest.mark.skipif(not KEEPS_FRAMES, reason="before Linux 6.16 a veth drops frames that its other end has no room for")
+def test_frames_that_wait_in_a_queue_of_the_tester_are_not_what_the_dut_holds() -> None:
+    """The DUT has room for a part of the burst. With a queue discipline at the tester it seemed to lose nothing."""
+    burst: dict[str, Any] = {"rate_fps": 100_000, "duration_s": 0.01, "drain_s": 4}
+    with made("router") as name:
+        receive_slowly(name)
+        with engine(name, "af_xdp") as run:
+            lost = forward(run(**burst))
+        run_in(name, "tc", "qdisc", "replace", "dev", "eth1", "root", "pfifo", "limit", "1000")
+        with engine(name, "af_packet") as run:
+            result = run(**burst)
+            after = run(duration_s=0.1)
+    assert VETH_QUEUE < lost.sent - lost.dut_input_drops < lost.sent
+    assert (lost.queue_discipline, forward(after).queue_discipline) == (None, None)
+    assert forward(result).lost == 0
+    assert "queue_discipline" in {cause.code for cause in result.causes}
+    held = forward(result).queue_discipline
+    assert held is not None
+    assert held.times > 0
+    assert held.waiting == 0
 
 
 @pytest.mark.parametrize("missing", ["cap_sys_admin", "cap_net_admin"])

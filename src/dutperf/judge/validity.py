@@ -675,6 +675,18 @@ def _transmit_wait(trial: Trial, _direction: Direction, counts: DirectionCounts)
     )
 
 
+def _queue_discipline(_trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and none waited where a longer queue than the DUT's own keeps them for it."""
+    held = counts.queue_discipline
+    if held is None:
+        return None
+    left = f", and {held.waiting:,} were left there by this trial or the one before" if held.waiting else ""
+    return (
+        f"frames waited in the sending port's queue discipline: the other end had no room {held.times:,} times{left};"
+        " name the port by its interface alone (AF_XDP), or take NAPI (XDP, GRO) from the other end"
+    )
+
+
 def is_testers(figure_us: float, by_tester_us: float) -> bool:
     """Whether more of a quantile of delays may be the tester's own than is allowed."""
     return by_tester_us > max(TESTER_DELAY_LIMIT_US, TESTER_DELAY_SHARE * figure_us)
@@ -860,6 +872,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("receive_queue", _receive_queue),
     ("late_in_tester", _late_in_tester),
     ("transmit_wait", _transmit_wait),
+    ("queue_discipline", _queue_discipline),
     ("tester_delay", _tester_delay),
     (NIC_CLOCK, _nic_clock),
     ("nic_stamps", _nic_stamps),

@@ -80,6 +80,7 @@ from dutperf.model.result import DelayChanges as DelayChanges
 from dutperf.model.result import Delays as Delays
 from dutperf.model.result import DirectionCounts as DirectionCounts
 from dutperf.model.result import FlowCounts as FlowCounts
+from dutperf.model.result import HeldFrames as HeldFrames
 from dutperf.model.result import IdleTimes as IdleTimes
 from dutperf.model.result import InSum as InSum
 from dutperf.model.result import KindCounts as KindCounts

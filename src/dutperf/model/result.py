@@ -106,6 +106,15 @@ class TransmitWait(Value):
     """Whether this many waited: the driver did not accept more."""
 
 
+class HeldFrames(Value):
+    """Frames that waited in the queue discipline of a veth on which packet sockets send, and counted as sent."""
+
+    times: Count
+    """How often the other end had no room for a frame."""
+    waiting: Count
+    """Most that waited there before the trial, or at its end."""
+
+
 class Transmitted(Value):
     """Frames handed over to the sending port, and frames that left it."""
 
@@ -526,6 +535,8 @@ class DirectionCounts(Value):
     """None if the media's rate is not the limit, or is unknown."""
     transmit_wait: TransmitWait | None = None
     """None if no card sends."""
+    queue_discipline: HeldFrames | None = None
+    """None if no frame waited in one, or none is known."""
     receive_ring_us: float | None = None
     """How long a receiving card's ring takes to fill at the direction's rate."""
     transmitted: Transmitted | None = None

@@ -60,6 +60,7 @@ def test_a_load_beyond_the_tester_leaves_the_others(tmp_path: Path) -> None:
     assert point.loads[1].loss_ratio == point.loads[1].delay_us == {}
     assert (point.has_number, point.limited_by) == (True, None)
     assert point.rows()[1][2:] == ("-",) * 6 + ("tester",)
+    assert point.message.endswith("; the tester, not the DUT, is the limit at 10,000 frames/s: no figures there")
 
 
 def test_the_tester_alone_has_no_number(tmp_path: Path) -> None:

@@ -408,16 +408,7 @@ def _message(
     """``why_ended``: the message of a series that ended early."""
     if not rates:
         return [why_ended or "not measured"]
-    whys = {
-        LimitedBy.TESTER: "the tester, not the DUT, is the limit",
-        LimitedBy.SETUP: "DUT and test setup do not fit",
-        LimitedBy.CONNECTIONS: "the DUT did not open the connections",
-    }
-    without = [
-        f"{why} at {with_and(beyond)} frames/s: no figures there"
-        for limit, why in whys.items()
-        if (beyond := [f"{rate.load.value:,}" for rate in rates if rate.limited_by is limit])
-    ]
+    without = points.without_figures([(rate.load, rate.limited_by) for rate in rates])
     return [why_ended or _first_lossless(rates, lossless_fps, conditions), *without]
 
 

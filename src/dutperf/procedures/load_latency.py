@@ -336,6 +336,7 @@ def point(recorded: Recorded) -> LoadLatencyPoint:
     )
     dead = next((one.message for one in found if one.not_forwarding), None)
     nothing = bool(loads) and all(at.limited_by is not None for at in loads)
+    without = [] if nothing else points.without_figures([(at.load, at.limited_by) for at in loads])
     return LoadLatencyPoint(
         case=recorded.case,
         throughput_fps=recorded.limits["throughput_fps"],
@@ -343,7 +344,7 @@ def point(recorded: Recorded) -> LoadLatencyPoint:
         limited_by=points.unmeasured_by(results) if nothing else None,
         repetitions=len(found),
         trials=points.trials(results),
-        message=(dead or _message(usable)) + recorded.shortfall(len(found)),
+        message="; ".join([dead or _message(usable), *without]) + recorded.shortfall(len(found)),
     )
 
 

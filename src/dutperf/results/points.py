@@ -23,6 +23,7 @@ from dutperf.model import Case, Direction, DirectionCounts, LimitedBy, Load, Tri
 from dutperf.results import beside, charts, loss
 from dutperf.results.charts import Chart, Mark
 from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
+from dutperf.spelling import with_and
 from dutperf.statistics.stopping import Stopped
 
 Row = tuple[str, ...]
@@ -349,6 +350,20 @@ def unmeasured_by(results: Sequence[ResultEvent]) -> LimitedBy:
     """Why some of these trials are not valid, by the last of them."""
     invalid = [event.result for event in results if event.result.verdict is not Verdict.VALID]
     return limit_of(invalid[-1]) if invalid else LimitedBy.TESTER
+
+
+def without_figures(limits: Sequence[tuple[Load, LimitedBy | None]]) -> list[str]:
+    """Sentences on the loads of a series, in frames/s, that could not be measured; ``limits``: each with its limit."""
+    whys = {
+        LimitedBy.TESTER: "the tester, not the DUT, is the limit",
+        LimitedBy.SETUP: "DUT and test setup do not fit",
+        LimitedBy.CONNECTIONS: "the DUT did not open the connections",
+    }
+    return [
+        f"{why} at {with_and(beyond)} frames/s: no figures there"
+        for limit, why in whys.items()
+        if (beyond := [f"{load.value:,}" for load, of_load in limits if of_load is limit])
+    ]
 
 
 @dataclass(frozen=True)

@@ -479,6 +479,23 @@ def test_frames_with_other_vlan_tags_are_no_pass() -> None:
         assert validity.judge(trial(), {Direction.FORWARD: counts(vlan_tags=nothing)})[0] is Verdict.VALID
 
 
+def test_no_disturbance_explains_corrupted_frames() -> None:
+    """Neither a stall nor a core that others took shortens frames: the trial is valid, and the DUT failed."""
+    others = Starvation(1.0)
+    disturbed = {**burst(10, late_us=LATE_WITH_LOSS_US + 1), "stall_us": LoopStall(sender=0, receiver=30_000)}
+    only = counts(1000, 900, corrupted=100, **disturbed)
+    assert validity.judge(trial(), {Direction.FORWARD: only}, others) == (Verdict.VALID, ())
+    more = counts(1000, 890, corrupted=100, **disturbed)
+    verdict, causes = validity.judge(trial(), {Direction.FORWARD: more}, others)
+    assert verdict is Verdict.INVALID
+    assert {cause.code for cause in causes} == {"sender_late", "receiver_stall", validity.DUT_DISTURBED}
+    searched = trial().model_copy(update={"question": Question(resolution=0.01)})
+    late = {Direction.FORWARD: more.model_copy(update={"stall_us": LoopStall(sender=0, receiver=0)})}
+    _, causes = validity.judge(searched, late, others)
+    assert {cause.code for cause in causes} == {"sender_late", validity.DUT_DISTURBED}
+    assert validity.proven_failed(searched, late, causes, others) is not None
+
+
 def test_frames_for_other_addresses_are_no_pass() -> None:
     """Although all of them arrived (RFC 2544 section 10)."""
     seen = (OtherDestination(address=IPv4Address("198.19.0.77"), frames=300),)

@@ -60,9 +60,10 @@ _NONE = (0,) * LOSS_BINS
 
 
 def loss_matters(trial: Trial, counts: DirectionCounts) -> bool:
-    """Whether more frames were lost than are tolerated. Disturbances only add losses, so a disturbed
-    trial that passes is a pass."""
-    return counts.loss_ratio > trial.question.tolerated_loss
+    """Whether more frames were lost than are tolerated, and not only corrupted. Disturbances only add losses, so a
+    disturbed trial that passes is a pass; and no frame is corrupted because it left late, or because a loop or the DUT
+    had to wait."""
+    return counts.loss_ratio > trial.question.tolerated_loss and counts.lost > counts.corrupted
 
 
 def measured(counts: Mapping[Direction, _Counts]) -> dict[Direction, _Counts]:

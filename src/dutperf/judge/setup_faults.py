@@ -320,9 +320,9 @@ def _destinations(_trial: Trial, direction: Direction, counts: DirectionCounts) 
         return None
     port = direction.receiving_port
     return (
-        f"{counts.destinations.other:,} frames arrived at the {port} port for addresses that are neither those that"
-        f" they were sent to nor the port's ({counts.destinations.words()}); if the DUT should translate to these, say"
-        f" it in {_key(port)}.answers_for"
+        f"{counts.destinations.other:,} frames arrived at the {port} port for other addresses than they were sent to"
+        f" ({counts.destinations.words()}): the DUT sends them to the wrong station, or translates; then say so in"
+        f" {_key(port)}.answers_for"
     )
 
 

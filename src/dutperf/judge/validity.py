@@ -263,6 +263,11 @@ def _tolerated(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> flo
     return trial.question.tolerated_loss * sum(one.sent for one in measured(counts).values())
 
 
+def _certainly_wrong(counts: DirectionCounts) -> int:
+    """Lost frames that no lateness and no waiting explain: corrupted ones, and wrong answers."""
+    return min(max(0, counts.lost), counts.corrupted + (0 if counts.answers is None else counts.answers.by_content))
+
+
 def proven_failed(
     trial: Trial,
     counts: Mapping[Direction, DirectionCounts],
@@ -277,9 +282,7 @@ def proven_failed(
     if not causes or not trial.question.resolution or {cause.code for cause in causes} - OVERCOME:
         return None
     lost, tolerated = sum(one.lost for one in measured(counts).values()), _tolerated(trial, counts)
-    if (
-        wrong := min(lost, sum(one.answers.by_content for one in measured(counts).values() if one.answers))
-    ) > tolerated:
+    if (wrong := sum(map(_certainly_wrong, measured(counts).values()))) > tolerated:
         return _proof(trial, counts, wrong, lost)
     if any(_late_us(one) > LATENESS_LIMIT_US + one.tolerance_us for one in counts.values()):
         return None

@@ -140,7 +140,8 @@ def test_behind_a_translator_the_networks_are_those_of_the_port_s_own_address() 
     del left["ipv4"]
     setup = parse({"left": left, "right": RIGHT | {"seen_as": "2001:2:0:1000::2"}}, "test")
     found = answers(setup, made(setup, networks=2, directions="forward"))
-    assert found["forward"]["to"] == {"ipv4": [{"first": "198.19.0.2", "last": "198.19.1.2", "mask": "0.0.255.0"}]}
+    networks = [{"first": "198.19.0.2", "last": "198.19.1.2", "mask": "0.0.255.0"}]
+    assert found["forward"] == {"translated": {"ipv4": networks}}
 
 
 def test_varying_addresses_are_answered_for_in_both_versions_and_directions() -> None:

@@ -26,11 +26,12 @@ def with_answers(params: dict[str, Any], trial: Trial, opened: Mapping[str, Any]
     for direction, stream in trial.all_streams().items():
         streams = params["other_streams"] if direction.stream else of_paths
         sender, receiver = (ports.get(name, {}) for name in direction.ports)
+        to = list(destinations(stream))
         translated = (in_networks(own, stream.networks) for own in _own(receiver))
         answered = {
             "from": _ranges(sources(stream), sender),
-            "to": _ranges(destinations(stream), receiver),
-            "translated": _ranges(translated, receiver),
+            "to": _ranges(to, receiver),
+            "translated": _ranges((range_ for range_ in translated if range_ not in to), receiver),
         }
         if any(answered.values()):
             streams[direction] = streams[direction] | {

@@ -205,10 +205,12 @@ Arriving RunningTrial::arriving(Direction direction, std::size_t at) const {
     return arriving;
 }
 
-// Where replies in connections go, if the DUT does not translate addresses.
+// Where replies in connections go, if the DUT does not translate addresses; empty if the Initiator does not send.
 AddressRanges RunningTrial::sources_of_initiator() const {
     AddressRanges sources;
-    for (const SentKind& kind : kinds_of(*spec_.streams[index_of(spec_.connections->initiator)], false)) {
+    const auto& initiator = spec_.streams[index_of(spec_.connections->initiator)];
+    if (!initiator) return sources;
+    for (const SentKind& kind : kinds_of(*initiator, false)) {
         const Dissected found = dissect(kind.frame.data(), kind.frame.size(), spec_.tags_from_end());
         sources.add(addresses(kind.frame.data(), found.source, kind.varying));
     }

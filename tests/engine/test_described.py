@@ -160,6 +160,17 @@ def test_kinds_in_an_order_and_at_random(ring: EngineTester) -> None:
     assert all(one.received == one.sent for one in (*in_order, *at_random))
 
 
+def test_native_ipv6_is_counted_as_the_background(ring: EngineTester) -> None:
+    native = described("ipv6/udp").model_copy(update={"native": True})
+    stream = Stream(rate_fps=RATE_FPS, frames=(described("ipv4/udp"), native), order=(0, 0, 1))
+    counts = ring.run(trial(stream)).forward
+    assert counts is not None
+    assert counts.kinds is not None
+    assert (counts.foreground_sent, counts.background_sent) == tuple(kind.sent for kind in counts.kinds)
+    assert (counts.foreground_received, counts.background_received) == tuple(kind.received for kind in counts.kinds)
+    assert counts.background_received > 0
+
+
 def test_each_flow_is_counted(ring: EngineTester) -> None:
     several = described("ipv4(destination=increment(198.19.0.2,count=7,by=flow))/udp", flows=7)
     single = described("ipv6/udp")

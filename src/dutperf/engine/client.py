@@ -659,14 +659,22 @@ def _result(watch: _Watch, event: dict[str, Any], missed: Starvation, unrelated:
 
 
 def _with_names(counts: DirectionCounts, stream: Stream) -> DirectionCounts:
-    """The counts of each kind of frames with its name and that of its stream."""
+    """The counts of each kind of frames with its name and that of its stream, and those of the background."""
     if counts.kinds is None:
         return counts
     kinds = tuple(
         kind.model_copy(update={"name": frame.name, "stream": frame.stream})
         for kind, frame in zip(counts.kinds, stream.frames, strict=True)
     )
-    return counts.model_copy(update={"kinds": kinds})
+    native = [kind for kind, frame in zip(kinds, stream.frames, strict=True) if frame.native]
+    sent, received = sum(kind.sent for kind in native), sum(kind.received for kind in native)
+    background = {
+        "background_sent": sent,
+        "background_received": received,
+        "foreground_sent": counts.sent - sent,
+        "foreground_received": counts.received - received,
+    }
+    return counts.model_copy(update={"kinds": kinds, **background})
 
 
 def _ended_early(ended_by: tuple[Cause, ...], found: tuple[Cause, ...]) -> tuple[Verdict, tuple[Cause, ...]]:

@@ -230,8 +230,8 @@ class Phase(Value):
             if stream.frames or stream.destination_address is not None:
                 streams[direction].pop("networks", None)
             for frame in (*streams[direction].get("frames", ()), *streams[direction].get("ptp", ())):
-                frame.pop("name", None)
-                frame.pop("stream", None)
+                for known_here in ("name", "stream", "native"):
+                    frame.pop(known_here, None)
             if stream.streams and self.stamping is not Stamping.NONE:
                 numbers = {name: number for number, name in enumerate(stream.streams)}
                 streams[direction]["streams"] = [numbers[frame.stream or ""] for frame in stream.frames]

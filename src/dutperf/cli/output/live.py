@@ -188,7 +188,7 @@ def _outcome(result: TrialResult) -> str:
     if result.proven_failed is not None:
         return f"failed, though the tester was disturbed: {result.proven_failed}"
     if result.verdict is not Verdict.VALID:
-        early = "" if result.ended_early_s is None else f", ended after {result.ended_early_s:.1f} s"
+        early = "" if not result.ended_early_s else f", ended after {result.ended_early_s:.1f} s"
         return f"{result.verdict}{early}: {shortened('; '.join(cause.text for cause in result.causes))}"
     losses = [
         f"{counts.counted.loss(direction, counts.lost, counts.sent)}{_late(counts)}"

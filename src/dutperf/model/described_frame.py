@@ -139,8 +139,8 @@ class DescribedFrame(Value):
     """Of its stream and size, for a person; the engine does not get it."""
     stream: str | None = None
     """Name of its stream, if the direction has several; the engine gets their numbers."""
-    native: bool = False
-    """Whether it is native IPv6 in the background (RFC 8219 5.3); the engine does not get it."""
+    native: Literal[True] | None = None
+    """It is native IPv6 in the background (RFC 8219 5.3); the engine does not get it."""
     size: Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)]
     bytes: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2})+$")]
     tag_at: Offset

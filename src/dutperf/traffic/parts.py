@@ -308,4 +308,6 @@ def members(
 def _named(frame: DescribedFrame, part: Part, *, alone: bool) -> DescribedFrame:
     """The frame with a name for a person, and with that of its stream unless it is ``alone``."""
     name = f"{part.name}, {frame.size} bytes" if part.name else f"{frame.size} bytes"
-    return frame.model_copy(update={"name": name, "stream": None if alone else part.name, "native": part.native})
+    return frame.model_copy(
+        update={"name": name, "stream": None if alone else part.name, "native": part.native or None}
+    )

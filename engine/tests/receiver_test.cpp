@@ -315,7 +315,7 @@ constexpr Ipv4 kSentTo{198, 19, 0, 2}, kInNetwork{198, 19, 77, 2}, kOfPort{198, 
 // Of frames to hosts with one address in each of many networks; the port answers for one address more.
 std::unique_ptr<Receiver> receiver_of_addresses() {
     Expected expected = expected_of(0);
-    ArrivingKind kind{.payload = 100 - kFcsSize - kIpv4Layout.tag_at()};
+    ArrivingKind kind{.payloads = {100 - kFcsSize - kIpv4Layout.tag_at()}};
     kind.sent_to.ipv4 = {{.first = {198, 19, 0, 2}, .last = {198, 19, 255, 2}, .mask = {0, 0, 255, 0}}};
     expected.arriving.kinds = {kind};
     expected.arriving.of_port.ipv4 = {{.first = kOfPort, .last = kOfPort}};

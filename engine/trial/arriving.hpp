@@ -4,6 +4,7 @@
 // the innermost IP packet carries, and a translator delivers to an address of the port.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -18,9 +19,15 @@ namespace dutperf {
 // Of one kind of frames.
 struct ArrivingKind {
     ArrivingTags vlan_tags{};
-    std::size_t payload = 0;   // see Dissected; 0: not compared
+    // See Dissected: of the frames, and of messages that leave in their place; empty: not compared.
+    std::vector<std::size_t> payloads{};
     AddressRanges sent_to{};   // of the innermost IP packet; empty: its destination is not compared
     AddressRanges outer_to{};  // of the outermost one, if that is another: the same of frames that still have both
+
+    // Whether a frame may be so long.
+    [[nodiscard]] bool fits(std::size_t payload) const {
+        return payloads.empty() || std::ranges::find(payloads, payload) != payloads.end();
+    }
 };
 
 struct Arriving {

@@ -85,9 +85,9 @@ std::vector<SentKind> plain_kinds(const StreamSpec& stream, bool learned) {
     return kinds;
 }
 
-std::vector<SentKind> described_kinds(const DescribedStream& stream) {
+std::vector<SentKind> described_kinds(const std::vector<DescribedFrame>& described) {
     std::vector<SentKind> kinds;
-    for (const DescribedFrame& kind : stream.kinds) {
+    for (const DescribedFrame& kind : described) {
         SentKind& made = kinds.emplace_back(
             SentKind{.frame = DescribedTemplate(kind, {}).first_frame(), .varying = {}, .checked = kind.checked});
         for (const VaryingBits& field : kind.fields) {
@@ -101,7 +101,7 @@ std::vector<SentKind> described_kinds(const DescribedStream& stream) {
 // Frames of a list are not compared, and questions have no tag.
 std::vector<SentKind> kinds_of(const StreamSpec& stream, bool learned) {
     if (stream.replayed || stream.questions) return {};
-    return stream.described ? described_kinds(*stream.described) : plain_kinds(stream, learned);
+    return stream.described ? described_kinds(stream.described->kinds) : plain_kinds(stream, learned);
 }
 
 }  // namespace
@@ -187,10 +187,19 @@ Arriving RunningTrial::arriving(Direction direction, std::size_t at) const {
         ArrivingKind& made = arriving.kinds.emplace_back();
         const Dissected found = dissect(kind.frame.data(), kind.frame.size(), spec_.tags_from_end());
         if (!kind.checked || found.tag == nullptr) continue;
-        made.payload = found.payload;
+        if (found.payload != 0) made.payloads = {found.payload};
         made.sent_to =
             kind.learned ? sources_of_initiator() : addresses(kind.frame.data(), found.destination, kind.varying);
         made.outer_to = addresses(kind.frame.data(), found.outer_destination, kind.varying);
+    }
+    // messages of PTP may leave in place of frames of each kind
+    const std::vector<SentKind> messages = described_kinds(stream.ptp);
+    for (std::size_t kind = 0; kind < messages.size(); ++kind) {
+        const std::vector<std::uint8_t>& message = messages[kind].frame;
+        const Dissected found = dissect(message.data(), message.size(), spec_.tags_from_end());
+        ArrivingKind& made = arriving.kinds[kind];
+        if (!made.payloads.empty()) made.payloads.push_back(found.payload);
+        if (!made.sent_to.empty()) made.sent_to.add(addresses(message.data(), found.destination, {}));
     }
     const Port& port = *bed_.ports[at];
     std::vector<std::vector<VlanTags>> tags = stream.vlan_tags();

@@ -24,9 +24,9 @@ struct ArrivingKind {
     AddressRanges sent_to{};   // of the innermost IP packet; empty: its destination is not compared
     AddressRanges outer_to{};  // of the outermost one, if that is another: the same of frames that still have both
 
-    // Whether a frame may be so long.
+    // Whether a frame may be so long; 0: it has no IP packet.
     [[nodiscard]] bool fits(std::size_t payload) const {
-        return payloads.empty() || std::ranges::find(payloads, payload) != payloads.end();
+        return payload == 0 || payloads.empty() || std::ranges::find(payloads, payload) != payloads.end();
     }
 };
 

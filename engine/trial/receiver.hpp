@@ -327,7 +327,7 @@ private:
         if (found.tag == nullptr) [[unlikely]]
             found = look_closer(frame, length);
         const ArrivingKind* kind = found.intact ? arriving_kind(found) : nullptr;
-        if (kind != nullptr && found.payload != 0 && !kind->fits(found.payload)) [[unlikely]] {
+        if (kind != nullptr && !kind->fits(found.payload)) [[unlikely]] {
             found.intact = false;
             found.corruption = Corruption::length;
         }

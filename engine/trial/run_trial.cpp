@@ -353,13 +353,15 @@ void RunningTrial::unless_loops_stamp(const Step& step) {
 
 void RunningTrial::open_stamp_logs() {
     std::uint64_t stamped = 0;
-    std::vector<std::uint32_t> unchecked_kinds(bed_.paths.size());
+    std::vector<StampLog::OfPath> paths(bed_.paths.size());
     for (const Direction direction : spec_.active()) {
         const StreamSpec& stream = *spec_.streams[index_of(direction)];
         if (stream.questions)
             throw Error("bad_request", "the kernel's stamps are not for questions, which have no tag: leave it at loop",
                         "params.stamps");
-        if (stream.described) unchecked_kinds[index_of(direction)] = stream.described->unchecked_kinds();
+        StampLog::OfPath& path = paths[index_of(direction)];
+        if (stream.described) path.unchecked_kinds = stream.described->unchecked_kinds();
+        path.arriving = arriving(direction, bed_.receiving_port(direction));
         stamped += spec_.stamping == Stamping::every ? spec_.intended(direction) : spec_.tagging.count;
     }
     if (stamped > kMostStamps) {
@@ -382,9 +384,8 @@ void RunningTrial::open_stamp_logs() {
             require_stamps(port->spec().argument, port->side());
         else
             stamp_by_card(*port);
-        parts_.stamp_logs.push_back(std::make_unique<StampLog>(by, *port,
-                                                               shares_queue ? port->passing_program() : nullptr,
-                                                               trial_mark(), unchecked_kinds, spec_.tags_from_end()));
+        parts_.stamp_logs.push_back(std::make_unique<StampLog>(
+            by, *port, shares_queue ? port->passing_program() : nullptr, trial_mark(), paths, spec_.tags_from_end()));
     }
     std::this_thread::sleep_for(kStampsBegin);
     wall_clock_ahead_ns_ = wall_clock_ahead_ns(bed_.clock_hz);

@@ -8,16 +8,16 @@
 
 namespace dutperf {
 
-StampLog::StampLog(StampedBy by, const Port& port, PassingProgram* passing, TrialMark trial,
-                   std::vector<std::uint32_t> unchecked_kinds, std::vector<std::uint16_t> tags_from_end)
+StampLog::StampLog(StampedBy by, const Port& port, PassingProgram* passing, TrialMark trial, std::vector<OfPath> paths,
+                   std::vector<std::uint16_t> tags_from_end)
     : without_program_(passing),
       socket_(by, port.interface_index(), port.side(), tags_from_end),
       trial_(trial),
-      unchecked_kinds_(std::move(unchecked_kinds)),
+      paths_(std::move(paths)),
       tags_from_end_(std::move(tags_from_end)),
       accepts_unfinished_(port.may_leave_checksums_unfinished()),
-      left_(unchecked_kinds_.size()),
-      arrived_(unchecked_kinds_.size()) {}
+      left_(paths_.size()),
+      arrived_(paths_.size()) {}
 
 bool StampLog::read() {
     return socket_.take([this](auto frame, std::int64_t at_ns) { note(left_, frame, at_ns); },
@@ -28,14 +28,16 @@ bool StampLog::read() {
 void StampLog::note(Stamps& stamps, std::span<const std::uint8_t> frame, std::int64_t at_ns) const {
     const auto is_of_trial = [&](const Tag& tag) { return tag.trial == trial_ && tag.path() < stamps.size(); };
     const auto is_unchecked = [&](const Tag& tag) {
-        return is_of_trial(tag) && is_among(unchecked_kinds_[tag.path()], tag);
+        return is_of_trial(tag) && is_among(paths_[tag.path()].unchecked_kinds, tag);
     };
     const AnyTag found =
         find_any_tag(frame.data(), frame.size(),
                      {.from_end = tags_from_end_, .accepts_unfinished = accepts_unfinished_}, is_unchecked);
     if (!found.intact) return;
     const Tag tag = read_tag(found.tag);
-    if (is_of_trial(tag)) stamps[tag.path()].emplace_back(tag.sequence, at_ns);
+    if (!is_of_trial(tag)) return;
+    const ArrivingKind* kind = paths_[tag.path()].arriving.kind_of(tag);
+    if (kind == nullptr || kind->fits(found.payload)) stamps[tag.path()].emplace_back(tag.sequence, at_ns);
 }
 
 StampsMatched match_stamps(const std::vector<StampLog::Stamp>& left, const std::vector<StampLog::Stamp>& arrived,

@@ -11,6 +11,7 @@
 #include "frame/tag.hpp"
 #include "port/port.hpp"
 #include "port/stamp_socket.hpp"
+#include "trial/arriving.hpp"
 #include "trial/stamps.hpp"
 
 namespace dutperf {
@@ -21,10 +22,15 @@ public:
     // The number of a frame, and when it left or arrived, in ns.
     using Stamp = std::pair<std::uint64_t, std::int64_t>;
 
-    // `passing`: what the port does without meanwhile, or nullptr. `unchecked_kinds`: of each path, a bit each (see
-    // DescribedStream). Throws Error "port_unavailable": see StampSocket.
-    StampLog(StampedBy by, const Port& port, PassingProgram* passing, TrialMark trial,
-             std::vector<std::uint32_t> unchecked_kinds, std::vector<std::uint16_t> tags_from_end);
+    // What counts of a path.
+    struct OfPath {
+        std::uint32_t unchecked_kinds = 0;  // see DescribedStream
+        Arriving arriving{};
+    };
+
+    // `passing`: what the port does without meanwhile, or nullptr. Throws Error "port_unavailable": see StampSocket.
+    StampLog(StampedBy by, const Port& port, PassingProgram* passing, TrialMark trial, std::vector<OfPath> paths,
+             std::vector<std::uint16_t> tags_from_end);
 
     [[nodiscard]] StampSocket& socket() { return socket_; }
     // Notes some of the stamps that are there. Returns whether there may be more. Call this every few milliseconds.
@@ -40,7 +46,7 @@ private:
     WithoutProgram without_program_;
     StampSocket socket_;
     TrialMark trial_;
-    std::vector<std::uint32_t> unchecked_kinds_;
+    std::vector<OfPath> paths_;
     std::vector<std::uint16_t> tags_from_end_;
     bool accepts_unfinished_;
     Stamps left_, arrived_;

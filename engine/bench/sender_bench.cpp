@@ -154,7 +154,8 @@ void with_schedule(benchmark::State& state) {
     const TestBed bed = session().bed();
     Parts<C> made(bed);
     Transmitter<ConstantRate, FrameSource<typename Parts<C>::Varying>> transmitter(
-        {null_port().id()}, {kClockHz, kClockHz, kFrames, kBurst}, bed.control_rings[0], made.parts);
+        {.queue = {null_port().id()}, .control = bed.control_rings[0]}, {kClockHz, kClockHz, kFrames, kBurst},
+        made.parts);
     const Ticks start = now_ticks() - kFrames;
     transmitter.start({.start = start,
                        .begin = start,

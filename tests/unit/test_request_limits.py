@@ -145,7 +145,7 @@ def by_hand() -> Iterator[Example]:
 
 
 def of_transcript(name: str) -> Iterator[Example]:
-    """The requests that the engine accepts; a list is loaded anew for each."""
+    """The requests that the engine accepts; a list is loaded for each."""
     before: list[dict[str, Any]] = []
     for exchange in transcript.read(name):
         request = exchange.request

@@ -31,9 +31,9 @@ def of_run(results: Iterable[TrialResult]) -> Iterable[str]:
     ]
     for direction in dict.fromkeys(direction for direction, _ in passed):
         grown = [
-            (growth_s(counts), counts)
+            (longer_s, counts)
             for of, counts in passed
-            if of == direction and growth_s(counts) > max(LEAST_S, LEAST_SHARE * counts.send_time_s)
+            if of == direction and (longer_s := growth_s(counts)) > max(LEAST_S, LEAST_SHARE * counts.send_time_s)
         ]
         if grown:
             longest_s, counts = max(grown, key=lambda one: one[0] / one[1].send_time_s)

@@ -16,6 +16,11 @@
 
 namespace dutperf {
 
+inline IpAddress address_in(const std::uint8_t* frame, const Range& at) {
+    return at.size() == sizeof(Ipv6) ? ip_of(read_address<Ipv6>(frame + at.from))
+                                     : ip_of(read_address<Ipv4>(frame + at.from));
+}
+
 // Of one kind of frames.
 struct ArrivingKind {
     ArrivingTags vlan_tags{};
@@ -42,12 +47,14 @@ struct Arriving {
         return kind < kinds.size() ? &kinds[kind] : nullptr;
     }
 
-    // Of a frame to `destination`: the bits in which other frames may differ; nothing: it may not go there.
-    [[nodiscard]] std::optional<IpAddress> may_differ(const AddressRanges& sent_to,
-                                                      const IpAddress& destination) const {
-        if (sent_to.empty()) return kAllBits;
-        const auto mask = sent_to.mask_of(destination);
-        return mask ? mask : of_port.mask_of(destination);
+    // Of the address of a frame `at` a place: the bits in which other frames may differ; nothing: the frame may not go
+    // there. All bits where there is no address, or it is not compared.
+    [[nodiscard]] std::optional<IpAddress> may_differ(const AddressRanges& sent_to, const std::uint8_t* frame,
+                                                      const Range& at) const {
+        if (at.size() == 0 || sent_to.empty()) return kAllBits;
+        const IpAddress address = address_in(frame, at);
+        const auto mask = sent_to.mask_of(address);
+        return mask ? mask : of_port.mask_of(address);
     }
 
 private:
@@ -57,10 +64,5 @@ private:
         return all;
     }();
 };
-
-inline IpAddress destination_in(const std::uint8_t* frame, const Range& at) {
-    return at.size() == sizeof(Ipv6) ? ip_of(read_address<Ipv6>(frame + at.from))
-                                     : ip_of(read_address<Ipv4>(frame + at.from));
-}
 
 }  // namespace dutperf

@@ -42,8 +42,21 @@ AddressRange<Address> around(const Address& address, const Address& mask) {
     return all;
 }
 
-// The addresses that frames have if this one has one there; `varying` bits of the frame differ from frame to frame.
-AddressRanges addresses(const std::uint8_t* frame, const Range& at, const std::vector<Range>& varying) {
+// A kind of frames as it is sent.
+struct SentKind {
+    std::vector<std::uint8_t> frame;  // one of them
+    std::vector<Range> varying;       // its bits that differ from frame to frame
+    bool checked = true;              // their lengths are right
+    bool learned = false;             // the tester learns from received frames where they go
+
+    [[nodiscard]] Dissected read(std::span<const std::uint16_t> tags_from_end) const {
+        return dissect(frame.data(), frame.size(), tags_from_end);
+    }
+    // The addresses that its frames have at a place.
+    [[nodiscard]] AddressRanges addresses(const Range& at) const;
+};
+
+AddressRanges SentKind::addresses(const Range& at) const {
     AddressRanges ranges;
     if (at.size() == 0) return ranges;
     IpAddress mask;
@@ -51,21 +64,13 @@ AddressRanges addresses(const std::uint8_t* frame, const Range& at, const std::v
         for (std::size_t bit = std::max(bits.from, 8 * at.from); bit < std::min(bits.to, 8 * at.to); ++bit)
             mask.bytes[bit / 8 - at.from] |= static_cast<std::uint8_t>(0x80U >> bit % 8);
     }
-    const IpAddress address = destination_in(frame, at);
+    const IpAddress address = address_in(frame.data(), at);
     if (address.is_ipv6)
         ranges.ipv6 = {around(address.bytes, mask.bytes)};
     else
         ranges.ipv4 = {around(address.ipv4(), mask.ipv4())};
     return ranges;
 }
-
-// A kind of frames as it is sent.
-struct SentKind {
-    std::vector<std::uint8_t> frame;  // one of them
-    std::vector<Range> varying;       // its bits that differ from frame to frame
-    bool checked = true;              // their lengths are right
-    bool learned = false;             // the tester learns from received frames where they go
-};
 
 Range bits_of(const AddressSlot& slot) {
     const std::size_t end = 8 * (slot.at + sizeof slot.mask) - slot.shift;
@@ -182,24 +187,23 @@ Expected RunningTrial::expected(Direction direction, std::size_t at, std::uint16
 // What the frames of a path must have kept when they arrive at a port.
 Arriving RunningTrial::arriving(Direction direction, std::size_t at) const {
     const StreamSpec& stream = *spec_.streams[index_of(direction)];
+    const std::vector<std::uint16_t> from_end = spec_.tags_from_end();
     Arriving arriving;
     for (const SentKind& kind : kinds_of(stream, replies(direction))) {
         ArrivingKind& made = arriving.kinds.emplace_back();
-        const Dissected found = dissect(kind.frame.data(), kind.frame.size(), spec_.tags_from_end());
+        const Dissected found = kind.read(from_end);
         if (!kind.checked || found.tag == nullptr) continue;
         if (found.payload != 0) made.payloads = {found.payload};
-        made.sent_to =
-            kind.learned ? sources_of_initiator() : addresses(kind.frame.data(), found.destination, kind.varying);
-        made.outer_to = addresses(kind.frame.data(), found.outer_destination, kind.varying);
+        made.sent_to = kind.learned ? sources_of_initiator() : kind.addresses(found.destination);
+        made.outer_to = kind.addresses(found.outer_destination);
     }
     // messages of PTP may leave in place of frames of each kind
     const std::vector<SentKind> messages = described_kinds(stream.ptp);
     for (std::size_t kind = 0; kind < messages.size(); ++kind) {
-        const std::vector<std::uint8_t>& message = messages[kind].frame;
-        const Dissected found = dissect(message.data(), message.size(), spec_.tags_from_end());
+        const Dissected found = messages[kind].read(from_end);
         ArrivingKind& made = arriving.kinds[kind];
         if (!made.payloads.empty()) made.payloads.push_back(found.payload);
-        if (!made.sent_to.empty()) made.sent_to.add(addresses(message.data(), found.destination, {}));
+        if (!made.sent_to.empty()) made.sent_to.add(messages[kind].addresses(found.destination));
     }
     const Port& port = *bed_.ports[at];
     std::vector<std::vector<VlanTags>> tags = stream.vlan_tags();
@@ -219,10 +223,8 @@ AddressRanges RunningTrial::sources_of_initiator() const {
     AddressRanges sources;
     const auto& initiator = spec_.streams[index_of(spec_.connections->initiator)];
     if (!initiator) return sources;
-    for (const SentKind& kind : kinds_of(*initiator, false)) {
-        const Dissected found = dissect(kind.frame.data(), kind.frame.size(), spec_.tags_from_end());
-        sources.add(addresses(kind.frame.data(), found.source, kind.varying));
-    }
+    for (const SentKind& kind : kinds_of(*initiator, false))
+        sources.add(kind.addresses(kind.read(spec_.tags_from_end()).source));
     return sources;
 }
 

@@ -25,35 +25,35 @@ AnyTag Receiver::look_closer(const std::uint8_t* frame, std::size_t length) {
 }
 
 bool Receiver::take_changed(const AnyTag& found, const std::uint8_t* frame, std::size_t length) {
-    const ArrivingKind* kind = arriving_kind(found);
+    const ArrivingKind* kind = arriving_kind(found.tag);
     if (kind == nullptr) return false;
     // a plain frame has no VLAN tag
     const bool vlans = (!found.plain || !vlans_may_be_absent_) && !kind->vlan_tags.fit(frame, length);
-    const Range* elsewhere = !may_differ(found, kind->sent_to, found.destination, frame) ? &found.destination
-                             : !may_differ(found, kind->outer_to, found.outer_destination, frame)
-                                 ? &found.outer_destination
-                                 : nullptr;
-    RxStatistics& statistics = of_path(read_tag(found.tag).path())->statistics;
+    RxStatistics& statistics = statistics_of(found.tag);
+    const auto may_go = [&](const AddressRanges& sent_to, const Range& at) {
+        return statistics.arriving().may_differ(sent_to, frame, at).has_value();
+    };
+    const Range* elsewhere = !may_go(kind->sent_to, found.destination)          ? &found.destination
+                             : !may_go(kind->outer_to, found.outer_destination) ? &found.outer_destination
+                                                                                : nullptr;
     if (vlans) statistics.take_other_vlans(vlan_tags_of(frame, length));
-    if (elsewhere != nullptr) statistics.take_other_destination(destination_in(frame, *elsewhere));
+    if (elsewhere != nullptr) statistics.take_other_destination(address_in(frame, *elsewhere));
     return vlans || elsewhere != nullptr;
 }
 
 void Receiver::set_mixed_reference(const std::uint8_t* frame, std::size_t length) {
     const std::vector<std::uint16_t>& from_end = statistics().tags_from_end();
-    const AnyTag found =
-        find_any_tag(frame, length, {.from_end = from_end, .accepts_unfinished = parts_.accepts_unfinished},
-                     [](const Tag& /*tag*/) { return false; });
+    const Dissected found = dissect(frame, length, from_end);
     if (found.tag == nullptr) return;
-    const ArrivingKind* kind = arriving_kind(found);
     AlsoSame also;
-    if (kind != nullptr) {
-        also.vlans = kind->vlan_tags.compared();
+    if (const ArrivingKind* kind = arriving_kind(found.tag)) {
+        const Arriving& arriving = statistics_of(found.tag).arriving();
         const auto fixed = [&](const AddressRanges& sent_to, const Range& at) -> AlsoSame::Address {
-            return {at, may_differ(found, sent_to, at, frame).value_or(IpAddress{})};
+            return {at, arriving.may_differ(sent_to, frame, at).value_or(IpAddress{})};
         };
-        also.destination = fixed(kind->sent_to, found.destination);
-        also.outer_destination = fixed(kind->outer_to, found.outer_destination);
+        also = {.vlans = kind->vlan_tags.compared(),
+                .destination = fixed(kind->sent_to, found.destination),
+                .outer_destination = fixed(kind->outer_to, found.outer_destination)};
     }
     match_mixed_.set_reference(frame, length, from_end, also);
 }
@@ -63,8 +63,8 @@ void Receiver::set_plain_reference(const rte_mbuf& one) {
     const std::size_t length = rte_pktmbuf_data_len(&one);
     const AnyTag found = find_plain_tag(frame, length);
     std::optional<IpAddress> but;
-    if (const ArrivingKind* kind = arriving_kind(found))
-        but = may_differ(found, kind->sent_to, found.destination, frame);
+    if (const ArrivingKind* kind = arriving_kind(found.tag))
+        but = statistics_of(found.tag).arriving().may_differ(kind->sent_to, frame, found.destination);
     is_ipv6(one) ? match6_.set_reference(frame, length, but) : match4_.set_reference(frame, length, but);
 }
 

@@ -326,7 +326,7 @@ private:
         AnyTag found = find_plain_tag(frame, length);
         if (found.tag == nullptr) [[unlikely]]
             found = look_closer(frame, length);
-        const ArrivingKind* kind = found.intact ? arriving_kind(found) : nullptr;
+        const ArrivingKind* kind = found.intact ? arriving_kind(found.tag) : nullptr;
         if (kind != nullptr && !kind->fits(found.payload)) [[unlikely]] {
             found.intact = false;
             found.corruption = Corruption::length;
@@ -337,15 +337,13 @@ private:
     AnyTag look_closer(const std::uint8_t* frame, std::size_t length);
 
     // What a test frame of this trial and port must have kept; nullptr: it is another frame, or not compared.
-    [[nodiscard]] const ArrivingKind* arriving_kind(const AnyTag& found) const {
-        const Tag tag = read_tag(found.tag);
+    [[nodiscard]] const ArrivingKind* arriving_kind(const std::uint8_t* found) const {
+        const Tag tag = read_tag(found);
         return is_expected(tag) ? of_path(tag.path())->statistics.arriving().kind_of(tag) : nullptr;
     }
-    // Of an address of a frame: the bits in which others may differ; nothing: the frame may not go there.
-    [[nodiscard]] std::optional<IpAddress> may_differ(const AnyTag& found, const AddressRanges& sent_to,
-                                                      const Range& at, const std::uint8_t* frame) const {
-        const Arriving& arriving = of_path(read_tag(found.tag).path())->statistics.arriving();
-        return arriving.may_differ(at.size() != 0 ? sent_to : AddressRanges{}, destination_in(frame, at));
+    // Of the path of such a frame.
+    [[nodiscard]] RxStatistics& statistics_of(const std::uint8_t* found) const {
+        return of_path(read_tag(found).path())->statistics;
     }
     // Counts an intact frame of this trial and port if it has VLAN tags or a destination that it may not have.
     bool take_changed(const AnyTag& found, const std::uint8_t* frame, std::size_t length);

@@ -95,7 +95,7 @@ def until(
         if len(results) >= FEWEST_IF_BUSY and any(one.busy for one in pauses):
             for result in filter(if_busy, results):
                 return result
-    tries = f"{len(results)} tries, the last: {describe(results[-1])}"
+    tries = f"{len(results)} tries, the last: {describe(results[-1]):.500}"
     if not any(one.busy for one in pauses):
         pytest.fail(f"the machine is quiet, and yet: {tries}")
     share, longest_s = max(one.share for one in pauses), max(one.longest_s for one in pauses)

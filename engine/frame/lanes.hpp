@@ -118,6 +118,7 @@ inline Lanes multiply32(Lanes lanes, std::uint32_t by) {
 inline std::uint64_t multiply32(std::uint64_t number, std::uint32_t by) { return (number & 0xFFFFFFFFU) * by; }
 
 using LanesOf32 = std::uint32_t __attribute__((vector_size(sizeof(Lanes))));
+using LanesOfDouble = double __attribute__((vector_size(sizeof(Lanes))));
 using LanesOf8 = std::uint8_t __attribute__((vector_size(sizeof(Lanes))));
 
 // Shuffles bytes within each pair of lanes. `order` describes the first pair. This compiles to one instruction.

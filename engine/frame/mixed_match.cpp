@@ -2,6 +2,7 @@
 #include "frame/mixed_match.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "frame/checksum.hpp"
@@ -18,6 +19,13 @@ constexpr std::uint8_t kKindBits = 0xFFU << kStreamKindShift & 0xFFU;
 Lanes is_zero(Lanes lanes) { return reinterpret_cast<Lanes>(lanes == Lanes{}); }
 
 bool is_odd(std::size_t number) { return number % 2 != 0; }
+
+// The places of a burst.
+constexpr std::array kAll = [] {
+    std::array<std::uint8_t, MixedMatch::kMaxFrames> all{};
+    std::iota(all.begin(), all.end(), std::uint8_t{0});
+    return all;
+}();
 
 }  // namespace
 
@@ -121,6 +129,7 @@ bool MixedMatch::prepare(Reference& made, const std::uint8_t* frame, std::size_t
     if (also.vlans) made.take_vlans(frame);
     for (std::size_t word = 0; word < made.count; ++word)
         made.same[word] = load<std::uint64_t>(frame + made.begin + kWord * word) & made.same_mask[word];
+    made.network = network_of(frame, length);
     made.identity = load<std::uint64_t>(dissected.tag);
     const Tag tag = read_tag(dissected.tag);
     made.rest = identity_of(tag) << kIdentityShift;
@@ -157,22 +166,32 @@ void MixedMatch::set_reference(const std::uint8_t* frame, std::size_t length,
 }
 
 void MixedMatch::match(std::size_t count) {
+    const std::span of(reference_of_.data(), count);
+    unsigned differ = 0;
+    for (const std::uint8_t one : of) differ |= static_cast<unsigned>(one ^ of.front());  // without branches: in lanes
+    if (differ == 0 && of.front() != kNone) {
+        read(references_[of.front()], {kAll.data(), count});
+        return match_lanes(references_[of.front()], count, sequence_, rest_);
+    }
+    for (std::size_t i = 0; i < count; ++i) members_[of[i]][sizes_[of[i]]++] = static_cast<std::uint8_t>(i);
     for (std::size_t i = 0; i < sizes_[kNone]; ++i) sequence_[members_[kNone][i]] = kMismatch;
     sizes_[kNone] = 0;
     for (std::size_t number = 1; number < references_.size(); ++number) {
         const std::size_t size = std::exchange(sizes_[number], std::uint8_t{0});
-        if (size != 0) match_group(references_[number], {members_[number].data(), size}, size == count);
+        if (size != 0) match_group(references_[number], {members_[number].data(), size});
     }
 }
 
-void MixedMatch::match_group(const Reference& reference, Members members, bool whole_burst) {
+void MixedMatch::read(const Reference& reference, Members members) {
     read_any(reference, members);
-    if (reference.tail != 0) {
-        const std::size_t tag_end = reference.tag_at + kTagSize;
-        for (std::size_t i = 0; i < members.size(); ++i)
-            tails_[i] = checksum_add(frames_[members[i]] + tag_end, reference.tail);
-    }
-    if (whole_burst) return match_lanes(reference, members.size(), sequence_, rest_);
+    if (reference.tail == 0) return;
+    const std::size_t tag_end = reference.tag_at + kTagSize;
+    for (std::size_t i = 0; i < members.size(); ++i)
+        tails_[i] = checksum_add(frames_[members[i]] + tag_end, reference.tail);
+}
+
+void MixedMatch::match_group(const Reference& reference, Members members) {
+    read(reference, members);
     match_lanes(reference, members.size(), group_sequence_, group_rest_);
     for (std::size_t i = 0; i < members.size(); ++i) {
         sequence_[members[i]] = group_sequence_[i];
@@ -203,24 +222,50 @@ void MixedMatch::read_any(const Reference& reference, Members members) {
 }
 
 void MixedMatch::match_lanes(const Reference& reference, std::size_t count, Column& sequence, Column& rest) const {
-    const Column &before_last = words_[reference.count - 2], &last = words_[reference.count - 1];
-    for (std::size_t i = 0; i < count; i += kLanes) {
-        Lanes mismatch{};
-        for (std::size_t word = 0; word < reference.count; ++word)
-            mismatch |= (load_lanes(&words_[word][i]) & reference.same_mask[word]) ^ reference.same[word];
-        for (const Sum& sum : reference.sums) {
-            Lanes total = sum.plus + (sum.tail ? load_lanes(&tails_[i]) : Lanes{});
-            for (const Sum::Part& part : sum.parts)
-                total = checksum_add64(total, load_lanes(&words_[part.word][i]) & part.mask);
-            mismatch |= checksum_folded(total) ^ 0xFFFFU;
-            if (sum.not_zero.mask != 0)
-                mismatch |= is_zero(load_lanes(&words_[sum.not_zero.word][i]) & sum.not_zero.mask);
-        }
-        const Lanes end = load_lanes(&last[i]);
-        const Lanes high = swap64(load_lanes(&before_last[i]) >> 48U | end << 16U), low = swap16(end >> 48U);
-        store_lanes(&sequence[i], tag_sequence(high) | ((mismatch | -mismatch) & kMismatch));
-        store_lanes(&rest[i], tag_stamp(high, low) | reference.rest);
+    std::size_t i = 0;
+    for (; i + 2 * kLanes < count; i += kGroups * kLanes) match_lanes<kGroups>(reference, i, sequence, rest);
+    if (i >= count) return;
+    if (count - i > kLanes)
+        match_lanes<2>(reference, i, sequence, rest);
+    else
+        match_lanes<1>(reference, i, sequence, rest);
+}
+
+// Of some groups of lanes from frame i on: masks are read once for all of them.
+template <std::size_t Groups>
+void MixedMatch::match_lanes(const Reference& reference, std::size_t i, Column& sequence, Column& rest) const {
+    std::array<Lanes, Groups> mismatch{}, total{};
+    const auto each = [](const auto& of_group) {
+        [&]<std::size_t... group>(std::index_sequence<group...>) { (of_group(group), ...); }
+        (std::make_index_sequence<Groups>{});
+    };
+    const auto word = [&](std::size_t number, std::size_t group) {
+        return load_lanes(&words_[number][i + group * kLanes]);
+    };
+    for (std::size_t number = 0; number < reference.count; ++number) {
+        const std::uint64_t mask = reference.same_mask[number], same = reference.same[number];
+        each([&](std::size_t group) { mismatch[group] |= (word(number, group) & mask) ^ same; });
     }
+    for (const Sum& sum : reference.sums) {
+        each([&](std::size_t group) {
+            total[group] = sum.plus + (sum.tail ? load_lanes(&tails_[i + group * kLanes]) : Lanes{});
+        });
+        for (const Sum::Part& part : sum.parts)
+            each([&](std::size_t group) {
+                total[group] = checksum_add64(total[group], word(part.word, group) & part.mask);
+            });
+        each([&](std::size_t group) { mismatch[group] |= checksum_folded(total[group]) ^ 0xFFFFU; });
+        if (sum.not_zero.mask == 0) continue;
+        each(
+            [&](std::size_t group) { mismatch[group] |= is_zero(word(sum.not_zero.word, group) & sum.not_zero.mask); });
+    }
+    each([&](std::size_t group) {
+        const Lanes end = word(reference.count - 1, group), before = word(reference.count - 2, group);
+        const Lanes high = swap64(before >> 48U | end << 16U), low = swap16(end >> 48U);
+        const Lanes wrong = (mismatch[group] | -mismatch[group]) & kMismatch;
+        store_lanes(&sequence[i + group * kLanes], tag_sequence(high) | wrong);
+        store_lanes(&rest[i + group * kLanes], tag_stamp(high, low) | reference.rest);
+    });
 }
 
 }  // namespace dutperf

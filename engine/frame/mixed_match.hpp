@@ -44,10 +44,18 @@ public:
     void set_reference(const std::uint8_t* frame, std::size_t length, std::span<const std::uint16_t> tags_from_end,
                        const AlsoSame& also = {});
 
-    // Reads the i-th frame of a burst, its first argument, which stays where it is until match() returns. Frames are
-    // read in order.
+    // Reads the i-th frame of a burst, its first argument, which stays where it is until match() returns. Most frames
+    // have the reference of the frame before.
     [[nodiscard]] auto reader() {
-        return [this](std::size_t i, const std::uint8_t* frame, std::size_t length) { read(i, frame, length); };
+        return [ this, number = kNone, last = &references_[kNone] ](
+            std::size_t i, const std::uint8_t* frame, std::size_t length) mutable __attribute__((always_inline)) {
+            if (!last->is_of(frame, length)) {
+                number = find(frame, length);
+                last = &references_[number];
+            }
+            frames_[i] = frame;
+            reference_of_[i] = static_cast<std::uint8_t>(number);
+        };
     }
 
     // Matches the frames that were read.
@@ -75,23 +83,25 @@ public:
                 .stamp = rest_[i] & kMask40};
     }
 
-    // Where the i-th frame, which must match, has its tag.
-    [[nodiscard]] const std::uint8_t* tag_at(std::size_t i) const {
-        return frames_[i] + references_[reference_of_[i]].tag_at;
+    // Adjacent frames of one kind, which must match, from the i-th on.
+    struct Alike {
+        std::span<const std::uint8_t* const> frames;
+        std::size_t tag_at;  // in each
+        Network network;
+    };
+    [[nodiscard]] Alike alike_from(std::size_t i, std::size_t count) const {
+        const Reference& reference = references_[reference_of_[i]];
+        std::size_t end = i + 1;
+        while (end < count && reference_of_[end] == reference_of_[i]) ++end;
+        return {{&frames_[i], end - i}, reference.tag_at, reference.network};
     }
 
 private:
-    void read(std::size_t i, const std::uint8_t* frame, std::size_t length) {
-        frames_[i] = frame;
-        std::size_t number = first_of_length_[length % kLengths];
-        while (!references_[number].is_of(frame, length)) number = references_[number].next;
-        reference_of_[i] = static_cast<std::uint8_t>(number);
-        members_[number][sizes_[number]++] = static_cast<std::uint8_t>(i);
-    }
-
     static constexpr std::uint64_t kMismatch = std::uint64_t{1} << 63U;
     static constexpr std::size_t kMostWords = 24, kMostSums = 6, kLengths = 16384;
     static constexpr unsigned kIdentityShift = 40;
+    static constexpr std::size_t kGroups = 4;  // lanes that are matched together
+    static_assert(kMaxFrames % (kGroups * kLanes) == 0);
     using Column = std::array<std::uint64_t, kMaxFrames>;
     using Words = std::array<std::uint64_t, kMostWords>;
 
@@ -112,13 +122,13 @@ private:
         std::size_t length = 0, tag_at = 0, begin = 0, count = 0, tail = 0;
         std::uint64_t identity = 0;  // the constant part of the tag
         std::uint64_t rest = 0;      // the place of its tag in identities_, where it is in rest_
+        Network network{};
         Words same{}, same_mask{};
         std::vector<Sum> sums;
         std::uint8_t next = 0;  // the next reference of the same length
 
-        // The last one of a length is of every frame, and matches none.
         [[nodiscard]] bool is_of(const std::uint8_t* frame, std::size_t size) const {
-            return count == 0 || (size == length && load<std::uint64_t>(frame + tag_at) == identity);
+            return size == length && load<std::uint64_t>(frame + tag_at) == identity;
         }
         bool take_same(const std::vector<Range>& ranges);
         bool take_sums(const std::vector<Reading::Sum>& read, const std::uint8_t* frame);
@@ -131,14 +141,22 @@ private:
     };
     static constexpr std::size_t kNone = 0;  // the reference that matches no frame
 
+    [[nodiscard]] std::size_t find(const std::uint8_t* frame, std::size_t length) const {
+        std::size_t number = first_of_length_[length % kLengths];
+        while (number != kNone && !references_[number].is_of(frame, length)) number = references_[number].next;
+        return number;
+    }
     bool prepare(Reference& made, const std::uint8_t* frame, std::size_t length,
                  std::span<const std::uint16_t> tags_from_end, const AlsoSame& also);
     using Members = std::span<const std::uint8_t>;  // places in the burst
-    void match_group(const Reference& reference, Members members, bool whole_burst);
+    void match_group(const Reference& reference, Members members);
+    void read(const Reference& reference, Members members);
     template <std::size_t Count>
     void read_words(const Reference& reference, Members members);
     void read_any(const Reference& reference, Members members);
     void match_lanes(const Reference& reference, std::size_t count, Column& sequence, Column& rest) const;
+    template <std::size_t Groups>
+    void match_lanes(const Reference& reference, std::size_t i, Column& sequence, Column& rest) const;
 
     std::uint64_t identity_of(const Tag& tag);
 

@@ -43,19 +43,19 @@ public:
         }
     }
 
-    // Takes intact frames in any layouts and of any kinds, with increasing numbers. `first`: the tag of the first;
-    // `tag_of(i)`: where the i-th has its tag.
-    template <class TagOf>
-    void take_mixed(rte_mbuf* const* frames, const Tag& first, std::span<const std::uint64_t> numbers,
-                    const TagOf& tag_of) {
+    // Takes intact frames in any layouts and of any kinds, with increasing numbers. `first`: the tag of the first.
+    // `alike_from(i)`: those from the i-th on that have their parts at the same places.
+    template <class AlikeFrom>
+    void take_mixed(const Tag& first, std::span<const std::uint64_t> numbers, const AlikeFrom& alike_from) {
         if (!is_expected(first) || numbers.back() >= learned_.frames) [[unlikely]]
             return;
         find(numbers);
-        for (std::size_t i = 0; i < numbers.size(); ++i) {
-            const std::uint8_t* const tag_at = tag_of(i);
-            if (is_connected(read_tag(tag_at)))
-                learn(connections_[i], rte_pktmbuf_mtod(frames[i], const std::uint8_t*),
-                      rte_pktmbuf_data_len(frames[i]), tag_at);
+        for (std::size_t i = 0; i < numbers.size();) {
+            const auto [frames, tag_at, network] = alike_from(i);
+            if (is_connected(read_tag(frames.front() + tag_at)))
+                table_->ipv6() ? learn_alike<true>(&connections_[i], frames, network, tag_at)
+                               : learn_alike<false>(&connections_[i], frames, network, tag_at);
+            i += frames.size();
         }
     }
 
@@ -84,11 +84,21 @@ private:
     }
 
     // UDP is directly before the tag.
-    void learn(std::uint32_t connection, const std::uint8_t* frame, std::size_t length, const std::uint8_t* tag_at) {
+    void learn(std::uint32_t connection, const std::uint8_t* frame, std::size_t length, const std::uint8_t* tag) {
+        const std::array frames{frame};
+        const auto tag_at = static_cast<std::size_t>(tag - frame);
         const Network network = network_of(frame, length);
-        if (network.type != (table_->ipv6() ? ethernet::kTypeIpv6 : ethernet::kTypeIpv4)) return;
-        const std::uint8_t* source = frame + network.at + (table_->ipv6() ? ipv6::kSource : ipv4::kSource);
-        table_->learn(connection, source, load<std::uint32_t>(tag_at - kTagInUdp));
+        table_->ipv6() ? learn_alike<true>(&connection, frames, network, tag_at)
+                       : learn_alike<false>(&connection, frames, network, tag_at);
+    }
+    template <bool Ipv6>
+    void learn_alike(const std::uint32_t* connections, std::span<const std::uint8_t* const> frames,
+                     const Network& network, std::size_t tag_at) {
+        if (network.type != (Ipv6 ? ethernet::kTypeIpv6 : ethernet::kTypeIpv4)) return;
+        const std::size_t source_at = network.at + (Ipv6 ? ipv6::kSource : ipv4::kSource),
+                          ports_at = tag_at - kTagInUdp;
+        for (std::size_t i = 0; i < frames.size(); ++i)
+            table_->learn<Ipv6>(connections[i], frames[i] + source_at, load<std::uint32_t>(frames[i] + ports_at));
     }
 
     StateTable* table_;

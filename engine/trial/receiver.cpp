@@ -41,6 +41,10 @@ bool Receiver::take_changed(const AnyTag& found, const std::uint8_t* frame, std:
     return vlans || elsewhere != nullptr;
 }
 
+void Receiver::take_mixed(rte_mbuf* const* frames, std::uint16_t count, RxStatistics::Burst& taken) {
+    take_many(match_mixed_, frames, count, taken);
+}
+
 void Receiver::set_mixed_reference(const std::uint8_t* frame, std::size_t length) {
     const std::vector<std::uint16_t>& from_end = statistics().tags_from_end();
     const Dissected found = dissect(frame, length, from_end);

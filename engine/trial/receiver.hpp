@@ -111,7 +111,7 @@ public:
             for (std::uint16_t i = 0; i < count; ++i) take_one(*frames[i], taken);
         } else {
             prefetch_first(frames, count);
-            mixed_                ? take_many(match_mixed_, frames, count, taken)
+            mixed_                ? take_mixed(frames, count, taken)
             : is_ipv6(*frames[0]) ? take_many(match6_, frames, count, taken)
                                   : take_many(match4_, frames, count, taken);
         }
@@ -203,12 +203,15 @@ private:
         for (std::uint16_t i = 0; i < std::min(count, kFrameAhead); ++i) __builtin_prefetch(begin_of(*frames[i]));
     }
 
+    // Out of line: inside, it slows the loop of plain frames down.
+    void take_mixed(rte_mbuf* const* frames, std::uint16_t count, RxStatistics::Burst& taken);
+
     // Frames that match a reference of `batch` are counted in runs, all others one by one.
     template <class Batch>
     void take_many(Batch& batch, rte_mbuf* const* frames, std::uint16_t count, RxStatistics::Burst& taken) {
         const int last_buffer = std::max(count - kBufferAhead, 0), last_frame = std::max(count - kFrameAhead, 0);
         int i = 0;
-        const auto reader = batch.reader();
+        auto reader = batch.reader();
         for (; i < last_buffer; ++i) read<true, true>(reader, frames, i);
         for (; i < last_frame; ++i) read<false, true>(reader, frames, i);
         for (; i < count; ++i) read<false, false>(reader, frames, i);
@@ -217,7 +220,7 @@ private:
 
     // Reads a frame into the batch and prefetches later ones, if there are any.
     template <bool Buffer, bool Frame, class Reader>
-    static void read(const Reader& reader, rte_mbuf* const* frames, int i) {
+    static void read(Reader& reader, rte_mbuf* const* frames, int i) {
         if constexpr (Buffer) __builtin_prefetch(frames[i + kBufferAhead]);
         if constexpr (Frame) __builtin_prefetch(begin_of(*frames[i + kFrameAhead]));
         reader(static_cast<std::size_t>(i), begin_of(*frames[i]), rte_pktmbuf_data_len(frames[i]));
@@ -379,8 +382,8 @@ private:
     template <class Batch>
     void learn_run(const Batch& batch, std::size_t from, rte_mbuf* const* frames, std::span<const std::uint64_t> run) {
         if constexpr (std::is_same_v<Batch, MixedMatch>)
-            parts_.learner->take_mixed(frames, batch.tag(from), run,
-                                       [&](std::size_t i) { return batch.tag_at(from + i); });
+            parts_.learner->take_mixed(batch.tag(from), run,
+                                       [&](std::size_t i) { return batch.alike_from(from + i, from + run.size()); });
         else
             parts_.learner->take<Batch::kLayout>(frames, batch.tag(from), run);
     }

@@ -111,6 +111,12 @@ public:
         const auto part = static_cast<std::uint64_t>(value >> piece.shift_right);
         return __builtin_bswap64((part << piece.shift_left) & piece.mask);
     }
+    // The same of lanes of values, whose halves are apart.
+    static Lanes piece_of(const Piece& piece, Lanes low, Lanes high) {
+        const std::uint32_t shift = piece.shift_right;
+        const Lanes part = shift == 0 ? low : shift < 64 ? low >> shift | high << (64 - shift) : high >> (shift - 64);
+        return swap64((part << piece.shift_left) & piece.mask);
+    }
 
 private:
     void cut_fields();

@@ -25,9 +25,10 @@ void ConnectionColumns::fill_ports(std::uint64_t k, std::uint32_t count) {
     parts_.combinations.fill_ports(k, count, ports_);
     Values &source = of(FieldSource::connection, ConnectionPart::source_port),
            &destination = of(FieldSource::connection, ConnectionPart::destination_port);
-    for (std::uint32_t i = 0; i < count; ++i) {
-        source[i] = swap16(static_cast<std::uint16_t>(ports_[i]));
-        destination[i] = swap16(static_cast<std::uint16_t>(ports_[i] >> 16U));
+    for (std::uint32_t i = 0; i < count; i += kLanes) {
+        const Lanes ports = swap_bytes_of_words(load_lanes(&ports_[i]));
+        store_lanes(&source.low[i], ports & 0xFFFFU);
+        store_lanes(&destination.low[i], ports >> 16U);
     }
 }
 
@@ -36,9 +37,10 @@ void ConnectionColumns::fill_addresses(std::uint64_t k, std::uint32_t count) {
     const bool replies = parts_.table != nullptr;
     parts_.combinations.fill_addresses(k, count, replies ? destination_address_ : source_address_,
                                        replies ? source_address_ : destination_address_);
-    std::copy_n(source_address_.begin(), count, of(FieldSource::connection, ConnectionPart::source_address).begin());
+    std::copy_n(source_address_.begin(), count,
+                of(FieldSource::connection, ConnectionPart::source_address).low.begin());
     std::copy_n(destination_address_.begin(), count,
-                of(FieldSource::connection, ConnectionPart::destination_address).begin());
+                of(FieldSource::connection, ConnectionPart::destination_address).low.begin());
 }
 
 // The entries of a large table are in no cache: all are fetched before the first is read.
@@ -60,12 +62,10 @@ void ConnectionColumns::read_entries(std::uint32_t count) {
     for (std::uint32_t i = 0; i < count; ++i) {
         const std::uint64_t* entry = entries_[i];
         const std::uint64_t ports = entry[kPortsIn];
-        if constexpr (Ipv6)
-            address[i] = Number128{swap64(entry[0])} << 64U | swap64(entry[1]);
-        else
-            address[i] = swap64(ports << 32U);
-        source_port[i] = swap16(static_cast<std::uint16_t>(ports >> 32U));
-        destination_port[i] = swap16(static_cast<std::uint16_t>(ports >> 48U));
+        if constexpr (Ipv6) address.high[i] = swap64(entry[0]);
+        address.low[i] = Ipv6 ? swap64(entry[1]) : swap64(ports << 32U);
+        source_port.low[i] = swap16(static_cast<std::uint16_t>(ports >> 32U));
+        destination_port.low[i] = swap16(static_cast<std::uint16_t>(ports >> 48U));
     }
 }
 

@@ -23,7 +23,9 @@ struct ConnectionParts {
 
 class ConnectionColumns {
 public:
-    using Values = std::array<Number128, kMaxBurst>;
+    struct Values {
+        alignas(kLanesAlignment) std::array<std::uint64_t, kMaxBurst> low{}, high{};  // halves of the values
+    };
 
     // For frames of these families, `stride` apart.
     ConnectionColumns(const ConnectionParts& parts, std::uint64_t stride, std::span<const FrameFamily> families);

@@ -293,24 +293,53 @@ private:
         return family.has_one_row() ? family.row(0, 0)[offset] + Lanes{} : gather_lanes(rows_ + i, offset);
     }
 
+    // Puts the values of a field into the words.
     void vary(const FrameForm::Field& field, std::size_t number, const Group& group) {
-        if (field.bits.source != FieldSource::number) {
-            const ConnectionColumns::Values& values = connections_->values(field.bits);
-            return vary_with(field, group, [&](std::uint32_t at) { return values[place_[at]]; });
+        const Halves values =
+            field.bits.source == FieldSource::number ? evaluate(field, number, group) : look_up(field, group);
+        const bool wide = field.bits.bits > 64;
+        for (const DescribedTemplate::Piece& piece : field.pieces) {
+            Column64& word = words_[piece.word];
+            for (std::uint32_t i = 0; i < group.count; i += kLanes) {
+                const Lanes high = wide ? load_lanes(values.high + i) : Lanes{};
+                const Lanes varied = DescribedTemplate::piece_of(piece, load_lanes(values.low + i), high);
+                store_lanes(&word[i], load_lanes(&word[i]) | varied);
+            }
         }
-        vary_with(field, group, [&](std::uint32_t at) {
-            return field.bits.value(number_[at], frames_.kinds()[kind_[at]].seed_of(number));
-        });
     }
 
-    // `value_of`: by the frame's place in the sorted burst.
-    template <class ValueOf>
-    void vary_with(const FrameForm::Field& field, const Group& group, const ValueOf& value_of) {
+    // Columns of both halves of values; the upper ones are undefined if the field has no more than 64 bits.
+    struct Halves {
+        const std::uint64_t *low, *high;
+    };
+
+    [[nodiscard]] Halves look_up(const FrameForm::Field& field, const Group& group) {
+        const ConnectionColumns::Values& values = connections_->values(field.bits);
+        if (frames_.joint()) return {values.low.data(), values.high.data()};
         for (std::uint32_t i = 0; i < group.count; ++i) {
-            const Number128 value = value_of(group.start + i);
-            for (const DescribedTemplate::Piece& piece : field.pieces)
-                words_[piece.word][i] |= DescribedTemplate::piece_of(piece, value);
+            const std::uint16_t place = place_[group.start + i];
+            value_low_[i] = values.low[place];
+            value_high_[i] = values.high[place];
         }
+        return {value_low_.data(), value_high_.data()};
+    }
+
+    [[nodiscard]] Halves evaluate(const FrameForm::Field& field, std::size_t number, const Group& group) {
+        const auto seed_of = [&](std::uint32_t i) { return frames_.kinds()[kind_[group.start + i]].seed_of(number); };
+        if (field.lanes) {
+            if (field.lanes->is_random()) {
+                for (std::uint32_t i = 0; i < group.count; ++i) seeds_[i] = seed_of(i);
+            }
+            field.lanes->fill(&number_[group.start], seeds_.data(), group.count, value_low_.data());
+            if (field.bits.bits > 64) std::fill_n(value_high_.data(), group.count + kLanes, field.lanes->high());
+        } else {
+            for (std::uint32_t i = 0; i < group.count; ++i) {
+                const Number128 value = field.bits.value(number_[group.start + i], seed_of(i));
+                value_low_[i] = static_cast<std::uint64_t>(value);
+                value_high_[i] = static_cast<std::uint64_t>(value >> 64U);
+            }
+        }
+        return {value_low_.data(), value_high_.data()};
     }
 
     void number_tags(const Group& group) {
@@ -342,10 +371,29 @@ private:
         }
     }
 
+    // Column by column: the parts of a frame are in no order, and some in parts that were written before.
+    void write(const FrameFamily& family, std::uint32_t count, rte_mbuf* const* buffers) {
+        for (std::uint32_t i = 0; i < count; ++i) bytes_[i] = begin_of_frame(buffers[i]);
+        if (!family.has_one_row()) write_rows(family, count, buffers);
+        const FrameForm& form = family.form();
+        for (std::size_t w = 0; w < form.words_at.size(); ++w) write_at(form.words_at[w], words_[w], count);
+        write_at(form.tag_at + tag::kHighAt, high_, count);
+        if constexpr (Stamps) write_at(form.tag_at + tag::kLowAt, low_, count);
+        for (std::size_t s = 0; s < form.sums.size(); ++s) write_at<std::uint16_t>(form.sums[s].at, sums_[s], count);
+    }
+
+    template <class Value, class From>
+    void write_at(std::size_t at, const std::array<From, kRoom>& values, std::uint32_t count) const {
+        for (std::uint32_t i = 0; i < count; ++i) store(bytes_[i] + at, static_cast<Value>(values[i]));
+    }
+    template <class Value>
+    void write_at(std::size_t at, const std::array<Value, kRoom>& values, std::uint32_t count) const {
+        write_at<Value, Value>(at, values, count);
+    }
+
     // The number of words of the only stretch is known to the compiler: it is copied without a loop.
-    void write(const FrameFamily& family, std::uint32_t count, rte_mbuf* const* buffers) const {
+    void write_rows(const FrameFamily& family, std::uint32_t count, rte_mbuf* const* buffers) const {
         const std::vector<FrameFamily::Stretch>& stretches = family.stretches();
-        if (family.has_one_row()) return write_rows<0>(family, count, buffers);
         if (stretches.size() != 1) return write_rows<kAnyStretches>(family, count, buffers);
         switch (stretches.front().words) {
             case 1: return write_rows<1>(family, count, buffers);
@@ -355,29 +403,18 @@ private:
         }
     }
 
-    // What is written later may lie in what is written before.
     template <std::size_t Words>
     void write_rows(const FrameFamily& family, std::uint32_t count, rte_mbuf* const* buffers) const {
-        const FrameForm& form = family.form();
-        const std::size_t tag_at = form.tag_at, words = form.words_at.size(), sums = form.sums.size(),
-                          stretch_at = Words % kAnyStretches != 0 ? family.stretches().front().at : 0,
+        const std::size_t at = Words != kAnyStretches ? family.stretches().front().at : 0,
                           lengths_at = family.lengths_in_row();
         const bool lengths = family.has_lengths();
         for (std::uint32_t i = 0; i < count; ++i) {
-            std::uint8_t* bytes = begin_of_frame(buffers[i]);
-            if constexpr (Words != 0) {
-                const Row row = rows_[i];
-                if constexpr (Words == kAnyStretches)
-                    copy_stretches(family.stretches(), row, bytes);
-                else
-                    std::memcpy(bytes + stretch_at, row, Words * sizeof(std::uint64_t));
-                if (lengths) FrameFamily::write_lengths(buffers[i], row[lengths_at]);
-            }
-            for (std::size_t w = 0; w < words; ++w) store(bytes + form.words_at[w], words_[w][i]);
-            store(bytes + tag_at + tag::kHighAt, high_[i]);
-            if constexpr (Stamps) store(bytes + tag_at + tag::kLowAt, low_[i]);
-            for (std::size_t s = 0; s < sums; ++s)
-                store(bytes + form.sums[s].at, static_cast<std::uint16_t>(sums_[s][i]));
+            const Row row = rows_[i];
+            if constexpr (Words == kAnyStretches)
+                copy_stretches(family.stretches(), row, bytes_[i]);
+            else
+                std::memcpy(bytes_[i] + at, row, Words * sizeof(std::uint64_t));
+            if (lengths) FrameFamily::write_lengths(buffers[i], row[lengths_at]);
         }
     }
 
@@ -403,9 +440,10 @@ private:
     std::array<rte_mbuf*, kMaxBurst> sorted_{};
     std::array<std::uint16_t, kRoom> place_{};
     std::array<std::uint8_t, kRoom> kind_{};
+    std::array<std::uint8_t*, kRoom> bytes_{};  // of the group's frames
     alignas(kLanesAlignment) std::array<Row, kRoom> row_{};
     const Row* rows_ = nullptr;  // of the group that is filled
-    alignas(kLanesAlignment) Column64 sequence_{}, number_{}, high_{};
+    alignas(kLanesAlignment) Column64 sequence_{}, number_{}, high_{}, seeds_{}, value_low_{}, value_high_{};
     alignas(kLanesAlignment) std::array<std::uint16_t, kRoom> low_{};
     std::vector<Column64> words_, sums_;
 };

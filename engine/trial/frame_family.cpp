@@ -50,7 +50,7 @@ void DescribedKind::find_form() {
     for (std::size_t number = 0; number < frame_.frame().fields.size(); ++number) {
         const VaryingBits& bits = frame_.frame().fields[number];
         if (bits.by_flow) continue;
-        FrameForm::Field field{.bits = bits, .pieces = {}};
+        FrameForm::Field field{.bits = bits, .lanes = VaryingLanes::of(bits), .pieces = {}};
         for (DescribedTemplate::Piece piece : frame_.pieces()) {
             if (piece.field != number) continue;
             piece.field = form_.fields.size();

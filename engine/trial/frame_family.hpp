@@ -8,10 +8,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "flow/described_frame.hpp"
+#include "flow/varying_lanes.hpp"
 #include "trial/frame_source.hpp"
 
 namespace dutperf {
@@ -21,9 +23,10 @@ struct FrameForm {
     // A field and its pieces; `word` of a piece is a number in words_at.
     struct Field {
         VaryingBits bits;
+        std::optional<VaryingLanes> lanes;  // follows from `bits`
         std::vector<DescribedTemplate::Piece> pieces;
 
-        bool operator==(const Field&) const = default;
+        bool operator==(const Field& other) const { return bits == other.bits && pieces == other.pieces; }
     };
     // A checksum that covers words, the tag, or checksums before it that do: see DescribedTemplate::Sum.
     struct Sum {

@@ -208,8 +208,8 @@ def _show(timed: list[Timed], of_two: Timed) -> None:
         "Mframes/s",
         "reference",
         "ratio",
-        "to each of two ports",
         "aimed at",
+        "to each of two ports",
         "to one stream without",
         "aimed at",
     )
@@ -218,9 +218,9 @@ def _show(timed: list[Timed], of_two: Timed) -> None:
     for one in timed:
         entry, goal = one.as_json(), one.case.goal
         millions = (f"{entry['value'] / 1e6:.2f}", f"{entry['reference_value'] / 1e6:.1f}")
-        ratios = (f"{one.ratio:.2f}", f"{one.ratio / of_two.ratio:.2f}")
+        ratios = (f"{one.ratio:.2f}", _shown(goal, 2), f"{one.ratio / of_two.ratio:.2f}")
         beside = (one.ratio_beside, one.case.beside_goal)
-        table.add_row(one.case.name, *millions, *ratios, _shown(goal, 1), _shown(beside[0], 2), _shown(beside[1], 1))
+        table.add_row(one.case.name, *millions, *ratios, _shown(beside[0], 2), _shown(beside[1], 1))
     console = Console(width=max(140, Console().width))
     console.print(table)
     each = of_two.as_json()["value"] / 1e6
@@ -229,13 +229,13 @@ def _show(timed: list[Timed], of_two: Timed) -> None:
         " it sends on one alone."
     )
     for one in timed:
-        beside = [
+        by_round = [
             f"{pair.value / 1e6:.1f} ({pair.lines[0] / 1e6:.0f}, {pair.lines[1] / 1e6:.0f})"
             for pair in one.pairs
             if pair.lines is not None
         ]
-        if beside:
-            console.print(f"{one.case.name}, by round, Mframes/s: {'; '.join(beside)}", highlight=False)
+        if by_round:
+            console.print(f"{one.case.name}, by round, Mframes/s: {'; '.join(by_round)}", highlight=False)
             console.print(
                 "(In brackets: million lines of memory a second that the one core handed over to the other just before"
                 " and after.)"

@@ -1,40 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost of sending described frames, on the cheapest port (null): the compositions of benchmarks/cases.py.
-#include "bench/bed.hpp"
+#include "bench/described.hpp"
 #include "port/burst.hpp"
-#include "trial/described_source.hpp"
 
 namespace dutperf {
 namespace {
 
 constexpr std::uint32_t kBurst = 32;
-constexpr std::size_t kEthernet = 14, kUdp = 8;
-
-// UDP behind headers that a benchmark names: `ip_at` is where its IP header begins, `ip` how long that is.
-DescribedFrame udp_frame(std::uint16_t size, std::size_t ip_at, std::size_t ip, bool ipv6) {
-    DescribedFrame frame;
-    frame.size = size;
-    const std::size_t udp_at = ip_at + ip, end = frame.length();
-    frame.head.resize(udp_at + kUdp);
-    frame.head[ip_at] = ipv6 ? 0x60 : 0x45;
-    const std::size_t length_at = ip_at + (ipv6 ? 4 : 2), counted_from = ipv6 ? ip_at + 40 : ip_at;
-    store_be16(&frame.head[length_at], static_cast<std::uint16_t>(end - counted_from));
-    store_be16(&frame.head[udp_at + 4], static_cast<std::uint16_t>(end - udp_at));
-    frame.tag_at = static_cast<std::uint16_t>(udp_at + kUdp);
-    const std::size_t addresses_at = ip_at + (ipv6 ? 8 : 12), addresses = ipv6 ? 32 : 8;
-    if (!ipv6) frame.checksums.push_back({.at = static_cast<std::uint16_t>(ip_at + 10), .covers = {{ip_at, udp_at}}});
-    frame.checksums.push_back({.at = static_cast<std::uint16_t>(udp_at + 6),
-                               .covers = {{addresses_at, addresses_at + addresses}, {udp_at, end}},
-                               .plus = static_cast<std::uint32_t>(17 + end - udp_at),
-                               .zero_as_ones = true});
-    return frame;
-}
-
-DescribedFrame plain(std::uint16_t size) { return udp_frame(size, kEthernet, 20, false); }
-
-std::vector<DescribedFrame> vlan() { return {udp_frame(68, kEthernet + 4, 20, false)}; }
-std::vector<DescribedFrame> extension() { return {udp_frame(92, kEthernet, 48, true)}; }
-std::vector<DescribedFrame> imix() { return {plain(64), plain(594), plain(1518)}; }
 
 // Destination address, source port and destination port of 1,000 flows, or of each frame.
 std::vector<DescribedFrame> three_fields(bool by_flow) {
@@ -53,17 +25,6 @@ std::vector<DescribedFrame> three_fields(bool by_flow) {
     frame.fields = {field(30, 32, FieldMode::increasing, 0xC6130002, 1000),
                     field(34, 16, FieldMode::increasing, 1024, 64512), field(36, 16, FieldMode::random, 1, 49151)};
     return {frame};
-}
-
-DescribedFrames made_of(const std::vector<DescribedFrame>& frames, const KindOrder& order) {
-    std::vector<DescribedKind> kinds;
-    for (const DescribedFrame& frame : frames) {
-        const auto stream = static_cast<std::uint8_t>(kinds.size() << kStreamKindShift);
-        kinds.emplace_back(
-            DescribedTemplate(frame, {.source = {}, .destination = {}, .trial = 0, .stream = stream, .seed = 1}),
-            next_generation());
-    }
-    return {session().bed().frame_pools[0], std::move(kinds), order};
 }
 
 VaryingBits of_connection(std::uint32_t at, std::uint32_t bits, FieldSource source, ConnectionPart part) {
@@ -110,11 +71,6 @@ void send_in_connections(benchmark::State& state, bool replies, const KindOrder&
     send(state, of_connections(replies), order,
          ConnectionParts{
              .choice = choice, .combinations = {connection_space(), choice, 1}, .table = replies ? &table : nullptr});
-}
-
-const KindOrder& imix_in_turn() {
-    static const KindOrder order(std::vector<std::uint8_t>{0, 1, 0, 1, 0, 0, 2, 0, 1, 0, 1, 0});
-    return order;
 }
 
 BENCHMARK_CAPTURE(send, vlan, vlan(), KindOrder())->Name("send: described, VLAN tag")->Apply(set_iterations);

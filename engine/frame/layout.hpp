@@ -48,6 +48,7 @@ struct Layout {
     [[nodiscard]] constexpr std::size_t destination_at() const {
         return ip_at() + (ipv6 ? ipv6::kDestination : ipv4::kDestination);
     }
+    [[nodiscard]] constexpr Range source() const { return {source_at(), destination_at()}; }
     [[nodiscard]] constexpr Range destination() const { return {destination_at(), ip_at() + ip_size()}; }
     // The field that announces UDP: in the IP header, or the first byte of the extension header, where there is one
     // only.

@@ -129,7 +129,7 @@ bool MixedMatch::prepare(Reference& made, const std::uint8_t* frame, std::size_t
     if (also.vlans) made.take_vlans(frame);
     for (std::size_t word = 0; word < made.count; ++word)
         made.same[word] = load<std::uint64_t>(frame + made.begin + kWord * word) & made.same_mask[word];
-    made.network = network_of(frame, length);
+    made.source = dissected.source;
     made.identity = load<std::uint64_t>(dissected.tag);
     const Tag tag = read_tag(dissected.tag);
     made.rest = identity_of(tag) << kIdentityShift;

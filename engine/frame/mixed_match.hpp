@@ -86,14 +86,15 @@ public:
     // Adjacent frames of one kind, which must match, from the i-th on.
     struct Alike {
         std::span<const std::uint8_t* const> frames;
-        std::size_t tag_at;  // in each
-        Network network;
+        // In each: the tag, and the source of the innermost IP packet.
+        std::size_t tag_at;
+        Range source;
     };
     [[nodiscard]] Alike alike_from(std::size_t i, std::size_t count) const {
         const Reference& reference = references_[reference_of_[i]];
         std::size_t end = i + 1;
         while (end < count && reference_of_[end] == reference_of_[i]) ++end;
-        return {{&frames_[i], end - i}, reference.tag_at, reference.network};
+        return {{&frames_[i], end - i}, reference.tag_at, reference.source};
     }
 
 private:
@@ -122,7 +123,7 @@ private:
         std::size_t length = 0, tag_at = 0, begin = 0, count = 0, tail = 0;
         std::uint64_t identity = 0;  // the constant part of the tag
         std::uint64_t rest = 0;      // the place of its tag in identities_, where it is in rest_
-        Network network{};
+        Range source{};
         Words same{}, same_mask{};
         std::vector<Sum> sums;
         std::uint8_t next = 0;  // the next reference of the same length

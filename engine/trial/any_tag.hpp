@@ -31,7 +31,7 @@ struct AnyTag {
     bool zero = false;        // intact, but for a UDP checksum of 0 over IPv6 (frame/dissect.hpp), which is accepted
     Corruption corruption = Corruption::other;  // if it is not intact
     bool plain = false;                         // UDP directly over IP, directly over Ethernet
-    Range destination{};                        // see Dissected
+    Range source{}, destination{};              // see Dissected
     std::size_t payload = 0;
     Range outer_destination{};
 };
@@ -55,6 +55,7 @@ AnyTag find_tag_behind_headers(const std::uint8_t* frame, std::size_t length, co
             .unfinished = unfinished,
             .zero = zero && !unchecked,
             .corruption = dissected.unsummed ? Corruption::no_sum : Corruption::other,
+            .source = dissected.source,
             .destination = dissected.destination,
             .payload = dissected.payload,
             .outer_destination = dissected.outer_destination};
@@ -68,6 +69,7 @@ inline AnyTag find_plain_tag(const std::uint8_t* frame, std::size_t length) {
     return {.tag = tag,
             .intact = true,
             .plain = true,
+            .source = at.source(),
             .destination = at.destination(),
             .payload = std::size_t{load_be16(frame + at.transport_at() + udp::kLength)} - udp::kSize};
 }

@@ -51,19 +51,18 @@ public:
             return;
         find(numbers);
         for (std::size_t i = 0; i < numbers.size();) {
-            const auto [frames, tag_at, network] = alike_from(i);
-            if (is_connected(read_tag(frames.front() + tag_at)))
-                table_->ipv6() ? learn_alike<true>(&connections_[i], frames, network, tag_at)
-                               : learn_alike<false>(&connections_[i], frames, network, tag_at);
+            const auto [frames, tag_at, source] = alike_from(i);
+            if (is_connected(read_tag(frames.front() + tag_at))) learn(&connections_[i], frames, source, tag_at);
             i += frames.size();
         }
     }
 
-    // Takes one intact frame in any layout; `tag_at`: its tag.
-    void take_any(const std::uint8_t* frame, std::size_t length, const std::uint8_t* tag_at) {
+    // Takes one intact frame in any layout, in which the innermost IP packet's source and the tag are there.
+    void take_any(const std::uint8_t* frame, const Range& source, const std::uint8_t* tag_at) {
         const Tag tag = read_tag(tag_at);
-        if (is_expected(tag) && is_connected(tag) && tag.sequence < learned_.frames)
-            learn(choice_.of(tag.sequence), frame, length, tag_at);
+        if (!is_expected(tag) || !is_connected(tag) || tag.sequence >= learned_.frames) return;
+        const std::uint32_t connection = choice_.of(tag.sequence);
+        learn(&connection, std::array{frame}, source, static_cast<std::size_t>(tag_at - frame));
     }
 
 private:
@@ -84,21 +83,17 @@ private:
     }
 
     // UDP is directly before the tag.
-    void learn(std::uint32_t connection, const std::uint8_t* frame, std::size_t length, const std::uint8_t* tag) {
-        const std::array frames{frame};
-        const auto tag_at = static_cast<std::size_t>(tag - frame);
-        const Network network = network_of(frame, length);
-        table_->ipv6() ? learn_alike<true>(&connection, frames, network, tag_at)
-                       : learn_alike<false>(&connection, frames, network, tag_at);
+    void learn(const std::uint32_t* connections, std::span<const std::uint8_t* const> frames, const Range& source,
+               std::size_t tag_at) {
+        if (source.size() == sizeof(Ipv6) && table_->ipv6()) learn<true>(connections, frames, source, tag_at);
+        if (source.size() == sizeof(Ipv4) && !table_->ipv6()) learn<false>(connections, frames, source, tag_at);
     }
     template <bool Ipv6>
-    void learn_alike(const std::uint32_t* connections, std::span<const std::uint8_t* const> frames,
-                     const Network& network, std::size_t tag_at) {
-        if (network.type != (Ipv6 ? ethernet::kTypeIpv6 : ethernet::kTypeIpv4)) return;
-        const std::size_t source_at = network.at + (Ipv6 ? ipv6::kSource : ipv4::kSource),
-                          ports_at = tag_at - kTagInUdp;
+    void learn(const std::uint32_t* connections, std::span<const std::uint8_t* const> frames, const Range& source,
+               std::size_t tag_at) {
+        const std::size_t ports_at = tag_at - kTagInUdp;
         for (std::size_t i = 0; i < frames.size(); ++i)
-            table_->learn<Ipv6>(connections[i], frames[i] + source_at, load<std::uint32_t>(frames[i] + ports_at));
+            table_->learn<Ipv6>(connections[i], frames[i] + source.from, load<std::uint32_t>(frames[i] + ports_at));
     }
 
     StateTable* table_;

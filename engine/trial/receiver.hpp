@@ -283,7 +283,7 @@ private:
                 if (auto& tracked = of_path(tag.path())->tracked) tracked->take(frame, length);
             }
             if (parts_.learner) [[unlikely]]
-                parts_.learner->take_any(frame, length, found.tag);
+                parts_.learner->take_any(frame, found.source, found.tag);
             if (arrivals != nullptr) [[unlikely]] {
                 take_arrived(one, tag, taken, *arrivals);
             } else {

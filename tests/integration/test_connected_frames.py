@@ -93,6 +93,23 @@ def nat(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
+def nat_in_tunnel() -> Iterator[str]:
+    """The NAT is at the end of a VXLAN tunnel, as a carrier's is of a B4's (RFC 6333); the tester is the other end."""
+    with by_hand("nat") as name:
+        for command in (
+            "address flush dev west",
+            "address add 2001:2::1/64 dev west nodad",
+            "link add inside type vxlan id 100 local 2001:2::1 remote 2001:2::2 dstport 4789 dev west",
+            "link set inside address 02:00:00:00:40:01 up",
+            "address add 198.18.0.1/24 dev inside",
+            "neigh add 198.18.0.2 lladdr 02:00:00:00:40:02 dev inside nud permanent",
+        ):
+            subprocess.run(["ip", "-n", f"{name}-dut", *command.split()], check=True, timeout=10)
+        load(name, COUNTERS.format(west="inside", east="east"))
+        yield name
+
+
+@pytest.fixture
 def bridged_nat() -> Iterator[str]:
     """The NAT behind VLAN-aware bridges: its addresses are those of their access ports."""
     with by_hand("nat") as name, TemporaryDirectory(prefix="dutperf-") as folder:
@@ -120,6 +137,39 @@ def test_a_nat_behind_a_vlan_tag_counts_what_the_tester_does(nat: str, connectio
 @pytest.mark.skipif(not has_open_vswitch(), reason="scripts/setup dev installs Open vSwitch")
 def test_a_nat_behind_vlan_aware_bridges_counts_what_the_tester_does(bridged_nat: str) -> None:
     assert_counts_agree(bridged_nat, 100_000, opened_at="10k")
+
+
+def test_a_nat_at_the_end_of_a_tunnel_counts_what_the_tester_does(nat_in_tunnel: str) -> None:
+    inner = "eth(destination=02:00:00:00:40:01,source=02:00:00:00:40:02)"
+    tunnel = {
+        "ipv6": "2001:2::2/64",
+        "gateway6": "2001:2::1",
+        "tunnel": f"ipv6(destination=2001:2::1)/udp/vxlan(vni=100)/{inner}",
+    }
+    sides = {side: {key: value for key, value in members.items() if key != "vlans"} for side, members in SIDES.items()}
+    config = setup_of(nat_in_tunnel).model_dump(mode="json", include={"dut"}, exclude_none=True)
+    config |= {"engine": {"netns": nat_in_tunnel}, **sides, "left": sides["left"] | tunnel}
+    setup = configuration.parse(config, "by hand")
+    trial = trial_of(setup, 2_000)
+    seen: list[dict[str, int]] = []
+    with engine_on(setup, 1518) as tester:
+
+        def run() -> TrialResult:
+            counted(nat_in_tunnel)
+            result = phases.run(tester, trial, dut=dut.of_setup(setup))
+            seen.append(counted(nat_in_tunnel))
+            return result
+
+        result = valid(run, LOSS_IS_CERTAIN)
+    [opening] = result.preliminary
+    assert opening.forward is not None
+    assert result.forward is not None
+    assert result.reverse is not None
+    assert result.connections is not None
+    assert (result.connections.learned, result.connections.remapped, result.connections.lost) == (2_000, 0, 0)
+    assert result.dut_connections == opening.forward.received == 2_000
+    assert result.forward.lost == result.reverse.lost == 0
+    assert seen[-1] == {"udp_out": 2_000 + result.forward.sent, "icmp_out": 0, "back": result.reverse.sent}
 
 
 def assert_counts_agree(nat: str, connections: int, **opened: Any) -> None:

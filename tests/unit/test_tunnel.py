@@ -193,9 +193,27 @@ def test_a_tunnel_that_cannot_be_is_refused(right: dict[str, Any], tunnel: str, 
         ({"frame_sizes": (9216,)}, "9256 is not possible: frames have at most 9216"),
         ({"frame": "vlan(id=3)/ip/udp"}, "VLAN tags do not go into a tunnel"),
         ({"frame": f"bytes(data=0x{'00' * 12}88b5{'00' * 50})"}, "a frame in bytes does not go into a tunnel"),
-        ({"connections": 10}, "connections and a tunnel to the DUT"),
     ],
 )
 def test_what_does_not_go_into_a_tunnel_is_refused(conditions: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         streams(setup_of(LEFT4, OVER6, TO_AFTR), **{"size": conditions.pop("frame_sizes", (128,))[0], **conditions})
+
+
+def test_connections_go_through_a_tunnel() -> None:
+    """Their fields are those of the inner packets."""
+    setup = setup_of(LEFT4, OVER6, TO_AFTR)
+    both = streams(setup, 128, connections=10)
+    for way, modes in ((Direction.FORWARD, {"connection"}), (Direction.REVERSE, {"learned"})):
+        [frame] = both[way].frames
+        ports = [one for one in frame.fields if one.part in ("source_port", "destination_port")]
+        assert {one.mode for one in frame.fields} == modes
+        assert frame.tag_at == (14 + 20 + 8 if way is Direction.FORWARD else 14 + 40 + 20 + 8)
+        assert [one.bit // 8 for one in ports] == [frame.tag_at - 8, frame.tag_at - 6]
+
+
+def test_connections_are_not_told_apart_by_their_tunnel() -> None:
+    setup = setup_of(LEFT4, OVER6, f"ipv6(source=increment(2001:2:0:4000::2,count=50,by=flow),destination={AFTR})")
+    streams(setup, 128, flows=50)
+    with pytest.raises(ConfigError, match=r"right\.tunnel.*cannot vary by flow"):
+        streams(setup, 128, connections=10)

@@ -216,7 +216,6 @@ REFUSALS = (
         "named ports have paths, not directions: name those that send in the configuration",
     ),
     *_beside(CHECKSUMS, (HEADERS, TUNNEL), Because.PORT, "cards compute those of UDP directly over IP only"),
-    Refusal(CONNECTIONS, TUNNEL, Because.TESTER, "the frames of connections are UDP directly over IP"),
     *_beside(
         CHECKSUMS,
         (MIX, JOINING, FLOWS, STREAMS, OTHER_STREAMS, EXTENSION, CONNECTIONS),

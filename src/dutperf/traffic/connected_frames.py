@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames of any headers and sizes in connections (RFC 9693): UDP directly over IP, also behind VLAN tags, whose
-addresses and ports the headers leave open. Other frames go beside them, in no connection.
+"""Frames of any headers and sizes in connections (RFC 9693): UDP directly over IP, also behind VLAN tags and in a
+tunnel to the DUT, whose addresses and ports the headers leave open. Other frames go beside them, in no connection.
 """
 
 from __future__ import annotations
@@ -48,6 +48,15 @@ class ConnectedFrames(DescribedTraffic):
                 )
             if any(part.flows is not None for part in connected):
                 raise ConfigError("frames of connections have no flows: each connection is one", "streams")
+            self._check_tunnel(direction)
+
+    def _check_tunnel(self, direction: Direction) -> None:
+        tunnel = self.setup.ends(direction)[0].tunnel_headers
+        if tunnel is not None and tunnel.varies_by_flow:
+            raise ConfigError(
+                "a field of the tunnel cannot vary by flow: frames of connections have no flows",
+                f"{self.setup.key_of(direction.ports[0])}.tunnel",
+            )
 
     def connected(self, direction: Direction, frame_size: int) -> tuple[Part, ...]:
         """The parts of a direction whose frames belong to connections."""

@@ -120,7 +120,8 @@ private:
 
     // The bytes up to the end of the tag, as words that end there; behind it `tail` bytes that checksums cover.
     struct Reference {
-        std::size_t length = 0, tag_at = 0, begin = 0, count = 0, tail = 0;
+        std::size_t length = ~std::size_t{0};  // at first one that no frame has
+        std::size_t tag_at = 0, begin = 0, count = 0, tail = 0;
         std::uint64_t identity = 0;  // the constant part of the tag
         std::uint64_t rest = 0;      // the place of its tag in identities_, where it is in rest_
         Range source{};

@@ -72,6 +72,13 @@ TEST(MixedMatch, MatchesFramesBehindAnyHeaders) {
     for (std::size_t i = 0; i < frames.size(); ++i) EXPECT_TRUE(each[i]) << kExamples[i].headers;
 }
 
+TEST(MixedMatch, AFrameWithoutBytesMatchesNone) {
+    const auto batch = std::make_unique<MixedMatch>();
+    batch->reader()(0, nullptr, 0);
+    batch->match(1);
+    EXPECT_TRUE(batch->run_from(0, 1).empty());
+}
+
 // Every bit of every example: a frame that matches is intact, and its number is right.
 TEST(MixedMatch, NoBitErrorMatchesUnlessTheFrameIsIntact) {
     for (const Example& example : kExamples) {

@@ -46,17 +46,7 @@ public:
 
     // Reads the i-th frame of a burst, its first argument, which stays where it is until match() returns. Most frames
     // have the reference of the frame before.
-    [[nodiscard]] auto reader() {
-        return [ this, number = kNone, last = &references_[kNone] ](
-            std::size_t i, const std::uint8_t* frame, std::size_t length) mutable __attribute__((always_inline)) {
-            if (!last->is_of(frame, length)) {
-                number = find(frame, length);
-                last = &references_[number];
-            }
-            frames_[i] = frame;
-            reference_of_[i] = static_cast<std::uint8_t>(number);
-        };
-    }
+    [[nodiscard]] auto reader() { return Reader(*this); }
 
     // Matches the frames that were read.
     void match(std::size_t count);
@@ -148,6 +138,25 @@ private:
         while (number != kNone && !references_[number].is_of(frame, length)) number = references_[number].next;
         return number;
     }
+    class Reader {
+    public:
+        explicit Reader(MixedMatch& batch) : batch_(batch), last_(&batch.references_[kNone]) {}
+
+        [[gnu::always_inline]] void operator()(std::size_t i, const std::uint8_t* frame, std::size_t length) {
+            if (!last_->is_of(frame, length)) {
+                number_ = batch_.find(frame, length);
+                last_ = &batch_.references_[number_];
+            }
+            batch_.frames_[i] = frame;
+            batch_.reference_of_[i] = static_cast<std::uint8_t>(number_);
+        }
+
+    private:
+        MixedMatch& batch_;
+        std::size_t number_ = kNone;
+        const Reference* last_;
+    };
+
     bool prepare(Reference& made, const std::uint8_t* frame, std::size_t length,
                  std::span<const std::uint16_t> tags_from_end, const AlsoSame& also);
     using Members = std::span<const std::uint8_t>;  // places in the burst

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "port/vxlan.hpp"
+
 namespace dutperf {
 
 namespace {
@@ -71,6 +73,8 @@ void add_claim(NeighbourEvidence::Conflict claim, const Host& host, const std::s
 }
 
 std::vector<FrameBytes> NeighbourWatch::take(const std::uint8_t* frame, std::size_t length) {
+    if (const std::size_t inner_at = tunnelled_at(frame, length); inner_at != 0)
+        return take_in_tunnel(frame, length, inner_at);
     const auto message = read_neighbour_message(frame, length);
     if (!message && !is_listener_query(frame, length)) return {};
     std::vector<FrameBytes> replies;
@@ -84,6 +88,26 @@ std::vector<FrameBytes> NeighbourWatch::take(const std::uint8_t* frame, std::siz
         evidence_.add(
             NeighbourEvidence::Unanswered{.target = message->target, .asker = message->sender, .requests = 1});
     }
+    return replies;
+}
+
+std::vector<FrameBytes> NeighbourWatch::take_in_tunnel(const std::uint8_t* frame, std::size_t length,
+                                                       std::size_t inner_at) {
+    const std::uint8_t* const inner = frame + inner_at;
+    const auto message = read_neighbour_message(inner, length - inner_at);
+    if (!message || message->wants_no_answer()) return {};
+    std::vector<FrameBytes> replies;
+    for (const WatchedHost& one : hosts_) {
+        Host host = one.host;
+        host.vlans.clear();  // those are of the cable
+        for (const FrameBytes& reply : answers(host, inner, length - inner_at)) {
+            if (FrameBytes packet = in_tunnel_of(host, frame, length, reply); !packet.empty())
+                replies.push_back(std::move(packet));
+        }
+    }
+    if (replies.empty())
+        evidence_.add(
+            NeighbourEvidence::Unanswered{.target = message->target, .asker = message->sender, .requests = 1});
     return replies;
 }
 

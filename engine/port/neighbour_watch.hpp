@@ -81,6 +81,8 @@ public:
     [[nodiscard]] const NeighbourEvidence& evidence() const { return evidence_; }
 
 private:
+    // The same of what is in a tunnel to the port. The DUT's addresses there are not those of its gateways.
+    std::vector<FrameBytes> take_in_tunnel(const std::uint8_t* frame, std::size_t length, std::size_t inner_at);
     // Whether a request is for the host or its gateway.
     bool note(const NeighbourMessage& message, const WatchedHost& of);
 

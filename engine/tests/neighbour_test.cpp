@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "dns/datagram.hpp"
 #include "frame/headers.hpp"
 #include "port/neighbour_responder.hpp"
 #include "port/neighbour_watch.hpp"
@@ -331,6 +332,61 @@ TEST(NeighbourWatch, RequestsThatNobodyAnswersAreKept) {
     EXPECT_EQ(evidence.unanswered[0].requests, 2U);
     EXPECT_EQ(to_string(evidence.unanswered[1].target), "fe80::2");
     EXPECT_TRUE(evidence.moved.empty());
+}
+
+// A VXLAN packet to the host with an ARP request in it, as a DUT sends it that ends the tunnel.
+FrameBytes tunnelled(const Host& to, bool ipv6, const FrameBytes& inner) {
+    const std::size_t ip_size = ipv6 ? ipv6::kSize : ipv4::kSize, udp_size = udp::kSize + vxlan::kSize + inner.size();
+    FrameBytes made(kEthernetPayloadAt + ip_size + udp::kSize + vxlan::kSize);
+    std::ranges::copy(to.mac, made.begin());
+    std::ranges::copy(kDut.mac, made.begin() + sizeof(Mac));
+    store_be16(&made[ethernet::kType], ipv6 ? ethernet::kTypeIpv6 : ethernet::kTypeIpv4);
+    std::uint8_t* const ip = &made[kEthernetPayloadAt];
+    ip[0] = ipv6 ? ipv6::kFirstByte : ipv4::kFirstByte;
+    ip[ipv6 ? ipv6::kNextHeader : ipv4::kProtocol] = kProtocolUdp;
+    store_be16(ip + (ipv6 ? ipv6::kPayloadLength : ipv4::kLength),
+               static_cast<std::uint16_t>(udp_size + (ipv6 ? 0 : ip_size)));
+    ipv6 ? store(ip + ipv6::kSource, *kDut.ipv6) : store(ip + ipv4::kSource, *kDut.ipv4);
+    ipv6 ? store(ip + ipv6::kDestination, *to.ipv6) : store(ip + ipv4::kDestination, *to.ipv4);
+    store_be16(ip + ip_size + udp::kDestinationPort, udp::kVxlan);
+    store_be16(ip + ip_size + udp::kLength, static_cast<std::uint16_t>(udp_size));
+    ip[ip_size + udp::kSize + 6] = 77;  // of the VNI
+    made.insert(made.end(), inner.begin(), inner.end());
+    return made;
+}
+
+TEST(NeighbourWatch, ADutThatAsksInATunnelIsAnsweredThere) {
+    for (const bool ipv6 : {false, true}) {
+        NeighbourWatch watch(kTester, {});
+        const FrameBytes asked = tunnelled(kTester, ipv6, arp_request(kDut, *kTester.ipv4));
+        const std::vector<FrameBytes> replies = watch.take(asked.data(), asked.size());
+        ASSERT_EQ(replies.size(), 1U);
+        const FrameBytes& reply = replies.front();
+        EXPECT_TRUE(watch.evidence().empty());
+        EXPECT_TRUE(std::equal(reply.begin(), reply.begin() + 6, asked.begin() + 6));
+        EXPECT_TRUE(std::ranges::equal(std::span(reply).subspan(6, 6), kTester.mac));
+        const auto datagram = dns::read_datagram(reply);
+        ASSERT_TRUE(datagram);
+        EXPECT_EQ(datagram->checksum, dns::Checksum::good);
+        EXPECT_EQ(datagram->payload[6], 77);
+        const auto message =
+            read_neighbour_message(datagram->payload.data() + vxlan::kSize, datagram->payload.size() - vxlan::kSize);
+        ASSERT_TRUE(message);
+        EXPECT_FALSE(message->is_request);
+        EXPECT_EQ(message->sender, ip_of(*kTester.ipv4));
+        EXPECT_EQ(message->mac, kTester.mac);
+    }
+}
+
+TEST(NeighbourWatch, WhatNobodyAnswersInATunnelIsKept) {
+    NeighbourWatch watch(kTester, {});
+    const FrameBytes asked = tunnelled(kTester, false, arp_request(kDut, *parse_ipv4("198.18.0.99")));
+    EXPECT_TRUE(watch.take(asked.data(), asked.size()).empty());
+    ASSERT_EQ(watch.evidence().unanswered.size(), 1U);
+    EXPECT_EQ(to_string(watch.evidence().unanswered.front().target), "198.18.0.99");
+    const FrameBytes cut(asked.begin(), asked.begin() + 44);
+    EXPECT_TRUE(watch.take(cut.data(), cut.size()).empty());
+    EXPECT_EQ(watch.evidence().requests, 1U);
 }
 
 TEST(NeighbourWatch, AnswersProbesAndAnnouncementsAreNoUnansweredRequests) {

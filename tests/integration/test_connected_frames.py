@@ -94,7 +94,8 @@ def nat(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def nat_in_tunnel() -> Iterator[str]:
-    """The NAT is at the end of a VXLAN tunnel, as a carrier's is of a B4's (RFC 6333); the tester is the other end."""
+    """The NAT is at the end of a VXLAN tunnel, as a carrier's is of a B4's (RFC 6333). The tester is the other end, and
+    is asked there for its address (ARP)."""
     with by_hand("nat") as name:
         for command in (
             "address flush dev west",
@@ -102,7 +103,6 @@ def nat_in_tunnel() -> Iterator[str]:
             "link add inside type vxlan id 100 local 2001:2::1 remote 2001:2::2 dstport 4789 dev west",
             "link set inside address 02:00:00:00:40:01 up",
             "address add 198.18.0.1/24 dev inside",
-            "neigh add 198.18.0.2 lladdr 02:00:00:00:40:02 dev inside nud permanent",
         ):
             subprocess.run(["ip", "-n", f"{name}-dut", *command.split()], check=True, timeout=10)
         load(name, COUNTERS.format(west="inside", east="east"))

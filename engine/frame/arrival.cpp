@@ -64,10 +64,11 @@ std::optional<Carried> carried_by_ipv6(std::span<const std::uint8_t> packet) {
     return carried;
 }
 
-OtherKind kind_of_ip(const std::optional<Carried>& carried, bool ipv6) {
+// `to_group`: of stations. A DUT that fragments test frames sends these to one.
+OtherKind kind_of_ip(const std::optional<Carried>& carried, bool ipv6, bool to_group) {
     const OtherKind other = ipv6 ? OtherKind::ipv6_other : OtherKind::ipv4_other;
     if (!carried) return other;
-    if (carried->fragment) return OtherKind::fragment;
+    if (carried->fragment) return to_group ? other : OtherKind::fragment;
     const bool any = !carried->bytes.empty();
     switch (carried->protocol) {
         case kProtocolIcmp: return ipv6 ? other : any ? icmp_kind(carried->bytes[0]) : OtherKind::icmp_other;
@@ -107,9 +108,10 @@ OtherKind kind_of(const std::uint8_t* frame, std::size_t length) {
     const Network network = network_of(frame, length);
     const std::uint8_t* payload = frame + network.at;
     const std::size_t rest = length - network.at;
+    const bool to_group = length != 0 && (frame[0] & 1U) != 0;
     switch (network.type) {
-        case ethernet::kTypeIpv4: return kind_of_ip(carried_by_ipv4({payload, rest}), false);
-        case ethernet::kTypeIpv6: return kind_of_ip(carried_by_ipv6({payload, rest}), true);
+        case ethernet::kTypeIpv4: return kind_of_ip(carried_by_ipv4({payload, rest}), false, to_group);
+        case ethernet::kTypeIpv6: return kind_of_ip(carried_by_ipv6({payload, rest}), true, to_group);
         case ethernet::kTypeArp:
             return rest >= 8 && load_be16(payload + 6) == 2 ? OtherKind::arp_reply : OtherKind::arp_request;
         default: return OtherKind::not_ip;

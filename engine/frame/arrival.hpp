@@ -78,7 +78,7 @@ enum class OtherKind : std::uint8_t {
     icmpv6_other,
     wrong_direction,
     other_run,  // test frames that another engine sent
-    fragment,   // of an IP packet (RFC 791, RFC 8200 4.5)
+    fragment,   // of an IP packet (RFC 791, RFC 8200 4.5) to one station
     udp,
     tcp,
     ipv4_other,

@@ -107,6 +107,11 @@ Bytes fragment(bool ipv6, std::uint16_t offset_and_flags) {
     return bytes;
 }
 
+Bytes to_group(Bytes frame) {
+    frame[0] |= 1U;
+    return frame;
+}
+
 TEST(Arrival, KindsByTheTable) {
     struct Row {
         OtherKind kind;
@@ -135,6 +140,8 @@ TEST(Arrival, KindsByTheTable) {
         {OtherKind::fragment, fragment(true, 1)},
         {OtherKind::fragment, fragment(true, 185 << 3)},
         {OtherKind::ipv6_other, fragment(true, 0)},  // "atomic": the whole packet
+        {OtherKind::ipv4_other, to_group(fragment(false, 185))},
+        {OtherKind::ipv6_other, to_group(fragment(true, 1))},
         {OtherKind::not_ip, frame_of(0x88CC, {})},
     };
     for (const Row& row : rows) {

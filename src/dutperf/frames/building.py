@@ -27,7 +27,7 @@ from dutperf.frames.headers import (
 from dutperf.frames.stack import Header, Stack
 from dutperf.frames.template import Template
 from dutperf.frames.values import Number, Varying
-from dutperf.model.described_frame import FCS_SIZE, Checksum, DescribedField, DescribedFrame, FlowOrder
+from dutperf.model.described_frame import FCS_SIZE, MAX_FIELD_BITS, Checksum, DescribedField, DescribedFrame, FlowOrder
 from dutperf.model.frame_size import MAX_FRAME_SIZE
 from dutperf.model.value import Direction
 from dutperf.spelling import with_and
@@ -310,8 +310,9 @@ def _described(bit: int, bits: int, value: Varying) -> DescribedField:
     if value.mode == "list":
         return DescribedField(bit=bit, bits=bits, by=value.by, mode="list", values=tuple(map(str, value.values)))
     step = None if value.mode == "random" else str(value.step)
+    count = str(min(value.count, (1 << MAX_FIELD_BITS) - 1))  # no more fit: no trial is so long
     return DescribedField(
-        bit=bit, bits=bits, by=value.by, mode=value.mode, first=str(value.first), step=step, count=str(value.count)
+        bit=bit, bits=bits, by=value.by, mode=value.mode, first=str(value.first), step=step, count=count
     )
 
 

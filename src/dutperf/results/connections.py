@@ -101,7 +101,7 @@ def sentence(result: TrialResult) -> str:
         f"{states['opened']:,} of {states['of']:,} connections opened",
         f"{states['remapped']:,} re-mapped" if states["remapped"] else "",
         f"{states['lost']:,} lost a frame" if states["lost"] else "",
-        f"of {states['asked']:,} asked again {states['gone']:,} were gone" if states["asked"] else "",
+        f"of {states['asked']:,} asked again {states['gone']:,} did not answer" if states["asked"] else "",
         f"the DUT counted {states['by_dut']:,}" if states["by_dut"] is not None else "",
     ]
     return ", ".join(text for text in texts if text)

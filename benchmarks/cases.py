@@ -145,7 +145,6 @@ class Case:
             rate_fps=rate_fps, foreground=frame, source_port=ports[0], destination_port=ports[1], **self.stream
         )
 
-
     def _connected(self, frame: DescribedFrame) -> DescribedFrame:
         """With the ports of connections; UDP is the last header."""
         parts: tuple[ConnectionPart, ...] = ("source_port", "destination_port")

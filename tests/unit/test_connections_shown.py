@@ -105,8 +105,8 @@ def test_the_states_of_connections_in_a_table_and_a_sentence() -> None:
     )
     assert len(table.heads) == len(table.rows[0])
     assert connections.sentence(result) == (
-        "600 of 1,000 connections opened, 3 re-mapped, 20 lost a frame, of 20 asked again 5 did not answer, the DUT counted"
-        " 600"
+        "600 of 1,000 connections opened, 3 re-mapped, 20 lost a frame, of 20 asked again 5 did not answer, the DUT"
+        " counted 600"
     )
 
 

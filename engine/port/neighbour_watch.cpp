@@ -97,15 +97,16 @@ std::vector<FrameBytes> NeighbourWatch::take_in_tunnel(const std::uint8_t* frame
     const auto message = read_neighbour_message(inner, length - inner_at);
     if (!message || message->wants_no_answer()) return {};
     std::vector<FrameBytes> replies;
+    bool is_asked = false;
     for (const WatchedHost& one : hosts_) {
+        if (!ends_tunnel(one.host, frame, length)) continue;
+        is_asked = true;
         Host host = one.host;
         host.vlans.clear();  // those are of the cable
-        for (const FrameBytes& reply : answers(host, inner, length - inner_at)) {
-            if (FrameBytes packet = in_tunnel_of(host, frame, length, reply); !packet.empty())
-                replies.push_back(std::move(packet));
-        }
+        for (const FrameBytes& reply : answers(host, inner, length - inner_at))
+            replies.push_back(in_tunnel_of(host, frame, length, reply));
     }
-    if (replies.empty())
+    if (is_asked && replies.empty())
         evidence_.add(
             NeighbourEvidence::Unanswered{.target = message->target, .asker = message->sender, .requests = 1});
     return replies;

@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t ip_size(bool ipv6) { return ipv6 ? ipv6::kSize : ipv4::kSize; }
 
-IpAddress address_at(const std::uint8_t* ip, bool ipv6, std::size_t at) {
-    return ipv6 ? ip_of(read_address<Ipv6>(ip + at)) : ip_of(read_address<Ipv4>(ip + at));
-}
-
 }  // namespace
 
 std::size_t tunnelled_at(const std::uint8_t* frame, std::size_t length) {
@@ -31,13 +27,19 @@ std::size_t tunnelled_at(const std::uint8_t* frame, std::size_t length) {
     return is_plain && load_be16(frame + udp + udp::kDestinationPort) == udp::kVxlan ? inner : 0;
 }
 
+bool ends_tunnel(const Host& host, const std::uint8_t* frame, std::size_t length) {
+    const Network network = network_of(frame, length);
+    const std::uint8_t* const ip = frame + network.at;
+    return answers_for(host, network.type == ethernet::kTypeIpv6 ? ip_of(read_address<Ipv6>(ip + ipv6::kDestination))
+                                                                 : ip_of(read_address<Ipv4>(ip + ipv4::kDestination)));
+}
+
 FrameBytes in_tunnel_of(const Host& host, const std::uint8_t* frame, std::size_t length, const FrameBytes& inner) {
     const Network network = network_of(frame, length);
     const bool is_ipv6 = network.type == ethernet::kTypeIpv6;
     const std::size_t source = is_ipv6 ? ipv6::kSource : ipv4::kSource,
                       destination = is_ipv6 ? ipv6::kDestination : ipv4::kDestination, size = destination - source,
                       udp_at = network.at + ip_size(is_ipv6), inner_at = udp_at + udp::kSize + vxlan::kSize;
-    if (!answers_for(host, address_at(frame + network.at, is_ipv6, destination))) return {};
     FrameBytes made(frame, frame + inner_at);
     made.insert(made.end(), inner.begin(), inner.end());
     std::copy_n(frame + sizeof(Mac), sizeof(Mac), made.begin());

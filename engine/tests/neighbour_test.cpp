@@ -389,6 +389,13 @@ TEST(NeighbourWatch, WhatNobodyAnswersInATunnelIsKept) {
     EXPECT_EQ(watch.evidence().requests, 1U);
 }
 
+TEST(NeighbourWatch, WhatIsAskedInTunnelsOfOthersIsNotForTheTester) {
+    NeighbourWatch watch(kTester, {});
+    const FrameBytes asked = tunnelled(kDut, false, arp_request(kTester, *kTester.ipv4));
+    EXPECT_TRUE(watch.take(asked.data(), asked.size()).empty());
+    EXPECT_TRUE(watch.evidence().empty());
+}
+
 TEST(NeighbourWatch, AnswersProbesAndAnnouncementsAreNoUnansweredRequests) {
     Host newcomer = kDut, elsewhere = kDut;
     newcomer.ipv4 = Ipv4{};

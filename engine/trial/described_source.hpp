@@ -376,19 +376,16 @@ private:
         for (std::uint32_t i = 0; i < count; ++i) bytes_[i] = begin_of_frame(buffers[i]);
         if (!family.has_one_row()) write_rows(family, count, buffers);
         const FrameForm& form = family.form();
-        for (std::size_t w = 0; w < form.words_at.size(); ++w) write_at(form.words_at[w], words_[w], count);
-        write_at(form.tag_at + tag::kHighAt, high_, count);
-        if constexpr (Stamps) write_at(form.tag_at + tag::kLowAt, low_, count);
+        for (std::size_t w = 0; w < form.words_at.size(); ++w)
+            write_at<std::uint64_t>(form.words_at[w], words_[w], count);
+        write_at<std::uint64_t>(form.tag_at + tag::kHighAt, high_, count);
+        if constexpr (Stamps) write_at<std::uint16_t>(form.tag_at + tag::kLowAt, low_, count);
         for (std::size_t s = 0; s < form.sums.size(); ++s) write_at<std::uint16_t>(form.sums[s].at, sums_[s], count);
     }
 
     template <class Value, class From>
     void write_at(std::size_t at, const std::array<From, kRoom>& values, std::uint32_t count) const {
         for (std::uint32_t i = 0; i < count; ++i) store(bytes_[i] + at, static_cast<Value>(values[i]));
-    }
-    template <class Value>
-    void write_at(std::size_t at, const std::array<Value, kRoom>& values, std::uint32_t count) const {
-        write_at<Value, Value>(at, values, count);
     }
 
     // The number of words of the only stretch is known to the compiler: it is copied without a loop.

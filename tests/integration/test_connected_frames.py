@@ -151,16 +151,7 @@ def test_a_nat_at_the_end_of_a_tunnel_counts_what_the_tester_does(nat_in_tunnel:
     config |= {"engine": {"netns": nat_in_tunnel}, **sides, "left": sides["left"] | tunnel}
     setup = configuration.parse(config, "by hand")
     trial = trial_of(setup, 2_000)
-    seen: list[dict[str, int]] = []
-    with engine_on(setup, 1518) as tester:
-
-        def run() -> TrialResult:
-            counted(nat_in_tunnel)
-            result = phases.run(tester, trial, dut=dut.of_setup(setup))
-            seen.append(counted(nat_in_tunnel))
-            return result
-
-        result = valid(run, LOSS_IS_CERTAIN)
+    result, counters = run_and_count(nat_in_tunnel, setup, trial)
     [opening] = result.preliminary
     assert opening.forward is not None
     assert result.forward is not None
@@ -169,24 +160,28 @@ def test_a_nat_at_the_end_of_a_tunnel_counts_what_the_tester_does(nat_in_tunnel:
     assert (result.connections.learned, result.connections.remapped, result.connections.lost) == (2_000, 0, 0)
     assert result.dut_connections == opening.forward.received == 2_000
     assert result.forward.lost == result.reverse.lost == 0
-    assert seen[-1] == {"udp_out": 2_000 + result.forward.sent, "icmp_out": 0, "back": result.reverse.sent}
+    assert counters == {"udp_out": 2_000 + result.forward.sent, "icmp_out": 0, "back": result.reverse.sent}
+
+
+def run_and_count(name: str, setup: Setup, trial: Trial) -> tuple[TrialResult, dict[str, int]]:
+    """A valid trial, and what the DUT's rules counted in it."""
+    seen: list[dict[str, int]] = []
+    with engine_on(setup, 1518) as tester:
+
+        def run() -> TrialResult:
+            counted(name)
+            result = phases.run(tester, trial, dut=dut.of_setup(setup))
+            seen.append(counted(name))
+            return result
+
+        return valid(run, LOSS_IS_CERTAIN), seen[-1]
 
 
 def assert_counts_agree(nat: str, connections: int, **opened: Any) -> None:
     """Those of the kernel's connection tracking, of nftables and of the tester, of connections with other frames beside
     them."""
-    seen: list[dict[str, int]] = []
     setup = setup_of(nat)
-    trial = trial_of(setup, connections, **opened)
-    with engine_on(setup, 1518) as tester:
-
-        def run() -> TrialResult:
-            counted(nat)
-            result = phases.run(tester, trial, dut=dut.of_setup(setup))
-            seen.append(counted(nat))
-            return result
-
-        result = valid(run, LOSS_IS_CERTAIN)
+    result, counters = run_and_count(nat, setup, trial_of(setup, connections, **opened))
     [opening] = result.preliminary
     assert opening.forward is not None
     assert result.forward is not None
@@ -197,7 +192,7 @@ def assert_counts_agree(nat: str, connections: int, **opened: Any) -> None:
     inside, ping = (result.forward.by_stream()[one] for one in ("inside", "ping"))
     assert (ping.sent, inside.sent) == (50, 4_950)
     assert all(one.lost == 0 for one in (inside, ping, result.forward, result.reverse, opening.forward))
-    assert seen[-1] == {
+    assert counters == {
         "udp_out": connections + inside.sent,
         "icmp_out": ping.sent,
         "back": result.reverse.sent,

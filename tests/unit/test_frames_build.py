@@ -86,6 +86,21 @@ def test_smallest_size(text: str, min_size: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("/".join(["ipv4"] * 17), "has 17 checksums; a frame can have 16"),
+        (
+            "/".join(["ipv4(ttl=random(1,9),dscp=random(1,9))"] * 16 + ["ipv6(hop_limit=random(1,9))"] * 33),
+            "has 65 fields",
+        ),
+    ],
+)
+def test_more_than_the_engine_takes_is_refused(text: str, message: str) -> None:
+    with pytest.raises(FrameError, match=message):
+        made(text, 2000)
+
+
+@pytest.mark.parametrize(
     ("text", "version", "destination", "source"),
     [
         ("ipv4/ipv6/udp", 4, "next_hop4", "port"),

@@ -27,7 +27,16 @@ from dutperf.frames.headers import (
 from dutperf.frames.stack import Header, Stack
 from dutperf.frames.template import Template
 from dutperf.frames.values import Number, Varying
-from dutperf.model.described_frame import FCS_SIZE, MAX_FIELD_BITS, Checksum, DescribedField, DescribedFrame, FlowOrder
+from dutperf.model.described_frame import (
+    FCS_SIZE,
+    MAX_FIELD_BITS,
+    MOST_CHECKSUMS,
+    MOST_FIELDS,
+    Checksum,
+    DescribedField,
+    DescribedFrame,
+    FlowOrder,
+)
 from dutperf.model.frame_size import MAX_FRAME_SIZE
 from dutperf.model.value import Direction
 from dutperf.spelling import with_and
@@ -147,7 +156,7 @@ def build(
 
     ``direction`` swaps the default addresses inside tunnels in the reverse one; ``endpoints`` are those of the
     direction already. Fields that vary hold their first value in the frame's bytes. Raises FrameError: a size out of
-    range, or endpoints that are needed but missing."""
+    range, more to compute or to vary than the engine can, or endpoints that are needed but missing."""
     if isinstance(stack, Template):
         return stack.build(size, flows)
     if size < stack.min_size:
@@ -163,6 +172,7 @@ def build(
     for one in reversed(placed):  # an outer checksum covers the inner ones
         if one.sums:
             sheet.checksums.append(_checksum(placed[: one.number], one))
+    _check(stack, sheet)
     outer = placed[0].header.given
     return DescribedFrame(
         size=size,
@@ -176,6 +186,15 @@ def build(
         flow_order=flow_order,
         checked=sheet.checked,
     )
+
+
+def _check(stack: Stack, sheet: _Sheet) -> None:
+    for given, most, what in (
+        (sheet.checksums, MOST_CHECKSUMS, "checksums"),
+        (sheet.fields, MOST_FIELDS, "fields that vary"),
+    ):
+        if len(given) > most:
+            raise FrameError(f"{stack} has {len(given)} {what}; a frame can have {most}")
 
 
 @dataclass(frozen=True)

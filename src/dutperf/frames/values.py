@@ -14,7 +14,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Literal
 
 from dutperf.frames.text import Node
-from dutperf.model import FieldMode, VaryingField
+from dutperf.model import MOST_VALUES, FieldMode, VaryingField
 from dutperf.spelling import hint
 
 Mode = Literal["increasing", "decreasing", "random", "list"]
@@ -161,7 +161,7 @@ def _random(node: Node, form: Form, bits: int) -> Varying:
 
 def _list(node: Node, form: Form, bits: int) -> Varying:
     by = _by(_named(node, ("by",)))
-    return Varying("list", values=_numbers(node, form, bits, 1, None), by=by)
+    return Varying("list", values=_numbers(node, form, bits, 1, MOST_VALUES), by=by)
 
 
 def _counting(mode: Mode, node: Node, form: Form, bits: int) -> Varying:
@@ -187,11 +187,11 @@ def _count(mode: Mode, node: Node, numbers: tuple[int, ...], step: int, bits: in
     return distance // step + 1
 
 
-def _numbers(node: Node, form: Form, bits: int, fewest: int, most: int | None) -> tuple[int, ...]:
+def _numbers(node: Node, form: Form, bits: int, fewest: int, most: int) -> tuple[int, ...]:
     arguments = node.arguments or ()
-    if len(arguments) < fewest or (most is not None and len(arguments) > most):
-        span = f"{fewest}" if most == fewest else f"{fewest} or more" if most is None else f"{fewest} to {most}"
-        raise node.error(f"{node.word} has {span} values, not {len(arguments)}")
+    if not fewest <= len(arguments) <= most:
+        span = f"{fewest}" if most == fewest else f"{fewest} to {most:,}"
+        raise node.error(f"{node.word} has {span} values, not {len(arguments):,}")
     return tuple(read_fixed(argument, form, bits) for argument in arguments)
 
 

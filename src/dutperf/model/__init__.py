@@ -36,6 +36,7 @@ from dutperf.model.connections import Connections as Connections
 from dutperf.model.connections import ConnectionUse as ConnectionUse
 from dutperf.model.connections import Opening as Opening
 from dutperf.model.connections import ResponderOrder as ResponderOrder
+from dutperf.model.described_frame import MOST_VALUES as MOST_VALUES
 from dutperf.model.described_frame import Checksum as Checksum
 from dutperf.model.described_frame import DescribedField as DescribedField
 from dutperf.model.described_frame import DescribedFrame as DescribedFrame
@@ -113,6 +114,7 @@ from dutperf.model.result import TransmitWait as TransmitWait
 from dutperf.model.result import TrialResult as TrialResult
 from dutperf.model.result import UnansweredAddress as UnansweredAddress
 from dutperf.model.result import Verdict as Verdict
+from dutperf.model.stream import MOST_KINDS as MOST_KINDS
 from dutperf.model.stream import Bursts as Bursts
 from dutperf.model.stream import FieldMode as FieldMode
 from dutperf.model.stream import FrameSpec as FrameSpec
@@ -136,10 +138,13 @@ from dutperf.model.trial import Stamping as Stamping
 from dutperf.model.trial import Tagged as Tagged
 from dutperf.model.trial import Trial as Trial
 from dutperf.model.value import LEFT_AND_RIGHT as LEFT_AND_RIGHT
+from dutperf.model.value import MOST_FLOWS as MOST_FLOWS
 from dutperf.model.value import PORT_NAME as PORT_NAME
 from dutperf.model.value import Count as Count
 from dutperf.model.value import Direction as Direction
+from dutperf.model.value import Flows as Flows
 from dutperf.model.value import Fps as Fps
+from dutperf.model.value import Networks as Networks
 from dutperf.model.value import Port16 as Port16
 from dutperf.model.value import Sparse as Sparse
 from dutperf.model.value import Value as Value

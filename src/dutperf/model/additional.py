@@ -10,16 +10,17 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from dutperf.model.described_frame import Offset
-from dutperf.model.value import Value
-
-Hexadecimal = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2})+$")]
+from dutperf.model.value import Span, Value
 
 
 class BytesAt(Value):
     """Bytes that a frame has from byte ``at`` on."""
 
     at: Offset
-    bytes: Hexadecimal
+    bytes: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2})+$")]
+
+
+Marks = Annotated[tuple[BytesAt, ...], Field(max_length=16)]
 
 
 class AdditionalFrames(Value):
@@ -27,15 +28,18 @@ class AdditionalFrames(Value):
     port's MAC address as their source, and the DUT's as the destination unless that is ``given``."""
 
     name: Literal["broadcast", "management", "routing-updates"]
-    frames: Annotated[tuple[Hexadecimal, ...], Field(min_length=1, max_length=16)]
+    frames: Annotated[
+        tuple[Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){60,}$")], ...],
+        Field(min_length=1, max_length=16),
+    ]
     destination_mac: Literal["next_hop4", "next_hop6", "given"] = "given"
     after_frames: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """One follows every so many test frames."""
-    every_ns: Annotated[int, Field(ge=1_000_000, le=86_400_000_000_000)] | None = None
+    every_ns: Annotated[Span, Field(ge=1_000_000)] | None = None
     """One is due at the start of the trial, and after each such interval."""
-    forwarded: tuple[BytesAt, ...] = ()
+    forwarded: Marks = ()
     """A frame with all of these bytes, at the receiving port, is one that the DUT forwarded."""
-    replies: tuple[BytesAt, ...] = ()
+    replies: Marks = ()
     """A frame with all of these bytes, at the sending port, is a reply."""
 
     @model_validator(mode="after")

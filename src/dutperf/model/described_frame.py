@@ -14,14 +14,18 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, model_serializer, model_validator
 
 from dutperf.model.frame_size import MAX_FRAME_SIZE, MIN_FRAME_SIZE
-from dutperf.model.value import Value
-from dutperf.model.vlan_tags import VlanTags
+from dutperf.model.value import Flows, Value
+from dutperf.model.vlan_tags import TagChoices
 
 FCS_SIZE = 4
 """Bytes of the frame check sequence."""
 TAG_SIZE = 18
 """Bytes of the test tag (docs/decisions/0001-tag.md)."""
 MAX_FIELD_BITS = 128
+MOST_CHECKSUMS = 16
+MOST_FIELDS = 64
+MOST_VALUES = 65536
+"""Of a list."""
 
 Offset = Annotated[int, Field(ge=0, lt=MAX_FRAME_SIZE)]
 Decimal = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,38})$")]
@@ -70,7 +74,7 @@ class DescribedField(Value):
     first: Decimal | None = None
     step: Decimal | None = None
     count: Decimal | None = None
-    values: tuple[Decimal, ...] | None = None
+    values: Annotated[tuple[Decimal, ...], Field(min_length=1, max_length=MOST_VALUES)] | None = None
 
     @model_validator(mode="after")
     def _members_of_its_mode(self) -> Self:
@@ -78,7 +82,7 @@ class DescribedField(Value):
         given = {name for name in ("part", "first", "step", "count", "values") if getattr(self, name) is not None}
         if given != needed:
             raise ValueError(f"mode {self.mode} has the members {', '.join(sorted(needed))}")
-        if self.count == "0" or self.values == ():
+        if self.count == "0":
             raise ValueError("a field needs at least one value")
         if any(int(number) >> self.bits for number in self._numbers()):
             raise ValueError(f"a value does not fit in {self.bits} bits")
@@ -142,21 +146,21 @@ class DescribedFrame(Value):
     native: Literal[True] | None = None
     """It is native IPv6 in the background (RFC 8219 5.3); the engine does not get it."""
     size: Annotated[int, Field(ge=MIN_FRAME_SIZE, le=MAX_FRAME_SIZE)]
-    bytes: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2})+$")]
+    bytes: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){14,}$")]
     tag_at: Offset
     source_mac: Literal["port", "given"] = "port"
     destination_mac: Literal["next_hop4", "next_hop6", "given"]
     host: Annotated[int, Field(ge=1, le=255)] | None = None
     """Number of the host on the sending port whose MAC address and gateways it has; None: the port's own."""
-    checksums: tuple[Checksum, ...] = ()
+    checksums: Annotated[tuple[Checksum, ...], Field(max_length=MOST_CHECKSUMS)] = ()
     """In the order in which the engine computes them: one may cover those before it."""
-    fields: tuple[DescribedField, ...] = ()
-    flows: Annotated[int, Field(ge=1)] = 1
+    fields: Annotated[tuple[DescribedField, ...], Field(max_length=MOST_FIELDS)] = ()
+    flows: Flows = 1
     flow_order: FlowOrder = "in_turn"
     checked: bool | None = True
     """False: a checksum or a length is wrong on purpose, and the receiver does not check it. None: the
     engine finds out whether all are right."""
-    arrives_with: tuple[VlanTags, ...] | None = None
+    arrives_with: TagChoices | None = None
     """VLAN tags with which it may arrive; None: those of arriving frames are not compared."""
 
     @property

@@ -9,10 +9,10 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network
 from math import gcd
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from dutperf.model.described_frame import FCS_SIZE
-from dutperf.model.value import Count, Port16, Value
+from dutperf.model.value import Count, Value
 
 ZONE = "dutperf.test"
 """Zone of the names that are asked for; ``.test`` is nobody's (RFC 6761)."""
@@ -27,16 +27,19 @@ _FIRST_LABEL, _LABEL_OF_ADDRESS = 19, 15
 _HEADERS = 14 + 40 + 8 + 12
 """Ethernet, IPv6, UDP and the DNS header."""
 _TYPE_AND_CLASS, _OPT = 4, 11
-_LABEL = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+_LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_ZONE = rf"^{_LABEL}(\.{_LABEL}){{0,7}}$"
 _LONGEST_ZONE = 64
+_MOST = 1 << 30
 
 
 NameNumber = Annotated[int, Field(ge=0, le=2**53)]
 """Names of addresses are numbered through all trials."""
 
 
-def _is_zone(zone: str) -> str:
-    if len(zone) > _LONGEST_ZONE or not re.fullmatch(rf"{_LABEL}(\.{_LABEL}){{0,7}}", zone):
+def _is_zone(zone: object) -> object:
+    """Says what the limits of the type are for."""
+    if isinstance(zone, str) and (len(zone) > _LONGEST_ZONE or not re.fullmatch(_ZONE, zone)):
         raise ValueError(
             f"is not a zone: give up to 8 labels of lower-case letters, digits and hyphens, as in {ZONE}, and"
             f" {_LONGEST_ZONE} characters in all"
@@ -44,7 +47,7 @@ def _is_zone(zone: str) -> str:
     return zone
 
 
-Zone = Annotated[str, AfterValidator(_is_zone)]
+Zone = Annotated[str, Field(max_length=_LONGEST_ZONE, pattern=_ZONE), BeforeValidator(_is_zone)]
 
 
 def _has_length_of_the_standard(prefix: IPv6Network) -> IPv6Network:
@@ -61,7 +64,7 @@ class Spread(Value):
     """``m`` of ``n`` in a row, evenly spread: number k is one if (k + 1) m / n and k m / n differ as whole numbers."""
 
     n: Annotated[int, Field(ge=1, le=1000)]
-    m: Annotated[int, Field(ge=0)]
+    m: Annotated[int, Field(ge=0, le=1000)]
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -94,9 +97,9 @@ class CachedNames(Spread):
 class Slices(Value):
     """Bursts of so many queries belong to each slice in turn; a slice counts through so many ``names`` of its own."""
 
-    count: Annotated[int, Field(ge=1)]
-    burst: Annotated[int, Field(ge=1)]
-    names: Annotated[int, Field(ge=1)]
+    count: Annotated[int, Field(ge=1, le=_MOST)]
+    burst: Annotated[int, Field(ge=1, le=_MOST)]
+    names: Annotated[int, Field(ge=1, le=_MOST)]
 
 
 class AddressNames(Value):
@@ -127,7 +130,7 @@ class Questions(Value):
     source: IPv6Address
     destination: IPv6Address
     source_ports: SourcePorts = SourcePorts()
-    destination_port: Port16 = 53
+    destination_port: Annotated[int, Field(ge=1, le=65535)] = 53
     zone: Zone = ZONE
     prefix: Prefix = PREFIX
     """With which the DUT makes an AAAA record of an A record."""

@@ -27,8 +27,8 @@ from dutperf.model.pattern import (
 )
 from dutperf.model.questions import Questions
 from dutperf.model.replay import Replay
-from dutperf.model.value import Fps, Port16, Value
-from dutperf.model.vlan_tags import VlanTags
+from dutperf.model.value import MOST_FLOWS, Fps, Networks, Port16, Span, Value, Within
+from dutperf.model.vlan_tags import TagChoices
 from dutperf.model.wording import FRAMES, QUERIES, Wording
 
 
@@ -88,7 +88,7 @@ class RateChange(Value):
     """The rate of a stream ``after_ns`` after the start and later."""
 
     rate_fps: Fps
-    after_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
+    after_ns: Span
 
 
 class Poisson(Value):
@@ -113,7 +113,7 @@ class Bursts(Value):
 class Segment(Value):
     """A part of a profile in which the rate changes linearly, in frames/s; 0: no frames."""
 
-    duration_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
+    duration_ns: Span
     from_fps: Annotated[int, Field(ge=0, le=1_000_000_000)]
     to_fps: Annotated[int, Field(ge=0, le=1_000_000_000)]
 
@@ -161,19 +161,23 @@ class Joining(Value):
     when all have begun."""
 
     kind: Literal["joining"] = "joining"
-    flows: Annotated[int, Field(ge=2, le=1_000_000)]
-    apart_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
+    flows: Annotated[int, Field(ge=2, le=MOST_FLOWS)]
+    apart_ns: Span
 
 
 class Recorded(Value):
     """The times of the frames of a replay; after ``period_ns`` they begin again."""
 
     kind: Literal["recorded"] = "recorded"
-    period_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)]
+    period_ns: Span
 
 
 Pattern = Poisson | Bursts | Profile | Joining | Recorded
 
+MOST_KINDS = 32
+"""Kinds of frames of a stream."""
+MOST_IN_ORDER = 65536
+"""Frames after which the order of the kinds repeats."""
 MOST_TRACKED = 64
 """Bits."""
 
@@ -210,17 +214,17 @@ class Stream(Value):
     pattern: Annotated[Pattern, Field(discriminator="kind")] | None = None
     """Pattern of the frames, with mean rate ``rate_fps``; None: constant rate. A profile has rates of
     its own, whose mean ``rate_fps`` is; of flows that begin one after the other it is the last rate."""
-    begin_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)] | None = None
+    begin_ns: Span | None = None
     """When it begins, after the start of the trial, from which its due times are counted then; None: with it."""
-    sends_ns: Annotated[int, Field(ge=1, le=86_400_000_000_000)] | None = None
+    sends_ns: Span | None = None
     """How long it sends; None: until the end of the sending time."""
-    grace_ns: Annotated[int, Field(ge=0, le=86_400_000_000_000)] | None = None
+    grace_ns: Within | None = None
     """How long after the sending time frames that were due may still leave; None: for 1 % of it, and at least 50 ms."""
-    frames: Annotated[tuple[DescribedFrame, ...], Field(max_length=32)] = ()
+    frames: Annotated[tuple[DescribedFrame, ...], Field(max_length=MOST_KINDS)] = ()
     """The kinds; empty: the frames are foreground and background."""
-    order: Annotated[tuple[Annotated[int, Field(ge=0, le=31)], ...], Field(max_length=65536)] = ()
+    order: Annotated[tuple[Annotated[int, Field(ge=0, lt=MOST_KINDS)], ...], Field(max_length=MOST_IN_ORDER)] = ()
     """Kinds of successive frames; empty: each kind in turn, or as ``shares`` say."""
-    shares: tuple[Annotated[int, Field(ge=1, le=65536)], ...] = ()
+    shares: Annotated[tuple[Annotated[int, Field(ge=1, le=MOST_IN_ORDER)], ...], Field(max_length=MOST_KINDS)] = ()
     """Weights by which kinds are drawn at random; empty: not at random."""
     replay: Replay | None = None
     """Frames of a list, instead of any others."""
@@ -232,16 +236,16 @@ class Stream(Value):
     m: Annotated[int, Field(ge=0, le=1_000_000)] = 2
     source_port: VaryingField | None = None
     destination_port: VaryingField | None = None
-    networks: Annotated[int, Field(ge=1, le=256)] = 1
+    networks: Networks = 1
     """Destination networks. Fields of described frames, or ``destination_address``, say the same: then the engine does
     not get their number."""
     source_address: VaryingAddress | None = None
     destination_address: VaryingAddress | None = None
-    arrives_with: tuple[VlanTags, ...] | None = None
+    arrives_with: TagChoices | None = None
     """VLAN tags with which foreground and background may arrive; None: without a tag."""
     additional: Annotated[tuple[AdditionalFrames, ...], Field(max_length=8)] = ()
     """Frames beside the test frames."""
-    ptp: tuple[DescribedFrame, ...] = ()
+    ptp: Annotated[tuple[DescribedFrame, ...], Field(max_length=MOST_KINDS)] = ()
     """Messages of PTP that leave in place of tagged frames where a card stamps no others: one for each kind of frames,
     of which foreground and background are two."""
     tracked: tuple[TrackedBits, ...] = ()
@@ -296,8 +300,8 @@ class Stream(Value):
             raise ValueError("order and shares exclude each other")
         if self.order and set(self.order) != set(range(kinds)):
             raise ValueError(f"order needs each of the kinds 0 to {kinds - 1}")
-        if self.shares and (len(self.shares) != kinds or sum(self.shares) > 65536):
-            raise ValueError("shares needs a share of each kind, 65536 in sum at most")
+        if self.shares and (len(self.shares) != kinds or sum(self.shares) > MOST_IN_ORDER):
+            raise ValueError(f"shares needs a share of each kind, {MOST_IN_ORDER} in sum at most")
         return self
 
     @model_serializer(mode="wrap")

@@ -23,6 +23,15 @@ Port16 = Annotated[int, Field(ge=0, le=65535)]
 HIGHEST_FPS = 1_000_000_000
 """Highest rate of a trial."""
 Fps = Annotated[int, Field(ge=1, le=HIGHEST_FPS)]
+MOST_FLOWS = 1_000_000
+Flows = Annotated[int, Field(ge=1, le=MOST_FLOWS)]
+Networks = Annotated[int, Field(ge=1, le=256)]
+"""Destination networks (RFC 2544 section 12)."""
+_DAY_NS = 86_400_000_000_000
+Within = Annotated[int, Field(ge=0, le=_DAY_NS)]
+"""A time in a trial, from its start, in ns."""
+Span = Annotated[int, Field(ge=1, le=_DAY_NS)]
+"""A part of a trial's time, in ns."""
 
 
 class Value(BaseModel):

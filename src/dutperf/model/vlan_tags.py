@@ -16,6 +16,12 @@ from pydantic import Field, StringConstraints
 from dutperf.model.value import Count, Value
 
 VlanTags = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{4}0[0-9a-f]{3})*$")]
+"""Also of frames that arrive, which may have any number."""
+TagChoices = Annotated[
+    tuple[Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{4}0[0-9a-f]{3}){0,8}$")], ...],
+    Field(min_length=1, max_length=128),
+]
+"""With any of these a frame may arrive."""
 
 _CUSTOMER = "8100"
 _TYPES = frozenset({_CUSTOMER, "88a8", "9100"})

@@ -12,7 +12,7 @@ from math import ceil, lcm
 from typing import Any
 
 from dutperf.frames import FrameError, Stack, build
-from dutperf.model import MAX_FRAME_SIZE, PREAMBLE_AND_GAP, Bursts, DescribedFrame, Direction, Stream
+from dutperf.model import MAX_FRAME_SIZE, MOST_KINDS, PREAMBLE_AND_GAP, Bursts, DescribedFrame, Direction, Stream
 from dutperf.model.described_frame import DescribedField
 from dutperf.model.pattern import NS_PER_S, SteadyTimes
 from dutperf.model.stream import MOST_IN_BURST
@@ -22,7 +22,7 @@ from dutperf.otg.headers import OpenFields, stack_of
 from dutperf.otg.links import DeviceEnd, Links
 from dutperf.otg.model import Message, Rejected, chosen, name_of
 from dutperf.otg.tags import MetricTag, tags_of
-from dutperf.setup.size_mix import MOST_SIZES, SizeMix
+from dutperf.setup.size_mix import SizeMix
 from dutperf.spelling import count_of
 
 LONGEST_NS = 86_400 * NS_PER_S
@@ -268,10 +268,10 @@ def _kinds(flow: Message, sizes: SizeMix, route: _Route, where: str) -> dict[str
     """The frames of a stream, and in which order: each pair has one of each size, and they take turns."""
     each: list[DescribedFrame] = []
     pairs = len(route.pairs)
-    if pairs * len(sizes.sizes) > MOST_SIZES:
+    if pairs * len(sizes.sizes) > MOST_KINDS:
         raise Rejected(
             f"{where}.tx_rx.device: {pairs} pairs of devices with frames of {count_of(len(sizes.sizes), 'size')} are"
-            f" not possible: {MOST_SIZES} kinds of frames are, from one port to another; make several flows"
+            f" not possible: {MOST_KINDS} kinds of frames are, from one port to another; make several flows"
         )
     for number, pair in enumerate(route.pairs):
         frames = _frames(stack_of(flow.packet, f"{where}.packet", pair.open), sizes, where, flow.name)
@@ -383,9 +383,9 @@ def _sizes(size: Message, where: str) -> SizeMix:
         else:
             first, last, step = size.increment.start or 64, size.increment.end or 1518, size.increment.step or 1
         each = range(first, last + 1, step)
-        if not 1 <= len(each) <= MOST_SIZES:
+        if not 1 <= len(each) <= MOST_KINDS:
             raise ValueError(
-                f"{len(each):,} sizes are not possible: a flow has 1 to {MOST_SIZES}, each counted by itself; give a"
+                f"{len(each):,} sizes are not possible: a flow has 1 to {MOST_KINDS}, each counted by itself; give a"
                 " larger step, weight_pairs, or several flows"
             )
         mix = ",".join(f"{one}=1" for one in each)

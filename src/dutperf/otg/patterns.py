@@ -11,10 +11,9 @@ from math import lcm
 from random import Random
 from typing import NamedTuple
 
+from dutperf.model import MOST_VALUES
 from dutperf.otg.model import Message, Rejected, chosen, name_of
 
-MOST_VALUES = 65_536
-"""Of a field, which repeat."""
 _PATTERN_DEFAULT = "value"
 
 

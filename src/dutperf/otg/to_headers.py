@@ -17,10 +17,10 @@ import snappi
 
 from dutperf.frames import Header, PlacedField, Role, Stack, places
 from dutperf.frames.values import Computed
-from dutperf.model import DescribedField, DescribedFrame
+from dutperf.model import MOST_VALUES, DescribedField, DescribedFrame
 from dutperf.otg.headers import HEADERS
 from dutperf.otg.model import Message, as_members, messages
-from dutperf.otg.patterns import MOST_VALUES, ModelField
+from dutperf.otg.patterns import ModelField
 
 _RANDOM_VALUES = 1000
 """Of a field that varies at random: in the model they repeat. All of them are in the request for a trial."""

@@ -15,11 +15,9 @@ from random import Random
 from typing import Any
 
 from dutperf.frames.headers import ETHERTYPES, ICMP, ICMPV6, PROTOCOLS, TUNNEL_PORTS
-from dutperf.model import DescribedField, DescribedFrame
+from dutperf.model import MOST_VALUES, DescribedField, DescribedFrame
 from dutperf.tester import TesterError
 
-MOST_VALUES = 65_536
-"""Of a field, which repeat."""
 _PERIODS = (4093, 4091, 4079, 4073, 4057, 4051, 4049, 4027)
 """Primes: so many values of random fields repeat, and with several such fields their combinations do much later."""
 _VLAN_TYPES = (0x8100, 0x88A8, 0x9100)

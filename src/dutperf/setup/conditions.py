@@ -39,6 +39,8 @@ from dutperf.model import (
     Capture,
     Direction,
     FieldMode,
+    Flows,
+    Networks,
     Value,
     to_json,
 )
@@ -84,9 +86,6 @@ RFC4814_DESTINATION_PORTS = (1, 49151)
 RFC2544_SOURCE_PORT = 0xC020
 """RFC 2544 C.2.6.4, where the ports are fixed."""
 RFC2544_DESTINATION_PORT = 7
-
-MOST_FLOWS = 1_000_000
-
 
 _HIGHEST = 2**63
 """No member takes a larger number; Python does not print one of thousands of digits."""
@@ -448,8 +447,7 @@ class WithStreams(Value):
         ),
     ] = default(Foreground())
     networks: Annotated[
-        int,
-        Field(ge=1, le=256),
+        Networks,
         Option(
             "Destination networks in each direction, 1-256 (RFC 2544 section 12: 1,256)",
             label="destination networks in each direction",
@@ -477,7 +475,7 @@ class WithStreams(Value):
         ),
     ] = None
     flows: Annotated[
-        Annotated[int, Field(ge=1, le=MOST_FLOWS)] | None,
+        Flows | None,
         Option(
             "Flows in each direction. Default: UDP ports vary by frame",
             label="flows in each direction",
@@ -950,8 +948,7 @@ class SingleTrial(
         ),
     ] = default(Foreground())
     networks: Annotated[
-        int,
-        Field(ge=1, le=256),
+        Networks,
         Option("Destination networks in each direction, 1-256", metavar="COUNT", panel=TRAFFIC),
     ] = 1
     connections: Annotated[

@@ -48,6 +48,7 @@ from dutperf.model import (
     PORT_NAME,
     ConnectionOrder,
     Direction,
+    Networks,
     ResponderOrder,
     Value,
     VaryingAddress,
@@ -276,7 +277,7 @@ class Side(Value):
     source_port: VaryingField | None = None
     """Source port of frames that this side sends; None: from the conditions."""
     destination_port: VaryingField | None = None
-    networks: Annotated[int, Field(ge=1, le=256)] | None = None
+    networks: Networks | None = None
     """Destination networks on this side, for frames to it (RFC 2544 section 12); None: from the
     conditions."""
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, Value
+from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, Direction, Flows, Value
 from dutperf.model.value import HIGHEST_FPS, STREAM_NAME
 from dutperf.setup import frame_file, path_texts, steady_pattern
 from dutperf.setup.rate import BitRate, Rate
@@ -44,7 +44,7 @@ class PlannedStream(Value):
     """A frame size in bytes or a mix, as of ``--frame-size``; None: the size that is measured."""
     share: Annotated[int, Field(ge=1, le=1000)] | None = None
     """Its frames in relation to those of the other streams that share what is measured (1)."""
-    flows: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    flows: Flows | None = None
     """None: what varies does so by frame."""
     directions: Literal["both", "forward", "reverse"] = "both"
     paths: (

@@ -16,7 +16,7 @@ from itertools import accumulate
 from math import gcd
 from typing import Self
 
-from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE
+from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, MOST_KINDS
 
 USUAL = ((64, 7), (594, 4), (1518, 1))
 """Sizes and weights of ``imix``, the mix that most testers offer by this name."""
@@ -24,7 +24,6 @@ GENOME = {"a": 64, "b": 128, "c": 256, "d": 512, "e": 1024, "f": 1280, "g": 1518
 """RFC 6985 section 4. The sizes of z, which is the MTU's, and of capital letters (section 5) are the user's."""
 LONGEST_ORDER = 1024
 """Frames after which a fixed order repeats; the sum of the weights in a random one."""
-MOST_SIZES = 32
 _FORM = (
     "imix, imix:64=7,594=4,1518=1 (sizes and weights), imix:aaag (RFC 6985; sizes of your own: imix:aaz,z=1600,"
     " imix:AAB,A=82,B=1400), or imix-random:… for sizes at random"
@@ -54,8 +53,8 @@ class SizeMix:
         else:
             weights = _weights(content) if content else USUAL
             order = tuple(size for size, weight in weights for _ in range(weight)) if random else _spread(weights)
-        if len(order) > LONGEST_ORDER or len(set(order)) > MOST_SIZES:
-            raise ValueError(f"a mix has at most {MOST_SIZES} sizes, whose weights are {LONGEST_ORDER} in sum")
+        if len(order) > LONGEST_ORDER or len(set(order)) > MOST_KINDS:
+            raise ValueError(f"a mix has at most {MOST_KINDS} sizes, whose weights are {LONGEST_ORDER} in sum")
         return cls(text, order, random)
 
     @cached_property

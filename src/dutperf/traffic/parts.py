@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 from dutperf.frames import Endpoints, FrameError, Stack, Template, build, is_template
 from dutperf.frames.values import By, number_of
-from dutperf.model import DescribedFrame, Direction, VaryingField
+from dutperf.model import MOST_KINDS, DescribedFrame, Direction, VaryingField
 from dutperf.setup.conditions import AllConditions, Foreground
 from dutperf.setup.configuration import ConfigError, Setup, Side
 from dutperf.setup.planned_stream import PlannedStream
-from dutperf.setup.size_mix import MOST_SIZES, SizeMix
+from dutperf.setup.size_mix import SizeMix
 from dutperf.traffic.kind_order import LONGEST, KindOrder
 
 PLAIN = "ip/udp"
@@ -296,10 +296,10 @@ def members(
     kinds = [(part, size) for part in parts for size in part.sizes.sizes]
     shares = [Fraction(part.share * part.sizes.order.count(size), len(part.sizes.order)) for part, size in kinds]
     order = KindOrder(shares, [part.native for part, _ in kinds], foreground)
-    if len(frames) > MOST_SIZES or order.length > LONGEST:
+    if len(frames) > MOST_KINDS or order.length > LONGEST:
         raise TooManyKindsError(
             f"too many kinds of frames at once: {len(frames)}, whose shares are whole in {order.length:,} frames; at"
-            f" most {MOST_SIZES} kinds and {LONGEST:,} frames are possible"
+            f" most {MOST_KINDS} kinds and {LONGEST:,} frames are possible"
         )
     random = any(part.sizes.random for part in parts)
     return {"frames": frames} | ({"shares": order.weights} if random else {"order": order.kinds()})

@@ -17,9 +17,10 @@ from dutperf.cli.commands.measure import measure_all, show_result
 from dutperf.cli.errors import say
 from dutperf.cli.output.watch import Watchers, watched
 from dutperf.cli.source_options import MEASURED, SOURCE, split_source
+from dutperf.model import MOST_FLOWS
 from dutperf.run.earlier_runs import fresh_directory
 from dutperf.run.testbench import bench
-from dutperf.setup.conditions import MOST_FLOWS, Steady
+from dutperf.setup.conditions import Steady
 from dutperf.setup.configuration import ConfigError
 from dutperf.setup.option import offered
 from dutperf.spelling import with_and

@@ -53,6 +53,7 @@ DESCRIBED = {
     "destination_mac": "given",
     "checked": True,
     "arrives_with": ["81000001"],
+    "arrives_encapsulated": False,
     "checksums": [{"at": 24, "covers": [[14, 34]], "plus": 0}],
     "fields": [VARYING, {"bit": 288, "bits": 8, "mode": "list", "values": ["1"]}],
 }

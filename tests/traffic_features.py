@@ -58,6 +58,12 @@ def share_a_port(config: Config) -> None:
     config["paths"].append("a->c")
 
 
+def add_tunnels(config: Config) -> None:
+    """One on each side: a DUT that only forwards them is the end of neither, and each arrives in one."""
+    for side, tunnel in (("left", "ipv4(destination=198.18.0.1)"), ("right", "ipv6(destination=2001:2:0:8000::1)")):
+        config[side] = {**config[side], "tunnel": tunnel}
+
+
 def add_streams(*streams: Config) -> Callable[[Config], None]:
     """The configuration has these too."""
 
@@ -93,7 +99,7 @@ CHOICES: dict[Feature, Choice] = {
         config=set_side("right", varying_address={"mode": "random", "min": 256, "max": 511, "offset4": 2})
     ),
     all_of.PORTS: Choice({"ports": "increasing"}),
-    all_of.TUNNEL: Choice(config=set_side("right", tunnel="ipv6(destination=2001:2:0:8000::1)")),
+    all_of.TUNNEL: Choice(config=add_tunnels),
     all_of.POISSON: Choice({"pattern": "poisson"}),
     all_of.BURSTS: Choice({"pattern": "bursts:16"}),
     all_of.CHANGING: Choice({"pattern": "ramp:1k-2k"}),

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,9 @@ struct DescribedFrame {
     std::uint32_t flows = 1;
     bool flows_at_random = false;
     std::shared_ptr<const std::vector<std::uint64_t>> flow_begins;  // see FlowChoice
-    bool checked = true;                 // whether a received frame with a wrong checksum or length is corrupt
-    std::vector<VlanTags> arrives_with;  // VLAN tags of arriving frames; empty: they are not compared
+    bool checked = true;                       // whether a received frame with a wrong checksum or length is corrupt
+    std::vector<VlanTags> arrives_with;        // VLAN tags of arriving frames; empty: they are not compared
+    std::optional<bool> arrives_encapsulated;  // whether there is an IP packet around the innermost one
 
     [[nodiscard]] std::size_t length() const { return size - kFcsSize; }
     // Whether its frames belong to connections.

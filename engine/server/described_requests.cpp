@@ -167,6 +167,7 @@ DescribedFrame read_described_frame(Reader frame, std::uint16_t max_frame_size) 
     const bool says_checked = frame.has("checked");
     described.checked = !says_checked || frame.flag("checked");
     described.arrives_with = read_vlan_tags(frame);
+    if (frame.has("arrives_encapsulated")) described.arrives_encapsulated = frame.flag("arrives_encapsulated");
     frame.finish();
     if (const std::string wrong = described.contradiction(); !wrong.empty()) {
         const auto end = wrong.find(' ');

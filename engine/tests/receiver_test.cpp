@@ -354,6 +354,45 @@ TEST(Receiving, CountsFramesThatArriveForOtherAddresses) {
     }
 }
 
+Bytes in_tunnel(Bytes bytes) {
+    const Bytes packet(bytes.begin() + ethernet::kSize, bytes.end());
+    Bytes outer(bytes.begin(), bytes.begin() + ethernet::kSize);
+    outer.resize(ethernet::kSize + ipv4::kSize);
+    std::uint8_t* const ip = &outer[ethernet::kSize];
+    ip[0] = 0x45;
+    store_be16(ip + ipv4::kLength, static_cast<std::uint16_t>(ipv4::kSize + packet.size()));
+    ip[ipv4::kProtocol] = kProtocolIpv4;
+    store(ip + ipv4::kChecksum, static_cast<std::uint16_t>(~checksum_fold(checksum_add(ip, ipv4::kSize))));
+    outer.insert(outer.end(), packet.begin(), packet.end());
+    return outer;
+}
+
+// One by one, and in batches.
+TEST(Receiving, CountsFramesThatArriveInOrOutsideOfATunnel) {
+    for (const std::size_t at_once : {1U, 40U}) {
+        for (const std::optional<bool> wanted : {std::optional<bool>{}, {false}, {true}}) {
+            Expected expected = expected_of(0);
+            expected.arriving.kinds = {{.encapsulated = wanted}};
+            Receiver receiver({.expected = {expected}});
+            std::uint64_t number = 0, inside = 0;
+            for (int round = 0; round < 30; ++round) {
+                std::vector<Bytes> frames;
+                for (std::size_t i = 0; i < at_once; ++i) {
+                    Bytes sent = test_frame({.size = 100, .trial = kTrial, .sequence = number++, .stamp = 1});
+                    const bool tunnelled = number % 3 == 0;
+                    inside += tunnelled ? 1 : 0;
+                    frames.push_back(tunnelled ? in_tunnel(std::move(sent)) : std::move(sent));
+                }
+                take_all(receiver, frames);
+            }
+            EXPECT_EQ(receiver.counts().received.load(), number);
+            EXPECT_EQ(receiver.counts().corrupted, 0U);
+            const std::uint64_t others = !wanted ? 0 : *wanted ? number - inside : inside;
+            EXPECT_EQ(receiver.counts().other_encapsulation, others);
+        }
+    }
+}
+
 // Bytes are missing, or too many, and all lengths and checksums agree.
 TEST(Receiving, CountsFramesOfAnotherLengthAsCorrupted) {
     for (const auto& tags : std::vector<std::vector<std::uint32_t>>{{}, {0x81000064}}) {

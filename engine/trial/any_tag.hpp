@@ -34,6 +34,8 @@ struct AnyTag {
     Range source{}, destination{};              // see Dissected
     std::size_t payload = 0;
     Range outer_destination{};
+
+    [[nodiscard]] bool encapsulated() const { return outer_destination.size() != 0; }
 };
 
 struct TagSearch {

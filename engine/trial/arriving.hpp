@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the test frames of a path must have kept when they arrive (RFC 2544 section 10): their length, the address that
-// they are sent to, and VLAN tags. A DUT may translate, encapsulate and decapsulate them: the length is that of what
-// the innermost IP packet carries, and a translator delivers to an address of the port.
+// they are sent to, VLAN tags, and whether they are in a tunnel. A DUT may translate, encapsulate and decapsulate them:
+// the length is that of what the innermost IP packet carries, and a translator delivers to an address of the port.
 #pragma once
 
 #include <algorithm>
@@ -28,10 +28,15 @@ struct ArrivingKind {
     std::vector<std::size_t> payloads{};
     AddressRanges sent_to{};   // of the innermost IP packet; empty: its destination is not compared
     AddressRanges outer_to{};  // of the outermost one, if that is another: the same of frames that still have both
+    std::optional<bool> encapsulated{};  // whether there must be another one; none: not compared
 
     // Whether a frame may be so long; 0: it has no IP packet.
     [[nodiscard]] bool fits(std::size_t payload) const {
         return payload == 0 || payloads.empty() || std::ranges::find(payloads, payload) != payloads.end();
+    }
+    // Whether it may be encapsulated as it is.
+    [[nodiscard]] bool fits(const AnyTag& found) const {
+        return encapsulated.value_or(found.encapsulated()) == found.encapsulated();
     }
 };
 

@@ -201,6 +201,7 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     into.corrupted_by = counts.corrupted_by;
     into.unfinished_checksums = counts.unfinished;
     into.zero_checksums = counts.zero_checksums;
+    into.other_encapsulation = counts.other_encapsulation;
     into.stamped_received = counts.stamped;
     into.late = counts.late;
     if (!bed_.offloads.contains(Offload::send_at)) into.early = counts.early;

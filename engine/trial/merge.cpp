@@ -26,6 +26,7 @@ void add(const ReceiverCounts& counts, MergedCounts& into) {
     into.early += counts.early;
     into.unfinished += counts.unfinished;
     into.zero_checksums += counts.zero_checksums;
+    into.other_encapsulation += counts.other_encapsulation;
     for (std::size_t kind = 0; kind < kOtherKinds; ++kind) into.other[kind] += counts.other[kind];
 }
 

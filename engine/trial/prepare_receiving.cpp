@@ -44,10 +44,11 @@ AddressRange<Address> around(const Address& address, const Address& mask) {
 
 // A kind of frames as it is sent.
 struct SentKind {
-    std::vector<std::uint8_t> frame;  // one of them
-    std::vector<Range> varying;       // its bits that differ from frame to frame
-    bool checked = true;              // their lengths are right
-    bool learned = false;             // the tester learns from received frames where they go
+    std::vector<std::uint8_t> frame;     // one of them
+    std::vector<Range> varying;          // its bits that differ from frame to frame
+    bool checked = true;                 // their lengths are right
+    bool learned = false;                // the tester learns from received frames where they go
+    std::optional<bool> encapsulated{};  // see DescribedFrame
 
     [[nodiscard]] Dissected read(std::span<const std::uint16_t> tags_from_end) const {
         return dissect(frame.data(), frame.size(), tags_from_end);
@@ -93,8 +94,10 @@ std::vector<SentKind> plain_kinds(const StreamSpec& stream, bool learned) {
 std::vector<SentKind> described_kinds(const std::vector<DescribedFrame>& described) {
     std::vector<SentKind> kinds;
     for (const DescribedFrame& kind : described) {
-        SentKind& made = kinds.emplace_back(
-            SentKind{.frame = DescribedTemplate(kind, {}).first_frame(), .varying = {}, .checked = kind.checked});
+        SentKind& made = kinds.emplace_back(SentKind{.frame = DescribedTemplate(kind, {}).first_frame(),
+                                                     .varying = {},
+                                                     .checked = kind.checked,
+                                                     .encapsulated = kind.arrives_encapsulated});
         for (const VaryingBits& field : kind.fields) {
             made.varying.push_back({field.bit, field.end()});
             made.learned |= field.source == FieldSource::learned;
@@ -191,6 +194,7 @@ Arriving RunningTrial::arriving(Direction direction, std::size_t at) const {
     Arriving arriving;
     for (const SentKind& kind : kinds_of(stream, replies(direction))) {
         ArrivingKind& made = arriving.kinds.emplace_back();
+        made.encapsulated = kind.encapsulated;
         const Dissected found = kind.read(from_end);
         if (!kind.checked || found.tag == nullptr) continue;
         if (found.payload != 0) made.payloads = {found.payload};

@@ -36,9 +36,11 @@ bool Receiver::take_changed(const AnyTag& found, const std::uint8_t* frame, std:
     const Range* elsewhere = !may_go(kind->sent_to, found.destination)          ? &found.destination
                              : !may_go(kind->outer_to, found.outer_destination) ? &found.outer_destination
                                                                                 : nullptr;
+    const bool encapsulation = !kind->fits(found);
     if (vlans) statistics.take_other_vlans(vlan_tags_of(frame, length));
+    if (encapsulation) statistics.take_other_encapsulation();
     if (elsewhere != nullptr) statistics.take_other_destination(address_in(frame, *elsewhere));
-    return vlans || elsewhere != nullptr;
+    return vlans || encapsulation || elsewhere != nullptr;
 }
 
 void Receiver::take_mixed(rte_mbuf* const* frames, std::uint16_t count, RxStatistics::Burst& taken) {

@@ -348,7 +348,8 @@ private:
     [[nodiscard]] RxStatistics& statistics_of(const std::uint8_t* found) const {
         return of_path(read_tag(found).path())->statistics;
     }
-    // Counts an intact frame of this trial and port if it has VLAN tags or a destination that it may not have.
+    // Counts an intact frame of this trial and port if it has VLAN tags, a destination or a tunnel that it may not
+    // have, or has no tunnel.
     bool take_changed(const AnyTag& found, const std::uint8_t* frame, std::size_t length);
 
     struct Captured {

@@ -17,6 +17,8 @@ WAYS = [one + other for one in PORTS for other in PORTS if one != other]
 ETHERNET, FCS, VLAN_TAG = 14, 4, 4
 VLAN_TYPES = ("8100", "88a8")
 TUNNELS = ("04", "29")
+_NEXT_HEADER = {"4": 9, "6": 6}
+"""Byte of the header, by the IP version."""
 NOT_TEST_FRAMES = "icmpv6 type { 133, 134, 135, 136, 137 } accept\nether type arp accept"
 
 
@@ -28,21 +30,21 @@ class Look:
     """Bytes from the IP header on, without FCS."""
     begins: str
     """The IP version and the traffic class, in hex."""
-    next_header: str | None
-    """Of IPv6."""
+    next_header: str
+    """Of IPv6; of IPv4 the protocol."""
 
     @classmethod
     def of(cls, frame: FrameSpec | DescribedFrame) -> Look:
         """That of frames as the trial describes them."""
         length = frame.size - FCS - ETHERNET
         if isinstance(frame, FrameSpec):
-            return cls(length, *{4: ("4500", None), 6: ("6000", "11")}[frame.version])
+            return cls(length, *{4: ("4500", "11"), 6: ("6000", "11")}[frame.version])
         octets = [frame.bytes[at : at + 2] for at in range(0, len(frame.bytes), 2)]
         ip = ETHERNET
         while "".join(octets[ip - 2 : ip]) in VLAN_TYPES:
             ip, length = ip + VLAN_TAG, length - VLAN_TAG
         begins = "".join(octets[ip : ip + 2])
-        return cls(length, begins, octets[ip + 6] if begins[0] == "6" else None)
+        return cls(length, begins, octets[ip + _NEXT_HEADER[begins[0]]])
 
     @property
     def has_udp(self) -> bool:
@@ -52,14 +54,14 @@ class Look:
     @property
     def flow(self) -> str:
         """What its flows differ in, in nft's words."""
-        ip = "ip" if self.next_header is None else "ip6"
+        ip = "ip" if self.begins[0] == "4" else "ip6"
         return f"{ip} saddr . {ip} daddr . th sport . th dport"
 
     @property
     def rule(self) -> str:
         """What it matches, in nft's words."""
-        header = "" if self.next_header is None else f" @nh,48,8 0x{self.next_header}"
-        return f"meta length {self.length} @nh,0,16 0x{self.begins}{header}"
+        at = 8 * _NEXT_HEADER[self.begins[0]]
+        return f"meta length {self.length} @nh,0,16 0x{self.begins} @nh,{at},8 0x{self.next_header}"
 
 
 def frames_of(stream: Stream) -> tuple[FrameSpec | DescribedFrame, ...]:

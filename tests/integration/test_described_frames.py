@@ -329,3 +329,17 @@ def test_streams_and_flows_agree_with_the_duts_counters(tmp_path: Path) -> None:
     assert by_flow(counts, lambda flows: flows.received) == forwarded
     assert {vlan for vlan, _ in forwarded} == {10, 20}
     assert all_arrived(result.directions()[Direction.REVERSE])
+
+
+def test_a_router_that_is_not_the_end_of_the_tunnel() -> None:
+    """It forwards the tunnel to its end, and what comes back has never been in one."""
+    sides = SIDES["router"]
+    left = sides["left"] | {"tunnel": "ipv4(destination=198.19.0.2)"}
+    with by_hand("router") as name:
+        config = {"engine": {"netns": name}, "left": left, "right": sides["right"]}
+        with engine_on(configuration.Setup.model_validate(config), 1600) as tester:
+            result = run_of(config, tester)
+    assert {(one.code, one.direction) for one in result.causes} >= {("encapsulation", Direction.FORWARD)}
+    assert ("encapsulation", Direction.REVERSE) not in {(one.code, one.direction) for one in result.causes}
+    for counts in result.directions().values():
+        assert counts.other_encapsulation == counts.received == counts.sent > 0

@@ -143,6 +143,25 @@ def test_native_ipv6_stays_outside() -> None:
     assert [[type(one) for one in layers_of(frame)] for frame in frames] == [[IPv6, IP, UDP], [IPv6, UDP]]
 
 
+@pytest.mark.parametrize(
+    ("tunnel", "conditions", "forward", "reverse"),
+    [
+        (TO_AFTR, {}, [True], [False]),
+        (None, {"frame": "ip/udp"}, [None], [None]),
+        (TO_AFTR, {"frame": "ip/gre/ip/udp"}, [True], [None]),
+        (TO_AFTR, {"foreground": "2:1"}, [True, None], [False, None]),
+    ],
+)
+def test_frames_arrive_in_the_tunnel_of_the_side_where_they_arrive(
+    tunnel: str | None, conditions: dict[str, Any], forward: list[bool | None], reverse: list[bool | None]
+) -> None:
+    right = OVER6 | {"gateway4": "198.19.0.1"}
+    setup = setup_of(LEFT4 | {"ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}, right, tunnel)
+    both = streams(setup, 256, **conditions)
+    for direction, wanted in ((Direction.FORWARD, forward), (Direction.REVERSE, reverse)):
+        assert [frame.arrives_encapsulated for frame in both[direction].frames] == wanted
+
+
 def test_the_theoretical_maximum_is_that_of_the_longer_frames() -> None:
     """RFC 8219 appendix A."""
     setup = setup_of(LEFT4, OVER6, TO_AFTR, media_mbps=1000)

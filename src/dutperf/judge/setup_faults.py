@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for losses that DUT and test setup explain together: addresses that nobody answers for, a drain that is too
-short, errors and fragments, frames that come back; and for frames that arrive with other VLAN tags or at another
-address. None of that is a limit of the DUT. They are a part of the rules of :mod:`dutperf.judge.validity`."""
+short, errors and fragments, frames that come back; and for frames that arrive with other VLAN tags, at another
+address, or in a tunnel. None of that is a limit of the DUT. They are a part of the rules of
+:mod:`dutperf.judge.validity`."""
 
 from __future__ import annotations
 
@@ -44,8 +45,12 @@ UNANSWERED, MOVED, CONFLICT = "unanswered", "dut_moved", "address_conflict"
 """Codes of causes that ARP and Neighbour Discovery show."""
 OF_NEIGHBOURS = frozenset({UNANSWERED, MOVED, CONFLICT})
 HELD_BY_DUT = "own_address"
-VLAN_TAGS, DESTINATIONS = "vlan_tags", "destinations"
-CHANGED = {VLAN_TAGS: "frames have other tags", DESTINATIONS: "frames go to other addresses"}
+VLAN_TAGS, DESTINATIONS, ENCAPSULATION = "vlan_tags", "destinations", "encapsulation"
+CHANGED = {
+    VLAN_TAGS: "frames have other tags",
+    DESTINATIONS: "frames go to other addresses",
+    ENCAPSULATION: "frames stay in the tunnel",
+}
 """What is wrong where the DUT changed what frames must keep, by the codes of the only causes here that need no
 loss."""
 TAKEN, TOO_LONG, GIVEN_MAC = "taken_address", "dut_mtu", "gateway_mac"
@@ -326,6 +331,20 @@ def _destinations(_trial: Trial, direction: Direction, counts: DirectionCounts) 
     )
 
 
+def _encapsulation(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
+    """... and ended the tunnel in which they were sent. How it sends frames to a tunnel's other end is its own affair
+    (segment routing is often one way): those outside of the tunnel are a remark."""
+    leaves_tunnel = any(one.arrives_encapsulated is False for one in trial.all_streams()[direction].frames)
+    if not counts.other_encapsulation or not leaves_tunnel:
+        return None
+    sender, receiver = direction.ports
+    return (
+        f"{counts.other_encapsulation:,} frames arrived at the {receiver} port still in the tunnel: the DUT forwards it"
+        f" and is not its end; correct the destination in {_key(sender)}.tunnel, or give {_key(receiver)}.tunnel if the"
+        " tester is its end"
+    )
+
+
 RULES = (
     ("drain", _drain),
     ("stale", _stale),
@@ -337,5 +356,6 @@ RULES = (
     ("multiplied", _multiplied),
     (VLAN_TAGS, _vlan_tags),
     (DESTINATIONS, _destinations),
+    (ENCAPSULATION, _encapsulation),
 )
 """As in :data:`dutperf.judge.validity.RULES`."""

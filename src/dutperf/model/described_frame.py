@@ -162,6 +162,8 @@ class DescribedFrame(Value):
     engine finds out whether all are right."""
     arrives_with: TagChoices | None = None
     """VLAN tags with which it may arrive; None: those of arriving frames are not compared."""
+    arrives_encapsulated: bool | None = None
+    """Whether it must arrive with an IP packet around the innermost one, as in a tunnel; None: that is not compared."""
 
     @property
     def is_connected(self) -> bool:

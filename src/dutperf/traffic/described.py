@@ -9,7 +9,7 @@ from itertools import islice
 
 from dutperf.frames import Endpoints, FrameError, Stack, Template, build
 from dutperf.model import IPV6_HEADER_EXCESS, MAX_FRAME_SIZE, DescribedFrame, Direction, Stream
-from dutperf.setup.configuration import ParameterError
+from dutperf.setup.configuration import ParameterError, Side
 from dutperf.traffic import addresses, arriving_tags, combinations, parts
 from dutperf.traffic.base import TrafficKind
 from dutperf.traffic.combinations import Where, headers_of
@@ -102,11 +102,18 @@ class DescribedTraffic(TrafficKind):
         self, part: Part, frames: tuple[DescribedFrame, ...], direction: Direction
     ) -> tuple[DescribedFrame, ...]:
         """The frames of a part, of each size, as the engine gets them."""
-        _, receiver = self.setup.ends(direction)
+        sender, receiver = self.setup.ends(direction)
         with self.refusing(direction.ports[1]):
             back = arriving_tags.of_back(part, receiver)
+        encapsulated = _arrives_encapsulated(part, sender, receiver)
         return tuple(
-            one.model_copy(update={"arrives_with": arriving_tags.of_described(one, back, receiver)}) for one in frames
+            one.model_copy(
+                update={
+                    "arrives_with": arriving_tags.of_described(one, back, receiver),
+                    "arrives_encapsulated": encapsulated,
+                }
+            )
+            for one in frames
         )
 
     def parts_of(self, direction: Direction, frame_size: int) -> tuple[Part, ...]:
@@ -149,3 +156,15 @@ class DescribedTraffic(TrafficKind):
     def flows_in(self, name: str) -> Where:
         """... and how many flows they are of."""
         return headers_of(self.setup, name) if self.setup.has_sharing else Where("flows")
+
+
+def _arrives_encapsulated(part: Part, sender: Side, receiver: Side) -> bool | None:
+    """Whether a part's frames arrive in a tunnel; None: nobody can tell, or no side has one. Native frames stay outside
+    of tunnels, and headers may be those of a tunnel themselves."""
+    if receiver.tunnel is not None:
+        return None if part.native else True
+    if part.tunnel is None:
+        return None
+    own = parts.headers_of(part.text, part.version(sender))
+    is_tunnel = isinstance(own, Stack) and sum(one.name in ("ipv4", "ipv6") for one in own.headers) > 1
+    return None if is_tunnel else False

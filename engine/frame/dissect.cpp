@@ -78,6 +78,7 @@ private:
                 .source = at_addresses_[0],
                 .destination = at_addresses_[1],
                 .payload = at_addresses_[1].size() != 0 && at <= end_ ? end_ - at : 0,
+                .behind_udp = at == udp_end_,
                 .outer_destination = outermost_ == at_addresses_[1] ? Range{} : outermost_};
     }
 
@@ -342,6 +343,7 @@ private:
         }
         note_udp(checksum == 0);
         go_on(udp::kSize, tunnel);
+        udp_end_ = at_;
     }
 
     // The port decides nothing where the tag follows and there is a checksum.
@@ -422,7 +424,7 @@ private:
     }
 
     const std::uint8_t* frame_;
-    std::size_t length_, at_ = 0, end_, outer_end_;
+    std::size_t length_, at_ = 0, end_, outer_end_, udp_end_ = 0;
     Next next_ = Next::ethernet;
     bool intact_ = true, unfinished_ = false, zero_ = false, unsummed_ = false, within_ip_ = false, over_ipv6_ = false;
     bool no_tag_at_end_ = false;  // an error message, which ends like the packet that it quotes; or a fragment

@@ -28,6 +28,7 @@ struct Dissected {
     // the tag to its end. All are 0 if there is none.
     Range source{}, destination{};
     std::size_t payload = 0;
+    bool behind_udp = false;    // the tag is directly behind a UDP header
     Range outer_destination{};  // of the outermost IP packet, if that is another one
 };
 

@@ -130,16 +130,6 @@ DescribedChecksum read_checksum(Reader checksum) {
     return sum;
 }
 
-// Whether the tag is behind UDP directly over the innermost IP packet, which has `source`: there the state table has
-// the addresses and ports of a frame from.
-bool is_udp_over_ip(const std::vector<std::uint8_t>& sent, const Range& source, std::size_t tag_at) {
-    if (source.size() == 0) return false;
-    const bool is_ipv6 = source.size() == sizeof(Ipv6);
-    const std::size_t ip = source.from - (is_ipv6 ? ipv6::kSource : ipv4::kSource);
-    return ip + (is_ipv6 ? ipv6::kSize : ipv4::kSize) + udp::kSize == tag_at &&
-           sent[ip + (is_ipv6 ? ipv6::kNextHeader : ipv4::kProtocol)] == kProtocolUdp;
-}
-
 // The receiver must find the tag in the frame as it is sent, or every frame would count as lost.
 Dissected found_in(const std::vector<std::uint8_t>& sent, const DescribedFrame& frame) {
     const auto from_end = static_cast<std::uint16_t>(frame.length() - frame.tag_at);
@@ -178,8 +168,8 @@ DescribedFrame read_described_frame(Reader frame, std::uint16_t max_frame_size) 
     if (found.tag == nullptr)
         frame.fail("tag_at",
                    "is where no receiver would find the tag: in a fragment, an ICMP error, or behind another tag");
-    if (described.is_connected() && !is_udp_over_ip(sent, found.source, described.tag_at))
-        frame.fail("fields", "have a part of connections, which needs the tag behind UDP directly over IP");
+    if (described.is_connected() && (!found.behind_udp || found.source.size() == 0))
+        frame.fail("fields", "have a part of connections, which needs the tag directly behind UDP over IP");
     if (!says_checked) described.checked = found.intact;
     return described;
 }

@@ -104,6 +104,54 @@ def test_addresses_that_vary_are_parts_of_connections() -> None:
     assert set(address_range.sources(reverse)) == set(address_range.sources(streams(plain)[1]))
 
 
+@pytest.mark.parametrize("conditions", [{}, {"frame": "ip/udp"}, {"frame_sizes": ("imix",)}])
+def test_other_paths_of_named_ports_carry_frames_of_no_connection(conditions: Config) -> None:
+    third = {"port": "eth3", "version": 4, "ipv4": "198.18.3.2/24", "gateway4": "198.18.3.1"}
+    paths = ["c -> b", "a -> b", "b -> a", "a -> c"]
+    ports = {"a": NAT44["left"], "b": NAT44["right"], "c": third}
+    stateful = {**NAT44.get("stateful", {}), "initiator": "a"}
+    trial = trial_of({"ports": ports, "paths": paths, "stateful": stateful}, **conditions)
+    there, back = Direction("a->b"), Direction("b->a")
+    assert set(opening(trial).streams()) == {there}
+    assert trial.connections is not None
+    assert trial.connections.initiator is there
+    for way, stream in trial.streams().items():
+        connected = any(frame.is_connected for frame in stream.frames)
+        assert connected == (bool(stream.frames) and way in (there, back))
+        if stream.foreground is not None and way not in (there, back):
+            assert stream == trial_of({"ports": ports, "paths": paths}, connections=None).streams()[way]
+    assert list(address_range.destinations(trial.streams()[there])) != []
+
+
+@pytest.mark.parametrize(
+    ("conditions", "between"),
+    [
+        ({"modifiers": ["extension-header:destination:50%"]}, [0, 8]),
+        ({"modifiers": ["extension-header:routing+destination+fragment"]}, [24 + 8 + 8]),
+        ({"frame": "ip/hop_by_hop/udp"}, [8]),
+    ],
+)
+def test_extension_headers_are_between_a_connection_s_address_and_ports(conditions: Config, between: list[int]) -> None:
+    config = {"left": NAT64["left"] | {"varying_address": RANGE}, "right": NAT64["right"]}
+    if "frame" in conditions:
+        config["right"] = config["right"] | {"frame": "ip/udp"}
+        config["left"] = config["left"] | {"frame": conditions["frame"]}
+        conditions = {}
+    trial = trial_of(config, frame_sizes=(128,), **conditions)
+    forward, reverse = streams(trial)
+    assert len(forward.frames) == len(between)
+    for frame, size in zip(forward.frames, between, strict=True):
+        fields = of_connection(frame)
+        assert fields["connection", "source_address"].bit == 8 * (14 + 8 + 14)
+        udp = 8 * (14 + 40 + size)
+        assert (fields["connection", "source_port"].bit, fields["connection", "destination_port"].bit) == (
+            udp,
+            udp + 16,
+        )
+    assert all(frame.is_connected for frame in reverse.frames)
+    assert [frame.is_connected for frame in opening(trial).streams()[Direction.FORWARD].frames] == [True] * len(between)
+
+
 def test_each_connection_is_opened_by_a_frame_of_its_own_kind_alone() -> None:
     """What belongs to no connection has no place where each frame opens one."""
     each = [
@@ -136,11 +184,13 @@ def test_native_ipv6_belongs_to_no_connection() -> None:
 @pytest.mark.parametrize(
     ("config", "conditions", "message"),
     [
-        (NAT44, {"frame": "ip/tcp"}, "frame: no frames belong to connections: these have only VLAN tags"),
+        (NAT44, {"frame": "ip/tcp"}, "frame: no frames belong to connections: these are ip/udp without"),
         (NAT44, {"frame": "ip/udp(destination=53)"}, "frame: no frames belong to connections"),
         (NAT44, {"frame": "ip(source=198.18.0.9)/udp"}, "frame: no frames belong to connections"),
         (NAT44, {"frame": "ip(options=rr(3))/udp"}, "frame: no frames belong to connections"),
         (NAT44, {"frame": "mpls(label=17)/ip/udp"}, "frame: no frames belong to connections"),
+        (NAT44, {"frame": "vlan(id=5)"}, "frame: no frames belong to connections"),
+        (NAT64, {"modifiers": ["extension-header:esp"]}, "no frames belong to connections"),
         ({**NAT44, "streams": [{"name": "a", "frame": "ip/icmp"}]}, {}, "streams: no frames belong to connections"),
         ({**NAT44, "streams": [{"name": "a", "flows": 5}]}, {}, "streams: frames of connections have no flows"),
     ],

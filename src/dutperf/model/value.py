@@ -105,6 +105,10 @@ class Direction(str):
         """Whether it is one of the paths between the ports left and right."""
         return self in LEFT_AND_RIGHT
 
+    def leads_back(self, there: Direction) -> bool:
+        """Whether it is the path between the same ports as ``there``, in the other direction."""
+        return not self.stream and self.ports == there.ports[::-1]
+
     @property
     def sending_port(self) -> str:
         return self.ports[0]

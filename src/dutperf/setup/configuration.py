@@ -515,9 +515,14 @@ class Setup(Value):
 
     @property
     def initiator_path(self) -> Direction:
-        """The path of the frames that open connections (RFC 9693); those of the Responder have the other one."""
+        """The path of the frames that open connections (RFC 9693)."""
         initiator = self.stateful.initiator
         return next(path for path, (sender, _) in self.path_ends().items() if initiator in (None, sender))
+
+    @property
+    def responder_path(self) -> Direction | None:
+        """The path of the replies; None: none leads back."""
+        return next((path for path in self.path_ends() if path.leads_back(self.initiator_path)), None)
 
     def sharing(self, direction: Direction) -> tuple[PlannedStream, ...]:
         """The streams that share the rate of a path."""

@@ -133,7 +133,9 @@ def _probe(tester: Tester, trial: Trial, measured: TrialResult) -> dict[str, int
     if connections.entries is not None:
         return {}  # the engine asks complete tables only
     replies = {
-        direction: stream for direction, stream in trial.streams().items() if direction is not connections.initiator
+        direction: stream
+        for direction, stream in trial.streams().items()
+        if direction.leads_back(connections.initiator)
     }
     if not replies or connections.use is ConnectionUse.OPEN:
         return {}

@@ -317,9 +317,10 @@ def _connections(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> C
     """Of a DUT that keeps every connection whose frame it forwards."""
     if trial.connections is None:
         return None
-    opens = trial.connections.use is ConnectionUse.OPEN
-    learned = counts[trial.connections.initiator].received if opens else trial.connections.count
-    lost = 0 if opens else min(trial.connections.count, sum(one.lost for one in counts.values()))
+    opens, initiator = trial.connections.use is ConnectionUse.OPEN, trial.connections.initiator
+    learned = counts[initiator].received if opens else trial.connections.count
+    of_connections = (one for way, one in counts.items() if way is initiator or way.leads_back(initiator))
+    lost = 0 if opens else min(trial.connections.count, sum(one.lost for one in of_connections))
     return ConnectionCounts(learned=learned, remapped=0, lost=lost)
 
 

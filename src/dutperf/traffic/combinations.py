@@ -222,14 +222,10 @@ REFUSALS = (
         Because.TESTER,
         "it is for plain frames of one size, UDP directly over IP",
     ),
-    *_beside(
-        JOINING, (POISSON, BURSTS, CHANGING), Because.TESTER, "the rate of all flows grows with each one that begins"
-    ),
+    *_beside(JOINING, (POISSON, BURSTS, CHANGING), Because.DEFINITION, "both say when frames are due"),
     *_each(
         (JOINING, FLOWS, PORTS), CONNECTIONS, Because.DEFINITION, "each connection has ports of its own (`stateful`)"
     ),
-    Refusal(EXTENSION, CONNECTIONS, Because.TESTER, "the frames of connections are UDP directly over IP"),
-    Refusal(CONNECTIONS, MORE_PORTS, Because.TESTER, "there is one Initiator and one Responder"),
     Refusal(FILL, QUEUES, Because.PORT, "the card decides in which order the frames of several queues leave"),
     *_beside(FILL, (SEND_AT, RATE_LIMIT), Because.PORT, "with it the card paces"),
     Refusal(

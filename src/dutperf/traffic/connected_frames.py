@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames of any headers and sizes in connections (RFC 9693): UDP directly over IP, also behind VLAN tags and in a
-tunnel to the DUT, whose addresses and ports the headers leave open. Other frames go beside them, in no connection.
+"""Frames of any headers and sizes in connections (RFC 9693): UDP over IP, also behind VLAN tags and IPv6
+extension headers and in a tunnel to the DUT, whose addresses and ports the headers leave open. Other frames go beside
+them, in no connection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Any
 
-from dutperf.frames import Endpoints, Template
+from dutperf.frames import Endpoints, Header, Stack, Template
 from dutperf.model import DescribedField, DescribedFrame, Direction, FieldMode, VaryingAddress, VaryingField
 from dutperf.model.described_frame import ConnectionPart
 from dutperf.setup.conditions import Conditions
@@ -21,8 +23,8 @@ from dutperf.traffic.parts import Part
 
 PORT_BITS = 16
 _UDP_SIZE = 8
-_FEWEST = 3
-"""Headers: Ethernet, IP, UDP."""
+_EXTENSIONS = frozenset(("hop_by_hop", "routing", "dest_options", "fragment", "ah"))
+"""Headers between IP and UDP; a route's segments decide where frames go, and so no connection does."""
 _ADDRESSES = {4: (20, 12, 32), 6: (40, 8, 128)}
 """By IP version: bytes of the header, where its source address is, and the bits of an address."""
 
@@ -37,14 +39,14 @@ class ConnectedFrames(DescribedTraffic):
     def check_kind(self) -> None:
         """Some frames of each direction belong to connections, and none of these to a flow."""
         super().check_kind()
-        for direction in dict.fromkeys((self.setup.initiator_path, *self.active())):
+        for direction in (self.setup.initiator_path, *filter(self.learns_destination, self.active())):
             connected = self.connected(direction, self.smallest_frame_size)
             if not connected and self.conditions.foreground.m == 0:
                 raise ParameterError("leaves no frames for connections: all are native IPv6", "foreground")
             if not connected:
                 raise headers_of(self.setup, direction.ports[0]).refused(
-                    "no frames belong to connections: these have only VLAN tags before ip/udp, without addresses and"
-                    " ports"
+                    "no frames belong to connections: these are ip/udp without addresses and ports, with only VLAN"
+                    " tags before it and IPv6 extension headers in it"
                 )
             if any(part.flows is not None for part in connected):
                 raise ConfigError("frames of connections have no flows: each connection is one", "streams")
@@ -81,37 +83,51 @@ class ConnectedFrames(DescribedTraffic):
         frames = super().finished(part, frames, direction)
         if not self._is_connected(part, direction):
             return frames
-        return tuple(self._in_connection(frame, direction) for frame in frames)
+        between = self._between(part, direction)
+        return tuple(self._in_connection(frame, direction, between) for frame in frames)
 
     def learns_destination(self, direction: Direction) -> bool:
-        return direction is not self.setup.initiator_path
+        return direction is self.setup.responder_path
 
-    def _in_connection(self, frame: DescribedFrame, direction: Direction) -> DescribedFrame:
-        """With the parts of its connection in place of the ports that vary otherwise."""
-        fields = tuple(self._fields(frame, direction))
+    def _in_connection(self, frame: DescribedFrame, direction: Direction, between: int) -> DescribedFrame:
+        """With the parts of its connection in place of the ports that vary otherwise. ``between``: bytes between IP's
+        header and UDP's."""
+        fields = tuple(self._fields(frame, direction, between))
         taken = [range(one.bit, one.bit + one.bits) for one in fields]
         others = (one for one in frame.fields if not any(one.bit in bits for bits in taken))
         return frame.model_copy(update={"fields": (*others, *fields)})
 
     def _is_connected(self, part: Part, direction: Direction) -> bool:
-        sender, _ = self.setup.ends(direction)
-        headers = parts.headers_of(part.text, part.version(sender))
-        if isinstance(headers, Template) or part.native or len(headers.headers) < _FEWEST:
+        if direction not in (self.setup.initiator_path, self.setup.responder_path):
             return False
-        *before, ip, udp = headers.headers
+        sender, _ = self.setup.ends(direction)
+        headers = parts.headed(part, part.version(sender))
+        if isinstance(headers, Template) or part.native:
+            return False
+        *before, udp = headers.headers
+        between = _behind_ip(before)
+        *before, ip = before[: len(before) - len(between)] or [udp]
         return (
             udp.name == "udp"
             and ip.name == f"ipv{sender.version}"
             and ip.size == _ADDRESSES[sender.version][0]
             and not {"source", "destination"} & (ip.given.keys() | udp.given.keys())
             and all(one.name in ("eth", "vlan") for one in before)
+            and all(one.name in _EXTENSIONS and "segments" not in one.given for one in between)
         )
 
-    def _fields(self, frame: DescribedFrame, direction: Direction) -> Iterator[DescribedField]:
+    def _between(self, part: Part, direction: Direction) -> int:
+        """Bytes between the headers of IP and UDP of a part's frames, which belong to connections."""
+        sender, _ = self.setup.ends(direction)
+        headers = parts.headed(part, part.version(sender))
+        assert isinstance(headers, Stack), "belongs to connections"
+        return sum(one.size for one in _behind_ip(headers.headers[:-1]))
+
+    def _fields(self, frame: DescribedFrame, direction: Direction, between: int) -> Iterator[DescribedField]:
         sender, receiver = self.setup.ends(direction)
         size, source_at, bits = _ADDRESSES[sender.version]
         udp = 8 * (frame.tag_at - _UDP_SIZE)
-        source = udp - 8 * (size - source_at)
+        source = udp - 8 * (between + size - source_at)
 
         def varying(part: ConnectionPart, field: VaryingField, bit: int) -> DescribedField:
             count = 1 if field.mode is FieldMode.FIXED else field.max - field.min + 1
@@ -139,3 +155,8 @@ class ConnectedFrames(DescribedTraffic):
 
 def _field(part: ConnectionPart, bit: int, **members: Any) -> DescribedField:
     return DescribedField(**{"bit": bit, "bits": PORT_BITS, "mode": "connection", "part": part, **members})
+
+
+def _behind_ip(headers: Sequence[Header]) -> list[Header]:
+    """Those behind the last IP header; all, if there is none."""
+    return list(reversed(list(takewhile(lambda one: one.name not in ("ipv4", "ipv6"), reversed(headers)))))

@@ -30,6 +30,7 @@ from dutperf.traffic.base import TrafficKind
 from dutperf.traffic.connected_frames import ConnectedFrames
 from dutperf.traffic.endpoints import foreground, of_connections, own_address
 from dutperf.traffic.parts import is_described
+from dutperf.traffic.plain import PlainTraffic
 
 MOST_SOURCES = 40_000
 """Source ports, if the number of connections chooses: RFC 9693 recommends a few ten thousand of them, and as many
@@ -69,9 +70,11 @@ class ConnectionTraffic(TrafficKind):
         return {"rest_ns": None if is_warm else self._gap_ns, "connections": self._of_phase(ConnectionUse.TRAFFIC)}
 
     def stream(self, direction: Direction, frame_size: int, rate_fps: int) -> Stream:
-        """The Initiator's frames, or the Responder's."""
+        """The Initiator's frames, or the Responder's; of other paths frames without connections."""
         if self._described is not None:
             return self._described.stream(direction, frame_size, rate_fps)
+        if direction not in (self.setup.initiator_path, self.setup.responder_path):
+            return PlainTraffic(self.setup, self.given).stream(direction, frame_size, rate_fps)
         return self._plain(direction, frame_size, rate_fps)
 
     def smallest_sizes(self) -> list[int]:
@@ -120,7 +123,7 @@ class ConnectionTraffic(TrafficKind):
 
     def learns_destination(self, direction: Direction) -> bool:
         """Whether the frames of ``direction`` are the Responder's."""
-        return direction is not self.setup.initiator_path
+        return direction is self.setup.responder_path
 
     # --- phases that procedures compose -----------------------------------------------------------
 
@@ -133,7 +136,7 @@ class ConnectionTraffic(TrafficKind):
     def replies(self, frame_size: int, rate_fps: int, number: int) -> Phase:
         """A phase in which the Responder sends one frame in each connection, ``rate_fps`` in a second (RFC 9693 section
         4.6). Raises ConfigError: see :meth:`trial`; or no path leads from the Responder to the Initiator."""
-        path = next(filter(self.learns_destination, self.setup.path_ends()), None)
+        path = self.setup.responder_path
         if path is None:
             initiator, responder = self.setup.initiator_path.ports
             raise ConfigError(f"is missing {responder}->{initiator}: the Responder replies in each connection", "paths")

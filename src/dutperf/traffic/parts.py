@@ -206,6 +206,12 @@ def _own_stack_of(part: Part, version: Literal[4, 6], ports: Ports) -> Stack | T
     return Stack((*stack.headers[:-1], replace(udp, fields=tuple(fields.items()))))
 
 
+def headed(part: Part, version: Literal[4, 6]) -> Stack | Template:
+    """The headers of a part's frames from a side of this IP version, with those of the modifier, without a tunnel."""
+    headers = headers_of(part.text, version)
+    return headers if isinstance(headers, Template) else _with_extension(headers, part.extension)
+
+
 def varies_by(part: Part, headers: Stack | Template) -> By:
     """What has values of its own in the fields that its ``headers`` leave open: a frame, or a flow that nothing in them
     tells from the others."""

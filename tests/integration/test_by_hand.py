@@ -13,6 +13,7 @@ import re
 import secrets
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from typing import Any
 import pytest
 
 from dutperf.engine.factory import engine_on
+from dutperf.exit_status import NO_NUMBER
 from dutperf.model import Direction, TrialResult
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
@@ -172,6 +174,45 @@ def test_a_siitperf_command_reads_the_same_limit(tmp_path: Path) -> None:
             break
         assert not of_tester
         assert lines(done)["Forward frames received"] == pytest.approx(5100, rel=0.005)
+
+
+def arrived_at(namespace: str, interface: str) -> int:
+    """Frames so far."""
+    shown = ["ip", "-n", namespace, "-json", "-stats", "link", "show", interface]
+    [link] = json.loads(subprocess.run(shown, check=True, capture_output=True).stdout)
+    return int(link["stats64"]["rx"]["packets"])
+
+
+@pytest.mark.parametrize("patience_s", ["60", "1"])
+def test_a_trial_waits_for_a_router_that_forwards_late(tmp_path: Path, patience_s: str) -> None:
+    config = tmp_path / "hand.yaml"
+    with made("router") as name:
+        config.write_text(json.dumps(mapping("router", name)), encoding="utf-8")
+        forwarding = ["ip", "netns", "exec", f"{name}-dut", "sysctl", "-qw"]
+        subprocess.run([*forwarding, "net.ipv4.ip_forward=0"], check=True)
+        chosen = ["--rate", "500", "--duration", "0.3", "--drain", "0.1", "--dut-patience", patience_s]
+        is_over = threading.Event()
+
+        def begin_late() -> None:
+            """Two seconds after the first trial."""
+            while not is_over.wait(0.1) and arrived_at(f"{name}-dut", "west") < 100:
+                pass
+            if not is_over.wait(2):
+                subprocess.run([*forwarding, "net.ipv4.ip_forward=1"], check=True)
+
+        late = threading.Thread(target=begin_late)
+        late.start()
+        try:
+            done = dutperf("trial", "--config", str(config), *chosen, "--json")
+        finally:
+            is_over.set()
+            late.join()
+    assert f"waiting for the DUT, {patience_s} s at most" in done.stderr
+    if patience_s == "1":
+        assert (done.returncode, "still forwards nothing after 1 s" in done.stderr) == (NO_NUMBER, True), done.stderr
+    else:
+        assert "forwards now after" in done.stderr
+        assert all(printed(done)[way]["received"] for way in ("forward", "reverse"))
 
 
 def xdp_programs(name: str) -> str:

@@ -388,10 +388,9 @@ Settling = Annotated[
 ]
 
 
-class WithSettling(Value):
-    """Time for the DUT between trials."""
+class WithPatience(Value):
+    """A DUT may be late."""
 
-    settle_s: Settling = 0.0
     dut_patience_s: Annotated[
         float,
         Field(ge=0, le=86_400),
@@ -401,6 +400,12 @@ class WithSettling(Value):
             panel=TRIAL,
         ),
     ] = 0.0
+
+
+class WithSettling(WithPatience):
+    """Time for the DUT between trials."""
+
+    settle_s: Settling = 0.0
 
 
 class WithTolerance(Value):
@@ -914,6 +919,7 @@ class WithCapture(Value):
 
 
 class SingleTrial(
+    WithPatience,
     WithCapture,
     WithStamps,
     WithTimeout,

@@ -9,6 +9,7 @@
 
 #include "trial/media.hpp"
 #include "trial/merge.hpp"
+#include "trial/trial_paths.hpp"
 
 namespace dutperf {
 
@@ -570,21 +571,7 @@ void Collection::collect_transmitted(std::size_t port, PerDirection<std::optiona
     }
 }
 
-std::vector<Direction> active_paths(const TrialSpec& spec, const std::function<bool(Direction)>& wanted) {
-    std::vector<Direction> paths;
-    std::ranges::copy_if(spec.active(), std::back_inserter(paths), wanted);
-    return paths;
-}
-
 }  // namespace
-
-std::vector<Direction> paths_into(const TestBed& bed, const TrialSpec& spec, std::size_t port) {
-    return active_paths(spec, [&](Direction path) { return bed.path(path).ends_at(port); });
-}
-
-std::vector<Direction> paths_from(const TestBed& bed, const TrialSpec& spec, std::size_t port) {
-    return active_paths(spec, [&](Direction path) { return bed.sending_port(path) == port; });
-}
 
 ServerResult collect_server(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts) {
     const std::size_t port = spec.server->port;

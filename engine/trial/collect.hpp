@@ -79,10 +79,6 @@ PerDirection<std::optional<DirectionResult>> collect(const TestBed& bed, const T
 // What the trial's name server did. After collect().
 ServerResult collect_server(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts);
 
-// The active paths into a port and from it, in their order.
-std::vector<Direction> paths_into(const TestBed& bed, const TrialSpec& spec, std::size_t port);
-std::vector<Direction> paths_from(const TestBed& bed, const TrialSpec& spec, std::size_t port);
-
 // What the receivers of a port recognise: additional frames of the paths into it that the DUT forwards, then replies to
 // those of the paths from it; then fillers of the paths into it, and of those from it that the DUT sent back.
 struct PortMark {

@@ -11,22 +11,16 @@
 #include "platform/error.hpp"
 #include "trial/media.hpp"
 #include "trial/sender_turns.hpp"
+#include "trial/trial_paths.hpp"
 
 namespace dutperf {
 
 namespace {
 
-constexpr std::chrono::milliseconds kAnswerTimeout{500};
 constexpr std::uint64_t kShortTurnNs = 1'000'000;  // after a longer turn, the backlog of a receive queue is unknown
 constexpr double kStartDelayS = 0.002;             // so that every loop is running when the first frame is due
 // Extra sending time before the rest is given up, 1 % and at least so much; the client's limit is far stricter.
 constexpr std::uint64_t kSendingGraceShare = 100, kSendingGraceNs = 50'000'000;
-constexpr std::uint64_t kMostStamps = 4'000'000;       // 32 bytes for each of both stamps are kept
-constexpr std::chrono::milliseconds kStampsBegin{20};  // until the kernel stamps what it receives: a task does it
-constexpr std::chrono::milliseconds kReadAtATime{5}, kReadAtTheEnd{5'000};  // stamps: the DUT may need the core
-// Without the passing program (port/xdp.hpp) frames wait in the queue of the DUT's core, which takes 1,000
-// (net.core.netdev_max_backlog): only so few may come while that core is stalled.
-constexpr double kStalledS = 0.02, kShareOfQueue = 500;
 constexpr std::uint64_t kSilentDrains = 2;  // further drains where no frame of a path came, each of up to...
 constexpr std::uint64_t kLongestSilentDrainNs = 5'000'000'000;
 constexpr double kCountsLateS = 1.5;  // some cards update their driver's counters once a second
@@ -34,24 +28,6 @@ constexpr std::uint64_t kFramesBetweenReadings = std::uint64_t{1} << 30U;
 // So many histograms of a loop have all of their memory before the trial (0.9 MiB each). More have so many blocks each
 // in stock, which is what frames that are not disturbed use at first.
 constexpr std::size_t kFewHistograms = 64, kBlocksOfEach = 64;
-
-// Stamps of a card's clock as ns after `base` by the tester's.
-std::vector<StampLog::Stamp> on_one_clock(std::vector<StampLog::Stamp> stamps, const ClockRecord& clock, Ticks base) {
-    for (auto& [number, at_ns] : stamps) at_ns = clock.own_ns(at_ns, base);
-    return stamps;
-}
-
-// Both stamps of a frame are by one clock, but it may be set between them, and a program that follows another clock
-// makes it run faster or slower: by its frequency (adjtimex(2)) by up to 500 ppm, otherwise by more. `slew`: by which
-// it ran faster during the trial.
-Clocks kernels_clock(std::int64_t step_ns, double slew, std::uint64_t longest_delay_ns) {
-    const double most_slew = std::max(500e-6, 2 * std::abs(slew));
-    Clocks both;
-    both.sending = both.receiving = {.name = "CLOCK_REALTIME", .at = Stamps::kernel};
-    both.step_ns = static_cast<double>(step_ns);
-    both.error_ns = std::abs(*both.step_ns) + most_slew * static_cast<double>(longest_delay_ns);
-    return both;
-}
 
 }  // namespace
 
@@ -138,82 +114,34 @@ struct RunningTrial::Loop {
 };
 
 RunningTrial::RunningTrial(const TestBed& bed, const TrialSpec& spec)
-    : bed_(bed),
-      spec_(spec),
-      described_(bed.paths.size()),
+    : bed_(with_answers(bed, spec)),
+      spec_(possible(bed_, spec)),
       parts_(bed.paths.size(), bed.ports.size()),
+      stamps_(bed_, spec_, parts_),
+      hosts_(bed_, spec_, stamps_),
+      connections_(bed_, spec_),
+      dns_(bed_, spec_, parts_),
+      capture_(bed_, spec_),
+      senders_(bed_, spec_, parts_, connections_, dns_),
+      receivers_(bed_, spec_, parts_, connections_, dns_, capture_),
       sending_times_(bed.paths.size()),
-      lost_(bed.paths.size()),
       sending_(0),
       caretaker_(gettid()) {
-    turn_back_questions();
-    if (spec_.frame_timeout_ns && bed_.offloads.contains(Offload::rate_limit)) {
-        throw Error("bad_request",
-                    "with rate_limit frames wait in the tester's own port, which must not count as lateness of the "
-                    "DUT's: leave out one of the two",
-                    "params.frame_timeout_ns");
-    }
-    for (std::size_t port = 0; port < bed_.ports.size() && bed_.offloads.contains(Offload::send_at); ++port) {
-        if (const auto paths = paths_from(bed_, spec_, port); paths.size() > 1) {
-            throw Error("bad_request",
-                        "several paths begin at the port " + bed_.ports[port]->side() +
-                            ", whose NIC sends the frames of a queue in their order: leave out the offload send_at",
-                        "params." + bed_.path(paths.back()).group);
-        }
-    }
-    if (spec_.fill) require_fill_possible();
-    unless_loops_stamp([this] { open_stamp_logs(); });
-    answer_for_streams();
-    for (PortHosts* hosts : bed_.hosts) answered_.push_back(hosts->resolve(kAnswerTimeout, first_of_each(bed_.hosts)));
-    unless_loops_stamp([this] { prove_stamps(); });
-    if (bed_.ports.size() > 2) announce_ports();
-    for (PortHosts* hosts : bed_.hosts) conflicts_.push_back(hosts->take_conflicts());
-    prepare_connections();
     for (const Direction direction : spec_.active()) {
-        make_senders(direction);
-        prepare_to_receive(direction);
+        auto& senders = parts_.senders[index_of(direction)] = senders_.make(direction);
+        sending_ += static_cast<int>(senders.size());
+        receivers_.prepare(direction);
     }
     for (std::size_t port = 0; port < bed_.ports.size(); ++port) {
         const bool serves = spec_.server && spec_.server->port == port;
         if (paths_from(bed_, spec_, port).empty() && !serves)
             parts_.idle_senders[port] = make_idle_sender(bed_.ports[port]->queue(0), bed_.control_rings[port]);
-        if (serves) make_server(port);
-        make_receivers(port);
+        if (serves) dns_.make_server(port);
+        parts_.receivers[port] = receivers_.make(port);
     }
-    limit_rates();
+    senders_.limit_rates();
     make_loops();
     start();
-}
-
-// A DUT asks on the link for every address that frames have there, unless it has a route by way of the port's own.
-void RunningTrial::answer_for_streams() {
-    std::vector<AddressRanges> ranges(bed_.ports.size());
-    for (const Direction direction : spec_.active()) {
-        const StreamSpec& stream = *spec_.streams[index_of(direction)];
-        ranges[bed_.sending_port(direction)].add(stream.answered_from);
-        ranges[bed_.receiving_port(direction)].add(stream.answered_to);
-        ranges[bed_.receiving_port(direction)].add(stream.translated);
-    }
-    for (std::size_t port = 0; port < ranges.size(); ++port) {
-        bed_.hosts[port]->first().answer_for(ranges[port]);
-        bed_.hosts[port]->report_groups();
-    }
-}
-
-// Learning frames (RFC 2544 section 23) for a switch with more than two ports: it floods the frames to a port that has
-// never sent any. ARP and NDP did it where there are gateways.
-void RunningTrial::announce_ports() {
-    constexpr std::chrono::milliseconds kArrival{20};
-    const auto is_direct = [](const PortHosts* hosts) {
-        const Gateway& gateway = hosts->first().gateway();
-        return !gateway.ipv4 && !gateway.ipv6 && !gateway.mac;
-    };
-    if (std::ranges::none_of(bed_.hosts, is_direct)) return;
-    for (PortHosts* hosts : bed_.hosts) hosts->announce();
-    const auto end = std::chrono::steady_clock::now() + kArrival;
-    while (std::chrono::steady_clock::now() < end) {
-        for (PortHosts* hosts : bed_.hosts) hosts->serve();
-    }
 }
 
 RunningTrial::~RunningTrial() {
@@ -221,6 +149,7 @@ RunningTrial::~RunningTrial() {
     for (const auto& loop : loops_) {
         if (loop->thread.joinable()) loop->thread.join();
     }
+    for (auto& senders : parts_.senders) senders.clear();  // they give their buffers back to pools of senders_
 }
 
 void RunningTrial::make_loops() {
@@ -333,183 +262,7 @@ void RunningTrial::look_after() {
         if (clock != nullptr) clock->follow();
     }
     read_counters_in_time();
-    read_stamps(kReadAtATime);
-}
-
-// Where the trial may choose, what keeps the kernel from it is no error, but the reason.
-template <class Step>
-void RunningTrial::unless_loops_stamp(const Step& step) {
-    if (spec_.stamps == Stamps::loop) return;
-    try {
-        step();
-    } catch (const Error& error) {
-        if (spec_.stamps != Stamps::automatic) throw;
-        const std::string message = error.what();
-        loop_stamps_because_ = message.substr(0, message.rfind(": "));  // without what to do
-        parts_.stamp_logs.clear();
-        spec_.stamps = Stamps::loop;
-    }
-}
-
-void RunningTrial::open_stamp_logs() {
-    std::uint64_t stamped = 0;
-    std::vector<StampLog::OfPath> paths(bed_.paths.size());
-    for (const Direction direction : spec_.active()) {
-        const StreamSpec& stream = *spec_.streams[index_of(direction)];
-        if (stream.questions)
-            throw Error("bad_request", "the kernel's stamps are not for questions, which have no tag: leave it at loop",
-                        "params.stamps");
-        StampLog::OfPath& path = paths[index_of(direction)];
-        if (stream.described) path.unchecked_kinds = stream.described->unchecked_kinds();
-        path.arriving = arriving(direction, bed_.receiving_port(direction));
-        stamped += spec_.stamping == Stamping::every ? spec_.intended(direction) : spec_.tagging.count;
-    }
-    if (stamped > kMostStamps) {
-        throw Error("bad_request",
-                    "such stamps are for at most " + std::to_string(kMostStamps) + " frames, and the trial has " +
-                        std::to_string(stamped) + ": take a shorter trial or a lower rate, or leave it at loop",
-                    "params.stamps");
-    }
-    const StampedBy by = spec_.stamps == Stamps::card ? StampedBy::card : StampedBy::kernel;
-    const bool shares_queue = may_share_queue();
-    for (Port* port : bed_.ports) {
-        if (port->spec().kind != PortSpec::Kind::af_packet) {
-            throw Error("port_unavailable",
-                        std::string(by == StampedBy::card ? "the cards'" : "the kernel's") +
-                            " stamps need ports named af_packet:INTERFACE, and " + the_port(port->side()) +
-                            " is none: leave it at loop",
-                        "params.stamps");
-        }
-        if (by == StampedBy::kernel)
-            require_stamps(port->spec().argument, port->side());
-        else
-            stamp_by_card(*port);
-        parts_.stamp_logs.push_back(std::make_unique<StampLog>(
-            by, *port, shares_queue ? port->passing_program() : nullptr, trial_mark(), paths, spec_.tags_from_end()));
-    }
-    std::this_thread::sleep_for(kStampsBegin);
-    wall_clock_ahead_ns_ = wall_clock_ahead_ns(bed_.clock_hz);
-    wall_clock_began_ = instant_by(CLOCK_REALTIME);
-}
-
-// Whether what all directions send while the DUT's core is stalled fits into its queue.
-bool RunningTrial::may_share_queue() const {
-    double frames = 0;
-    for (const Direction direction : spec_.active()) {
-        const StreamSpec& stream = *spec_.streams[index_of(direction)];
-        const auto* bursts = std::get_if<Bursts>(&stream.pattern);
-        frames += static_cast<double>(stream.highest_rate_fps()) * kStalledS;
-        frames += bursts != nullptr ? static_cast<double>(bursts->frames) : 0;
-    }
-    return frames <= kShareOfQueue;
-}
-
-void RunningTrial::stamp_by_card(Port& port) {
-    const std::string of_ptp = spec_.stamping == Stamping::tagged
-                                   ? "which frames of connections, tunnels, queries and captures cannot be"
-                                   : "which may be the tagged frames of latency";
-    parts_.stamp_only_ptp.push_back(!port.card_stamping().stamp(stamped_by_cards(), of_ptp));
-    const unsigned number = port.card_stamping().clock();
-    const std::string whose = port.spec().argument + ", " + the_port(port.side());
-    parts_.card_clocks.push_back(std::make_unique<FollowedClock>(
-        ptp_clock("ptp" + std::to_string(number), open_ptp_clock(number, whose, bed_.clock_hz)), bed_.clock_hz));
-    for (const auto& clock : parts_.card_clocks) clock->follow();  // the others waited for this one
-}
-
-// What the cards must stamp. Messages of PTP suffice if they may leave in place of all stamped frames, which may be few
-// only: many cards take the next stamp when the driver has read the last one.
-StampedFrames RunningTrial::stamped_by_cards() const {
-    std::optional<StampedFrames> needed;
-    for (const Direction direction : spec_.active()) {
-        const std::vector<DescribedFrame>& messages = spec_.streams[index_of(direction)]->ptp;
-        if (messages.empty() || spec_.stamping != Stamping::tagged) return StampedFrames::every;
-        for (const DescribedFrame& message : messages) {
-            const StampedFrames one = stamped_frames_of(message);
-            if (needed.value_or(one) != one) return StampedFrames::every;
-            needed = one;
-        }
-    }
-    return needed.value_or(StampedFrames::every);
-}
-
-// Drivers that pass frames on to others promise the stamps of those, which some frames never get.
-void RunningTrial::prove_stamps() {
-    if (parts_.ptp()) return;  // the frame is no message of PTP
-    for (const Direction direction : spec_.active()) {
-        const std::size_t from = bed_.sending_port(direction);
-        const Port& port = *bed_.ports[from];
-        const Mac to = dut_mac(direction, false);
-        if (parts_.stamp_logs[from]->socket().stamps_frames(port.mac(), to)) continue;
-        throw Error("port_unavailable",
-                    "the driver " + port.interface_driver() + " of " + port.spec().argument + ", " +
-                        the_port(port.side()) + ", promises the " + (spec_.stamps == Stamps::card ? "card" : "kernel") +
-                        "'s stamps, but a frame to " + to_string(to) + " left without one: leave stamps at loop",
-                    "params.stamps");
-    }
-    for (PortHosts* hosts : bed_.hosts) hosts->serve();  // what came of it is no frame of the trial
-}
-
-// Reads some of each port in turn: none may wait until the others have no more.
-void RunningTrial::read_stamps(std::chrono::milliseconds longest) {
-    if (parts_.stamp_logs.empty()) return;
-    const auto end = std::chrono::steady_clock::now() + longest;
-    for (bool more = true; more && std::chrono::steady_clock::now() < end;) {
-        more = false;
-        for (const auto& log : parts_.stamp_logs) more |= log->read();
-    }
-    follow_stamp_clocks();
-}
-
-void RunningTrial::follow_stamp_clocks() {
-    for (const auto& clock : parts_.card_clocks) clock->follow();
-    if (spec_.stamps == Stamps::card) return;
-    const std::int64_t step = wall_clock_ahead_ns(bed_.clock_hz) - wall_clock_ahead_ns_;
-    if (std::abs(step) > std::abs(clock_step_ns_)) clock_step_ns_ = step;
-}
-
-void RunningTrial::match_all_stamps() {
-    if (parts_.stamp_logs.empty()) return;
-    read_stamps(kReadAtTheEnd);
-    std::vector<ClockRecord> of_cards;
-    for (const auto& clock : parts_.card_clocks) {
-        of_cards.push_back(clock->record());
-        follow_stamp_clocks();
-    }
-    for (const Direction direction : spec_.active()) match_stamps_of(direction, of_cards);
-}
-
-// The receivers took the frames; their delays follow from the stamps of both ports.
-void RunningTrial::match_stamps_of(Direction direction, const std::vector<ClockRecord>& of_cards) {
-    const std::size_t path = index_of(direction), from = bed_.sending_port(direction),
-                      to = bed_.receiving_port(direction);
-    RxStatistics& statistics = parts_.receivers[to].front()->statistics(direction);
-    std::uint64_t longest_ns = 0;
-    const auto record = [&](std::uint64_t number, std::uint64_t delay_ns) {
-        longest_ns = std::max(longest_ns, delay_ns);
-        statistics.record(number, ticks_of(delay_ns, bed_.clock_hz));
-    };
-    const auto& left = parts_.stamp_logs[from]->left(path);
-    const auto& arrived = parts_.stamp_logs[to]->arrived(path);
-    if (of_cards.empty()) {
-        parts_.stamps[path] = match_stamps(left, arrived, record);
-        const ClockInstant now = instant_by(CLOCK_REALTIME);
-        const auto passed_ns = static_cast<double>(now.ns - wall_clock_began_.ns),
-                   ticks_ns = static_cast<double>(now.ticks - wall_clock_began_.ticks) * 1e9 /
-                              static_cast<double>(bed_.clock_hz);
-        const double slew = (passed_ns - static_cast<double>(clock_step_ns_)) / ticks_ns - 1;
-        parts_.clocks[path] = kernels_clock(clock_step_ns_, slew, longest_ns);
-        return;
-    }
-    Clocks& clocks = parts_.clocks[path].emplace(
-        compared(parts_.card_clocks[from]->name(), of_cards[from], parts_.card_clocks[to]->name(), of_cards[to]));
-    const bool one_clock = clocks.sending == clocks.receiving;
-    const ClockRecord &sending = of_cards[from], &receiving = one_clock ? sending : of_cards[to];
-    parts_.stamps[path] =
-        match_stamps(on_one_clock(left, sending, sending.begin()), on_one_clock(arrived, receiving, sending.begin()),
-                     record, std::llround(clocks.error_ns));
-    if (one_clock) clocks.error_ns = sending.error_between_ns(static_cast<double>(longest_ns));
-    clocks.sending.only_ptp = parts_.stamp_only_ptp[from];
-    clocks.receiving.only_ptp = parts_.stamp_only_ptp[to];
+    stamps_.look_after();
 }
 
 // 32-bit counters must be read before they wrap twice, and many cards' counters stop at their maximum.
@@ -635,13 +388,13 @@ TrialResult RunningTrial::finish() {
     for (FollowedClock* clock : bed_.clocks) {
         if (clock != nullptr) clock->end();
     }
-    match_all_stamps();
+    stamps_.match();
     TrialResult result;
     std::vector<std::vector<std::string>> switched_on;
     result.number = spec_.number;
     result.stopped = stopped_;
     result.began_s = began_s_;
-    result.loop_stamps_because = loop_stamps_because_;
+    result.loop_stamps_because = stamps_.loop_stamps_because();
     for (std::size_t side = 0; side < bed_.ports.size(); ++side) {
         parts_.after[side] = bed_.ports[side]->counters();
         parts_.answered_after[side] = bed_.hosts[side]->sent();
@@ -649,9 +402,9 @@ TrialResult RunningTrial::finish() {
         port.link_changes = parts_.after[side].carrier_changes - parts_.before[side].carrier_changes;
         port.link_up = bed_.ports[side]->link().up;
         port.link_down = was_down(side, parts_.after[side]);
-        port.dut_answered = answered_[side];
+        port.dut_answered = hosts_.answered(side);
         port.change = parts_.after[side].change;
-        port.neighbours = conflicts_[side];
+        port.neighbours = hosts_.conflicts(side);
         for (const auto& receiver : parts_.receivers[side]) port.neighbours.add(receiver->neighbours());
         bed_.hosts[side]->remember(port.neighbours);
     }
@@ -662,7 +415,7 @@ TrialResult RunningTrial::finish() {
     for (const Direction direction : spec_.active())
         result.directions[index_of(direction)]->switched_on = switched_on[bed_.receiving_port(direction)];
     if (spec_.server) result.server = collect_server(bed_, spec_, parts_);
-    if (spec_.capture) result.capture = write_captured();
+    if (spec_.capture) result.capture = capture_.write(parts_, began_ns_);
     if (spec_.connections) {
         const StateTable& table = **bed_.state;
         result.connections = {.learned = table.learned(), .remapped = table.remapped(), .lost = table.lost()};

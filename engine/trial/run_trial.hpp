@@ -4,8 +4,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +12,10 @@
 #include "trial/test_bed.hpp"
 #include "trial/trial.hpp"
 #include "trial/trial_end.hpp"
+#include "trial/trial_hosts.hpp"
+#include "trial/trial_receivers.hpp"
+#include "trial/trial_senders.hpp"
+#include "trial/trial_stamps.hpp"
 
 namespace dutperf {
 
@@ -65,39 +67,6 @@ public:
 private:
     struct Loop;  // one thread with its roles
 
-    void answer_for_streams();
-    void announce_ports();
-    void make_senders(Direction direction);
-    void make_receivers(std::size_t port);
-    void prepare_to_receive(Direction direction);
-    [[nodiscard]] Expected expected(Direction direction, std::size_t at, std::uint16_t queue) const;
-    [[nodiscard]] Arriving arriving(Direction direction, std::size_t at) const;
-    [[nodiscard]] AddressRanges sources_of_initiator() const;
-    [[nodiscard]] bool has_several_receivers(Direction direction) const;
-    [[nodiscard]] std::unique_ptr<AdditionalSender> make_additional(Direction direction, const Share& share) const;
-    [[nodiscard]] std::vector<Marks> marks(std::size_t port) const;
-    [[nodiscard]] std::optional<Direction> initiator_into(std::size_t port) const;
-    void prepare_connections();
-    void choose_entries(const StateTable& table);
-    [[nodiscard]] ConnectionChoice connection_choice(Direction direction) const;
-    [[nodiscard]] ConnectionChoice responder_choice(std::uint64_t seed) const;
-    [[nodiscard]] bool replies(Direction direction) const;
-    void watch_connections(Direction direction, Expected& expected) const;
-    FramePool* make_pool_of(Direction direction, const FrameSpec& frame, bool foreground, bool ports_of_stream);
-    FrameSourceParts frame_parts(Direction direction);
-    [[nodiscard]] const StateTable& table_of_replies(Direction direction) const;
-    [[nodiscard]] std::optional<ConnectionParts> connection_parts(Direction direction) const;
-    ResponderParts responder_parts(Direction direction);
-    DescribedParts described_parts(Direction direction);
-    ReplayParts replay_parts(Direction direction);
-    void turn_back_questions();
-    QuestionParts question_parts(Direction direction);
-    [[nodiscard]] std::unique_ptr<QueryTimes> make_query_times(Direction direction) const;
-    [[nodiscard]] std::optional<AnswerWatch> answers_into(std::size_t port) const;
-    [[nodiscard]] std::optional<ConnectionLearner> learner_at(std::size_t port) const;
-    void make_server(std::size_t port);
-    [[nodiscard]] std::size_t far_port(Direction direction) const;
-    void note_lengths(Direction direction);
     void make_loops();
     void plan_sending();
     void start();
@@ -110,55 +79,21 @@ private:
     [[nodiscard]] bool is_silent(Direction direction) const;
     [[nodiscard]] Ticks last_sent() const;
     void read_counters_in_time();
-    template <class Step>
-    void unless_loops_stamp(const Step& step);
-    void open_stamp_logs();
-    [[nodiscard]] bool may_share_queue() const;
-    void stamp_by_card(Port& port);
-    [[nodiscard]] StampedFrames stamped_by_cards() const;
-    [[nodiscard]] std::optional<PtpMessage> ptp_message(Direction direction) const;
-    void prove_stamps();
-    void read_stamps(std::chrono::milliseconds longest);
-    void follow_stamp_clocks();
-    void match_all_stamps();
-    void match_stamps_of(Direction direction, const std::vector<ClockRecord>& of_cards);
-    void limit_rates();
-    [[nodiscard]] CaptureBuffer* make_capture();
-    [[nodiscard]] CaptureWritten write_captured();
-    void add_lost(Direction direction, std::vector<std::vector<std::uint8_t>>& made,
-                  std::vector<CapturedFrame>& frames);
-    [[nodiscard]] NicSending nic_sending(Direction direction) const;
-    void require_fill_possible() const;
-    void require_nobody(Direction direction) const;
-    [[nodiscard]] bool shares_port(Direction direction) const;
-    [[nodiscard]] std::unique_ptr<LineFiller> make_line_filler(Direction direction) const;
-    // In the tags of the trial's frames.
-    [[nodiscard]] TrialMark trial_mark() const { return mark_of_trial(bed_.run, spec_.number); }
-    [[nodiscard]] Mac dut_mac(Direction direction, bool ipv6, std::uint16_t vlan = 0, std::size_t host = 0) const;
 
     TestBed bed_;
     TrialSpec spec_;
-    std::vector<std::unique_ptr<FramePool>> frame_pools_;
-    PerDirection<std::unique_ptr<DescribedFrames>> described_;
-    // of a stream of DNS queries
-    dns::TrialQuestions questions_;
-    std::unique_ptr<dns::QueryFrame> query_frame_;
-    std::unique_ptr<ImagePool> query_pool_;
-    std::unique_ptr<QueryLog> query_log_;
     TrialParts parts_;
+    TrialStamps stamps_;
+    TrialHosts hosts_;
+    TrialConnections connections_;
+    TrialDns dns_;
+    TrialCapture capture_;
+    TrialSenders senders_;
+    TrialReceivers receivers_;
     std::vector<std::unique_ptr<Loop>> loops_;
-    PerDirection<SendingTime> sending_times_;               // from the start of the trial
-    std::vector<bool> answered_;                            // of each port
-    std::vector<NeighbourEvidence> conflicts_;              // of each port, before the trial
-    std::uint64_t sent_at_reading_ = 0;                     // frames of all paths, at the last reading of the counters
-    std::vector<std::unique_ptr<CaptureBuffer>> captures_;  // of each receiver, in the order of ports and queues
-    PerDirection<std::optional<LostNumbers>> lost_;
-    std::vector<std::uint32_t> lost_connections_;  // that lost frames in the trial before
-    std::vector<std::uint32_t> entries_;           // connections of the Responder's frames; empty: all
-    std::uint64_t began_ns_ = 0;                   // when the first frame is due, since 1970
-    ClockInstant wall_clock_began_{};
-    std::int64_t wall_clock_ahead_ns_ = 0, clock_step_ns_ = 0;  // of the stamps' clock: at first; the largest since
-    std::string loop_stamps_because_;
+    PerDirection<SendingTime> sending_times_;           // from the start of the trial
+    std::uint64_t sent_at_reading_ = 0;                 // frames of all paths, at the last reading of the counters
+    std::uint64_t began_ns_ = 0;                        // when the first frame is due, since 1970
     double began_s_ = 0;                                // when the first frame is due, by CLOCK_MONOTONIC
     TrialEnd end_;                                      // of the loops
     std::atomic<int> sending_;                          // senders that still send

@@ -309,6 +309,11 @@ struct TrialSpec {
         return has_any ? &*connections : nullptr;
     }
 
+    // Whether a path has the Responder's frames.
+    [[nodiscard]] bool replies(Direction direction) const {
+        return connections && connections->is_responder(direction);
+    }
+
     // The stream's own sending time.
     [[nodiscard]] std::uint64_t sends_ns(Direction direction) const {
         return streams[index_of(direction)]->interval.length_ns(duration_ns);

@@ -337,7 +337,7 @@ def test_a_router_that_is_not_the_end_of_the_tunnel() -> None:
     left = sides["left"] | {"tunnel": "ipv4(destination=198.19.0.2)"}
     with by_hand("router") as name:
         config = {"engine": {"netns": name}, "left": left, "right": sides["right"]}
-        with engine_on(configuration.Setup.model_validate(config), 1600) as tester:
+        with engine_on(configuration.Setup.model_validate(config), 1518) as tester:
             result = run_of(config, tester)
     assert {(one.code, one.direction) for one in result.causes} >= {("encapsulation", Direction.FORWARD)}
     assert ("encapsulation", Direction.REVERSE) not in {(one.code, one.direction) for one in result.causes}

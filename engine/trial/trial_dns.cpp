@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trial asks a DNS64 server, and the name server that the DUT asks (RFC 8219 section 9).
+#include "trial/trial_dns.hpp"
+
 #include <algorithm>
 #include <random>
 
 #include "platform/error.hpp"
-#include "trial/run_trial.hpp"
+#include "trial/trial_paths.hpp"
 
 namespace dutperf {
 
@@ -34,21 +35,15 @@ void require_no_vlans(const NeighbourResponder& of, const std::string& field) {
 
 }  // namespace
 
-// The answers come back to the port that asks.
-void RunningTrial::turn_back_questions() {
-    for (const Direction direction : spec_.active()) {
-        Path& path = bed_.paths[index_of(direction)];
-        if (spec_.streams[index_of(direction)]->questions) path.to = path.from;
+TestBed with_answers(TestBed bed, const TrialSpec& spec) {
+    for (const Direction direction : spec.active()) {
+        Path& path = bed.paths[index_of(direction)];
+        if (spec.streams[index_of(direction)]->questions) path.to = path.from;
     }
+    return bed;
 }
 
-// The port on the other side of the DUT, or at the other end of the cable.
-std::size_t RunningTrial::far_port(Direction direction) const {
-    return spec_.streams[index_of(direction)]->questions ? 1 - bed_.sending_port(direction)
-                                                         : bed_.receiving_port(direction);
-}
-
-QuestionParts RunningTrial::question_parts(Direction direction) {
+QuestionParts TrialDns::parts(Direction direction, const NicSending& nic) {
     const std::string field = bed_.field_of(direction) + ".questions";
     const std::size_t side = bed_.sending_port(direction);
     require_one_queue(bed_, field);
@@ -66,7 +61,8 @@ QuestionParts RunningTrial::question_parts(Direction direction) {
     questions_ = spec_.questions(direction, bed_.run);
     query_log_ = std::make_unique<QueryLog>(entries);
     if (!spec_.queries_file.empty()) parts_.query_times = make_query_times(direction);
-    query_frame_ = std::make_unique<dns::QueryFrame>(questions_, bed_.ports[side]->mac(), dut_mac(direction, true));
+    query_frame_ =
+        std::make_unique<dns::QueryFrame>(questions_, bed_.ports[side]->mac(), dut_mac(bed_, spec_, direction, true));
     query_pool_ = std::make_unique<ImagePool>(
         bed_.pool_of(direction),
         FrameImage{.data = query_frame_->data(), .length = query_frame_->length(), .generation = next_generation()});
@@ -74,10 +70,10 @@ QuestionParts RunningTrial::question_parts(Direction direction) {
             .pool = query_pool_.get(),
             .log = query_log_.get(),
             .times = parts_.query_times.get(),
-            .nic = nic_sending(direction)};
+            .nic = nic};
 }
 
-std::unique_ptr<QueryTimes> RunningTrial::make_query_times(Direction direction) const {
+std::unique_ptr<QueryTimes> TrialDns::make_query_times(Direction direction) const {
     const std::string field = "params.queries_file";
     const std::uint64_t queries = spec_.intended(direction);
     if (queries > QueryTimes::kMost)
@@ -88,17 +84,17 @@ std::unique_ptr<QueryTimes> RunningTrial::make_query_times(Direction direction) 
     return std::make_unique<QueryTimes>(spec_.queries_file, field, queries);
 }
 
-std::optional<AnswerWatch> RunningTrial::answers_into(std::size_t port) const {
+std::optional<AnswerWatch> TrialDns::answers_into(std::size_t port) const {
     for (const Direction path : paths_into(bed_, spec_, port)) {
         if (!spec_.streams[index_of(path)]->questions) continue;
-        return AnswerWatch(questions_, *query_log_, parts_.query_times.get(), trial_mark(), index_of(path),
+        return AnswerWatch(questions_, *query_log_, parts_.query_times.get(), mark_of(bed_, spec_), index_of(path),
                            bed_.ports[port]->may_leave_checksums_unfinished());
     }
     return std::nullopt;
 }
 
 // Its answers are in buffers for background, of a path that begins at its port: only mixed streams have a use for them.
-void RunningTrial::make_server(std::size_t port) {
+void TrialDns::make_server(std::size_t port) {
     require_one_queue(bed_, "params.server");
     require_no_vlans(bed_.hosts[port]->first(), "params.server");
     const Host& host = bed_.hosts[port]->first().host();

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections of a stateful trial (RFC 9693): which of them its frames belong to.
-#include "trial/run_trial.hpp"
+#include "trial/trial_connections.hpp"
 
 #include <algorithm>
 
 #include "platform/error.hpp"
+#include "trial/trial_paths.hpp"
 
 namespace dutperf {
 
-// The state table is made new for connections that are opened.
-void RunningTrial::prepare_connections() {
+TrialConnections::TrialConnections(const TestBed& bed, const TrialSpec& spec) : bed_(bed), spec_(spec) {
     if (!spec_.connections) return;
     if (bed_.offloads.contains(Offload::checksums))
         throw Error("bad_request", "the offload checksums does not go with connections", "params.connections");
@@ -31,7 +30,7 @@ void RunningTrial::prepare_connections() {
 }
 
 // All connections must be in the table, or with `entries` one that the Responder can reply in.
-void RunningTrial::choose_entries(const StateTable& table) {
+void TrialConnections::choose_entries(const StateTable& table) {
     const ConnectionSpec& wanted = *spec_.connections;
     const std::uint32_t learned = table.learned();
     const bool replies = spec_.sends(wanted.replying);
@@ -46,18 +45,14 @@ void RunningTrial::choose_entries(const StateTable& table) {
 }
 
 // The Initiator's path, if it sends and ends at the port.
-std::optional<Direction> RunningTrial::initiator_into(std::size_t port) const {
+std::optional<Direction> TrialConnections::initiator_into(std::size_t port) const {
     if (!spec_.connections) return std::nullopt;
     const Direction initiator = spec_.connections->initiator;
     const bool ends_here = bed_.receiving_port(initiator) == port && spec_.sends(initiator);
     return ends_here ? std::optional(initiator) : std::nullopt;
 }
 
-bool RunningTrial::replies(Direction direction) const {
-    return spec_.connections && spec_.connections->is_responder(direction);
-}
-
-ConnectionChoice RunningTrial::connection_choice(Direction direction) const {
+ConnectionChoice TrialConnections::choice(Direction direction) const {
     const ConnectionSpec& spec = *spec_.connections;
     const std::uint64_t seed = generator_seed(spec_.seed, direction, Generator::connections);
     switch (spec.use) {
@@ -71,7 +66,7 @@ ConnectionChoice RunningTrial::connection_choice(Direction direction) const {
     return ConnectionChoice::random(spec.count, generator_seed(spec_.seed, direction, Generator::opening));
 }
 
-ConnectionChoice RunningTrial::responder_choice(std::uint64_t seed) const {
+ConnectionChoice TrialConnections::responder_choice(std::uint64_t seed) const {
     const ConnectionSpec& spec = *spec_.connections;
     const std::uint32_t count = entries_.empty() ? spec.count : static_cast<std::uint32_t>(entries_.size());
     if (spec.use == ConnectionUse::each) return ConnectionChoice::each(count, seed).among(entries_);
@@ -84,8 +79,7 @@ ConnectionChoice RunningTrial::responder_choice(std::uint64_t seed) const {
     return ConnectionChoice::random(count, seed).among(entries_);
 }
 
-// The state table of the Responder's frames, which come from the destinations of its connections.
-const StateTable& RunningTrial::table_of_replies(Direction direction) const {
+const StateTable& TrialConnections::table_of_replies(Direction direction) const {
     const StreamSpec& stream = *spec_.streams[index_of(direction)];
     const StateTable& table = **bed_.state;
     if (stream.combined(ConnectionPart::source_address) != table.space().destination_address)
@@ -94,39 +88,31 @@ const StateTable& RunningTrial::table_of_replies(Direction direction) const {
     return table;
 }
 
-// Of described frames.
-std::optional<ConnectionParts> RunningTrial::connection_parts(Direction direction) const {
+std::optional<ConnectionParts> TrialConnections::parts(Direction direction) const {
     if (spec_.connections_of(direction) == nullptr) return std::nullopt;
-    const StateTable* const table = replies(direction) ? &table_of_replies(direction) : nullptr;
+    const StateTable* const table = spec_.replies(direction) ? &table_of_replies(direction) : nullptr;
     const ConnectionSpace space =
         table != nullptr ? table->space() : spec_.connections->space(*spec_.streams[index_of(direction)]);
-    const ConnectionChoice choice = connection_choice(direction);
-    return ConnectionParts{.choice = choice, .combinations = {space, choice, bed_.queues}, .table = table};
+    const ConnectionChoice chosen = choice(direction);
+    return ConnectionParts{.choice = chosen, .combinations = {space, chosen, bed_.queues}, .table = table};
 }
 
-ResponderParts RunningTrial::responder_parts(Direction direction) {
-    const StreamSpec& stream = *spec_.streams[index_of(direction)];
-    const StateTable& table = table_of_replies(direction);
-    FrameSpec frame = stream.foreground;
-    std::visit([](auto& address) { address = {}; }, frame.addresses.destination);
-    const ConnectionChoice choice = connection_choice(direction);
-    std::optional<ConnectionFields> addresses;
-    if (stream.source_address) addresses.emplace(table.space(), choice, bed_.queues);
-    return {.pool = make_pool_of(direction, frame, true, false),
-            .table = &table,
-            .choice = choice,
-            .addresses = std::move(addresses),
-            .stamps = StampChoice::of(spec_, direction),
-            .nic = nic_sending(direction)};
+std::optional<ConnectionLearner> TrialConnections::learner_at(std::size_t port) const {
+    const auto initiator = initiator_into(port);
+    if (!initiator) return std::nullopt;
+    return ConnectionLearner(**bed_.state, choice(*initiator),
+                             {.trial = mark_of(bed_, spec_),
+                              .direction = *initiator,
+                              .frames = spec_.intended(*initiator),
+                              .kinds = spec_.streams[index_of(*initiator)]->connected_kinds()});
 }
 
-// Lost frames are noted by their connections, which a later trial may ask for.
-void RunningTrial::watch_connections(Direction direction, Expected& expected) const {
+void TrialConnections::watch(Direction direction, Expected& expected) const {
     const auto& stream = spec_.streams[index_of(direction)];
     const ConnectionSpec* const connections = spec_.connections_of(direction);
     if (connections == nullptr || connections->use == ConnectionUse::open || !stream) return;
-    const auto lose = [table = bed_.state->get(), choice = connection_choice(direction)](std::uint64_t number) {
-        table->lose(choice.of(number));
+    const auto lose = [table = bed_.state->get(), chosen = choice(direction)](std::uint64_t number) {
+        table->lose(chosen.of(number));
     };
     if (!stream->described) {
         expected.on_missing = [lose](std::uint64_t number, std::uint64_t count) {

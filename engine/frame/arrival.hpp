@@ -109,6 +109,8 @@ inline constexpr std::array<const char*, kOtherKinds> kOtherKindNames{"arp_reque
                                                                       "not_ip"};
 
 OtherKind kind_of(const std::uint8_t* frame, std::size_t length);
+// That of the packet in all tunnels.
+OtherKind kind_in_tunnels(const std::uint8_t* frame, std::size_t length);
 
 // What an ICMP or ICMPv6 error message says (RFC 792, RFC 4443): why somebody dropped a packet.
 struct IcmpError {
@@ -122,7 +124,7 @@ struct IcmpError {
     bool operator==(const IcmpError&) const = default;
 };
 
-// Nothing for a frame that is no error message.
+// Nothing for a frame that is no error message. It may come in a tunnel.
 std::optional<IcmpError> icmp_error_of(const std::uint8_t* frame, std::size_t length);
 
 }  // namespace dutperf

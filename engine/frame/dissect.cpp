@@ -47,6 +47,12 @@ public:
     Walk(const std::uint8_t* frame, std::size_t length, N notes)
         : frame_(frame), length_(length), end_(length), outer_end_(length), notes_(notes) {}
 
+    InnermostPacket innermost() {
+        for (int headers = 0; next_ != Next::nothing && headers < kMostHeaders; ++headers) step();
+        return ip_at_ == 0 ? InnermostPacket{{}, false}
+                           : InnermostPacket{{frame_ + ip_at_, length_ - ip_at_}, frame_[ip_at_] >> 4U == 6};
+    }
+
     Dissected result(std::span<const std::uint16_t> from_end) {
         for (int headers = 0; next_ != Next::nothing && headers < kMostHeaders; ++headers) {
             step();
@@ -162,6 +168,7 @@ private:
 
     void take_ipv4() {
         if (!has(ipv4::kSize)) return;
+        ip_at_ = at_;
         const std::uint8_t* ip = here();
         const std::size_t header = 4 * std::size_t{ip[0] & 0x0FU};
         require(ip[0] >> 4U == 4 && header >= ipv4::kSize);
@@ -209,6 +216,7 @@ private:
 
     void take_ipv6() {
         if (!has(ipv6::kSize)) return;
+        ip_at_ = at_;
         const std::uint8_t* ip = here();
         require(ip[0] >> 4U == 6);
         note(0, 1);
@@ -424,7 +432,7 @@ private:
     }
 
     const std::uint8_t* frame_;
-    std::size_t length_, at_ = 0, end_, outer_end_, udp_end_ = 0;
+    std::size_t length_, at_ = 0, end_, outer_end_, udp_end_ = 0, ip_at_ = 0;
     Next next_ = Next::ethernet;
     bool intact_ = true, unfinished_ = false, zero_ = false, unsummed_ = false, within_ip_ = false, over_ipv6_ = false;
     bool no_tag_at_end_ = false;  // an error message, which ends like the packet that it quotes; or a fragment
@@ -446,6 +454,10 @@ Network network_of(const std::uint8_t* frame, std::size_t length) {
         type = load_be16(frame + at - 2);
     }
     return {at, type};
+}
+
+InnermostPacket innermost_packet(const std::uint8_t* frame, std::size_t length) {
+    return Walk<NoNotes>(frame, length, {}).innermost();
 }
 
 Dissected dissect(const std::uint8_t* frame, std::size_t length, std::span<const std::uint16_t> from_end) {

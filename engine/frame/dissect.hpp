@@ -54,6 +54,13 @@ struct Reading {
 Dissected dissect(const std::uint8_t* frame, std::size_t length, std::span<const std::uint16_t> from_end,
                   Reading& reading);
 
+// The IP packet in all tunnels of a frame, or where there is none the frame's own; not what an ICMP error quotes.
+struct InnermostPacket {
+    std::span<const std::uint8_t> bytes;  // to the end of the frame; empty: there is no IP packet
+    bool ipv6;
+};
+InnermostPacket innermost_packet(const std::uint8_t* frame, std::size_t length);
+
 // What follows Ethernet's addresses and VLAN tags.
 struct Network {
     std::size_t at;      // where it begins; the length of the frame if it has no EtherType

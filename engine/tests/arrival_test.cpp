@@ -199,6 +199,31 @@ TEST(Arrival, AnErrorFromItsPacketsDestinationIsOfTheStationThatHasIt) {
     }
 }
 
+// In VXLAN over IPv4.
+Bytes in_vxlan(const Bytes& frame) {
+    Bytes outer = ipv4_of(kProtocolUdp, 0);
+    outer.resize(ethernet::kSize + ipv4::kSize + udp::kSize + vxlan::kSize);
+    std::uint8_t* const ip = &outer[ethernet::kSize];
+    ip[0] = ipv4::kFirstByte;
+    const std::size_t packet = outer.size() - ethernet::kSize + frame.size();
+    store_be16(ip + ipv4::kLength, static_cast<std::uint16_t>(packet));
+    store_be16(ip + ipv4::kSize + udp::kDestinationPort, udp::kVxlan);
+    outer.insert(outer.end(), frame.begin(), frame.end());
+    return outer;
+}
+
+// Directly in IPv6.
+Bytes in_ipv6(const Bytes& frame) {
+    const bool ipv6 = type_of(frame.data()) == ethernet::kTypeIpv6;
+    Bytes outer = ipv6_of(ipv6 ? kProtocolIpv6 : kProtocolIpv4, 0);
+    outer.resize(ethernet::kSize + ipv6::kSize);
+    outer[ethernet::kSize] = 0x60;
+    const std::size_t packet = frame.size() - ethernet::kSize;
+    store_be16(&outer[ethernet::kSize + ipv6::kPayloadLength], static_cast<std::uint16_t>(packet));
+    outer.insert(outer.end(), frame.begin() + ethernet::kSize, frame.end());
+    return outer;
+}
+
 TEST(Arrival, IcmpErrorsSayWhy) {
     struct Row {
         std::optional<IcmpError> error;
@@ -218,6 +243,16 @@ TEST(Arrival, IcmpErrorsSayWhy) {
     };
     for (const Row& row : rows) {
         EXPECT_EQ(icmp_error_of(row.frame.data(), row.frame.size()), row.error);
+        if (type_of(row.frame.data()) == 0x88CC) continue;
+        for (const Bytes& tunnelled : {in_vxlan(row.frame), in_ipv6(row.frame)}) {
+            EXPECT_EQ(icmp_error_of(tunnelled.data(), tunnelled.size()), row.error);
+            EXPECT_EQ(kind_in_tunnels(tunnelled.data(), tunnelled.size()), kind_of(row.frame.data(), row.frame.size()));
+            for (std::size_t length = 0; length < tunnelled.size(); ++length) {
+                const Bytes cut(tunnelled.begin(), tunnelled.begin() + static_cast<std::ptrdiff_t>(length));
+                icmp_error_of(cut.data(), cut.size());
+                kind_in_tunnels(cut.data(), cut.size());
+            }
+        }
         for (std::size_t length = 0; length < row.frame.size(); ++length) {
             const Bytes cut(row.frame.begin(), row.frame.begin() + static_cast<std::ptrdiff_t>(length));
             icmp_error_of(cut.data(), cut.size());  // reads nothing outside

@@ -139,7 +139,7 @@ void Receiver::take_other(const std::uint8_t* frame, std::size_t length, RxStati
         turn_to(*paths_.front(), taken);
         return statistics().take_untagged(frame, length, taken);
     }
-    statistics().take_other(kind_of(frame, length));
+    statistics().take_other(kind_in_tunnels(frame, length));
     count_icmp_error(frame, length);
     for (const FrameBytes& reply : replies) {
         rte_mbuf* buffer = make_frame(parts_.control_pool, reply);

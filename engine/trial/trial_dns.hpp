@@ -17,8 +17,7 @@ TestBed with_answers(TestBed bed, const TrialSpec& spec);
 
 class TrialDns {
 public:
-    TrialDns(const TestBed& bed, const TrialSpec& spec, TrialParts& parts)
-        : bed_(bed), spec_(spec), parts_(parts) {}
+    TrialDns(const TestBed& bed, const TrialSpec& spec, TrialParts& parts) : bed_(bed), spec_(spec), parts_(parts) {}
 
     // Of the one path that asks. Throws Error.
     QuestionParts parts(Direction direction, const NicSending& nic);

@@ -19,12 +19,7 @@ class TrialSenders {
 public:
     TrialSenders(const TestBed& bed, const TrialSpec& spec, TrialParts& parts, const TrialConnections& connections,
                  TrialDns& dns)
-        : bed_(bed),
-          spec_(spec),
-          parts_(parts),
-          connections_(connections),
-          dns_(dns),
-          described_(bed.paths.size()) {}
+        : bed_(bed), spec_(spec), parts_(parts), connections_(connections), dns_(dns), described_(bed.paths.size()) {}
 
     // Those of an active path, in the order of their queues. Throws Error.
     [[nodiscard]] std::vector<std::unique_ptr<Sender>> make(Direction direction);

@@ -139,7 +139,7 @@ def test_a_nat_behind_vlan_aware_bridges_counts_what_the_tester_does(bridged_nat
     assert_counts_agree(bridged_nat, 100_000, opened_at="10k")
 
 
-def test_a_nat_at_the_end_of_a_tunnel_counts_what_the_tester_does(nat_in_tunnel: str) -> None:
+def setup_in_tunnel(name: str) -> Setup:
     inner = "eth(destination=02:00:00:00:40:01,source=02:00:00:00:40:02)"
     tunnel = {
         "ipv6": "2001:2::2/64",
@@ -147,9 +147,27 @@ def test_a_nat_at_the_end_of_a_tunnel_counts_what_the_tester_does(nat_in_tunnel:
         "tunnel": f"ipv6(destination=2001:2::1)/udp/vxlan(vni=100)/{inner}",
     }
     sides = {side: {key: value for key, value in members.items() if key != "vlans"} for side, members in SIDES.items()}
-    config = setup_of(nat_in_tunnel).model_dump(mode="json", include={"dut"}, exclude_none=True)
-    config |= {"engine": {"netns": nat_in_tunnel}, **sides, "left": sides["left"] | tunnel}
-    setup = configuration.parse(config, "by hand")
+    config = setup_of(name).model_dump(mode="json", include={"dut"}, exclude_none=True)
+    config |= {"engine": {"netns": name}, **sides, "left": sides["left"] | tunnel}
+    return configuration.parse(config, "by hand")
+
+
+def test_errors_in_a_tunnel_say_that_the_dut_refuses_frames(nat_in_tunnel: str) -> None:
+    setup = setup_in_tunnel(nat_in_tunnel)
+    given = SingleTrial(duration_s=0.3, drain_s=0.2, frame_sizes=(256,), directions="forward", frame="ip(ttl=1)/udp")
+    kind = traffic.of(setup, traffic.of(setup, given).sized())
+    kind.check()
+    with engine_on(setup, 1518) as tester:
+        result = tester.run(kind.trial(kind.cases()[0], Load.fps(500), 1))
+    assert result.forward is not None
+    assert result.forward.received == 0
+    assert result.forward.icmp_errors is not None
+    assert "time to live exceeded" in result.forward.icmp_errors[0].words()
+    assert "icmp_errors" in {cause.code for cause in result.causes}
+
+
+def test_a_nat_at_the_end_of_a_tunnel_counts_what_the_tester_does(nat_in_tunnel: str) -> None:
+    setup = setup_in_tunnel(nat_in_tunnel)
     trial = trial_of(setup, 2_000)
     result, counters = run_and_count(nat_in_tunnel, setup, trial)
     [opening] = result.preliminary

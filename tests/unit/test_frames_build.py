@@ -88,10 +88,10 @@ def test_smallest_size(text: str, min_size: int) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("/".join(["ipv4"] * 17), "has 17 checksums; a frame can have 16"),
+        ("/".join(["ipv4"] * 17), "17 checksums are too many: a frame can have 16"),
         (
             "/".join(["ipv4(ttl=random(1,9),dscp=random(1,9))"] * 16 + ["ipv6(hop_limit=random(1,9))"] * 33),
-            "has 65 fields",
+            "65 fields that vary are too many: a frame can have 64",
         ),
     ],
 )

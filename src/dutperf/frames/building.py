@@ -172,7 +172,7 @@ def build(
     for one in reversed(placed):  # an outer checksum covers the inner ones
         if one.sums:
             sheet.checksums.append(_checksum(placed[: one.number], one))
-    _check(stack, sheet)
+    _check(sheet)
     outer = placed[0].header.given
     return DescribedFrame(
         size=size,
@@ -188,13 +188,13 @@ def build(
     )
 
 
-def _check(stack: Stack, sheet: _Sheet) -> None:
+def _check(sheet: _Sheet) -> None:
     for given, most, what in (
         (sheet.checksums, MOST_CHECKSUMS, "checksums"),
         (sheet.fields, MOST_FIELDS, "fields that vary"),
     ):
         if len(given) > most:
-            raise FrameError(f"{stack} has {len(given)} {what}; a frame can have {most}")
+            raise FrameError(f"{len(given)} {what} are too many: a frame can have {most}")
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def _is_zone(zone: object) -> object:
     """Says what the limits of the type are for."""
     if isinstance(zone, str) and (len(zone) > _LONGEST_ZONE or not re.fullmatch(_ZONE, zone)):
         raise ValueError(
-            f"is not a zone: give up to 8 labels of lower-case letters, digits and hyphens, as in {ZONE}, and"
+            f"is not a zone: give up to 8 labels of up to 63 lower-case letters, digits and hyphens, as in {ZONE}, and"
             f" {_LONGEST_ZONE} characters in all"
         )
     return zone

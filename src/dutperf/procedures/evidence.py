@@ -169,16 +169,21 @@ def _input_drops(result: TrialResult) -> list[str]:
     ]
 
 
-def _arrival_port(direction: Direction, counts: DirectionCounts) -> str:
-    """Answers arrive where the questions were sent."""
-    return direction.receiving_port if counts.answers is None else direction.sending_port
+def _arrived_at(direction: Direction, counts: DirectionCounts, receiving: set[str]) -> str:
+    """Answers arrive where the questions were sent. A port into which no path leads has its frames counted with one
+    that begins there."""
+    if counts.answers is not None:
+        return direction.sending_port
+    sender, receiver = direction.ports
+    return receiver if sender in receiving else f"{sender} or the {receiver}"
 
 
 def _others(result: TrialResult) -> list[str]:
     """Other frames by the port where they arrived. A DUT's ICMP errors return to the sender, which
     is the receiver of the other direction."""
+    receiving = {direction.receiving_port for direction in result.all_directions()}
     return [
-        f"{count:,} × {kind} arrived at the {_arrival_port(direction, counts)} port"
+        f"{count:,} × {kind} arrived at the {_arrived_at(direction, counts, receiving)} port"
         for direction, counts in result.directions().items()
         for kind, count in counts.other_received.items()
         if count

@@ -102,9 +102,16 @@ def sentence(result: TrialResult) -> str:
         f"{states['remapped']:,} re-mapped" if states["remapped"] else "",
         f"{states['lost']:,} lost a frame" if states["lost"] else "",
         f"of {states['asked']:,} asked again {states['gone']:,} did not answer" if states["asked"] else "",
-        f"the DUT counted {states['by_dut']:,}" if states["by_dut"] is not None else "",
+        _by_dut(states["by_dut"], states["opened"] or 0),
     ]
     return ", ".join(text for text in texts if text)
+
+
+def _by_dut(counted: int | None, opened: int) -> str:
+    if counted is None:
+        return ""
+    fewer = ", fewer than were opened: does it track them, and is that the right count?" if counted < opened else ""
+    return f"the DUT counted {counted:,}{fewer}"
 
 
 def opening(result: TrialResult) -> PhaseResult | None:

@@ -415,7 +415,7 @@ class Campaign:
         patience_s = self._plan.conditions.every.dut_patience_s
         dead, setup = evidence.dead_directions(result), self._plan.traffic.setup
         what = evidence.no_forwarding(result, setup) if dead else evidence.losses(result)
-        self.say(f"{what}: waiting for the DUT, {patience_s:g} s at most", place)
+        self.say(f"waiting for the DUT, {patience_s:g} s at most: {what}", place)
         waited = wait_for_dut(self._tester, lambda: self._probing_trial(place.case), patience_s)
         self._journal.write(
             WaitEvent(

@@ -429,7 +429,7 @@ def _engine_for(
             except TesterError as error:
                 longest = error.max_frame_size
                 if longest is None or longest >= wanted or (wanted <= asked and longest < needed):
-                    raise
+                    raise _of_tunnel(error, setup.tunnel_overhead) from None
                 if longest < asked < wanted:
                     wanted = asked
                 else:
@@ -437,3 +437,12 @@ def _engine_for(
                 continue
             yield tester, wanted, limited
             return
+
+
+def _of_tunnel(error: TesterError, overhead: int) -> TesterError:
+    """The error of a port that does not take such long frames, with what the user gives: sizes without the tunnel."""
+    if not overhead or error.max_frame_size is None:
+        return error
+    fit = error.max_frame_size - overhead
+    text = f"{error} (with the {overhead} bytes of the tunnel: frame sizes of up to {fit})"
+    return TesterError(text, code=error.code, field=error.field, max_frame_size=error.max_frame_size)

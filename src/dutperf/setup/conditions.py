@@ -106,7 +106,9 @@ def invalid_member(error: ValidationError) -> tuple[str, str]:
         return field, f"'{details['input']}' is not a number"
     reason = details["msg"].replace("Input should", "should")
     quoted = reason.startswith("'")
-    return field, f"{reason} (it is {details['input']})" if field and not quoted else reason
+    given = details["input"]
+    shown = ", ".join(map(str, given)) if isinstance(given, list | tuple) else given
+    return field, f"{reason} (it is {shown})" if field and not quoted else reason
 
 
 class Foreground(Value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from dutperf.journal import TRIAL_FILE, JournalError, claim, write_new
 from dutperf.model import Stamping, Stream, Trial, TrialResult, Verdict, to_json
 from dutperf.procedures import evidence
 from dutperf.run.testbench import Bench, bench, check_one_rate, check_one_size
-from dutperf.run.waiting import PROBE_FPS, is_dut_down, probe, wait_for_dut
+from dutperf.run.waiting import PROBE_FPS, Wait, is_dut_down, probe, wait_for_dut
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, SingleTrial
 from dutperf.setup.rate import Rate
@@ -64,10 +65,12 @@ def _trial(*, rate: str | None, out: Path | None, as_json: bool, **given: Any) -
         planned = _planned(ready, conditions, intended, NUMBER)
         sized = ready.sized(conditions)
         result = run_one(planned, sized.every.frame_sizes[0], ready)
-        if (number := _answers_late(ready, conditions, intended, planned, result)) is not None:
+        waited = _wait(ready, conditions, intended, planned, result)
+        if waited is not None and waited.answered:
+            number = planned.trial + (waited.probes + 1) * planned.numbers
             planned = _planned(ready, conditions, intended, number)
             result = run_one(planned, sized.every.frame_sizes[0], ready)
-        report = as_report(ready, sized, planned, result)
+        report = as_report(ready, sized, planned, result) | ({} if waited is None else {"dut_wait": asdict(waited)})
         show_and_write(report, out, as_json, lambda: console.trial(report, result))
         if status_of(result) == NO_NUMBER:
             say(evidence.no_forwarding(result, ready.setup))
@@ -82,22 +85,22 @@ def _planned(ready: Bench, conditions: SingleTrial, intended: Rate | None, numbe
     return planned.model_copy(update={"capture": conditions.capture_wanted()} | _stamping(conditions, planned))
 
 
-def _answers_late(
+def _wait(
     ready: Bench, conditions: SingleTrial, intended: Rate | None, planned: Trial, result: TrialResult
-) -> int | None:
-    """Wait for a DUT that forwarded nothing. The number of the trial that is sent again; None: none is, since nobody
-    asked to wait, or in vain."""
+) -> Wait | None:
+    """Wait for a DUT that forwarded nothing; its probes take the numbers after the trial's. None: nobody asked to wait,
+    or it forwarded."""
     patience_s = conditions.every.dut_patience_s
     if not patience_s or not is_dut_down(result):
         return None
     is_dead = bool(evidence.dead_directions(result))
     what = evidence.no_forwarding(result, ready.setup) if is_dead else evidence.losses(result)
-    say(f"{what}: waiting for the DUT, {patience_s:g} s at most")
+    say(f"waiting for the DUT, {patience_s:g} s at most: {what}")
     numbers = count(planned.trial + planned.numbers, planned.numbers)
     low = None if intended is None else Rate(value=PROBE_FPS, unit="fps")
     waited = wait_for_dut(ready.tester, lambda: probe(ready.trial(conditions, low, next(numbers))), patience_s)
     say(f"the DUT {'forwards now' if waited.answered else 'still forwards nothing'} after {waited.waited_s:.0f} s")
-    return next(numbers) if waited.answered else None
+    return waited
 
 
 def _stamping(conditions: Conditions, planned: Trial) -> dict[str, Any]:

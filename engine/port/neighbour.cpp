@@ -222,23 +222,27 @@ bool is_query(const Untagged& frame) {
            frame.data()[mld::kAt] == mld::kQuery;
 }
 
-// Addresses of a range that differ in the last three bytes have groups of their own.
+// Addresses of a range that differ in the last three bytes have groups of their own. The range counts through the bits
+// of its mask: through those of the last three bytes from the first address on, up to the last one unless bits before
+// them count as well.
 void add_groups(const AddressRange<Ipv6>& range, std::set<Ipv6>& groups) {
     constexpr std::size_t kFrom = 13;
     const auto last_bytes = [](const Ipv6& address) {
         return static_cast<std::uint32_t>(address[kFrom] << 16U | address[kFrom + 1] << 8U | address[kFrom + 2]);
     };
     const std::uint32_t mask = last_bytes(range.mask), fixed = last_bytes(range.first) & ~mask;
-    const bool any_before =
-        std::any_of(range.mask.begin(), range.mask.begin() + kFrom, [](std::uint8_t byte) { return byte != 0; });
-    std::uint32_t number = 0;
-    do {  // each number with bits of the mask only
+    const std::uint32_t first = last_bytes(range.first) & mask, last = last_bytes(range.last) & mask;
+    bool one_block = true;  // of addresses that differ in the last three bytes alone
+    for (std::size_t i = 0; i < kFrom; ++i) one_block &= ((range.first[i] ^ range.last[i]) & range.mask[i]) == 0;
+    std::uint32_t number = first;
+    do {
         Ipv6 address = range.first;
         for (std::size_t i = 0; i < 3; ++i)
             address[kFrom + i] = static_cast<std::uint8_t>((fixed | number) >> (16 - 8 * i));
-        if (any_before || range.contains(address)) groups.insert(solicited_node(address));
+        groups.insert(solicited_node(address));
+        if (one_block && number == last) return;
         number = (number - mask) & mask;
-    } while (number != 0 && groups.size() < kMostGroups);
+    } while (number != first && groups.size() < kMostGroups);
 }
 
 FrameBytes listener_report(const Host& host, std::span<const Ipv6> groups) {

@@ -272,6 +272,14 @@ TEST(Neighbour, GroupsOfAllAddressesAreReported) {
          {"ff02::1:ff00:2", "ff02::1:ff00:1", "ff02::1:ff00:10", "ff02::1:ff00:11", "ff02::1:ff00:12"})
         groups.insert(*parse_ipv6(group));
     EXPECT_EQ(groups_in(reports.front()), groups);
+    // single addresses and addresses that follow each other, with a mask of all bits
+    const Ipv6 all = *parse_ipv6("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff");
+    host.others.ipv6 = {{*parse_ipv6("2001:2::5:1234"), *parse_ipv6("2001:2::5:1234"), all},
+                        {*parse_ipv6("2001:2::7:ffff"), *parse_ipv6("2001:2::8:1"), all}};
+    std::set<Ipv6> of_some{*parse_ipv6("ff02::1:ff00:1"), *parse_ipv6("ff02::1:ff00:2")};
+    for (const char* group : {"ff02::1:ff05:1234", "ff02::1:ff07:ffff", "ff02::1:ff08:0", "ff02::1:ff08:1"})
+        of_some.insert(*parse_ipv6(group));
+    EXPECT_EQ(groups_in(listener_reports(host).front()), of_some);
     EXPECT_TRUE(listener_reports({.mac = kTester.mac, .ipv4 = kTester.ipv4, .ipv6 = {}}).empty());
 }
 

@@ -317,9 +317,13 @@ def test_a_ramp_is_by_path(tmp_path: Path) -> None:
     assert point.first_loss_fps.median == pytest.approx(9_000, rel=0.02)
 
 
-def test_connections_need_two_ports() -> None:
-    with pytest.raises(ParameterError, match=r"more than two ports .*: there is one Initiator and one Responder"):
-        trial_of_four(connections=100)
+def test_connections_are_those_of_the_first_path_and_its_way_back() -> None:
+    trial = trial_of_four(connections=100)
+    [opening], (first, *_) = trial.preliminary, trial.streams()
+    assert trial.connections is not None
+    assert trial.connections.initiator is first
+    assert set(opening.streams()) == {first}
+    assert trial.streams().keys() == trial_of_four().streams().keys()
 
 
 def test_neighbours_are_those_of_one_of_two_ports() -> None:

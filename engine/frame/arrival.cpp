@@ -118,15 +118,15 @@ OtherKind kind_of(const std::uint8_t* frame, std::size_t length) {
     }
 }
 
-OtherKind kind_in_tunnels(const std::uint8_t* frame, std::size_t length) {
-    const auto [packet, ipv6] = innermost_packet(frame, length);
+OtherKind kind_in_tunnels(const std::uint8_t* frame, std::size_t length, const InnermostPacket& innermost) {
+    const auto& [packet, ipv6] = innermost;
     if (packet.empty()) return kind_of(frame, length);
     const bool to_group = (frame[0] & 1U) != 0;
     return kind_of_ip(ipv6 ? carried_by_ipv6(packet) : carried_by_ipv4(packet), ipv6, to_group);
 }
 
-std::optional<IcmpError> icmp_error_of(const std::uint8_t* frame, std::size_t length) {
-    const auto [packet, ipv6] = innermost_packet(frame, length);
+std::optional<IcmpError> icmp_error_of(const InnermostPacket& innermost) {
+    const auto& [packet, ipv6] = innermost;
     if (packet.empty()) return std::nullopt;
     const auto carried = ipv6 ? carried_by_ipv6(packet) : carried_by_ipv4(packet);
     if (!carried || carried->fragment || carried->protocol != (ipv6 ? kProtocolIcmpv6 : kProtocolIcmp) ||

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "frame/address.hpp"
+#include "frame/dissect.hpp"
 #include "frame/layout.hpp"
 
 namespace dutperf {
@@ -109,8 +110,8 @@ inline constexpr std::array<const char*, kOtherKinds> kOtherKindNames{"arp_reque
                                                                       "not_ip"};
 
 OtherKind kind_of(const std::uint8_t* frame, std::size_t length);
-// That of the packet in all tunnels.
-OtherKind kind_in_tunnels(const std::uint8_t* frame, std::size_t length);
+// That of the frame's packet in all tunnels.
+OtherKind kind_in_tunnels(const std::uint8_t* frame, std::size_t length, const InnermostPacket& innermost);
 
 // What an ICMP or ICMPv6 error message says (RFC 792, RFC 4443): why somebody dropped a packet.
 struct IcmpError {
@@ -124,7 +125,7 @@ struct IcmpError {
     bool operator==(const IcmpError&) const = default;
 };
 
-// Nothing for a frame that is no error message. It may come in a tunnel.
-std::optional<IcmpError> icmp_error_of(const std::uint8_t* frame, std::size_t length);
+// Nothing for a packet that is no error message.
+std::optional<IcmpError> icmp_error_of(const InnermostPacket& innermost);
 
 }  // namespace dutperf

@@ -186,16 +186,16 @@ TEST(Arrival, AnErrorFromItsPacketsDestinationIsOfTheStationThatHasIt) {
     for (const std::string address : {"198.19.0.200", "2001:2::c8"}) {
         const bool ipv6 = address.find(':') != std::string::npos;
         const Bytes own = port_unreachable(ipv6, address);
-        const auto error = icmp_error_of(own.data(), own.size());
+        const auto error = icmp_error_of(innermost_packet(own.data(), own.size()));
         ASSERT_TRUE(error && error->holder);
         EXPECT_EQ(to_string(*error->holder), address);
         for (std::size_t length = 0; length < own.size(); ++length) {
             const Bytes cut(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(length));
-            const auto of_cut = icmp_error_of(cut.data(), cut.size());  // reads nothing outside
+            const auto of_cut = icmp_error_of(innermost_packet(cut.data(), cut.size()));  // reads nothing outside
             EXPECT_FALSE(of_cut && of_cut->holder);
         }
         const Bytes of_router = port_unreachable(ipv6, ipv6 ? "2001:2::2" : "198.19.0.2");
-        EXPECT_FALSE(icmp_error_of(of_router.data(), of_router.size())->holder);
+        EXPECT_FALSE(icmp_error_of(innermost_packet(of_router.data(), of_router.size()))->holder);
     }
 }
 
@@ -242,20 +242,22 @@ TEST(Arrival, IcmpErrorsSayWhy) {
         {std::nullopt, frame_of(0x88CC, {})},
     };
     for (const Row& row : rows) {
-        EXPECT_EQ(icmp_error_of(row.frame.data(), row.frame.size()), row.error);
+        EXPECT_EQ(icmp_error_of(innermost_packet(row.frame.data(), row.frame.size())), row.error);
         if (type_of(row.frame.data()) == 0x88CC) continue;
         for (const Bytes& tunnelled : {in_vxlan(row.frame), in_ipv6(row.frame)}) {
-            EXPECT_EQ(icmp_error_of(tunnelled.data(), tunnelled.size()), row.error);
-            EXPECT_EQ(kind_in_tunnels(tunnelled.data(), tunnelled.size()), kind_of(row.frame.data(), row.frame.size()));
+            EXPECT_EQ(icmp_error_of(innermost_packet(tunnelled.data(), tunnelled.size())), row.error);
+            EXPECT_EQ(kind_in_tunnels(tunnelled.data(), tunnelled.size(),
+                                      innermost_packet(tunnelled.data(), tunnelled.size())),
+                      kind_of(row.frame.data(), row.frame.size()));
             for (std::size_t length = 0; length < tunnelled.size(); ++length) {
                 const Bytes cut(tunnelled.begin(), tunnelled.begin() + static_cast<std::ptrdiff_t>(length));
-                icmp_error_of(cut.data(), cut.size());
-                kind_in_tunnels(cut.data(), cut.size());
+                icmp_error_of(innermost_packet(cut.data(), cut.size()));
+                kind_in_tunnels(cut.data(), cut.size(), innermost_packet(cut.data(), cut.size()));
             }
         }
         for (std::size_t length = 0; length < row.frame.size(); ++length) {
             const Bytes cut(row.frame.begin(), row.frame.begin() + static_cast<std::ptrdiff_t>(length));
-            icmp_error_of(cut.data(), cut.size());  // reads nothing outside
+            icmp_error_of(innermost_packet(cut.data(), cut.size()));  // reads nothing outside
         }
     }
 }

@@ -116,10 +116,6 @@ void Receiver::take_corrupted(const Tag& tag, Corruption how) {
     of != nullptr ? of->statistics.take_corrupted(tag.sequence, how) : statistics().take_corrupted(how);
 }
 
-void Receiver::count_icmp_error(const std::uint8_t* frame, std::size_t length) {
-    if (const auto error = icmp_error_of(frame, length)) add(icmp_errors_, {*error, 1});
-}
-
 bool Receiver::take_recognised(const std::uint8_t* frame, std::size_t length) {
     for (std::size_t mark = 0; mark < parts_.marks.size(); ++mark) {
         if (!has_marks(parts_.marks[mark], frame, length)) continue;
@@ -139,8 +135,9 @@ void Receiver::take_other(const std::uint8_t* frame, std::size_t length, RxStati
         turn_to(*paths_.front(), taken);
         return statistics().take_untagged(frame, length, taken);
     }
-    statistics().take_other(kind_in_tunnels(frame, length));
-    count_icmp_error(frame, length);
+    const InnermostPacket innermost = innermost_packet(frame, length);
+    statistics().take_other(kind_in_tunnels(frame, length, innermost));
+    if (const auto error = icmp_error_of(innermost)) add(icmp_errors_, {*error, 1});
     for (const FrameBytes& reply : replies) {
         rte_mbuf* buffer = make_frame(parts_.control_pool, reply);
         if (buffer != nullptr && rte_ring_enqueue(parts_.control, buffer) != 0) rte_pktmbuf_free(buffer);

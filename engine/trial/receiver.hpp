@@ -400,7 +400,6 @@ private:
     void set_plain_reference(const rte_mbuf& one);
 
     void take_other(const std::uint8_t* frame, std::size_t length, RxStatistics::Burst& taken);
-    void count_icmp_error(const std::uint8_t* frame, std::size_t length);
     bool take_recognised(const std::uint8_t* frame, std::size_t length);
 
     ReceiverParts parts_;

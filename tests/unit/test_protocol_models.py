@@ -30,7 +30,7 @@ Schema = dict[str, Any]
 KNOWN_HERE = {"question", "native", "name", "stream"}
 """Members of trials that the engine does not get."""
 REQUEST_OF_ITS_OWN = {"replay"}
-"""Members for which the engine gets others: test_replayed_traffic compares these with the schema."""
+"""Members for which the engine gets others (:meth:`dutperf.model.replay.Replay.request`), not compared here."""
 STRONGER = {
     (r"^(0|[1-9][0-9]{0,38})$", "^[0-9]{1,39}$"),
     (r"^[0-9a-f]([02468ace])(:[0-9a-f]{2}){5}$", "^[0-9a-f]{2}(:[0-9a-f]{2}){5}$"),
@@ -39,7 +39,7 @@ STRONGER = {
         r"^[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63}){0,7}$",
     ),
     ("ipv4network", "^[0-9.]+/([0-9]|[12][0-9]|3[0-2])$"),
-    ("ipv6network", "/(32|40|48|56|64|96)$"),  # test_questions: Questions allow these lengths alone
+    ("ipv6network", "/(32|40|48|56|64|96)$"),  # test_dns64: questions have these lengths alone
 }
 """Patterns and formats, and patterns that allow all that they do."""
 

@@ -66,7 +66,7 @@ from dutperf.results import by_clients
 from dutperf.results.summary import Reader, Summary, summarise, write_summary
 from dutperf.run import attempts, tester_needs
 from dutperf.run.requests import Requests
-from dutperf.run.waiting import PROBE_FPS, is_dut_down, probe, wait_for_dut
+from dutperf.run.waiting import PROBE_FPS, announcement, is_dut_down, probe, wait_for_dut
 from dutperf.setup import configuration
 from dutperf.setup.configuration import ConfigError
 from dutperf.tester import EndTrial, Progress, ProgressCallback, Tester, TesterError, phases
@@ -413,9 +413,7 @@ class Campaign:
 
     def _wait(self, place: Place, result: TrialResult) -> bool:
         patience_s = self._plan.conditions.every.dut_patience_s
-        dead, setup = evidence.dead_directions(result), self._plan.traffic.setup
-        what = evidence.no_forwarding(result, setup) if dead else evidence.losses(result)
-        self.say(f"waiting for the DUT, {patience_s:g} s at most: {what}", place)
+        self.say(announcement(result, self._plan.traffic.setup, patience_s), place)
         waited = wait_for_dut(self._tester, lambda: self._probing_trial(place.case), patience_s)
         self._journal.write(
             WaitEvent(

@@ -15,6 +15,7 @@ from dutperf.judge.setup_faults import OF_NEIGHBOURS, OF_SETUP
 from dutperf.judge.validity import LINK_DOWN
 from dutperf.model import Stamping, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
+from dutperf.setup.configuration import Setup
 from dutperf.tester import Tester
 
 POLL_S = 1.0
@@ -60,6 +61,13 @@ def probe(trial: Trial) -> Trial:
     }
     times = {"rest_ns": None, "duration_ns": PROBE_NS, "drain_ns": min(trial.drain_ns, PROBE_NS)}
     return trial.model_copy(update=unstamped | times)
+
+
+def announcement(result: TrialResult, setup: Setup, patience_s: float) -> str:
+    """That a DUT which was down in a trial is waited for, and what the trial showed."""
+    is_dead = bool(evidence.dead_directions(result))
+    what = evidence.no_forwarding(result, setup) if is_dead else evidence.losses(result)
+    return f"waiting for the DUT, {patience_s:g} s at most: {what}"
 
 
 def wait_for_dut(tester: Tester, next_probe: Callable[[], Trial], patience_s: float) -> Wait:

@@ -524,6 +524,10 @@ class Setup(Value):
         """The path of the replies; None: none leads back."""
         return next((path for path in self.path_ends() if path.leads_back(self.initiator_path)), None)
 
+    def has_connections(self, path: Direction) -> bool:
+        """Whether frames of a path may belong to connections, if there are any."""
+        return path is self.initiator_path or path is self.responder_path
+
     def sharing(self, direction: Direction) -> tuple[PlannedStream, ...]:
         """The streams that share the rate of a path."""
         return tuple(one for one in self.streams if one.rate is None and one.sends_on(direction))

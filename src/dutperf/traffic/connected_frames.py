@@ -6,11 +6,10 @@ them, in no connection.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Iterator
 from typing import Any
 
-from dutperf.frames import Endpoints, Header, Stack, Template
+from dutperf.frames import Endpoints, Template
 from dutperf.model import DescribedField, DescribedFrame, Direction, FieldMode, VaryingAddress, VaryingField
 from dutperf.model.described_frame import ConnectionPart
 from dutperf.setup.conditions import Conditions
@@ -81,9 +80,9 @@ class ConnectedFrames(DescribedTraffic):
         self, part: Part, frames: tuple[DescribedFrame, ...], direction: Direction
     ) -> tuple[DescribedFrame, ...]:
         frames = super().finished(part, frames, direction)
-        if not self._is_connected(part, direction):
-            return frames
         between = self._between(part, direction)
+        if between is None:
+            return frames
         return tuple(self._in_connection(frame, direction, between) for frame in frames)
 
     def learns_destination(self, direction: Direction) -> bool:
@@ -98,16 +97,18 @@ class ConnectedFrames(DescribedTraffic):
         return frame.model_copy(update={"fields": (*others, *fields)})
 
     def _is_connected(self, part: Part, direction: Direction) -> bool:
-        if direction not in (self.setup.initiator_path, self.setup.responder_path):
-            return False
+        return self._between(part, direction) is not None
+
+    def _between(self, part: Part, direction: Direction) -> int | None:
+        """Bytes between the headers of IP and UDP of a part's frames; None: they belong to no connections."""
         sender, _ = self.setup.ends(direction)
-        headers = parts.headed(part, part.version(sender))
-        if isinstance(headers, Template) or part.native:
-            return False
-        *before, udp = headers.headers
-        between = _behind_ip(before)
-        *before, ip = before[: len(before) - len(between)] or [udp]
-        return (
+        stack = parts.headed(part, part.version(sender))
+        if isinstance(stack, Template) or part.native or not self.setup.has_connections(direction):
+            return None
+        headers = stack.headers
+        at = max((number for number, one in enumerate(headers) if one.name in ("ipv4", "ipv6")), default=-1)
+        before, ip, between, udp = headers[: max(at, 0)], headers[at], headers[at + 1 : -1], headers[-1]
+        is_connected = (
             udp.name == "udp"
             and ip.name == f"ipv{sender.version}"
             and ip.size == _ADDRESSES[sender.version][0]
@@ -115,13 +116,7 @@ class ConnectedFrames(DescribedTraffic):
             and all(one.name in ("eth", "vlan") for one in before)
             and all(one.name in _EXTENSIONS and "segments" not in one.given for one in between)
         )
-
-    def _between(self, part: Part, direction: Direction) -> int:
-        """Bytes between the headers of IP and UDP of a part's frames, which belong to connections."""
-        sender, _ = self.setup.ends(direction)
-        headers = parts.headed(part, part.version(sender))
-        assert isinstance(headers, Stack), "belongs to connections"
-        return sum(one.size for one in _behind_ip(headers.headers[:-1]))
+        return sum(one.size for one in between) if is_connected else None
 
     def _fields(self, frame: DescribedFrame, direction: Direction, between: int) -> Iterator[DescribedField]:
         sender, receiver = self.setup.ends(direction)
@@ -155,8 +150,3 @@ class ConnectedFrames(DescribedTraffic):
 
 def _field(part: ConnectionPart, bit: int, **members: Any) -> DescribedField:
     return DescribedField(**{"bit": bit, "bits": PORT_BITS, "mode": "connection", "part": part, **members})
-
-
-def _behind_ip(headers: Sequence[Header]) -> list[Header]:
-    """Those behind the last IP header; all, if there is none."""
-    return list(reversed(list(takewhile(lambda one: one.name not in ("ipv4", "ipv6"), reversed(headers)))))

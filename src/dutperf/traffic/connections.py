@@ -73,7 +73,7 @@ class ConnectionTraffic(TrafficKind):
         """The Initiator's frames, or the Responder's; of other paths frames without connections."""
         if self._described is not None:
             return self._described.stream(direction, frame_size, rate_fps)
-        if direction not in (self.setup.initiator_path, self.setup.responder_path):
+        if not self.setup.has_connections(direction):
             return PlainTraffic(self.setup, self.given).stream(direction, frame_size, rate_fps)
         return self._plain(direction, frame_size, rate_fps)
 

@@ -22,7 +22,7 @@ from dutperf.journal import TRIAL_FILE, JournalError, claim, write_new
 from dutperf.model import Stamping, Stream, Trial, TrialResult, Verdict, to_json
 from dutperf.procedures import evidence
 from dutperf.run.testbench import Bench, bench, check_one_rate, check_one_size
-from dutperf.run.waiting import PROBE_FPS, Wait, is_dut_down, probe, wait_for_dut
+from dutperf.run.waiting import PROBE_FPS, Wait, announcement, is_dut_down, probe, wait_for_dut
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, SingleTrial
 from dutperf.setup.rate import Rate
@@ -93,9 +93,7 @@ def _wait(
     patience_s = conditions.every.dut_patience_s
     if not patience_s or not is_dut_down(result):
         return None
-    is_dead = bool(evidence.dead_directions(result))
-    what = evidence.no_forwarding(result, ready.setup) if is_dead else evidence.losses(result)
-    say(f"waiting for the DUT, {patience_s:g} s at most: {what}")
+    say(announcement(result, ready.setup, patience_s))
     numbers = count(planned.trial + planned.numbers, planned.numbers)
     low = None if intended is None else Rate(value=PROBE_FPS, unit="fps")
     waited = wait_for_dut(ready.tester, lambda: probe(ready.trial(conditions, low, next(numbers))), patience_s)

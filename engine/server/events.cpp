@@ -304,7 +304,8 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     if (!result.switched_on.empty()) out["switched_on"] = result.switched_on;
     if (result.unfinished_checksums != 0) out["unfinished_checksums"] = result.unfinished_checksums;
     if (result.zero_checksums != 0) out["zero_checksums"] = result.zero_checksums;
-    if (result.other_encapsulation != 0) out["other_encapsulation"] = result.other_encapsulation;
+    if (result.not_decapsulated != 0) out["not_decapsulated"] = result.not_decapsulated;
+    if (result.not_encapsulated != 0) out["not_encapsulated"] = result.not_encapsulated;
     add_corrupted_by(result, out);
     add_vlan_tags(result, out);
     add_destinations(result, out);

@@ -387,8 +387,8 @@ TEST(Receiving, CountsFramesThatArriveInOrOutsideOfATunnel) {
             }
             EXPECT_EQ(receiver.counts().received.load(), number);
             EXPECT_EQ(receiver.counts().corrupted, 0U);
-            const std::uint64_t others = !wanted ? 0 : *wanted ? number - inside : inside;
-            EXPECT_EQ(receiver.counts().other_encapsulation, others);
+            EXPECT_EQ(receiver.counts().not_decapsulated, wanted == false ? inside : 0);
+            EXPECT_EQ(receiver.counts().not_encapsulated, wanted == true ? number - inside : 0);
         }
     }
 }

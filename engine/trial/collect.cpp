@@ -202,7 +202,8 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     into.corrupted_by = counts.corrupted_by;
     into.unfinished_checksums = counts.unfinished;
     into.zero_checksums = counts.zero_checksums;
-    into.other_encapsulation = counts.other_encapsulation;
+    into.not_decapsulated = counts.not_decapsulated;
+    into.not_encapsulated = counts.not_encapsulated;
     into.stamped_received = counts.stamped;
     into.late = counts.late;
     if (!bed_.offloads.contains(Offload::send_at)) into.early = counts.early;

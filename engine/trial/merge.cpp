@@ -26,7 +26,8 @@ void add(const ReceiverCounts& counts, MergedCounts& into) {
     into.early += counts.early;
     into.unfinished += counts.unfinished;
     into.zero_checksums += counts.zero_checksums;
-    into.other_encapsulation += counts.other_encapsulation;
+    into.not_decapsulated += counts.not_decapsulated;
+    into.not_encapsulated += counts.not_encapsulated;
     for (std::size_t kind = 0; kind < kOtherKinds; ++kind) into.other[kind] += counts.other[kind];
 }
 

@@ -38,7 +38,7 @@ bool Receiver::take_changed(const AnyTag& found, const std::uint8_t* frame, std:
                                                                                 : nullptr;
     const bool encapsulation = !kind->fits(found);
     if (vlans) statistics.take_other_vlans(vlan_tags_of(frame, length));
-    if (encapsulation) statistics.take_other_encapsulation();
+    if (encapsulation) statistics.take_other_encapsulation(found.encapsulated());
     if (elsewhere != nullptr) statistics.take_other_destination(address_in(frame, *elsewhere));
     return vlans || encapsulation || elsewhere != nullptr;
 }

@@ -36,7 +36,7 @@ namespace dutperf {
 // Counts of arrived frames, except the number of received ones.
 struct ArrivalCounts {
     std::uint64_t background = 0, duplicates = 0, out_of_order = 0, stale = 0, corrupted = 0, stamped = 0, late = 0,
-                  early = 0, unfinished = 0, zero_checksums = 0, other_encapsulation = 0;
+                  early = 0, unfinished = 0, zero_checksums = 0, not_decapsulated = 0, not_encapsulated = 0;
     std::array<std::uint64_t, kOtherKinds> other{};
     CorruptedBy corrupted_by{};  // but for numbers that no frame has
 };
@@ -202,7 +202,10 @@ public:
     }
     void take_unfinished() { ++counts_.unfinished; }
     void take_zero_checksum() { ++counts_.zero_checksums; }
-    void take_other_encapsulation() { ++counts_.other_encapsulation; }
+    // A frame that arrived encapsulated and must not, or the other way round.
+    void take_other_encapsulation(bool encapsulated) {
+        ++(encapsulated ? counts_.not_decapsulated : counts_.not_encapsulated);
+    }
     // By its number, which may itself be corrupted. A copy of a corrupted frame is a duplicate.
     void take_corrupted(std::uint64_t number, Corruption how) {
         std::uint64_t& last = last_corrupted_[number % last_corrupted_.size()];

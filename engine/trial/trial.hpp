@@ -493,7 +493,8 @@ struct DirectionResult {
     std::uint64_t duplicates = 0, out_of_order = 0, stale = 0, corrupted = 0, not_accepted = 0, dut_input_drops = 0;
     CorruptedBy corrupted_by{};
     std::uint64_t unfinished_checksums = 0, zero_checksums = 0;  // see frame/dissect.hpp
-    std::uint64_t other_encapsulation = 0;  // frames that arrived encapsulated, or not, otherwise than they should
+    // Frames that arrived still in a tunnel, and outside of one.
+    std::uint64_t not_decapsulated = 0, not_encapsulated = 0;
     std::uint64_t stamped_sent = 0, stamped_received = 0, late = 0;
     std::uint64_t early =
         0;  // stamped frames that arrived before they were sent, by the counters of the cores; their delay counts as 0

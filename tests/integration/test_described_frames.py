@@ -341,5 +341,7 @@ def test_a_router_that_is_not_the_end_of_the_tunnel() -> None:
             result = run_of(config, tester)
     assert {(one.code, one.direction) for one in result.causes} >= {("encapsulation", Direction.FORWARD)}
     assert ("encapsulation", Direction.REVERSE) not in {(one.code, one.direction) for one in result.causes}
-    for counts in result.directions().values():
-        assert counts.other_encapsulation == counts.received == counts.sent > 0
+    forward, reverse = result.directions().values()
+    assert forward.not_decapsulated == forward.received == forward.sent > 0
+    assert reverse.not_encapsulated == reverse.received == reverse.sent > 0
+    assert forward.not_encapsulated == reverse.not_decapsulated == 0

@@ -331,15 +331,14 @@ def _destinations(_trial: Trial, direction: Direction, counts: DirectionCounts) 
     )
 
 
-def _encapsulation(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
+def _encapsulation(_trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:
     """... and ended the tunnel in which they were sent. How it sends frames to a tunnel's other end is its own affair
     (segment routing is often one way): those outside of the tunnel are a remark."""
-    leaves_tunnel = any(one.arrives_encapsulated is False for one in trial.all_streams()[direction].frames)
-    if not counts.other_encapsulation or not leaves_tunnel:
+    if not counts.not_decapsulated:
         return None
     sender, receiver = direction.ports
     return (
-        f"{counts.other_encapsulation:,} frames arrived at the {receiver} port still in the tunnel: the DUT forwards it"
+        f"{counts.not_decapsulated:,} frames arrived at the {receiver} port still in the tunnel: the DUT forwards it"
         f" and is not its end; correct the destination in {_key(sender)}.tunnel, or give {_key(receiver)}.tunnel if the"
         " tester is its end"
     )

@@ -531,9 +531,10 @@ class DirectionCounts(Value):
     IPv6, which hosts discard (RFC 8200 8.1). None: there are neither."""
     destinations: OtherDestinations | None = None
     """None: no test frame arrived with another destination address than it should have."""
-    other_encapsulation: Count = 0
-    """Test frames that arrived outside of the receiving side's tunnel, or still in the sending side's; they count as
-    received."""
+    not_decapsulated: Count = 0
+    """Test frames that arrived still in the sending side's tunnel; they count as received."""
+    not_encapsulated: Count = 0
+    """Test frames that arrived outside of the receiving side's tunnel; they count as received."""
     media: MediaLimit | None = None
     """None if the media's rate is not the limit, or is unknown."""
     transmit_wait: TransmitWait | None = None

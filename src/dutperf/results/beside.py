@@ -41,7 +41,8 @@ def of_counts(counts: Iterable[DirectionCounts]) -> str:
         ),
         "with the UDP checksum 0 over IPv6, which hosts discard": sum(one.zero_checksums for one in each),
         "for other addresses": sum(one.destinations.other for one in each if one.destinations is not None),
-        "outside of a tunnel, or still in one": sum(one.other_encapsulation for one in each),
+        "still in the tunnel": sum(one.not_decapsulated for one in each),
+        "outside of the tunnel": sum(one.not_encapsulated for one in each),
         "with other VLAN tags": sum(one.vlan_tags.other for one in each if one.vlan_tags is not None),
     }
     elsewhere, answers = Counter[str](), Counter[str]()

@@ -63,9 +63,9 @@ _OTHER_TAGS: Row = (
     lambda counts: _number(0 if counts.vlan_tags is None else counts.vlan_tags.other),
 )
 
-_OTHER_ENCAPSULATION: Row = (
-    "outside of a tunnel, or still in one",
-    lambda counts: _number(counts.other_encapsulation),
+_OTHER_ENCAPSULATION: tuple[Row, ...] = (
+    ("still in the tunnel", lambda counts: _number(counts.not_decapsulated)),
+    ("outside of the tunnel", lambda counts: _number(counts.not_encapsulated)),
 )
 
 _SENT_AND_LOST: tuple[Row, ...] = (
@@ -95,7 +95,7 @@ _WHERE_ANY: tuple[Row, ...] = (
     ("with unfinished checksums", lambda counts: _number(counts.unfinished_checksums)),
     ("with UDP checksum 0 over IPv6", lambda counts: _number(counts.zero_checksums)),
     _OTHER_TAGS,
-    _OTHER_ENCAPSULATION,
+    *_OTHER_ENCAPSULATION,
     ("for other addresses", lambda counts: _number(0 if counts.destinations is None else counts.destinations.other)),
     ("not accepted at first (TX full)", lambda counts: _number(counts.not_accepted)),
     ("dropped by the tester", lambda counts: _by_kind(counts.tester_drops)),
@@ -309,7 +309,7 @@ _OF_PATHS: tuple[Row, ...] = (
     ("with unfinished checksums", lambda counts: _number(counts.unfinished_checksums)),
     ("with UDP checksum 0 over IPv6", lambda counts: _number(counts.zero_checksums)),
     _OTHER_TAGS,
-    _OTHER_ENCAPSULATION,
+    *_OTHER_ENCAPSULATION,
     ("at another port", lambda counts: _by_kind(counts.misdelivered or {})),
     ("median delay, µs", lambda counts: "" if counts.delay_us is None else f"{counts.delay_us.p50:,.1f}"),
     ("largest delay, µs", lambda counts: "" if counts.delay_us is None else f"{counts.delay_us.max:,.1f}"),

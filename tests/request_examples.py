@@ -28,7 +28,7 @@ OPENS: list[dict[str, Any]] = [
         "cores": [0],
         "dut_cores": [0],
         "queues": 1,
-        "offloads": ["checksums"],
+        "offloads": ["send_at"],
         "flow_control": "off",
         "link_timeout_ms": 1,
         "resolve_timeout_ms": 1,

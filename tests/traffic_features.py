@@ -116,7 +116,6 @@ CHOICES: dict[Feature, Choice] = {
     all_of.FILL: Choice({"pacing": "fill"}),
     all_of.TIMEOUT: Choice({"frame_timeout_ms": 100}),
     all_of.QUEUES: Choice(config=set_engine(queues=2)),
-    all_of.CHECKSUMS: Choice(config=set_engine(offloads=["checksums"])),
     all_of.SEND_AT: Choice(config=set_engine(offloads=["send_at"])),
     all_of.RATE_LIMIT: Choice(config=set_engine(offloads=["rate_limit"])),
 }

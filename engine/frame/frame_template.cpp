@@ -89,17 +89,11 @@ void FrameTemplate::sum_up() {
         store<std::uint16_t>(&fixed[slot.at], 0);
     }
     store<std::uint32_t>(&fixed[layout_.transport_at()], 0);  // the ports
-    pseudo_sum_ = checksum_fold(dutperf::udp_pseudo_sum(layout_, fixed.data(), udp_length()));
     udp_sum_ = checksum_fold(dutperf::udp_sum(layout_, fixed.data(), udp_length()));
     if (layout_.ipv6) return;
     ip_sum_ = checksum_fold(dutperf::ip_sum(layout_, fixed.data()));
     // if no address varies, the IPv4 checksum is constant and comes from the template
     store(&bytes_[layout_.ip_at() + ipv4::kChecksum], checksum_finish(dutperf::ip_sum(layout_, bytes_.data())));
-}
-
-void FrameTemplate::leave_checksums_to_hardware() {
-    by_hardware_ = true;
-    if (!layout_.ipv6) store<std::uint16_t>(&bytes_[layout_.ip_at() + ipv4::kChecksum], 0);
 }
 
 }  // namespace dutperf

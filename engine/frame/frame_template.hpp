@@ -64,11 +64,6 @@ public:
     FrameTemplate(const FrameSpec& spec, const Mac& source, const Mac& destination, const FrameIdentity& identity,
                   const AddressVariations& vary);
 
-    // Checksum offload: frames then have the pseudo-header sum in the UDP checksum field and 0 in the IPv4 one, as NICs
-    // require.
-    void leave_checksums_to_hardware();
-    [[nodiscard]] bool checksums_by_hardware() const { return by_hardware_; }
-
     [[nodiscard]] const std::uint8_t* data() const { return bytes_.data(); }
     [[nodiscard]] std::uint16_t length() const { return static_cast<std::uint16_t>(bytes_.size()); }  // without FCS
     [[nodiscard]] const Layout& layout() const { return layout_; }
@@ -78,8 +73,6 @@ public:
     // Sums without the fields that may vary: the ports, the last ten bytes of the tag and both address slots.
     [[nodiscard]] std::uint32_t udp_sum() const { return udp_sum_; }
     [[nodiscard]] std::uint32_t ip_sum() const { return ip_sum_; }
-    // Of the pseudo-header alone, without the address slots.
-    [[nodiscard]] std::uint32_t pseudo_sum() const { return pseudo_sum_; }
     // The contribution of both address slots of the template to the UDP checksum.
     [[nodiscard]] std::uint32_t slots_sum() const { return slots_sum_; }
     // Both ports of the template: the first 32 bits of the UDP header.
@@ -98,9 +91,8 @@ private:
 
     std::vector<std::uint8_t> bytes_;
     Layout layout_;
-    bool by_hardware_ = false;
     AddressSlot source_, destination_;
-    std::uint32_t udp_sum_ = 0, ip_sum_ = 0, slots_sum_ = 0, pseudo_sum_ = 0;
+    std::uint32_t udp_sum_ = 0, ip_sum_ = 0, slots_sum_ = 0;
 };
 
 }  // namespace dutperf

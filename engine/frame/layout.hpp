@@ -90,12 +90,10 @@ static_assert(kEthernetPayloadAt == kIpv6Layout.ip_at());
 inline constexpr std::uint16_t kMinFrameSize = kIpv4Layout.min_frame_size(),
                                kMinFrameSizeIpv6 = kIpv6Layout.min_frame_size(), kMaxFrameSize = 9216;
 
-// Unfolded sums for the UDP checksum of `frame`: of the pseudo-header, and of everything covered.
-inline std::uint64_t udp_pseudo_sum(const Layout& at, const std::uint8_t* frame, std::uint16_t udp_length) {
-    return pseudo_header_sum(frame + at.addresses().from, at.addresses().size(), udp_length, kProtocolUdp);
-}
+// Unfolded sum for the UDP checksum of `frame`.
 inline std::uint64_t udp_sum(const Layout& at, const std::uint8_t* frame, std::uint16_t udp_length) {
-    return udp_pseudo_sum(at, frame, udp_length) + checksum_add(frame + at.transport_at(), udp_length);
+    return pseudo_header_sum(frame + at.addresses().from, at.addresses().size(), udp_length, kProtocolUdp) +
+           checksum_add(frame + at.transport_at(), udp_length);
 }
 // For the IPv4 header checksum.
 inline std::uint64_t ip_sum(const Layout& at, const std::uint8_t* frame) {

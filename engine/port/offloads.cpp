@@ -32,8 +32,6 @@ std::optional<std::uint64_t> realtime_us() {
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
 }
 
-constexpr std::uint64_t kChecksums = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
-
 bool offers(Offload offload, std::uint16_t port, const rte_eth_dev_info& info, const Offloads& wanted) {
     switch (offload) {
         case Offload::receive_timestamps:
@@ -41,7 +39,6 @@ bool offers(Offload offload, std::uint16_t port, const rte_eth_dev_info& info, c
                    clock_of(port)().has_value();
         case Offload::send_at:
             return (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) != 0 && clock_of(port)().has_value();
-        case Offload::checksums: return (info.tx_offload_capa & kChecksums) == kChecksums;
         case Offload::rate_limit:
             return wanted.contains(offload) && limit_queue_rate(port, 0, 0);  // there is no capability for it
     }
@@ -62,7 +59,6 @@ std::string name_of(Offload offload) {
     switch (offload) {
         case Offload::receive_timestamps: return "receive_timestamps";
         case Offload::send_at: return "send_at";
-        case Offload::checksums: return "checksums";
         case Offload::rate_limit: return "rate_limit";
     }
     return {};
@@ -93,9 +89,7 @@ std::uint64_t receive_offloads(const Offloads& offloads, std::uint64_t capable) 
 }
 
 std::uint64_t transmit_offloads(const Offloads& offloads, std::uint64_t capable) {
-    const std::uint64_t wanted = (offloads.contains(Offload::send_at) ? RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP : 0) |
-                                 (offloads.contains(Offload::checksums) ? kChecksums : 0);
-    return capable & wanted;
+    return capable & (offloads.contains(Offload::send_at) ? RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP : 0);
 }
 
 bool limit_queue_rate(std::uint16_t port, std::uint16_t queue, std::uint32_t mbps) {

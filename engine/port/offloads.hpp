@@ -15,11 +15,10 @@
 
 namespace dutperf {
 
-// receive_timestamps: the NIC time-stamps received frames. send_at: it sends each frame at a given time. checksums: it
-// computes the IPv4 and UDP checksums of sent frames. rate_limit: its queues send no faster than the trial needs.
-enum class Offload : std::uint8_t { receive_timestamps, send_at, checksums, rate_limit };
-inline constexpr std::array kOffloads{Offload::receive_timestamps, Offload::send_at, Offload::checksums,
-                                      Offload::rate_limit};
+// receive_timestamps: the NIC time-stamps received frames. send_at: it sends each frame at a given time. rate_limit:
+// its queues send no faster than the trial needs.
+enum class Offload : std::uint8_t { receive_timestamps, send_at, rate_limit };
+inline constexpr std::array kOffloads{Offload::receive_timestamps, Offload::send_at, Offload::rate_limit};
 using Offloads = std::set<Offload>;
 
 // The name in the protocol.

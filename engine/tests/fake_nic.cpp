@@ -8,7 +8,6 @@
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_ether.h>
-#include <rte_ip.h>
 #include <rte_mbuf_dyn.h>
 
 #include <algorithm>
@@ -29,8 +28,7 @@ constexpr double kCableS = 0.001, kModerationS = 0.002, kStepBackS = 1;
 constexpr double kLinkAfterS = 0.5, kFlapAfterS = 0.1, kFlapS = 0.1;
 constexpr std::uint64_t kFramesBeforeStep = 200;
 constexpr double kTicksPerNicTick = 24.0019;  // not a whole number, as with any two oscillators
-constexpr std::uint64_t kTransmitOffloads =
-    RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+constexpr std::uint64_t kTransmitOffloads = RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
 constexpr std::uint64_t kNicAtStart = 1'000'000'007;
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
@@ -152,29 +150,6 @@ std::uint64_t departure(const FakePort& port, const rte_mbuf* frame) {
     return ticks_at(*RTE_MBUF_DYNFIELD(frame, fields().time, const rte_mbuf_timestamp_t*), now);
 }
 
-// Computes checksums like a NIC: sums all bytes, including the UDP checksum field, which holds the pseudo-header sum. A
-// NIC writes them into its copy; this writes into the buffer, which comes back with an IPv4 checksum in it. Not for
-// frames that a driver may not accept and get again.
-void complete_checksums(const FakePort& port, rte_mbuf* frame) {
-    auto* const ip = rte_pktmbuf_mtod_offset(frame, std::uint8_t*, frame->l2_len);
-    std::uint8_t* const udp = ip + frame->l3_len;
-    const auto complete = [](std::uint8_t* field, std::uint16_t sum) {
-        sum = static_cast<std::uint16_t>(~sum);
-        std::memcpy(field, &sum, sizeof sum);
-        return sum;
-    };
-    if ((port.transmit_offloads & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM) != 0 &&
-        (frame->ol_flags & RTE_MBUF_F_TX_IP_CKSUM) != 0) {
-        std::memset(ip + 10, 0, 2);
-        complete(ip + 10, rte_raw_cksum(ip, frame->l3_len));
-    }
-    if ((port.transmit_offloads & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) == 0 ||
-        (frame->ol_flags & RTE_MBUF_F_TX_L4_MASK) != RTE_MBUF_F_TX_UDP_CKSUM)
-        return;
-    const std::size_t length = frame->data_len - frame->l2_len - frame->l3_len;
-    if (complete(udp + 6, rte_raw_cksum(udp, length)) == 0) std::memset(udp + 6, 0xFF, 2);
-}
-
 // When frames leave a port, in a file: for each 16 bytes in the machine's order, which are the time in ns (a double),
 // the port, and the length. The length of a frame of IEEE 802's EtherType for local experiments, a filler, is negative.
 class Leaves {
@@ -236,7 +211,6 @@ std::uint16_t leave(std::uint16_t port, std::uint16_t queue, rte_mbuf** frames, 
     if (first_handed_over == 0) first_handed_over = rte_rdtsc();
     for (std::uint16_t i = 0; i < count; ++i) {
         if (++handed_over == kFramesBeforeStep && faults.steps_back) stepped_back = ticks_of(kStepBackS);
-        complete_checksums(ports[port], frames[i]);
         std::uint64_t left = through_queue(port, queue, frames[i]);
         if (++ports[port].handed_over % 10 == 0 && (faults.keeps || faults.loses)) {
             left = kNever;

@@ -61,19 +61,6 @@ TEST(FrameTemplate, Ipv6ByteForByte) {
 
 // clang-format on
 
-TEST(FrameTemplate, LeavesChecksumsToHardware) {
-    FrameTemplate frame(ipv4_spec(64), kTester, kDut, kIdentity, {});
-    const FrameTemplate own = frame;
-    EXPECT_FALSE(frame.checksums_by_hardware());
-    frame.leave_checksums_to_hardware();
-    EXPECT_TRUE(frame.checksums_by_hardware());
-    EXPECT_EQ(hex(frame.data() + 24, 2), "0000");  // IPv4's checksum, which hardware computes too
-    EXPECT_EQ(hex(frame.data(), 24), hex(own.data(), 24));
-    EXPECT_EQ(hex(frame.data() + 26, frame.length() - 26U), hex(own.data() + 26, own.length() - 26U));
-    EXPECT_EQ(checksum_fold(frame.pseudo_sum() + frame.slots_sum()),
-              swap16(std::uint16_t{0x8c55}));  // c612+2+c613+2, 26 bytes, protocol 17
-}
-
 struct Row {
     const char* name;
     FrameSpec spec;

@@ -62,7 +62,7 @@ protected:
         }
         line.set_made(static_cast<std::uint32_t>(dues.size()));
         line.begin();
-        while (!line.is_full() && line.waiting() != 0 && line.place_next(burst_.data())) {
+        while (!line.is_full() && line.waiting() != 0 && line.place_next(0, burst_.data())) {
         }
         std::vector<std::uint32_t> lengths;
         for (std::uint32_t i = 0; i < line.count(); ++i) lengths.push_back(burst_[i]->pkt_len);
@@ -146,7 +146,7 @@ TEST_F(LineFillerTest, ARepliesPlaceShortensTheNextFiller) {
     line->begin();
     EXPECT_TRUE(line->place_reply(control, burst_.data()));
     EXPECT_FALSE(line->place_reply(control, burst_.data()));
-    while (line->waiting() != 0) line->place_next(burst_.data());
+    while (line->waiting() != 0) line->place_next(0, burst_.data());
     std::uint64_t before = 0, late = 1;
     for (std::uint32_t i = 0; i + 1 < line->count(); ++i) before += on_line(burst_[i]->pkt_len);
     EXPECT_EQ(before, due);

@@ -2,6 +2,7 @@
 #include "trial/additional.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "pace/schedule.hpp"
 #include "port/neighbour_responder.hpp"
@@ -21,9 +22,11 @@ AdditionalSender::AdditionalSender(rte_mempool* pool, std::vector<Kind> kinds, c
       kinds_(std::move(kinds)),
       share_(share),
       clock_hz_(clock_hz),
+      made_(kinds_.size()),
       sent_(kinds_.size()),
       due_(kinds_.size()) {
-    for (const Kind& kind : kinds_) left_ += kind.intended;
+    for (const Kind& kind : kinds_) intended_in_all_ += kind.intended;
+    left_ = intended_in_all_;
 }
 
 void AdditionalSender::start(Ticks start) {
@@ -32,20 +35,37 @@ void AdditionalSender::start(Ticks start) {
 }
 
 void AdditionalSender::set_due(std::size_t kind) {
-    due_[kind] = start_ + ticks_of(sent_[kind] * kinds_[kind].every_ns, clock_hz_);
+    due_[kind] = start_ + ticks_of(made_[kind] * kinds_[kind].every_ns, clock_hz_);
+}
+
+Ticks AdditionalSender::next_due() const {
+    Ticks next = std::numeric_limits<Ticks>::max();
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+        if (kinds_[kind].after_frames == 0 && made_[kind] != kinds_[kind].intended) next = std::min(next, due_[kind]);
+    }
+    return next;
+}
+
+rte_mbuf* AdditionalSender::make(std::size_t kind) const {
+    const auto& frames = kinds_[kind].frames;
+    return make_frame(pool_, frames[made_[kind] % frames.size()]);
+}
+
+void AdditionalSender::advance(std::size_t kind) {
+    ++made_[kind];
+    ++made_in_all_;
+    set_due(kind);
 }
 
 bool AdditionalSender::send(PortQueue queue, std::size_t kind) {
-    const auto& frames = kinds_[kind].frames;
-    rte_mbuf* buffer = make_frame(pool_, frames[sent_[kind] % frames.size()]);
+    rte_mbuf* buffer = make(kind);
     if (buffer == nullptr) return false;  // the driver holds all buffers
     if (transmit_burst(queue, &buffer, 1) != 1) {
         rte_pktmbuf_free(buffer);
         return false;
     }
-    ++sent_[kind];
-    --left_;
-    set_due(kind);
+    advance(kind);
+    count(kind);
     return true;
 }
 

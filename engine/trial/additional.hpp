@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "flow/described_frame.hpp"
@@ -65,20 +66,39 @@ public:
     void start(Ticks start);
     // Sends what is due at `now`; `next` is the sender's next test frame, counted among its own.
     void turn(PortQueue queue, Ticks now, std::uint64_t next) {
-        for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-            while (is_due(kind, now, next) && send(queue, kind)) {
-            }
+        while (const std::optional<std::size_t> kind = due(now, next)) {
+            if (!send(queue, *kind)) return;
         }
     }
     [[nodiscard]] bool finished() const { return left_ == 0; }
+
+    // The same in steps, for who hands the frames over: a kind of which a frame is due, the frame (nullptr: no buffer
+    // is free), the next one of the kind then, and that the driver took it.
+    [[nodiscard]] std::optional<std::size_t> due(Ticks now, std::uint64_t next) const {
+        for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+            if (is_due(kind, now, next)) return kind;
+        }
+        return {};
+    }
+    [[nodiscard]] rte_mbuf* make(std::size_t kind) const;
+    void advance(std::size_t kind);
+    void count(std::size_t kind) {
+        ++sent_[kind];
+        --left_;
+    }
+    // When a frame is due next, if none is before that after a test frame.
+    [[nodiscard]] Ticks next_due() const;
+    // Whether frames are still to be made.
+    [[nodiscard]] bool has_more() const { return made_in_all_ != intended_in_all_; }
+
     // Frames of a kind that were handed over.
     [[nodiscard]] std::uint64_t sent(std::size_t kind) const { return sent_[kind]; }
 
 private:
     [[nodiscard]] bool is_due(std::size_t kind, Ticks now, std::uint64_t next) const {
-        if (sent_[kind] == kinds_[kind].intended) return false;
+        if (made_[kind] == kinds_[kind].intended) return false;
         const std::uint64_t after = kinds_[kind].after_frames;
-        return after != 0 ? share_.number(next) >= (sent_[kind] + 1) * after : now >= due_[kind];
+        return after != 0 ? share_.number(next) >= (made_[kind] + 1) * after : now >= due_[kind];
     }
     bool send(PortQueue queue, std::size_t kind);
     void set_due(std::size_t kind);
@@ -88,8 +108,8 @@ private:
     Share share_;
     std::uint64_t clock_hz_;
     Ticks start_ = 0;
-    std::uint64_t left_ = 0;
-    std::vector<std::uint64_t> sent_;
+    std::uint64_t intended_in_all_ = 0, made_in_all_ = 0, left_ = 0;
+    std::vector<std::uint64_t> made_, sent_;
     std::vector<Ticks> due_;  // of the next frame of a kind with an interval
 };
 

@@ -22,20 +22,11 @@ void FrameImage::describe(rte_mbuf& buffer, std::uint16_t offset, std::uint32_t 
 void FrameImage::write(rte_mbuf* buffer) const {
     describe(*buffer);
     std::memcpy(begin_of_frame(buffer), data, length);
-    buffer->ol_flags = offloads;
-    buffer->l2_len = before_ip & 0x7FU;
-    buffer->l3_len = ip & 0x1FFU;
+    buffer->ol_flags = 0;
 }
 
 FrameImage FrameImage::of(const FrameTemplate& frame, std::uint32_t generation) {
-    FrameImage image{.data = frame.data(), .length = frame.length(), .generation = generation};
-    if (!frame.checksums_by_hardware()) return image;
-    const Layout& layout = frame.layout();
-    image.before_ip = static_cast<std::uint16_t>(layout.ip_at());
-    image.ip = static_cast<std::uint16_t>(layout.transport_at() - layout.ip_at());
-    image.offloads =
-        RTE_MBUF_F_TX_UDP_CKSUM | (layout.ipv6 ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM);
-    return image;
+    return {.data = frame.data(), .length = frame.length(), .generation = generation};
 }
 
 void for_each_at_home(rte_mempool* pool, const std::function<void(rte_mbuf*)>& visit) {

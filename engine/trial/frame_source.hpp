@@ -32,9 +32,6 @@ struct FrameImage {
     const std::uint8_t* data;
     std::uint16_t length;
     std::uint32_t generation;  // different for each template since the start of the program
-    // if the NIC computes the checksums: which, and the sizes of the headers before and of IP
-    std::uint64_t offloads = 0;
-    std::uint16_t before_ip = 0, ip = 0;
     // whether the sender writes the length of each frame: buffers may then hold any
     bool any_length = false;
 
@@ -345,34 +342,23 @@ private:
         return true;
     }
 
-    void compute(const FrameTemplate& frame, std::uint64_t k, std::uint32_t count, Fields& out) const {
-        if (frame.checksums_by_hardware()) [[unlikely]] {
-            compute_fields<true>(frame, k, count, out);
-        } else {
-            compute_fields<false>(frame, k, count, out);
-        }
-    }
-
     // Computes whole lanes; values after the last frame are not written.
-    template <bool ByHardware>
-    void compute_fields(const FrameTemplate& frame, std::uint64_t k, std::uint32_t count, Fields& out) const {
+    void compute(const FrameTemplate& frame, std::uint64_t k, std::uint32_t count, Fields& out) const {
         const std::uint64_t whole = std::uint64_t{frame.udp_sum()} + (V::ports ? 0 : frame.ports());
-        const std::uint64_t fixed = (ByHardware ? frame.pseudo_sum() : whole) + (V::addresses ? 0 : frame.slots_sum());
+        const std::uint64_t fixed = whole + (V::addresses ? 0 : frame.slots_sum());
         const AddressSlot source = frame.source_slot(), destination = frame.destination_slot();
         const std::uint64_t ip_sum = frame.ip_sum();
         for (std::uint32_t i = 0; i < count; i += kLanes) {
             const Lanes stamp = V::stamps ? stamps_.lanes(i) : Lanes{};
             const Lanes high = tag_high(stride_.lanes(k, i), stamp);
             store_lanes(&out.high[i], high);
-            Lanes sum = ByHardware ? fixed + Lanes{} : checksum_add64(fixed + Lanes{}, high);
+            Lanes sum = checksum_add64(fixed + Lanes{}, high);
             if constexpr (V::stamps) {
                 const Lanes low = tag_low(stamp);
                 store_lanes(&out.low[i], low);
-                if constexpr (!ByHardware) sum += low;
+                sum += low;
             }
-            if constexpr (V::ports) {
-                if constexpr (!ByHardware) sum += load_lanes(&ports_[i]);
-            }
+            if constexpr (V::ports) sum += load_lanes(&ports_[i]);
             if constexpr (V::addresses) {
                 const Lanes source_word = source.words(load_lanes(&source_address_[i])),
                             destination_word = destination.words(load_lanes(&destination_address_[i]));
@@ -380,10 +366,10 @@ private:
                                     checksum_word(destination_word, destination.at_odd_offset());
                 store_lanes(&out.source_word[i], source_word);
                 store_lanes(&out.destination_word[i], destination_word);
-                store_lanes(&out.ip_checksum[i], ByHardware ? Lanes{} : checksum_finished(ip_sum + added));
+                store_lanes(&out.ip_checksum[i], checksum_finished(ip_sum + added));
                 sum += added;
             }
-            store_lanes(&out.udp_checksum[i], ByHardware ? checksum_folded(sum) : checksum_finished_udp(sum));
+            store_lanes(&out.udp_checksum[i], checksum_finished_udp(sum));
         }
     }
 

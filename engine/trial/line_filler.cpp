@@ -17,6 +17,7 @@ constexpr double kLeadS = 0.0015;
 constexpr std::array<std::uint8_t, 2> kEtherType{0x88, 0xB5};
 constexpr std::string_view kText = "dutperf filler ";
 constexpr std::size_t kTypeAt = 12, kVlanTag = 4;
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 std::vector<std::uint8_t> mark(std::size_t path) {
     std::vector<std::uint8_t> bytes(kEtherType.size() + kText.size() + 3);
@@ -53,12 +54,14 @@ LineFiller::LineFiller(const LineFillerParts& parts)
              parts.clock_difference),
       line_hz_(parts.line_hz),
       clock_hz_(parts.clock_hz),
-      burst_(parts.burst) {}
+      burst_(parts.burst),
+      additional_(parts.additional) {}
 
 std::uint64_t LineFiller::start(Ticks start) {
     start_ = start;
     begins_ = start - static_cast<Ticks>(kLeadS * static_cast<double>(clock_hz_));
     lead_ = static_cast<std::uint64_t>(kLeadS * static_cast<double>(line_hz_));
+    if (additional_ != nullptr) additional_->start(lead_);
     return lead_;
 }
 
@@ -66,29 +69,42 @@ bool LineFiller::place_reply(rte_ring* control, rte_mbuf** burst) {
     void* reply = nullptr;
     if (rte_ring_empty(control) != 0 || rte_ring_dequeue(control, &reply) != 0) [[likely]]
         return false;
-    place(burst, static_cast<rte_mbuf*>(reply), Kind::reply, 0);
+    place(burst, static_cast<rte_mbuf*>(reply), Kind::reply);
     return true;
 }
 
-bool LineFiller::place_next(rte_mbuf** burst) {
-    const std::uint64_t due = dues_[made_from_];
-    const std::uint32_t length = plan_.filler_before(due);
+bool LineFiller::place_next(std::uint64_t next, rte_mbuf** burst) {
+    const std::uint64_t due = waiting() != 0 ? dues_[made_from_] : kNever;
+    std::uint64_t until = due;
+    if (additional_ != nullptr) [[unlikely]] {
+        if (const std::optional<std::size_t> kind = additional_->due(plan_.place(), next)) {
+            rte_mbuf* frame = additional_->make(*kind);
+            if (frame == nullptr) return false;
+            place(burst, frame, Kind::additional).of_kind = *kind;
+            additional_->advance(*kind);
+            return true;
+        }
+        until = std::min(until, additional_->next_due());
+    }
+    const std::uint32_t length = plan_.filler_before(until);
     if (length == 0) {
-        place(burst, made_[made_from_++], Kind::frame, due);
+        place(burst, made_[made_from_++], Kind::frame).due = due;
         return true;
     }
     rte_mbuf* filler = make_filler(length);
     if (filler == nullptr) return false;
-    place(burst, filler, Kind::filler, 0);
+    place(burst, filler, Kind::filler);
     return true;
 }
 
-void LineFiller::place(rte_mbuf** burst, rte_mbuf* frame, Kind kind, std::uint64_t due) {
+LineFiller::Item& LineFiller::place(rte_mbuf** burst, rte_mbuf* frame, Kind kind) {
     // a card or its driver pads shorter frames
     const std::uint32_t length = on_line(std::max<std::uint32_t>(frame->pkt_len, kMinEthernetLength));
     burst[count_] = frame;
-    items_[count_++] = {.kind = kind, .length = length, .place = plan_.place(), .due = due};
+    Item& item = items_[count_++];
+    item = {.kind = kind, .length = length, .place = plan_.place()};
     plan_.add(length);
+    return item;
 }
 
 rte_mbuf* LineFiller::make_filler(std::uint32_t length) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pacing `fill`: lays out bursts of test frames, fillers and replies in the order of the line, and records what the
-// driver took. A filler is a frame to a unicast address that nobody has, so the NIC of the DUT drops it. The driver's
-// transmit ring is kept full, and its room for more frames is the sender's clock.
+// Pacing `fill`: lays out bursts of test frames, fillers, additional frames and replies in the order of the line, and
+// records what the driver took. A filler is a frame to a unicast address that nobody has, so the NIC of the DUT drops
+// it. The driver's transmit ring is kept full, and its room for more frames is the sender's clock.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -34,6 +34,7 @@ struct LineFillerParts {
     std::uint64_t line_hz = 0, clock_hz = 0;
     double clock_difference = 0;  // of card and tester, at most, as a share
     std::uint32_t burst = 1;
+    AdditionalSender* additional = nullptr;  // by the clock of the line
 };
 
 // The longest filler that the buffers of a pool hold, in bytes without FCS.
@@ -70,8 +71,11 @@ public:
     [[nodiscard]] std::uint32_t count() const { return count_; }
     // Places a reply of the ring, if there is one.
     bool place_reply(rte_ring* control, rte_mbuf** burst);
-    // Places the next test frame, or a filler before it; false: no buffer is free.
-    bool place_next(rte_mbuf** burst);
+    // Whether additional frames have no place yet.
+    [[nodiscard]] bool has_additional() const { return additional_ != nullptr && additional_->has_more(); }
+    // Places an additional frame, the next test frame, or a filler before both; false: no buffer is free. `next`: the
+    // number of that test frame among the sender's.
+    bool place_next(std::uint64_t next, rte_mbuf** burst);
 
     // What a call of the driver took.
     struct Taken {
@@ -93,14 +97,15 @@ public:
     [[nodiscard]] double early() const { return early_; }
 
 private:
-    enum class Kind : std::uint8_t { frame, filler, reply };
+    enum class Kind : std::uint8_t { frame, filler, additional, reply };
     struct Item {
         Kind kind = Kind::filler;
         std::uint32_t length = 0;          // on the line
         std::uint64_t place = 0, due = 0;  // of a test frame
+        std::size_t of_kind = 0;           // of an additional frame
     };
 
-    void place(rte_mbuf** burst, rte_mbuf* frame, Kind kind, std::uint64_t due);
+    Item& place(rte_mbuf** burst, rte_mbuf* frame, Kind kind);
     rte_mbuf* make_filler(std::uint32_t length);
     [[nodiscard]] double since_start(Ticks at) const {
         return static_cast<double>(static_cast<std::int64_t>(at - start_));
@@ -112,6 +117,7 @@ private:
     LineWatch watch_;
     std::uint64_t line_hz_, clock_hz_;
     std::uint32_t burst_;
+    AdditionalSender* additional_;
     Ticks start_ = 0, begins_ = 0;
     std::uint64_t lead_ = 0;  // the place of the start on the line
     std::array<rte_mbuf*, kMaxBurst> made_{};
@@ -135,6 +141,7 @@ LineFiller::Taken LineFiller::taken(std::uint32_t from, std::uint32_t count, boo
         const double earliest = watch_.add(item.length);
         if (item.kind == Kind::reply) ++taken.replies;
         if (item.kind == Kind::filler) ++fillers_;
+        if (item.kind == Kind::additional) additional_->count(item.of_kind);
         if (item.kind != Kind::frame) continue;
         ++taken.frames;
         const std::uint64_t error = item.place - item.due;

@@ -106,7 +106,7 @@ public:
         counts_.late_bursts.start(time.start, time.end, time.burst_threshold, time.late);
         start_ = time.start;
         duration_ = time.end - time.start;
-        if (additional_) additional_->start(time.begin);
+        if (additional_ && !line_) additional_->start(time.begin);
     }
     // Histograms that the trial writes.
     [[nodiscard]] virtual std::size_t histograms() const { return line_ ? 2 : 1; }
@@ -249,8 +249,9 @@ private:
         while (!line_->is_full()) {
             if (line_->place_reply(control_, burst_.data())) [[unlikely]]
                 continue;
-            if (line_->waiting() == 0 && !make_next()) break;
-            if (!line_->place_next(burst_.data())) {
+            const bool ends = line_->waiting() == 0 && !make_next();
+            if (ends && !(schedule_.finished() && line_->has_additional())) break;
+            if (!line_->place_next(schedule_.number() - line_->waiting(), burst_.data())) {
                 ++counts_.not_accepted;  // the driver holds all buffers
                 break;
             }

@@ -10,8 +10,6 @@ namespace dutperf {
 
 TrialConnections::TrialConnections(const TestBed& bed, const TrialSpec& spec) : bed_(bed), spec_(spec) {
     if (!spec_.connections) return;
-    if (bed_.offloads.contains(Offload::checksums))
-        throw Error("bad_request", "the offload checksums does not go with connections", "params.connections");
     const ConnectionSpec& wanted = *spec_.connections;
     const auto& initiator = spec_.streams[index_of(wanted.initiator)];
     std::unique_ptr<StateTable>& table = *bed_.state;

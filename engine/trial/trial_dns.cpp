@@ -48,8 +48,6 @@ QuestionParts TrialDns::parts(Direction direction, const NicSending& nic) {
     const std::size_t side = bed_.sending_port(direction);
     require_one_queue(bed_, field);
     require_no_vlans(bed_.hosts[side]->first(), field);
-    if (bed_.offloads.contains(Offload::checksums))
-        throw Error("bad_request", "goes without the offload checksums: the queries have theirs", field);
     const std::uint64_t entries = open_at_once(spec_, direction);
     if (entries > QueryLog::kMostEntries) {
         throw Error("no_memory",

@@ -48,11 +48,9 @@ void require_fill_possible(const TestBed& bed, const TrialSpec& spec) {
             "fill does not go with delays or a frame timeout: frames wait in the tester's own transmit ring, and "
             "their delays would include that");
     for (const Direction direction : spec.active()) {
-        if (shares_port(bed, spec, direction))
-            refuse("fill needs ports with one path each way, and the path " + bed.name_of(direction) +
-                   " shares its ports with others: its fillers take all of the line");
-        if (!spec.streams[index_of(direction)]->additional.empty())
-            refuse("fill does not go with modifiers that send frames beside the test frames");
+        if (paths_from(bed, spec, bed.sending_port(direction)).size() > 1)
+            refuse("fill needs ports from which one path begins, and several begin at that of " +
+                   bed.name_of(direction) + ": its fillers take all of the line");
         if (!spec.streams[index_of(direction)]->interval.is_whole())
             refuse("fill needs streams that send all the time: leave out begin_ns and sends_ns of " +
                    bed.name_of(direction));
@@ -92,10 +90,6 @@ TrialSpec possible(const TestBed& bed, TrialSpec spec) {
 }
 
 DescribedParts TrialSenders::described_parts(Direction direction) {
-    if (bed_.offloads.contains(Offload::checksums)) {
-        throw Error("bad_request", "the offload checksums is for UDP directly over IP: described frames go without it",
-                    bed_.field_of(direction) + ".frames");
-    }
     const PortHosts& hosts = *bed_.hosts[bed_.sending_port(direction)];
     const PathMark path = mark_of_path(index_of(direction));
     const DescribedStream& stream = *spec_.streams[index_of(direction)]->described;
@@ -130,8 +124,6 @@ ReplayParts TrialSenders::replay_parts(Direction direction) {
     const PathMark path = mark_of_path(index_of(direction));
     const ReplayedStream& stream = *spec_.streams[index_of(direction)]->replayed;
     if (bed_.queues > 1) throw Error("bad_request", "needs ports with one queue: several have no common order", field);
-    if (bed_.offloads.contains(Offload::checksums))
-        throw Error("bad_request", "goes without the offload checksums: the frames have theirs", field);
     const std::uint64_t untagged = stream.untagged_among(spec_.intended(direction));
     if (untagged != 0 && shares_port(bed_, spec_, direction)) {
         throw Error("bad_request",
@@ -168,7 +160,6 @@ FramePool* TrialSenders::make_pool_of(Direction direction, const FrameSpec& fram
     const Mac destination = dut_mac(bed_, spec_, direction, frame.is_ipv6());
     FrameTemplate made(frame, bed_.ports[side]->mac(), destination, identity,
                        stream.variations(frame.is_ipv6(), foreground));
-    if (bed_.offloads.contains(Offload::checksums)) made.leave_checksums_to_hardware();
     frame_pools_.push_back(std::make_unique<FramePool>(bed_.pool_of(direction, foreground), made, next_generation()));
     return frame_pools_.back().get();
 }
@@ -245,13 +236,15 @@ std::vector<std::unique_ptr<Sender>> TrialSenders::make(Direction direction) {
         const std::uint64_t hz = spec_.fill ? line_hz(port.link().mbps) : bed_.clock_hz;
         const AnySchedule schedule = schedule_of(spec_, {direction, share}, hz);
         const bool adds = queue == 0 && !stream->additional.empty();
+        auto additional = adds ? make_additional(direction, share, hz) : nullptr;
+        auto line = spec_.fill ? make_line_filler(direction, additional.get()) : nullptr;
         const bool by_socket = !parts_.stamp_logs.empty();
         SenderParts sender{.queue = port.queue(queue),
                            .control = bed_.control_rings[side],
                            .delay_parts = spec_.delay_parts,
                            .into_dut_hz = port.sends_into_dut() ? bed_.clock_hz : 0,
-                           .additional = adds ? make_additional(direction, share) : nullptr,
-                           .line = spec_.fill ? make_line_filler(direction) : nullptr,
+                           .additional = std::move(additional),
+                           .line = std::move(line),
                            .stamps = by_socket ? &parts_.stamp_logs[side]->socket() : nullptr,
                            .ptp = by_socket ? ptp_message(direction) : std::nullopt};
         const auto make = [&]<class Parts>(Parts& one) {
@@ -282,7 +275,7 @@ std::optional<PtpMessage> TrialSenders::ptp_message(Direction direction) const {
     return PtpMessage(std::move(of_kinds), spec_.tags_from_end());
 }
 
-std::unique_ptr<LineFiller> TrialSenders::make_line_filler(Direction direction) const {
+std::unique_ptr<LineFiller> TrialSenders::make_line_filler(Direction direction, AdditionalSender* additional) const {
     const std::size_t side = bed_.sending_port(direction);
     const Port& port = *bed_.ports[side];
     return std::make_unique<LineFiller>(LineFillerParts{.pool = bed_.filler_pools[side],
@@ -295,10 +288,12 @@ std::unique_ptr<LineFiller> TrialSenders::make_line_filler(Direction direction) 
                                                         .line_hz = line_hz(port.link().mbps),
                                                         .clock_hz = bed_.clock_hz,
                                                         .clock_difference = kMaxClockDifference,
-                                                        .burst = spec_.burst});
+                                                        .burst = spec_.burst,
+                                                        .additional = additional});
 }
 
-std::unique_ptr<AdditionalSender> TrialSenders::make_additional(Direction direction, const Share& share) const {
+std::unique_ptr<AdditionalSender> TrialSenders::make_additional(Direction direction, const Share& share,
+                                                                std::uint64_t clock_hz) const {
     const std::size_t side = bed_.sending_port(direction);
     const Mac source = bed_.ports[side]->mac();
     std::vector<AdditionalSender::Kind> kinds;
@@ -316,7 +311,7 @@ std::unique_ptr<AdditionalSender> TrialSenders::make_additional(Direction direct
             std::ranges::copy(source, frame.begin() + source.size());
         }
     }
-    return std::make_unique<AdditionalSender>(bed_.control_pool, std::move(kinds), share, bed_.clock_hz);
+    return std::make_unique<AdditionalSender>(bed_.control_pool, std::move(kinds), share, clock_hz);
 }
 
 }  // namespace dutperf

@@ -34,8 +34,10 @@ private:
     ResponderParts responder_parts(Direction direction);
     [[nodiscard]] NicSending nic_sending(Direction direction) const;
     [[nodiscard]] std::optional<PtpMessage> ptp_message(Direction direction) const;
-    [[nodiscard]] std::unique_ptr<AdditionalSender> make_additional(Direction direction, const Share& share) const;
-    [[nodiscard]] std::unique_ptr<LineFiller> make_line_filler(Direction direction) const;
+    // `clock_hz`: of the clock by which the frames are due.
+    [[nodiscard]] std::unique_ptr<AdditionalSender> make_additional(Direction direction, const Share& share,
+                                                                    std::uint64_t clock_hz) const;
+    [[nodiscard]] std::unique_ptr<LineFiller> make_line_filler(Direction direction, AdditionalSender* additional) const;
 
     const TestBed& bed_;
     const TrialSpec& spec_;

@@ -12,6 +12,7 @@ import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,10 @@ from documents import blocks
 from dutperf.cli import app
 from dutperf.engine.client import EngineCommand, EngineTester
 from dutperf.frames import Stack, build
+from dutperf.frames.additional import broadcast
 from dutperf.model import (
     LEFT_AND_RIGHT,
+    AdditionalFrames,
     Bursts,
     Direction,
     DirectionCounts,
@@ -235,6 +238,34 @@ def test_software_pacing_leaves_gaps_that_depend_on_the_loop(send: Send) -> None
     assert np.unique(filled.round()).tolist() == [500_000]
 
 
+@pytest.mark.parametrize("rate_fps", [10, 1000])
+def test_additional_frames_have_places_too(send: Send, rate_fps: int) -> None:
+    """They leave between the test frames, and after the last one if they are due only then."""
+    every_ns, lengths = 7_000_000, {"routing-updates": 128, "broadcast": 256}
+    timed, following = (
+        AdditionalFrames(name=name, frames=(broadcast(IPv4Address("198.18.0.2"), 0, lengths[name]).hex(),), **rhythm)
+        for name, rhythm in (("routing-updates", {"every_ns": every_ns}), ("broadcast", {"after_frames": 50}))
+    )
+    sent = send(stream(size=64, rate_fps=rate_fps, additional=(timed, following)))
+    counts, line = sent.forward, sent.lines[0]
+    assert sent.result.verdict is Verdict.VALID, sent.result.causes
+    assert counts.sent == counts.received == counts.intended
+    assert [(one.sent, one.intended) for one in counts.additional or ()] == [(29, 29), (rate_fps // 250,) * 2]
+    assert counts.transmitted is not None
+    assert counts.line is not None
+    assert counts.transmitted.handed_over == counts.sent + 29 + rate_fps // 250 + counts.line.fillers
+    line.assert_never_idle()
+    is_timed, is_following = ((line.length == length + 20) & ~line.is_filler for length in lengths.values())
+    is_test = ~line.is_filler & ~is_timed & ~is_following
+    numbers = np.cumsum(is_test)
+    assert numbers[is_following].tolist() == [50 * one for one in range(1, rate_fps // 250 + 1)]
+    at = (line.ns - line.ns[0] - LEAD_NS) / BYTE_NS
+    late = at[is_timed] - every_ns / BYTE_NS * np.arange(29)
+    errors = at[is_test] - 1e9 / BYTE_NS / rate_fps * np.arange(counts.sent)
+    assert min(late.min(), errors.min()) > -1.01
+    assert max(late.max(), errors.max()) < SHORTEST + sum(lengths.values()) + 40
+
+
 def test_fillers_that_come_back_are_counted_and_make_a_trial_invalid(send: Send) -> None:
     """A cable, which gives the receiving port everything."""
     sent = send(stream(rate_fps=500), stream(rate_fps=500), nic=CARD.replace(" filters", ""))
@@ -357,8 +388,16 @@ def test_fillers_of_each_path_are_counted_wherever_they_come(four_cards: Callabl
 
 
 def test_a_line_is_filled_by_one_path(four_cards: Callable[..., TrialResult]) -> None:
-    with pytest.raises(TesterError, match="the path a->b shares its ports with others"):
+    with pytest.raises(TesterError, match="several begin at that of a->b"):
         four_cards("a->b", "a->c")
+
+
+def test_several_lines_may_end_at_one_port(four_cards: Callable[..., TrialResult]) -> None:
+    """Those of a and b at c: a is plugged into another port, so nothing of it comes."""
+    counts = four_cards("b->c", "a->c").directions()
+    received = {str(path): (one.sent, one.received) for path, one in counts.items()}
+    assert received == {"b->c": (100, 100), "a->c": (100, 0)}
+    assert all(one.line is not None and one.line.fillers > 100 for one in counts.values())
 
 
 def test_stamped_frames_are_refused() -> None:

@@ -183,11 +183,11 @@ def test_headers_of_the_other_side_that_are_not_possible_are_its_own() -> None:
             r"flows: flows and streams \(streams\) exclude each other: each stream has its own",
         ),
         (with_streams({"name": "a", "directions": "forward"}), {}, "streams: has none in the reverse direction"),
-        (with_streams({"name": "a", "frame": "ip/up"}), {}, "streams: header 2"),
+        (with_streams({"name": "a", "frame": "ip/up"}), {}, r"streams\.0\.frame: header 2"),
         (
-            parse({"left": LEFT, "right": RIGHT, "engine": {"offloads": ["checksums"]}}, "test"),
-            {"flows": 2},
-            r"engine\.offloads: the offload checksums and flows \(`flows`\) exclude each other",
+            parse({"left": LEFT, "right": RIGHT, "engine": {"offloads": ["send_at"]}}, "test"),
+            {"pacing": "fill", "flows": 2},
+            r"pacing: a filled line and the offload send_at \(engine\.offloads\) exclude each other",
         ),
     ],
 )

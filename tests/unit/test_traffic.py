@@ -308,7 +308,7 @@ def test_the_engine_s_settings_reach_it() -> None:
         "dut_cores": [1],
         "memory": "no_huge_pages",
         "queues": 3,
-        "offloads": ["receive_timestamps", "send_at", "checksums", "rate_limit"],
+        "offloads": ["receive_timestamps", "send_at", "rate_limit"],
         "flow_control": "receive",
         "link_timeout_s": 2.5,
     }

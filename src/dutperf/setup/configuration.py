@@ -160,7 +160,7 @@ def _list_or_auto(cores: object) -> object:
 
 MAX_QUEUES = 16
 """Receive queues of a port, and transmit queues."""
-Offload = Literal["receive_timestamps", "send_at", "checksums", "rate_limit"]
+Offload = Literal["receive_timestamps", "send_at", "rate_limit"]
 """Hardware offloads that a port may have (protocol/README.md)."""
 
 
@@ -704,6 +704,9 @@ def _error(location: Location, message: str, origin: str, lines: Mapping[Locatio
 
 # --- messages for validation errors ---------------------------------------------------------------
 
+_MOST_PLACES = 2
+"""Those of a key that a hint names."""
+
 
 def _sentence(details: ErrorDetails) -> str:
     kind, location = details["type"], details["loc"]
@@ -726,7 +729,21 @@ def _sentence(details: ErrorDetails) -> str:
 
 
 def _unknown_key(location: Location) -> str:
-    return f"unknown key; {hint(str(location[-1]), _keys_at(location[:-1]))}"
+    key = str(location[-1])
+    elsewhere = [path_of(place) for place in _places_of(key, Setup)]
+    if 0 < len(elsewhere) <= _MOST_PLACES:
+        return f"unknown key; did you mean {' or '.join(elsewhere)}?"
+    return f"unknown key; {hint(key, _keys_at(location[:-1]))}"
+
+
+def _places_of(key: str, model: type[BaseModel]) -> Iterator[Location]:
+    """Where a key may stand in a configuration with ``left`` and ``right``."""
+    for name, field in model.model_fields.items():
+        if name == key:
+            yield (name,)
+        for kind in _parts_of(field.annotation) if name not in ("ports", "streams", "between") else ():
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from ((name, *rest) for rest in _places_of(key, kind))
 
 
 def _keys_at(location: Location) -> Iterator[str]:

@@ -16,6 +16,7 @@ from dutperf.setup.conditions import AllConditions
 from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.setup.pacing import fill_of
 from dutperf.setup.steady_pattern import burst_of
+from dutperf.setup.yaml_text import path_of
 
 
 class Because(StrEnum):
@@ -24,8 +25,6 @@ class Because(StrEnum):
     DEFINITION = "by definition"
     """Of one of the two, or of a standard."""
     PORT = "by the port"
-    TESTER = "not yet"
-    """Nothing but the tester is in the way."""
 
 
 @dataclass(frozen=True)
@@ -169,12 +168,12 @@ TIMEOUT = Feature(
     "a frame timeout", "`--frame-timeout`", _condition("frame_timeout_ms", lambda c: c.frame_timeout_ms is not None)
 )
 QUEUES = Feature("several queues", "`engine.queues`", _of_setup("engine.queues", lambda setup: setup.engine.queues > 1))
-CHECKSUMS, SEND_AT, RATE_LIMIT = (_offload(name) for name in ("checksums", "send_at", "rate_limit"))
+SEND_AT, RATE_LIMIT = (_offload(name) for name in ("send_at", "rate_limit"))
 
 FEATURES = (
     *(HEADERS, MIX, FLOWS, JOINING, STREAMS, OTHER_STREAMS, EXTENSION, NATIVE, NETWORKS, ADDRESSES, PORTS, TUNNEL),
     *(POISSON, BURSTS, CHANGING, DIRECTION_RATES, ONE_DIRECTION, WARM_UP, BROADCAST, MANAGEMENT, ROUTING),
-    *(NAMED_PORTS, MORE_PORTS, SHARED_PORT, CONNECTIONS, FILL, TIMEOUT, QUEUES, CHECKSUMS, SEND_AT, RATE_LIMIT),
+    *(NAMED_PORTS, MORE_PORTS, SHARED_PORT, CONNECTIONS, FILL, TIMEOUT, QUEUES, SEND_AT, RATE_LIMIT),
 )
 KINDS = (STREAMS, NATIVE, EXTENSION, MIX)
 """What makes kinds of frames, the likeliest to make many first."""
@@ -215,19 +214,13 @@ REFUSALS = (
         Because.DEFINITION,
         "named ports have paths, not directions: name those that send in the configuration",
     ),
-    *_beside(CHECKSUMS, (HEADERS, TUNNEL), Because.PORT, "cards compute those of UDP directly over IP only"),
-    *_beside(
-        CHECKSUMS,
-        (MIX, JOINING, FLOWS, STREAMS, OTHER_STREAMS, EXTENSION, CONNECTIONS),
-        Because.TESTER,
-        "it is for plain frames of one size, UDP directly over IP",
-    ),
     *_beside(JOINING, (POISSON, BURSTS, CHANGING), Because.DEFINITION, "both say when frames are due"),
     *_each(
         (JOINING, FLOWS, PORTS), CONNECTIONS, Because.DEFINITION, "each connection has ports of its own (`stateful`)"
     ),
     Refusal(FILL, QUEUES, Because.PORT, "the card decides in which order the frames of several queues leave"),
     *_beside(FILL, (SEND_AT, RATE_LIMIT), Because.PORT, "with it the card paces"),
+    Refusal(FILL, SHARED_PORT, Because.PORT, "the fillers of one path take all of a port's line"),
     Refusal(
         FILL,
         TIMEOUT,
@@ -241,12 +234,7 @@ REFUSALS = (
         "frames wait in the tester's own port, which must not count as lateness of the DUT's",
     ),
     *_beside(SEND_AT, (SHARED_PORT, OTHER_STREAMS), Because.PORT, "a NIC sends the frames of a queue in their order"),
-    Refusal(
-        FILL, OTHER_STREAMS, Because.PORT, "the fillers of a line are for one stream, and leave no place for others"
-    ),
-    *_each(
-        (BROADCAST, MANAGEMENT, ROUTING), FILL, Because.TESTER, "only test frames have their places on the filled line"
-    ),
+    Refusal(FILL, OTHER_STREAMS, Because.PORT, "the fillers of one stream take all of a port's line"),
 )
 
 
@@ -255,6 +243,11 @@ OF_MEASURED = (
     *(BROADCAST, MANAGEMENT, ROUTING, CONNECTIONS),
 )
 """Conditions of the frames that are measured: streams with rates of their own have none of them."""
+
+
+def of_stream(number: int, key: str) -> Where:
+    """A key of a stream of the configuration."""
+    return Where(path_of(("streams", number, key)), is_condition=False)
 
 
 def headers_of(setup: Setup, name: str) -> Where:

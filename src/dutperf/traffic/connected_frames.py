@@ -47,8 +47,9 @@ class ConnectedFrames(DescribedTraffic):
                     "no frames belong to connections: these are ip/udp without addresses and ports, with only VLAN"
                     " tags before it and IPv6 extension headers in it"
                 )
-            if any(part.flows is not None for part in connected):
-                raise ConfigError("frames of connections have no flows: each connection is one", "streams")
+            for part in connected:
+                if part.flows is not None:
+                    raise self.flows_in(part).refused("frames of connections have no flows: each connection is one")
             self._check_tunnel(direction)
 
     def _check_tunnel(self, direction: Direction) -> None:
@@ -61,9 +62,11 @@ class ConnectedFrames(DescribedTraffic):
 
     def connected(self, direction: Direction, frame_size: int) -> tuple[Part, ...]:
         """The parts of a direction whose frames belong to connections."""
-        each = self.parts_of(direction, frame_size)
-        with self.refusing(direction.ports[0]):
-            return tuple(part for part in each if self._is_connected(part, direction))
+        connected = []
+        for part in self.parts_of(direction, frame_size):
+            with self.refusing(direction.ports[0], part):
+                connected += [part] if self._is_connected(part, direction) else []
+        return tuple(connected)
 
     def ends_of(self, part: Part, direction: Direction) -> Endpoints:
         """What varies of the addresses is the connection's; the Responder's destinations are learned."""

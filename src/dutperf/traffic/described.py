@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 
 from dutperf.frames import Endpoints, FrameError, Stack, Template, build
 from dutperf.model import IPV6_HEADER_EXCESS, MAX_FRAME_SIZE, DescribedFrame, Direction, Stream
 from dutperf.setup.configuration import ParameterError, Side
 from dutperf.traffic import addresses, arriving_tags, combinations, parts
 from dutperf.traffic.base import TrafficKind
-from dutperf.traffic.combinations import Where, headers_of
+from dutperf.traffic.combinations import Where, headers_of, of_stream
 from dutperf.traffic.endpoints import endpoints, native_endpoints
 from dutperf.traffic.parts import Part, TooManyKindsError
 from dutperf.traffic.udp_ports import destination_ports, source_ports
@@ -42,10 +41,10 @@ class DescribedTraffic(TrafficKind):
     def check_flows(self, direction: Direction, each: Sequence[Part], headers: Headers) -> None:
         """Something tells flows from each other."""
         for part, stack in zip(each, headers, strict=True):
-            with self.refusing(direction.ports[0]):
+            with self.refusing(direction.ports[0], part):
                 frame = build(stack, stack.min_size, self.ends_of(part, direction), flows=part.flows or 1)
             if part.flows is not None and part.flows > 1 and all(one.by == "frame" for one in frame.fields):
-                raise self.flows_in(direction.ports[0]).refused(
+                raise self.flows_in(part).refused(
                     f"nothing tells {part.flows:,} flows from each other: let a field of the headers vary by flow, or"
                     " leave open UDP ports that are not fixed"
                 )
@@ -83,27 +82,25 @@ class DescribedTraffic(TrafficKind):
         headers = self.headers(direction, each)
         shorter = {4: frame_size - self.size_ipv4(frame_size)}
         fitted = parts.fitted(each, headers, shorter)
-        ends = [self.ends_of(part, direction) for part in fitted]
         try:
-            with self.refusing(direction.ports[0]):
-                members = parts.members(fitted, headers, ends, direction, shorter, self.conditions.foreground)
+            order = parts.order_of(fitted, self.conditions.foreground)
         except TooManyKindsError as error:
             raise self.mixed_by().refused(str(error)) from None
-        built = iter(members["frames"])
-        members["frames"] = tuple(
-            frame
-            for part in fitted
-            for frame in self.finished(part, tuple(islice(built, len(part.sizes.sizes))), direction)
-        )
+        frames: tuple[DescribedFrame, ...] = ()
+        for part, stack in zip(fitted, headers, strict=True):
+            ends = self.ends_of(part, direction)
+            with self.refusing(direction.ports[0], part):
+                made = parts.frames_of(part, stack, ends, direction, shorter, alone=len(fitted) == 1)
+            frames += self.finished(part, made, direction)
         networks = self.networks(receiver)
-        return Stream(**self.rhythm(direction, frame_size, rate_fps), networks=networks, **members)
+        return Stream(**self.rhythm(direction, frame_size, rate_fps), networks=networks, frames=frames, **order)
 
     def finished(
         self, part: Part, frames: tuple[DescribedFrame, ...], direction: Direction
     ) -> tuple[DescribedFrame, ...]:
         """The frames of a part, of each size, as the engine gets them."""
         sender, receiver = self.setup.ends(direction)
-        with self.refusing(direction.ports[1]):
+        with self.refusing(direction.ports[1], part):
             back = arriving_tags.of_back(part, receiver)
         encapsulated = _arrives_encapsulated(part, sender, receiver)
         return tuple(
@@ -133,8 +130,11 @@ class DescribedTraffic(TrafficKind):
             sender.source_port or source_ports(self.conditions.ports),
             sender.destination_port or destination_ports(self.conditions.ports),
         )
-        with self.refusing(direction.ports[0]):
-            return tuple(parts.stack_of(part, part.version(sender), ports) for part in each)
+        stacks = []
+        for part in each:
+            with self.refusing(direction.ports[0], part):
+                stacks.append(parts.stack_of(part, part.version(sender), ports))
+        return tuple(stacks)
 
     def mixed_by(self) -> Where:
         """What makes the kinds of frames many."""
@@ -142,20 +142,17 @@ class DescribedTraffic(TrafficKind):
         return next(where for where in each if where is not None)
 
     @contextmanager
-    def refusing(self, name: str) -> Iterator[None]:
-        """An error in the headers of a side is one of the option or of the configuration."""
+    def refusing(self, name: str, part: Part) -> Iterator[None]:
+        """An error in the headers of a side's part is one of the option or of the configuration."""
         try:
             yield
         except FrameError as error:
-            raise self.headers_in(name).refused(str(error)) from None
+            where = headers_of(self.setup, name) if part.number is None else of_stream(part.number, "frame")
+            raise where.refused(str(error)) from None
 
-    def headers_in(self, name: str) -> Where:
-        """Where the headers of the frames of a side were chosen..."""
-        return headers_of(self.setup, name)
-
-    def flows_in(self, name: str) -> Where:
-        """... and how many flows they are of."""
-        return headers_of(self.setup, name) if self.setup.has_sharing else Where("flows")
+    def flows_in(self, part: Part) -> Where:
+        """Where it was said of how many flows a part is."""
+        return Where("flows") if part.number is None else of_stream(part.number, "flows")
 
 
 def _arrives_encapsulated(part: Part, sender: Side, receiver: Side) -> bool | None:

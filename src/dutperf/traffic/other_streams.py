@@ -15,10 +15,9 @@ from dutperf.setup.configuration import ConfigError, Setup
 from dutperf.setup.planned_stream import PlannedStream
 from dutperf.setup.rate import BitRate, Rate
 from dutperf.setup.size_mix import SizeMix
-from dutperf.setup.yaml_text import path_of
 from dutperf.spelling import with_and
 from dutperf.traffic import parts
-from dutperf.traffic.combinations import Where
+from dutperf.traffic.combinations import Where, of_stream
 from dutperf.traffic.described import DescribedTraffic
 from dutperf.traffic.parts import Part
 
@@ -165,19 +164,14 @@ class _OtherStream(DescribedTraffic):
     def parts_of(self, direction: Direction, frame_size: int) -> tuple[Part, ...]:
         sender, _ = self.setup.ends(direction)
         sizes = parts.sizes_of(self.planned, SizeMix.single(frame_size))
-        return (Part("", self.planned.frame, sizes, self.planned.flows, tunnel=sender.tunnel_headers),)
+        number, tunnel = self.setup.streams.index(self.planned), sender.tunnel_headers
+        return (Part("", self.planned.frame, sizes, self.planned.flows, number=number, tunnel=tunnel),)
 
     def rhythm(self, direction: Direction, frame_size: int, rate_fps: int) -> dict[str, Any]:
         return {"rate_fps": rate_fps}
 
     def learns_destination(self, direction: Direction) -> bool:
         return False
-
-    def headers_in(self, name: str) -> Where:
-        return self._where("frame")
-
-    def flows_in(self, name: str) -> Where:
-        return self._where("flows")
 
     def mixed_by(self) -> Where:
         return self._where("sizes")
@@ -186,4 +180,4 @@ class _OtherStream(DescribedTraffic):
         return self._where(key).refused(f"the stream {self.planned.name}: {text}")
 
     def _where(self, key: str) -> Where:
-        return Where(path_of(("streams", self.setup.streams.index(self.planned), key)), is_condition=False)
+        return of_stream(self.setup.streams.index(self.planned), key)

@@ -59,6 +59,8 @@ class Part:
     """IPv6 extension headers behind the first IPv6 header; empty: none."""
     keeps_tags: bool = True
     """Whether its frames may arrive with the VLAN tags with which they are sent..."""
+    number: int | None = None
+    """Of its stream in the configuration; None: it is no stream's."""
     back: tuple[str | None, ...] = ()
     """... and headers of frames of the other direction, with whose tags they may arrive too."""
 
@@ -103,6 +105,7 @@ def parts_of(setup: Setup, conditions: AllConditions, direction: Direction, fram
             one.flows,
             one.share or 1,
             tunnel=sender.tunnel_headers,
+            number=setup.streams.index(one),
             back=() if one.directions == "both" else back_again,
         )
         for one in planned
@@ -281,34 +284,39 @@ def _parsed(text: str, version: int) -> Stack:
         ) from None
 
 
-def members(
-    parts: Sequence[Part],
-    stacks: Sequence[Stack | Template],
-    ends: Sequence[Endpoints],
+def frames_of(
+    part: Part,
+    stack: Stack | Template,
+    ends: Endpoints,
     direction: Direction,
     shorter: Mapping[int, int],
-    foreground: Foreground,
-) -> dict[str, Any]:
-    """Members of a stream: each :func:`fitted` part's frames of each size, to its ends, and their order. Raises
-    FrameError: see :func:`dutperf.frames.build`. Raises TooManyKindsError: more kinds of frames than can be told apart,
-    or no order that repeats soon enough."""
-    frames = tuple(
-        _named(build(stack, size, of, direction=direction, flows=part.flows or 1), part, alone=len(parts) == 1)
-        for part, stack, of in zip(parts, stacks, ends, strict=True)
-        for size in (one - shorter.get(stack.own.ip_version or 0, 0) + stack.overhead for one in part.sizes.sizes)
+    *,
+    alone: bool,
+) -> tuple[DescribedFrame, ...]:
+    """A :func:`fitted` part's frames of each size, to its ends. ``alone``: it is the only part. Raises FrameError: see
+    :func:`dutperf.frames.build`."""
+    excess = stack.overhead - shorter.get(stack.own.ip_version or 0, 0)
+    return tuple(
+        _named(build(stack, size + excess, ends, direction=direction, flows=part.flows or 1), part, alone=alone)
+        for size in part.sizes.sizes
     )
+
+
+def order_of(parts: Sequence[Part], foreground: Foreground) -> dict[str, Any]:
+    """Members of a stream: the order of the kinds of frames that the parts have. Raises TooManyKindsError: more kinds
+    of frames than can be told apart, or no order that repeats soon enough."""
     if len(parts) == 1 and not parts[0].sizes.random:
-        return {"frames": frames} | ({"order": parts[0].sizes.kinds()} if len(frames) > 1 else {})
+        return {"order": parts[0].sizes.kinds()} if len(parts[0].sizes.sizes) > 1 else {}
     kinds = [(part, size) for part in parts for size in part.sizes.sizes]
     shares = [Fraction(part.share * part.sizes.order.count(size), len(part.sizes.order)) for part, size in kinds]
     order = KindOrder(shares, [part.native for part, _ in kinds], foreground)
-    if len(frames) > MOST_KINDS or order.length > LONGEST:
+    if len(kinds) > MOST_KINDS or order.length > LONGEST:
         raise TooManyKindsError(
-            f"too many kinds of frames at once: {len(frames)}, whose shares are whole in {order.length:,} frames; at"
+            f"too many kinds of frames at once: {len(kinds)}, whose shares are whole in {order.length:,} frames; at"
             f" most {MOST_KINDS} kinds and {LONGEST:,} frames are possible"
         )
     random = any(part.sizes.random for part in parts)
-    return {"frames": frames} | ({"shares": order.weights} if random else {"order": order.kinds()})
+    return {"shares": order.weights} if random else {"order": order.kinds()}
 
 
 def _named(frame: DescribedFrame, part: Part, *, alone: bool) -> DescribedFrame:

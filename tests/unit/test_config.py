@@ -125,6 +125,21 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
         ),
     ),
     (
+        "key of another place",
+        SIIT,
+        [("initiator", "left")],
+        "initiator",
+        "unknown key; did you mean stateful.initiator?",
+    ),
+    (
+        "key of both sides",
+        SIIT,
+        [("gateway6", "2001:2::1")],
+        "gateway6",
+        "unknown key; did you mean left.gateway6 or right.gateway6?",
+    ),
+    ("key of many places", SIIT, [("mode", "fixed")], "mode", "unknown key; there are engine, left"),
+    (
         "unknown key deep",
         ROUTER,
         [("left.varying_address", {"mode": "fixed", "min": 1, "max": 1, "ofset4": 1})],

@@ -50,21 +50,23 @@ class ExtensionHeaders:
     @classmethod
     def parse(cls, text: str) -> Self:
         """``hop-by-hop``, ``routing+destination+fragment``, ``hop-by-hop:10%``. Raises ValueError: the text is none."""
-        match = re.fullmatch(r"([a-z+-]*)(?::([1-9][0-9]?|100)%)?", text)
-        names = tuple(match[1].split("+")) if match else ()
-        unknown = [name for name in names if name not in HEADERS]
-        if match is None or unknown:
+        chain, colon, share = text.partition(":")
+        names = tuple(chain.split("+"))
+        if not set(names) <= set(HEADERS):
             raise ValueError(
                 f"extension-header:{text}: give one of {', '.join(HEADERS)}, several with a + between them"
                 " (routing+destination+fragment), and if not all frames have them a share (hop-by-hop:10%)"
             )
+        match = re.fullmatch(r"([1-9][0-9]?|100)%", share if colon else "100%")
+        if match is None:
+            raise ValueError(f"extension-header:{text}: a share of the frames is 1% to 100% in whole per cent")
         if len(set(names)) < len(names):
             raise ValueError(f"extension-header:{text}: the same header twice")
         if "hop-by-hop" in names and len(names) > 1:
             raise ValueError(f"extension-header:{text}: a chain has no hop-by-hop header (RFC 5180 section 5.3)")
         if set(names[:-1]) & set(LAST):
             raise ValueError(f"extension-header:{text}: nothing can follow {' or '.join(LAST)}")
-        return cls(names, int(match[2] or 100))
+        return cls(names, int(match[1]))
 
     @property
     def text(self) -> str:

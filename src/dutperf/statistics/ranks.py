@@ -13,14 +13,17 @@ A missing value (None: nothing passed) is lower than any, as in :mod:`dutperf.st
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 from math import comb, inf, sqrt
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 EXACT = 100
 """Largest number of values, both samples together, for which every arrangement is counted."""
@@ -67,7 +70,7 @@ def shift_interval(first: Values, second: Values, alpha: float) -> tuple[float, 
     """
     if None in first or None in second:
         return None
-    differences = np.sort(np.subtract.outer(np.array(second, dtype=float), np.array(first, dtype=float)).ravel())
+    differences = sorted(one - other for one in _numbers(second) for other in _numbers(first))
     outside = _outside(len(first), len(second), alpha)
     return None if outside == 0 else (float(differences[outside - 1]), float(differences[-outside]))
 
@@ -103,6 +106,8 @@ def _exact(ranks: tuple[int, ...], size: int, rank_sum: int) -> Tails:
 @lru_cache(maxsize=256)
 def _distribution(ranks: tuple[int, ...], size: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """The probability of each sum that ``size`` of the ranks may have."""
+    import numpy as np  # imported late: most commands compare nothing, and start fast
+
     ways = np.zeros((size + 1, sum(ranks[-size:]) + 1))
     ways[0, 0] = 1
     for rank in ranks:
@@ -130,5 +135,4 @@ def _outside(first: int, second: int, alpha: float) -> int:
     if first + second > EXACT:
         spread = sqrt(first * second * (first + second + 1) / 12)
         return max(0, int(first * second / 2 + 0.5 + NormalDist().inv_cdf(alpha / 2) * spread))
-    below = np.cumsum(_distribution(tuple(ranks), second)[least::2])
-    return int(np.searchsorted(below, alpha / 2, side="right"))
+    return bisect_right(list(accumulate(_distribution(tuple(ranks), second)[least::2])), alpha / 2)

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dutperf.errors import DutperfError
+from dutperf.model.value import Value
 
 PROGRAM = "dutperf-refdut"
 VARIABLE = "DUTPERF_REFDUT"
@@ -31,11 +32,9 @@ class RefDutError(DutperfError):
     """The reference DUT cannot be reached or rejects a request; the text is one sentence."""
 
 
-class Properties(BaseModel):
+class Properties(Value):
     """Configured behaviour of the reference DUT. Ratios are shares of the frames of a direction;
     ``*_every=N`` means every Nth of them (0: none)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     seed: Annotated[
         int,
@@ -229,7 +228,7 @@ def choice(ratio: float, every: int) -> dict[str, int]:
     return {"ratio_ppb": round(ratio * 1e9), "every": every}
 
 
-class Quantiles(BaseModel):
+class Quantiles(Value):
     """Quantiles of a distribution of times, in microseconds."""
 
     p50: float
@@ -238,7 +237,7 @@ class Quantiles(BaseModel):
     max: float
 
 
-class DirectionTruth(BaseModel):
+class DirectionTruth(Value):
     """Counters of one direction. ``received`` = ``forwarded`` + all of ``lost`` + ``held``; duplicates are
     only in ``duplicated``."""
 
@@ -263,7 +262,7 @@ class DirectionTruth(BaseModel):
         return sum(self.lost.values())
 
 
-class PortLosses(BaseModel):
+class PortLosses(Value):
     """Frames lost by a port of the DUT: before the DUT received them, and after it had counted them as
     forwarded."""
 
@@ -271,7 +270,7 @@ class PortLosses(BaseModel):
     lost_after: int
 
 
-class ConnectionsTruth(BaseModel):
+class ConnectionsTruth(Value):
     """Counters of the connections of a NAT. ``created`` = ``evicted`` + ``expired`` + ``deleted`` +
     ``current``, unless they were cleared while there were connections."""
 
@@ -289,14 +288,14 @@ class ConnectionsTruth(BaseModel):
     highest: int
 
 
-class Upstream(BaseModel):
+class Upstream(Value):
     """Messages to the server by type, retries too."""
 
     a: int
     aaaa: int
 
 
-class Dns64Truth(BaseModel):
+class Dns64Truth(Value):
     """Counters of a DNS64. Its clients' queries are the forward direction of :class:`Truth`, where those lost by the
     capacity are, its answers the reverse direction."""
 
@@ -330,7 +329,7 @@ class Dns64Truth(BaseModel):
     """Answers that are wrong on purpose, by kind."""
 
 
-class Truth(BaseModel):
+class Truth(Value):
     """Counters of the reference DUT since it was configured or cleared."""
 
     forward: DirectionTruth

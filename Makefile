@@ -21,7 +21,7 @@ help:
 	@echo "make setup         install the packages to build and run"
 	@echo "make test          all tests except the long ones below (as root: they create network namespaces)"
 	@echo "make test-long     statistical tests, shortened examples and whole searches, about twenty minutes"
-	@echo "make truth         measure a known truth at full length, about half an hour"
+	@echo "make truth         measure a known truth at full length, about an hour"
 	@echo "make cards         run the engine on every network card that QEMU emulates, with faults, and the labs in QEMU, about a quarter of an hour"
 	@echo "make faults        inject faults into the tester while it measures: no trial may blame the DUT; COUNT=10 repeats it ten times"
 	@echo "make fuzz          frames of any shape for the receiver, under sanitizers; SECONDS=3600 for an hour"

@@ -4,10 +4,15 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_log.h>
+#include <rte_memory.h>
 #include <rte_version.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <optional>
 
@@ -65,11 +70,44 @@ std::vector<std::string> arguments(const EalOptions& options, const Memory& memo
     return all;
 }
 
+// Puts memory in place of other memory, with the same content, for which the kernel gives huge pages.
+void ask_for_huge_pages(std::byte* memory, std::size_t size) {
+    constexpr std::size_t kHugePage = std::size_t{2} << 20U;
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    std::vector<unsigned char> touched(size / page);
+    if (mincore(memory, size, touched.data()) != 0) return;
+    void* const room = mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) return;
+    // huge pages are moved as they are to a place as far behind the begin of one
+    auto* const copy = static_cast<std::byte*>(room) + (memory - static_cast<std::byte*>(room)) % kHugePage;
+    madvise(copy, size, MADV_HUGEPAGE);  // if it fails, small pages do
+    for (std::size_t number = 0; number < touched.size(); ++number) {
+        if ((touched[number] & 1U) != 0) std::memcpy(copy + number * page, memory + number * page, page);
+    }
+    if (mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, memory) == MAP_FAILED) munmap(copy, size);
+    // what was left of the room around the copy
+    munmap(room, static_cast<std::size_t>(copy - static_cast<std::byte*>(room)));
+    munmap(copy + size, kHugePage - static_cast<std::size_t>(copy - static_cast<std::byte*>(room)));
+}
+
+// Without reserved huge pages DPDK has its memory in a file (memfd), for which the kernel gives small pages alone.
+void ask_for_huge_pages() {
+    rte_memseg_list_walk(
+        [](const rte_memseg_list* list, void*) {
+            if (list->external == 0) ask_for_huge_pages(static_cast<std::byte*>(list->base_va), list->len);
+            return 0;
+        },
+        nullptr);
+}
+
 }  // namespace
 
 // DPDK can be started only once in a process. An `open` after a failed one uses the environment that was started then.
 Memory start_eal(const EalOptions& options) {
     static std::optional<Memory> started;
+    static bool is_private = false;
+    if (started && is_private && !options.is_private)
+        throw Error("internal", "this engine was started for ports with other memory: start another one");
     if (started) return *started;
     const Memory memory = choose_memory(options);
     const std::vector<unsigned> allowed = allowed_cores();
@@ -89,6 +127,8 @@ Memory start_eal(const EalOptions& options) {
         }
         throw Error(rte_errno == ENOMEM ? "no_memory" : "internal", "DPDK did not start: " + reason);
     }
+    is_private = !memory.huge_pages && options.is_private;
+    if (is_private) ask_for_huge_pages();
     run_on(0, allowed);  // DPDK pins the calling thread to a core that a hot loop may need
     started = memory;
     started->virtual_addresses = rte_eal_iova_mode() == RTE_IOVA_VA;

@@ -15,6 +15,7 @@ struct EalOptions {
     std::uint64_t megabytes = 256, small_page_megabytes = 256;  // needed with huge pages, with 4 kB pages
     std::vector<std::string> pci_devices;  // the only ones that DPDK may use: `0000:01:00.0,KEY=VALUE`
     bool shares_memory = false;            // with the process at the other end of a port
+    bool is_private = false;               // nobody else gets at the memory: no device and no other process
 };
 
 struct Memory {

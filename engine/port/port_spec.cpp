@@ -53,6 +53,11 @@ bool PortSpec::shares_memory() const {
     return kind == Kind::virtio_user || (kind == Kind::vdev && argument.starts_with("net_virtio_user"));
 }
 
+bool PortSpec::has_private_buffers() const {
+    constexpr std::array kPrivate{Kind::kernel, Kind::af_xdp, Kind::af_packet, Kind::ring, Kind::null};
+    return std::ranges::find(kPrivate, kind) != kPrivate.end();
+}
+
 bool PortSpec::does_dma() const {
     if (kind == Kind::pci) return true;
     return kind == Kind::vdev &&

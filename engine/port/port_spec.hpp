@@ -27,6 +27,9 @@ struct PortSpec {
     }
     // Whether the other process accesses this one's memory.
     [[nodiscard]] bool shares_memory() const;
+    // Whether its buffers are the engine's alone, whatever its device arguments say: no device and no other process
+    // gets at them.
+    [[nodiscard]] bool has_private_buffers() const;
     // DPDK's name of a PCI device.
     [[nodiscard]] std::string device_name() const { return devargs.empty() ? argument : argument + "," + devargs; }
     // Whether a device may access frames by DMA. A virtual device that is not known to copy may stand for one that

@@ -37,8 +37,10 @@ EalOptions eal_options(const DutRequest& request) {
     EalOptions options{.memory = request.memory,
                        .megabytes = megabytes(kHugePageBytes),
                        .small_page_megabytes = megabytes(kSmallPageBytes),
-                       .pci_devices = {}};
+                       .pci_devices = {},
+                       .is_private = true};
     for (const SideRequest& side : request.sides) {
+        options.is_private = options.is_private && side.port.spec.has_private_buffers();
         if (side.port.spec.kind == PortSpec::Kind::pci) options.pci_devices.push_back(side.port.spec.device_name());
     }
     return options;

@@ -62,9 +62,11 @@ EalOptions eal_options(const OpenRequest& request) {
                        .megabytes = megabytes_needed(request, kHugePageBytes),
                        .small_page_megabytes = megabytes_needed(request, kSmallPageBytes),
                        .pci_devices = {},
-                       .shares_memory = false};
+                       .shares_memory = false,
+                       .is_private = true};
     for (const SideRequest& side : request.sides) {
         options.shares_memory |= side.port.spec.shares_memory();
+        options.is_private = options.is_private && side.port.spec.has_private_buffers();
         if (side.port.spec.kind == PortSpec::Kind::pci) options.pci_devices.push_back(side.port.spec.device_name());
     }
     return options;

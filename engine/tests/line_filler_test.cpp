@@ -164,12 +164,12 @@ TEST_F(LineFillerTest, FillersAreRecognisedByPathAndBehindATag) {
     lay_out(*line, {0}, 60);
     const auto* bytes = rte_pktmbuf_mtod(burst_[0], const std::uint8_t*);
     std::vector<std::uint8_t> tagged(bytes, bytes + 60);
-    EXPECT_TRUE(has_marks(filler_marks(1)[0], tagged.data(), tagged.size()));
+    EXPECT_TRUE(has_marks(filler_marks(1), tagged.data(), tagged.size()));
     for (const std::size_t other : {0, 3, 513})
-        EXPECT_FALSE(has_marks(filler_marks(other)[0], tagged.data(), tagged.size())) << other;
+        EXPECT_FALSE(has_marks(filler_marks(other), tagged.data(), tagged.size())) << other;
     const std::array<std::uint8_t, 4> tag{0x81, 0, 0, 5};
     tagged.insert(tagged.begin() + 12, tag.begin(), tag.end());
-    EXPECT_TRUE(has_marks(filler_marks(1)[1], tagged.data(), tagged.size()));
+    EXPECT_TRUE(has_marks(filler_marks(1), tagged.data(), tagged.size()));
 }
 
 }  // namespace

@@ -4,15 +4,18 @@
 #include <algorithm>
 #include <limits>
 
+#include "frame/dissect.hpp"
 #include "pace/schedule.hpp"
 #include "port/neighbour_responder.hpp"
 
 namespace dutperf {
 
 bool has_marks(const Marks& marks, const std::uint8_t* frame, std::size_t length) {
-    return !marks.empty() && std::ranges::all_of(marks, [&](const BytesAt& mark) {
-        return mark.at + mark.bytes.size() <= length &&
-               std::equal(mark.bytes.begin(), mark.bytes.end(), frame + mark.at);
+    if (marks.empty() || length < ethernet::kSize) return false;
+    const std::size_t tags = network_of(frame, length).at - ethernet::kSize;
+    return std::ranges::all_of(marks, [&](const BytesAt& mark) {
+        const std::size_t at = mark.at + (mark.at < ethernet::kType ? 0 : tags);
+        return at + mark.bytes.size() <= length && std::equal(mark.bytes.begin(), mark.bytes.end(), frame + at);
     });
 }
 

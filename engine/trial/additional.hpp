@@ -20,7 +20,7 @@
 
 namespace dutperf {
 
-// Bytes that a frame has at some place, counted from its first byte.
+// Bytes that a frame has at some place, counted from its first byte, without its VLAN tags.
 struct BytesAt {
     std::uint16_t at = 0;
     std::vector<std::uint8_t> bytes;

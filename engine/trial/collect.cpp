@@ -487,10 +487,7 @@ void Collection::collect_line(Direction direction, DirectionResult& into) const 
     const LineFiller& line = *senders.front()->line();
     const auto fillers_at = [&](std::size_t port) {
         std::uint64_t frames = 0;
-        for (std::size_t kind = 0; kind < filler_marks(0).size(); ++kind) {
-            for (const auto* fillers : recognised(port, {PortMark::Of::filler, direction, kind}))
-                frames += fillers->frames;
-        }
+        for (const auto* fillers : recognised(port, {PortMark::Of::filler, direction, 0})) frames += fillers->frames;
         return frames;
     };
     const std::size_t from = bed_.sending_port(direction);
@@ -608,10 +605,7 @@ std::vector<PortMark> marks_at(const TestBed& bed, const TrialSpec& spec, std::s
     }
     if (!spec.fill) return marks;
     // of all paths: a switch may flood the fillers, which nobody has asked for, to any port
-    for (const Direction path : spec.active()) {
-        for (std::size_t kind = 0; kind < filler_marks(index_of(path)).size(); ++kind)
-            marks.push_back({PortMark::Of::filler, path, kind});
-    }
+    for (const Direction path : spec.active()) marks.push_back({PortMark::Of::filler, path, 0});
     return marks;
 }
 

@@ -86,7 +86,7 @@ struct PortMark {
 
     Of of;
     Direction path;
-    std::size_t kind;  // of additional frames, or of the marks of fillers
+    std::size_t kind;  // of additional frames; 0 of fillers
 
     bool operator==(const PortMark&) const = default;
 };

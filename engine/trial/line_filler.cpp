@@ -16,7 +16,6 @@ constexpr double kLeadS = 0.0015;
 // IEEE 802's EtherType for local experiments, then a text, then the path.
 constexpr std::array<std::uint8_t, 2> kEtherType{0x88, 0xB5};
 constexpr std::string_view kText = "dutperf filler ";
-constexpr std::size_t kTypeAt = 12, kVlanTag = 4;
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 std::vector<std::uint8_t> mark(std::size_t path) {
@@ -31,7 +30,7 @@ FrameImage image_of(std::array<std::uint8_t, kLongestFiller>& bytes, const LineF
     bytes.fill(0);
     std::ranges::copy(parts.destination, bytes.begin());
     std::ranges::copy(parts.source, bytes.begin() + parts.destination.size());
-    std::ranges::copy(mark(parts.path), bytes.begin() + kTypeAt);
+    std::ranges::copy(mark(parts.path), bytes.begin() + ethernet::kType);
     return {.data = bytes.data(),
             .length = static_cast<std::uint16_t>(parts.longest_length),
             .generation = parts.generation,
@@ -40,12 +39,7 @@ FrameImage image_of(std::array<std::uint8_t, kLongestFiller>& bytes, const LineF
 
 }  // namespace
 
-std::array<Marks, 2> filler_marks(std::size_t path) {
-    const auto at = [&](std::size_t place) {
-        return Marks{BytesAt{.at = static_cast<std::uint16_t>(place), .bytes = mark(path)}};
-    };
-    return {at(kTypeAt), at(kTypeAt + kVlanTag)};
-}
+Marks filler_marks(std::size_t path) { return {{.at = ethernet::kType, .bytes = mark(path)}}; }
 
 LineFiller::LineFiller(const LineFillerParts& parts)
     : pool_(parts.pool, image_of(bytes_, parts)),

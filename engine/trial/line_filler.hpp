@@ -43,8 +43,8 @@ inline std::uint32_t longest_filler(rte_mempool* pool) {
     return static_cast<std::uint32_t>(std::min(room, kLongestFiller));
 }
 
-// What the receivers recognise fillers of a path by: plain ones, and ones with a VLAN tag that a DUT added.
-std::array<Marks, 2> filler_marks(std::size_t path);
+// What the receivers recognise fillers of a path by.
+Marks filler_marks(std::size_t path);
 
 class LineFiller {
 public:

@@ -162,7 +162,7 @@ std::vector<Marks> TrialReceivers::marks(std::size_t port) const {
     std::vector<Marks> marks;
     for (const PortMark& mark : marks_at(bed_, spec_, port)) {
         if (mark.of == PortMark::Of::filler) {
-            marks.push_back(filler_marks(index_of(mark.path))[mark.kind]);
+            marks.push_back(filler_marks(index_of(mark.path)));
             continue;
         }
         const AdditionalFrames& frames = spec_.streams[index_of(mark.path)]->additional[mark.kind];

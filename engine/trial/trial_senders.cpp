@@ -305,7 +305,8 @@ std::unique_ptr<AdditionalSender> TrialSenders::make_additional(Direction direct
                                    .every_ns = one.every_ns});
         for (FrameBytes& frame : kind.frames) {
             if (one.destination != NextHop::given) {
-                const Mac destination = dut_mac(bed_, spec_, direction, one.destination == NextHop::ipv6);
+                const std::uint16_t vlan = vlan_of(frame.data(), frame.size());
+                const Mac destination = dut_mac(bed_, spec_, direction, one.destination == NextHop::ipv6, vlan);
                 std::ranges::copy(destination, frame.begin());
             }
             std::ranges::copy(source, frame.begin() + source.size());

@@ -162,15 +162,20 @@ def test_broadcasts_reach_the_router_which_does_not_forward_them() -> None:
         assert broadcasts == AdditionalCounts(intended=RATE_FPS // 100, sent=RATE_FPS // 100, received=0, replies=0)
 
 
-def test_a_bridge_floods_broadcasts_which_are_counted_apart() -> None:
+@pytest.mark.parametrize("headers", [{}, {"frame": "vlan(id=10)/ip/udp"}], ids=["untagged", "VLAN 10"])
+def test_a_bridge_floods_broadcasts_which_are_counted_apart(headers: dict[str, Any]) -> None:
+    """They are behind the tags of the test frames: the bridge forwards no others."""
     with by_hand("bridge") as name:
+        if headers:
+            rules = "table bridge vlans { chain c { type filter hook forward priority 0; ether type != 8021q drop; }; }"
+            subprocess.run(["ip", "netns", "exec", f"{name}-dut", "nft", rules], check=True)
         sides = {
-            "left": {"port": "eth1", "version": 4, "ipv4": "198.18.0.2/15"},
-            "right": {"port": "eth2", "version": 4, "ipv4": "198.19.0.2/15"},
+            "left": {"port": "af_packet:eth1", "version": 4, "ipv4": "198.18.0.2/15"},
+            "right": {"port": "af_packet:eth2", "version": 4, "ipv4": "198.19.0.2/15"},
         }
         for side, opposite in (("left", "eth2"), ("right", "eth1")):
             sides[side]["gateway_mac"] = mac(name, opposite)
-        result = trial_of({"engine": {"netns": name}, **sides}, modifiers=("broadcast", "routing-updates"))
+        result = trial_of({"engine": {"netns": name}, **sides}, modifiers=("broadcast", "routing-updates"), **headers)
     for direction, counts in result.directions().items():
         assert all_arrived(counts)
         broadcasts, updates = additional(result, direction)

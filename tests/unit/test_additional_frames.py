@@ -109,6 +109,8 @@ def test_a_reply_is_recognised_and_verified(own: Any, router: Any) -> None:
     assert not is_recognised(additional.query(own, router))
     assert additional.reply_error(response(own, router)) is None
     assert additional.reply_error(response(own, router).ljust(300, b"\0")) is None
+    whole = response(own, router)
+    assert additional.reply_error(whole[:12] + bytes.fromhex("88a800058100000a") + whole[12:]) is None
 
 
 @pytest.mark.parametrize(
@@ -315,6 +317,27 @@ def test_results_under_different_modifiers_are_not_alike(tmp_path: Path) -> None
     assert (found.base, found.other, found.weight) == ("–", "filters:25", Weight.WARNED)
     assert other.summary.dut["filters"] == ["permit all"]
     assert "filters" not in one.summary.dut
+
+
+def test_behind_vlan_tags_they_have_those_of_the_test_frames() -> None:
+    """Of several each in turn, with the size of the test frames."""
+    tagged = streams(IPV4, "broadcast", "management", frame="vlan(id=5)/vlan(id=10)/ip/udp", frame_sizes="128")
+    [broadcasts], [queries] = (one.frames for one in tagged[Direction.FORWARD].additional)
+    plain = streams(IPV4, "broadcast", "management", frame_sizes="120")[Direction.FORWARD].additional
+    for frame, untagged in zip((broadcasts, queries), plain, strict=True):
+        assert frame == untagged.frames[0][:24] + "810000058100000a" + untagged.frames[0][24:]
+    assert len(broadcasts) // 2 == 124
+    two = parse(
+        {
+            "left": LEFT,
+            "right": RIGHT,
+            "streams": [{"name": "a", "frame": "vlan(id=5)/ip/udp"}, {"name": "b", "frame": "vlan(id=6)/ip/udp"}],
+        },
+        "test",
+    )
+    [updates] = streams(two, "routing-updates")[Direction.REVERSE].additional
+    assert [one[24:34] for one in updates.frames] == ["8100000508", "8100000608"] * 2
+    assert {one.at for one in updates.forwarded} == {42}, "places of marks are without tags"
 
 
 @pytest.mark.usefixtures("labs")

@@ -221,6 +221,11 @@ def test_extension_headers_are_in_the_background_too() -> None:
         ({"foreground": "97:37", "frame_sizes": "imix:84=89,85=83"}, "foreground: too many kinds of frames at once: 4"),
         ({"flows": 5, "frame": "ip/tcp"}, "flows: nothing tells 5 flows from each other"),
         ({"flows": 5, "ports": "fixed"}, "flows: nothing tells 5 flows from each other"),
+        ({"flows": 5, "frame": "ip/icmp(id=increment(1,count=4,by=flow))"}, "flows: only 4 of 5 flows differ: let"),
+        (
+            {"flows": 7, "frame": "ip(dscp=increment(0,count=2,by=flow))/icmp(id=increment(1,count=3,by=flow))"},
+            "flows: only 6 of 7 flows differ",
+        ),
         ({"connections": 5, "foreground": "1:0"}, "foreground: leaves no frames for connections"),
     ],
 )

@@ -162,6 +162,36 @@ def test_what_is_no_command(commands: dict[str, Any], words: str) -> None:
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [
+        ({"losses": "./losses"}, "dut.losses: unknown key; did you mean dut.commands.losses?"),
+        ({"set_up": ["./up"]}, "dut.set_up: unknown key; did you mean dut.commands.set_up?"),
+        ({"command": {"losses": "./losses"}}, "dut.command: unknown key; did you mean dut.commands?"),
+        ([{"name": "a"}, {"name": "b", "reset": "./reset"}], "dut.1.reset: unknown key; did you mean dut.1.commands"),
+    ],
+)
+def test_a_command_at_the_wrong_place(device: Any, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        configuration.parse({**SIDES, "dut": device}, "test")
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("command", ["clear_connections", "count_connections"])
+def test_a_dut_without_gateways_has_connections_if_its_commands_say_so(command: str) -> None:
+    """A transparent firewall."""
+    sides = {
+        name: {"port": name, "version": 4, "ipv4": f"198.18.0.{number}/24"}
+        for number, name in enumerate(("left", "right"), 2)
+    }
+    one, other = (
+        dut.of_setup(configuration.parse({**sides, "dut": {"name": "firewall", "commands": commands}}, "test"))
+        for commands in ({command: "true"}, {"losses": "true"})
+    )
+    assert one.has_connections
+    assert not other.has_connections
+
+
 def test_the_identity_is_not_the_commands() -> None:
     assert with_commands(state="ls").identity() == {"name": "router"}
 

@@ -36,8 +36,11 @@ class Device:
         self.described = described
         self.key = key
         """Its key in the configuration, for errors."""
-        self.has_connections = has_connections
-        """Whether there is a router or a gateway, which may have connections: no switch, and no cable."""
+        commands = described.commands or DutCommands()
+        told = commands.clear_connections or commands.count_connections
+        self.has_connections = has_connections or told is not None
+        """Whether there is a router or a gateway, which may have connections, or a DUT whose commands say that it has
+        them, as a transparent firewall: no switch, and no cable."""
         self._losses = CommandCounters(lambda: self._output("losses"), printed.losses, self._key("losses"))
 
     def identity(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from dutperf.model.described_frame import FCS_SIZE
 from dutperf.model.frame_size import MIN_FRAME_SIZE
+from dutperf.model.vlan_tags import leading
 
 Address = IPv4Address | IPv6Address
 
@@ -69,7 +70,9 @@ def reply_marks(source: Address, destination: Address) -> tuple[tuple[int, bytes
 
 
 def reply_error(frame: bytes) -> str | None:
-    """What is wrong with a reply to a :func:`query`; None: it is the expected response (RFC 2544 11.2)."""
+    """What is wrong with a reply to a :func:`query`, which may be behind VLAN tags; None: it is the expected response
+    (RFC 2544 11.2)."""
+    frame = frame[:12] + frame[12 + len(leading(frame[12:].hex())) // 2 :]
     payload = frame[_HEADERS4 if frame[12:14] == b"\x08\x00" else _HEADERS6 :]
     try:
         [(kind, message)] = _elements(payload[: _length_of(payload)])

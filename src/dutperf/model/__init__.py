@@ -9,6 +9,7 @@ RFC 2544, RFC 8219 and RFC 9971.
 
 from __future__ import annotations
 
+from dutperf.model.additional import MOST_FRAMES_IN_TURN as MOST_FRAMES_IN_TURN
 from dutperf.model.additional import AdditionalFrames as AdditionalFrames
 from dutperf.model.additional import BytesAt as BytesAt
 from dutperf.model.additional import of_test_frames as of_test_frames

@@ -20,6 +20,7 @@ class BytesAt(Value):
     bytes: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2})+$")]
 
 
+MOST_FRAMES_IN_TURN = 16
 Marks = Annotated[tuple[BytesAt, ...], Field(max_length=16)]
 
 
@@ -30,7 +31,7 @@ class AdditionalFrames(Value):
     name: Literal["broadcast", "management", "routing-updates"]
     frames: Annotated[
         tuple[Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){60,}$")], ...],
-        Field(min_length=1, max_length=16),
+        Field(min_length=1, max_length=MOST_FRAMES_IN_TURN),
     ]
     destination_mac: Literal["next_hop4", "next_hop6", "given"] = "given"
     after_frames: Annotated[int, Field(ge=1, le=1_000_000)] | None = None

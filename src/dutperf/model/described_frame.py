@@ -9,6 +9,7 @@ significant bit; neither counts the FCS. The package computes no checksum: the e
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import gcd, lcm, prod
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_serializer, model_validator
@@ -115,6 +116,13 @@ class DescribedField(Value):
         last = int(self.first or 0) + step * (self.period - 1)
         return step if 0 <= last < 1 << self.bits else 0
 
+    @property
+    def values_by_turns(self) -> int:
+        """How many values it takes one after the other before it takes the first one again; 1 of a random one."""
+        if self.mode not in ("increasing", "decreasing"):
+            return self.period if self.mode == "list" else 1
+        return min(self.period, (1 << self.bits) // gcd(int(self.step or 0), 1 << self.bits))
+
     def at(self, number: int) -> int:
         """Its value in frame or flow ``number``, where the mode and the number say it: neither at random nor of a
         connection."""
@@ -164,6 +172,13 @@ class DescribedFrame(Value):
     """VLAN tags with which it may arrive; None: those of arriving frames are not compared."""
     arrives_encapsulated: bool | None = None
     """Whether it must arrive with an IP packet around the innermost one, as in a tunnel; None: that is not compared."""
+
+    @property
+    def most_flows(self) -> int:
+        """How many flows the fields that vary by flow tell apart at most."""
+        by_flow = [one for one in self.fields if one.by == "flow"]
+        random = prod(int(one.count or 1) for one in by_flow if one.mode == "random")
+        return random * lcm(*(one.values_by_turns for one in by_flow))
 
     @property
     def is_connected(self) -> bool:

@@ -868,6 +868,10 @@ def _check_duts(setup: Setup) -> None:
     seen: set[str] = set()
     for number, dut in enumerate(setup.duts()):
         location: Location = ("dut",) if one_alone else ("dut", number)
+        for key in dut.model_extra or ():
+            if key in ("command", *COMMANDS) and key != "filters":  # which results name
+                meant = ("commands",) if key == "command" else ("commands", key)
+                raise _Invalid((*location, key), f"unknown key; did you mean {path_of((*location, *meant))}?")
         if dut.commands is not None and not dut.commands.names():
             raise _Invalid(
                 (*location, "commands"), f"names no command; there are {', '.join(COMMANDS[:-1])} and {COMMANDS[-1]}"

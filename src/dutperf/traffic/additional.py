@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The frames that modifiers add to a stream (RFC 2544 11.1 to 11.3, RFC 5180 6.1): broadcasts, management
-queries, routing updates. They are those of the link: a port with a tunnel sends them outside of it."""
+queries, routing updates. They are those of the link: a port with a tunnel sends them outside of it, and one whose test
+frames are behind VLAN tags behind those."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from dutperf.frames import additional
-from dutperf.model import AdditionalFrames, BytesAt, Direction
+from dutperf.model import MOST_FRAMES_IN_TURN, AdditionalFrames, BytesAt, Direction, VlanTags
 from dutperf.setup.conditions import AllConditions
 from dutperf.setup.configuration import ParameterError, Setup, Side
 
@@ -23,6 +24,8 @@ METRICS = (7, 8)
 """Of the states A and B, between which updates alternate (RFC 2544 11.3); 7 is that of C.2.6.2."""
 LINK_LOCAL = IPv6Address("fe80::2")
 """Source of RIPng updates; the same on both links."""
+_TAGS_AT = 24
+"""Of a frame in hexadecimal digits: behind the MAC addresses."""
 _NETWORKS = {
     4: ("198.18.{}.0/24", "198.19.{}.0/24"),
     6: ("2001:2:0:40{:02x}::/64", "2001:2:0:c0{:02x}::/64"),
@@ -33,11 +36,18 @@ _FIRST = 65
 
 
 def frames_of(
-    setup: Setup, conditions: AllConditions, direction: Direction, frame_size: int
+    setup: Setup, conditions: AllConditions, direction: Direction, frame_size: int, vlan_tags: Sequence[VlanTags] = ()
 ) -> tuple[AdditionalFrames, ...]:
-    """The additional frames of a path. ``frame_size``: of the IPv4 test frames, in bytes. Raises ParameterError: no
-    side can send them."""
-    return tuple(_frames_of(setup, conditions, direction, frame_size))
+    """The additional frames of a path. ``frame_size``: of the IPv4 test frames, in bytes. ``vlan_tags``: those of the
+    test frames, which the additional ones have in turn. Raises ParameterError: no side can send them."""
+    tags = tuple(dict.fromkeys(vlan_tags)) or ("",)
+    each = _frames_of(setup, conditions, direction, frame_size - max(map(len, tags)) // 2)
+    return tuple(_behind(tags[: MOST_FRAMES_IN_TURN // len(one.frames)], one) for one in each)
+
+
+def _behind(tags: Sequence[VlanTags], one: AdditionalFrames) -> AdditionalFrames:
+    frames = tuple(frame[:_TAGS_AT] + tag + frame[_TAGS_AT:] for frame in one.frames for tag in tags)
+    return one.model_copy(update={"frames": frames})
 
 
 def _frames_of(

@@ -59,6 +59,11 @@ def _with_vlans(tags: Iterable[VlanTags], receiver: Side) -> tuple[VlanTags, ...
     return (*each, *map(in_vlan, receiver.vlans or ())) if UNTAGGED in each else each
 
 
+def sent_with(frames: Iterable[DescribedFrame]) -> tuple[VlanTags, ...]:
+    """The tags of each frame; of those that vary the first ones."""
+    return tuple(leading(frame.bytes[_FIRST // _DIGIT :]) for frame in frames)
+
+
 def tags_of(frame: DescribedFrame) -> VlanTags | None:
     """The tags of a frame; None: they vary."""
     found = leading(frame.bytes[_FIRST // _DIGIT :])

@@ -38,6 +38,7 @@ from dutperf.model import (
     Stamping,
     Stream,
     Trial,
+    VlanTags,
     members_of,
     of_test_frames,
 )
@@ -281,10 +282,12 @@ class TrafficKind(ABC):
         not possible."""
         return max([MIN_FRAME_SIZE + (IPV6_HEADER_EXCESS if self.has_ipv6 else 0), *self.smallest_sizes()])
 
-    def rhythm(self, direction: Direction, frame_size: int, rate_fps: int) -> dict[str, Any]:
+    def rhythm(
+        self, direction: Direction, frame_size: int, rate_fps: int, vlan_tags: Sequence[VlanTags] = ()
+    ) -> dict[str, Any]:
         """Members of a stream: the rate of its test frames, their pattern, and the frames that come between
-        them, which belong to the rate."""
-        between = additional.frames_of(self.setup, self.conditions, direction, self.size_ipv4(frame_size))
+        them, which belong to the rate. ``vlan_tags``: of the test frames."""
+        between = additional.frames_of(self.setup, self.conditions, direction, self.size_ipv4(frame_size), vlan_tags)
         test_fps = of_test_frames(between, rate_fps)
         pattern = self._pattern(frame_size, test_fps)
         if isinstance(pattern, Profile):

@@ -43,11 +43,15 @@ class DescribedTraffic(TrafficKind):
         for part, stack in zip(each, headers, strict=True):
             with self.refusing(direction.ports[0], part):
                 frame = build(stack, stack.min_size, self.ends_of(part, direction), flows=part.flows or 1)
-            if part.flows is not None and part.flows > 1 and all(one.by == "frame" for one in frame.fields):
-                raise self.flows_in(part).refused(
-                    f"nothing tells {part.flows:,} flows from each other: let a field of the headers vary by flow, or"
-                    " leave open UDP ports that are not fixed"
-                )
+            if part.flows is None or (differ := frame.most_flows) >= part.flows:
+                continue
+            which = f"only {differ:,} of {part.flows:,} flows differ"
+            if differ == 1:
+                which = f"nothing tells {part.flows:,} flows from each other"
+            raise self.flows_in(part).refused(
+                f"{which}: let a field of the headers take enough values by flow, or leave open UDP ports that are not"
+                " fixed"
+            )
 
     def _check_ends(self, direction: Direction, each: Sequence[Part], headers: Headers) -> None:
         """Several networks and addresses that vary need headers without addresses."""
@@ -93,7 +97,8 @@ class DescribedTraffic(TrafficKind):
                 made = parts.frames_of(part, stack, ends, direction, shorter, alone=len(fitted) == 1)
             frames += self.finished(part, made, direction)
         networks = self.networks(receiver)
-        return Stream(**self.rhythm(direction, frame_size, rate_fps), networks=networks, frames=frames, **order)
+        rhythm = self.rhythm(direction, frame_size, rate_fps, arriving_tags.sent_with(frames))
+        return Stream(**rhythm, networks=networks, frames=frames, **order)
 
     def finished(
         self, part: Part, frames: tuple[DescribedFrame, ...], direction: Direction

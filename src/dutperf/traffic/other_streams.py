@@ -8,7 +8,7 @@ from math import inf
 from typing import Any
 
 from dutperf.frames import Stack, Template
-from dutperf.model import MAX_FRAME_SIZE, Bursts, Direction, Pattern, Stream
+from dutperf.model import MAX_FRAME_SIZE, Bursts, Direction, Pattern, Stream, VlanTags
 from dutperf.setup import steady_pattern
 from dutperf.setup.conditions import Conditions, WithDuration
 from dutperf.setup.configuration import ConfigError, Setup
@@ -167,7 +167,9 @@ class _OtherStream(DescribedTraffic):
         number, tunnel = self.setup.streams.index(self.planned), sender.tunnel_headers
         return (Part("", self.planned.frame, sizes, self.planned.flows, number=number, tunnel=tunnel),)
 
-    def rhythm(self, direction: Direction, frame_size: int, rate_fps: int) -> dict[str, Any]:
+    def rhythm(
+        self, direction: Direction, frame_size: int, rate_fps: int, vlan_tags: Sequence[VlanTags] = ()
+    ) -> dict[str, Any]:
         return {"rate_fps": rate_fps}
 
     def learns_destination(self, direction: Direction) -> bool:

@@ -139,6 +139,9 @@ REFUSED: list[tuple[str, str | dict[str, Any], list[tuple[str, Any]], str, str]]
         "unknown key; did you mean left.gateway6 or right.gateway6?",
     ),
     ("key of many places", SIIT, [("mode", "fixed")], "mode", "unknown key; there are engine, left"),
+    ("key of a stream", SIIT, [("left.rate", 5)], "left.rate", "unknown key; did you mean streams.0.rate?"),
+    ("command", SIIT, [("losses", "ls")], "losses", "unknown key; did you mean dut.commands.losses?"),
+    ("empty port", SIIT, [("left", {"port": None})], "left.port", 'is empty; the port null is written "null"'),
     (
         "unknown key deep",
         ROUTER,

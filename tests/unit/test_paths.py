@@ -132,6 +132,7 @@ def changed(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         (lambda one: one["ports"]["b"].update(ipv4="198.18.0.2/24"), "ports.b.gateway4: 198.18.1.1 is not in"),
         (lambda one: one["ports"]["d"].pop("gateway4"), "ports.d.gateway4: is missing: a has a gateway"),
         (lambda one: one["ports"]["a"].pop("ipv4"), "ports.a.ipv4: is missing: a has version 4"),
+        (lambda one: one.update(gateway4="198.18.0.1"), "gateway4: unknown key; did you mean ports.a.gateway4?"),
         (lambda one: one["ports"]["a"].update(ipv7=1), "ports.a.ipv7: unknown key; did you mean ipv"),
         (lambda one: one["ports"].update({"0": one["ports"]["a"]}), "ports.0"),
         (lambda one: one["ports"]["a"].update(seen_as="198.18.9.9"), "ports.a.seen_as: has no effect"),

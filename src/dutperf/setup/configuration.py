@@ -117,6 +117,8 @@ def _port_spec(text: object, info: ValidationInfo) -> object:
         if not isinstance(text, str) or not re.fullmatch(r"\S{1,200}", text):
             raise ValueError("is not a location of a port of the OTG server (engine.otg)")
         return text
+    if text is None:
+        raise ValueError('is empty; the port null is written "null", with quotes')
     if not isinstance(text, str) or not is_port(text):
         raise ValueError(
             "is not a port: give a PCI address (0000:01:00.0), an interface's name, af_xdp:INTERFACE,"
@@ -622,7 +624,8 @@ def parse(mapping: object, origin: str, lines: Mapping[Location, int] | None = N
         details = errors.first(error)
         if details["loc"][:1] == ("dut",):
             details["loc"] = ("dut", *details["loc"][2:])  # without the tag of OneOrRow
-        location, message = details["loc"], _sentence(details)
+        names = mapping.get("ports") if isinstance(mapping, Mapping) else None
+        location, message = details["loc"], _sentence(details, list(names) if isinstance(names, Mapping) else ())
     except _Invalid as error:
         location, message = error.location, error.message
     else:
@@ -704,14 +707,15 @@ def _error(location: Location, message: str, origin: str, lines: Mapping[Locatio
 
 # --- messages for validation errors ---------------------------------------------------------------
 
-_MOST_PLACES = 2
+_MOST_PLACES = 3
 """Those of a key that a hint names."""
 
 
-def _sentence(details: ErrorDetails) -> str:
+def _sentence(details: ErrorDetails, names: Sequence[str] = ()) -> str:
+    """``names``: of the ports, if they have other names than left and right."""
     kind, location = details["type"], details["loc"]
     if kind == "extra_forbidden":
-        return _unknown_key(location)
+        return _unknown_key(location, names)
     if kind == "missing":
         return "is missing"
     if kind == "tuple_type":
@@ -728,22 +732,26 @@ def _sentence(details: ErrorDetails) -> str:
     return f"{reason} (it is {details['input']!r})" if isinstance(details["input"], str | int | float) else reason
 
 
-def _unknown_key(location: Location) -> str:
+def _unknown_key(location: Location, names: Sequence[str]) -> str:
     key = str(location[-1])
-    elsewhere = [path_of(place) for place in _places_of(key, Setup)]
+    sides = (("left",), ("right",)) if not names else (("ports", names[0]),) * 2
+    of_side = dict(zip(("left", "right"), sides, strict=True))
+    places = ((*of_side.get(str(place), (place,)), *within) for place, *within in _places_of(key, Setup))
+    elsewhere = list(dict.fromkeys(path_of(place) for place in places))
     if 0 < len(elsewhere) <= _MOST_PLACES:
         return f"unknown key; did you mean {' or '.join(elsewhere)}?"
     return f"unknown key; {hint(key, _keys_at(location[:-1]))}"
 
 
 def _places_of(key: str, model: type[BaseModel]) -> Iterator[Location]:
-    """Where a key may stand in a configuration with ``left`` and ``right``."""
+    """Where a key may stand in a configuration with ``left`` and ``right``, and one stream."""
     for name, field in model.model_fields.items():
         if name == key:
             yield (name,)
-        for kind in _parts_of(field.annotation) if name not in ("ports", "streams", "between") else ():
+        place = (name, 0) if name == "streams" else (name,)
+        for kind in _parts_of(field.annotation) if name not in ("ports", "between") else ():
             if isinstance(kind, type) and issubclass(kind, BaseModel):
-                yield from ((name, *rest) for rest in _places_of(key, kind))
+                yield from ((*place, *rest) for rest in _places_of(key, kind))
 
 
 def _keys_at(location: Location) -> Iterator[str]:

@@ -335,7 +335,7 @@ def test_what_does_not_go_with_other_streams_is_refused(opened: Opening) -> None
         with pytest.raises(Refused) as error:
             engine.run(**members)
         assert error.value.args[0] == field
-    assert "shares its ports with others" in error.value.args[1]
+    assert "several begin at that of forward" in error.value.args[1]
     with pytest.raises(Refused, match="begin_ns"):
         engine.run(**REFUSED[-2][0])
 

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from dutperf.engine.client import EngineCommand
@@ -16,3 +18,9 @@ def engine_with_fake(what: str, engine: EngineCommand) -> Path:
     if not program.exists():
         pytest.skip(f"no engine with a fake {what}: its build needs GoogleTest")
     return program
+
+
+def frames_that_left(leaves: Path) -> Any:
+    """What the fake NIC wrote into the file that $DUTPERF_FAKE_NIC_LEAVES names: of each frame ``ns``, ``port`` and
+    ``length``, which of fillers is negative."""
+    return np.fromfile(leaves, dtype=[("ns", "<f8"), ("port", "<i4"), ("length", "<i4")])

@@ -119,6 +119,8 @@ CHOICES: dict[Feature, Choice] = {
     all_of.SEND_AT: Choice(config=set_engine(offloads=["send_at"])),
     all_of.RATE_LIMIT: Choice(config=set_engine(offloads=["rate_limit"])),
 }
+OF_CARDS = {all_of.FILL, all_of.QUEUES, all_of.SEND_AT, all_of.RATE_LIMIT}
+"""What a card alone can do."""
 IN_A_TUNNEL = {
     all_of.HEADERS: Choice({"frame": "ip(dscp=46)/udp"}),
     all_of.MIX: Choice({"frame_sizes": "imix:64=7,594=4,1400=1"}),
@@ -133,6 +135,11 @@ ORDER = {all_of.NAMED_PORTS: 1, all_of.MORE_PORTS: 2, all_of.SHARED_PORT: 3}
 def with_needed(*features: Feature) -> tuple[Feature, ...]:
     """And those that they need."""
     return tuple(dict.fromkeys((*features, *(other for one in features for other in NEEDED.get(one, ())))))
+
+
+def refused(pair: tuple[Feature, Feature]) -> bool:
+    """By the table, also for what they need."""
+    return any({one.feature, one.beside} <= {*with_needed(*pair)} for one in all_of.REFUSALS)
 
 
 def chosen(config: Config, *features: Feature) -> tuple[Setup, Config]:

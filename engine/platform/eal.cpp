@@ -79,15 +79,16 @@ void ask_for_huge_pages(std::byte* memory, std::size_t size) {
     void* const room = mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (room == MAP_FAILED) return;
     // huge pages are moved as they are to a place as far behind the begin of one
-    auto* const copy = static_cast<std::byte*>(room) + (memory - static_cast<std::byte*>(room)) % kHugePage;
+    const std::size_t before = static_cast<std::size_t>(memory - static_cast<std::byte*>(room)) % kHugePage;
+    auto* const copy = static_cast<std::byte*>(room) + before;
     madvise(copy, size, MADV_HUGEPAGE);  // if it fails, small pages do
     for (std::size_t number = 0; number < touched.size(); ++number) {
         if ((touched[number] & 1U) != 0) std::memcpy(copy + number * page, memory + number * page, page);
     }
     if (mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, memory) == MAP_FAILED) munmap(copy, size);
     // what was left of the room around the copy
-    munmap(room, static_cast<std::size_t>(copy - static_cast<std::byte*>(room)));
-    munmap(copy + size, kHugePage - static_cast<std::size_t>(copy - static_cast<std::byte*>(room)));
+    munmap(room, before);
+    munmap(copy + size, kHugePage - before);
 }
 
 // Without reserved huge pages DPDK has its memory in a file (memfd), for which the kernel gives small pages alone.

@@ -27,10 +27,7 @@ AdditionalSender::AdditionalSender(rte_mempool* pool, std::vector<Kind> kinds, c
       clock_hz_(clock_hz),
       made_(kinds_.size()),
       sent_(kinds_.size()),
-      due_(kinds_.size()) {
-    for (const Kind& kind : kinds_) intended_in_all_ += kind.intended;
-    left_ = intended_in_all_;
-}
+      due_(kinds_.size()) {}
 
 void AdditionalSender::start(Ticks start) {
     start_ = start;
@@ -56,7 +53,6 @@ rte_mbuf* AdditionalSender::make(std::size_t kind) const {
 
 void AdditionalSender::advance(std::size_t kind) {
     ++made_[kind];
-    ++made_in_all_;
     set_due(kind);
 }
 

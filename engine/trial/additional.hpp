@@ -7,6 +7,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -70,7 +71,7 @@ public:
             if (!send(queue, *kind)) return;
         }
     }
-    [[nodiscard]] bool finished() const { return left_ == 0; }
+    [[nodiscard]] bool finished() const { return is_all(sent_); }
 
     // The same in steps, for who hands the frames over: a kind of which a frame is due, the frame (nullptr: no buffer
     // is free), the next one of the kind then, and that the driver took it.
@@ -82,19 +83,20 @@ public:
     }
     [[nodiscard]] rte_mbuf* make(std::size_t kind) const;
     void advance(std::size_t kind);
-    void count(std::size_t kind) {
-        ++sent_[kind];
-        --left_;
-    }
+    void count(std::size_t kind) { ++sent_[kind]; }
     // When a frame is due next, if none is before that after a test frame.
     [[nodiscard]] Ticks next_due() const;
     // Whether frames are still to be made.
-    [[nodiscard]] bool has_more() const { return made_in_all_ != intended_in_all_; }
+    [[nodiscard]] bool has_more() const { return !is_all(made_); }
 
     // Frames of a kind that were handed over.
     [[nodiscard]] std::uint64_t sent(std::size_t kind) const { return sent_[kind]; }
 
 private:
+    // Whether so many of each kind are all of them.
+    [[nodiscard]] bool is_all(const std::vector<std::uint64_t>& counts) const {
+        return std::ranges::equal(counts, kinds_, {}, {}, &Kind::intended);
+    }
     [[nodiscard]] bool is_due(std::size_t kind, Ticks now, std::uint64_t next) const {
         if (made_[kind] == kinds_[kind].intended) return false;
         const std::uint64_t after = kinds_[kind].after_frames;
@@ -108,9 +110,8 @@ private:
     Share share_;
     std::uint64_t clock_hz_;
     Ticks start_ = 0;
-    std::uint64_t intended_in_all_ = 0, made_in_all_ = 0, left_ = 0;
-    std::vector<std::uint64_t> made_, sent_;
-    std::vector<Ticks> due_;  // of the next frame of a kind with an interval
+    std::vector<std::uint64_t> made_, sent_;  // of each kind
+    std::vector<Ticks> due_;                  // of the next frame of a kind with an interval
 };
 
 }  // namespace dutperf

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from dutperf import traffic
@@ -23,13 +22,13 @@ from dutperf.setup.configuration import Setup
 from dutperf.tester import phases
 from dutperf.traffic import combinations
 from dutperf.traffic.combinations import PAIRS, Feature
-from traffic_features import chosen, versions, with_needed
+from fake_engines import frames_that_left
+from traffic_features import OF_CARDS, chosen, refused, versions
 from undisturbed import LOSS_IS_CERTAIN, valid
 
 from .conftest import with_fake_nic
 
 pytestmark = pytest.mark.alone
-OF_CARDS = {combinations.FILL, combinations.QUEUES, combinations.SEND_AT, combinations.RATE_LIMIT}
 MBPS, RING, RATE_FPS, SIZE = 10, 256, 400, 128
 FCS = 4
 EACH_TIME = {
@@ -53,11 +52,6 @@ def possible() -> Iterator[Any]:
         if OF_CARDS & set(pair) and combinations.MANAGEMENT not in pair and not refused(pair):
             marks = () if frozenset(pair) in EACH_TIME else pytest.mark.long
             yield pytest.param(pair, id=" & ".join(one.name for one in pair), marks=marks)
-
-
-def refused(pair: tuple[Feature, Feature]) -> bool:
-    """By the table, also for what they need."""
-    return any({one.feature, one.beside} <= {*with_needed(*pair)} for one in combinations.REFUSALS)
 
 
 def config_of(left: int, right: int) -> dict[str, Any]:
@@ -142,5 +136,5 @@ def test_a_card_sends_each_frame_of_what_two_features_send_at_once(
         for phase, its in zip((*one.preliminary, one), planned, strict=True):
             for way, counts in phase.all_directions().items():
                 sent += lengths_of(its.all_streams()[way], counts)
-    left = Counter(np.fromfile(leaves, dtype=[("ns", "<f8"), ("port", "<i4"), ("length", "<i4")])["length"].tolist())
+    left = Counter(frames_that_left(leaves)["length"].tolist())
     assert {length: left[length] for length in sent} == sent

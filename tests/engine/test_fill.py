@@ -42,6 +42,7 @@ from dutperf.model import (
     Verdict,
 )
 from dutperf.tester import TesterError
+from fake_engines import frames_that_left
 from frame_rows import ENDPOINTS
 
 from .conftest import OpenEngine, with_fake_nic
@@ -121,7 +122,7 @@ def send(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         planned = trial(forward, reverse, **({"drain_ns": DRAIN_NS, "pacing": FILL} | members))
         with open_engine(port, port) as engine:
             result = engine.run(planned)
-        records = np.fromfile(leaves, dtype=[("ns", "<f8"), ("port", "<i4"), ("length", "<i4")])
+        records = frames_that_left(leaves)
         ports = np.unique(records["port"])
         of_ports = [records[records["port"] == port] for port in ports]
         lines = [Line(of["ns"], np.maximum(abs(of["length"]), 60) + ON_LINE, of["length"] < 0) for of in of_ports]

@@ -20,20 +20,19 @@ ASKED_FOR = "hg"
 
 @dataclass(frozen=True)
 class Mapping:
-    begin: int
     size: int
     file: str
     flags: tuple[str, ...]
 
 
 def largest_mapping(pid: int) -> Mapping:
-    """Of a process, where DPDK's memory begins."""
+    """Of a process, among those of DPDK's memory."""
     text = Path(f"/proc/{pid}/smaps").read_text(encoding="ascii")
     form = (
         r"^(?P<begin>[0-9a-f]+)-(?P<end>[0-9a-f]+) \S+ \S+ \S+ \d+ *(?P<file>.*)$(?:\n\w+:.*)*\nVmFlags: (?P<flags>.*)$"
     )
     found = (
-        Mapping(begin, int(one["end"], 16) - begin, one["file"], tuple(one["flags"].split()))
+        Mapping(int(one["end"], 16) - begin, one["file"], tuple(one["flags"].split()))
         for one in re.finditer(form, text, re.MULTILINE)
         if (begin := int(one["begin"], 16)) in DPDKS
     )

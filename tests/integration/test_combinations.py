@@ -18,7 +18,7 @@ from dutperf.setup.configuration import Setup
 from dutperf.tester import phases
 from dutperf.traffic import combinations
 from dutperf.traffic.combinations import PAIRS, Feature
-from traffic_features import chosen, versions, with_needed
+from traffic_features import OF_CARDS, chosen, refused, versions
 from undisturbed import LOSS_IS_CERTAIN, valid
 
 from .flows_of_a_bridge import CountingBridge, Look, received_of
@@ -27,10 +27,6 @@ from .test_paths import made
 
 pytestmark = pytest.mark.root
 RATE_FPS = 2000
-OF_CARDS = {
-    *(combinations.FILL, combinations.QUEUES, combinations.SEND_AT),
-    combinations.RATE_LIMIT,
-}
 EACH_TIME = {
     frozenset(pair)
     for pair in (
@@ -59,11 +55,6 @@ def possible() -> Iterator[Any]:
         if not OF_CARDS & set(pair) and not refused(pair) and not needs_translator:
             marks = () if frozenset(pair) in EACH_TIME else pytest.mark.long
             yield pytest.param(pair, id=" & ".join(one.name for one in pair), marks=marks)
-
-
-def refused(pair: tuple[Feature, Feature]) -> bool:
-    """By the table, also for what they need."""
-    return any({one.feature, one.beside} <= {*with_needed(*pair)} for one in combinations.REFUSALS)
 
 
 @pytest.fixture(scope="module")

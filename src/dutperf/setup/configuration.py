@@ -734,9 +734,8 @@ def _sentence(details: ErrorDetails, names: Sequence[str] = ()) -> str:
 
 def _unknown_key(location: Location, names: Sequence[str]) -> str:
     key = str(location[-1])
-    sides = (("left",), ("right",)) if not names else (("ports", names[0]),) * 2
-    of_side = dict(zip(("left", "right"), sides, strict=True))
-    places = ((*of_side.get(str(place), (place,)), *within) for place, *within in _places_of(key, Setup))
+    side = dict.fromkeys(("left", "right"), ("ports", names[0])) if names else {}
+    places = ((*side.get(str(place), (place,)), *within) for place, *within in _places_of(key, Setup))
     elsewhere = list(dict.fromkeys(path_of(place) for place in places))
     if 0 < len(elsewhere) <= _MOST_PLACES:
         return f"unknown key; did you mean {' or '.join(elsewhere)}?"
@@ -749,9 +748,8 @@ def _places_of(key: str, model: type[BaseModel]) -> Iterator[Location]:
         if name == key:
             yield (name,)
         place = (name, 0) if name == "streams" else (name,)
-        for kind in _parts_of(field.annotation) if name not in ("ports", "between") else ():
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
-                yield from ((*place, *rest) for rest in _places_of(key, kind))
+        for kind in _models_in(field.annotation) if name not in ("ports", "between") else ():
+            yield from ((*place, *rest) for rest in _places_of(key, kind))
 
 
 def _keys_at(location: Location) -> Iterator[str]:
@@ -762,17 +760,17 @@ def _keys_at(location: Location) -> Iterator[str]:
         if isinstance(part, int) or named:
             named = False
             continue  # an entry of a list or of the ports, whose model is known
-        annotation = model.model_fields[str(part)].annotation
-        model = next(kind for kind in _parts_of(annotation) if isinstance(kind, type) and issubclass(kind, BaseModel))
+        model = next(_models_in(model.model_fields[str(part)].annotation))
         named = part == "ports"
     yield from model.model_fields
 
 
-def _parts_of(annotation: Any) -> Iterator[Any]:
-    """A type, and those that it consists of."""
-    yield annotation
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that a type consists of."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
     for part in get_args(annotation):
-        yield from _parts_of(part)
+        yield from _models_in(part)
 
 
 # --- checks of several keys -----------------------------------------------------------------------

@@ -72,7 +72,7 @@ def shift_interval(first: Values, second: Values, alpha: float) -> tuple[float, 
         return None
     differences = sorted(one - other for one in _numbers(second) for other in _numbers(first))
     outside = _outside(len(first), len(second), alpha)
-    return None if outside == 0 else (float(differences[outside - 1]), float(differences[-outside]))
+    return None if outside == 0 else (differences[outside - 1], differences[-outside])
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:

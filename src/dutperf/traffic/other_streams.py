@@ -164,8 +164,8 @@ class _OtherStream(DescribedTraffic):
     def parts_of(self, direction: Direction, frame_size: int) -> tuple[Part, ...]:
         sender, _ = self.setup.ends(direction)
         sizes = parts.sizes_of(self.planned, SizeMix.single(frame_size))
-        number, tunnel = self.setup.streams.index(self.planned), sender.tunnel_headers
-        return (Part("", self.planned.frame, sizes, self.planned.flows, number=number, tunnel=tunnel),)
+        tunnel = sender.tunnel_headers
+        return (Part("", self.planned.frame, sizes, self.planned.flows, number=self._number, tunnel=tunnel),)
 
     def rhythm(
         self, direction: Direction, frame_size: int, rate_fps: int, vlan_tags: Sequence[VlanTags] = ()
@@ -181,5 +181,9 @@ class _OtherStream(DescribedTraffic):
     def _refused(self, key: str, text: str) -> ConfigError:
         return self._where(key).refused(f"the stream {self.planned.name}: {text}")
 
+    @property
+    def _number(self) -> int:
+        return self.setup.streams.index(self.planned)
+
     def _where(self, key: str) -> Where:
-        return of_stream(self.setup.streams.index(self.planned), key)
+        return of_stream(self._number, key)

@@ -304,6 +304,10 @@ std::optional<NeighbourMessage> read_neighbour_message(const std::uint8_t* frame
     return read_message(Untagged(frame, length));
 }
 
+bool is_of_tester(const Host& host, const Mac& mac) {
+    return mac == host.mac || std::ranges::find(host.other_hosts, mac) != host.other_hosts.end();
+}
+
 bool is_own(const Host& host, const IpAddress& address) {
     if (!address.is_ipv6) return host.ipv4 == address.ipv4();
     return host.ipv6 == address.bytes || link_local(host.mac) == address.bytes;

@@ -51,6 +51,10 @@ std::optional<NeighbourMessage> read_neighbour_message(const std::uint8_t* frame
 // Whether the address is one that the host itself has, as any host.
 bool is_own(const Host& host, const IpAddress& address);
 
+// Whether a message with this MAC address as its sender's is one of the tester's own: from another port by way of a
+// bridge, or from this one by way of a loop.
+bool is_of_tester(const Host& host, const Mac& mac);
+
 // Whether the host answers a request for this address.
 bool answers_for(const Host& host, const IpAddress& address);
 

@@ -255,8 +255,7 @@ void NeighbourResponder::answer(const std::uint8_t* frame, std::size_t length) {
     learn(frame, length);
     if (const auto message = read_neighbour_message(frame, length)) {
         if (const auto claim = claim_in(*message, host_)) add_claim(*claim, host_, gateway_macs(), claims_);
-        if (std::ranges::find(host_.other_hosts, message->mac) == host_.other_hosts.end())
-            heard_.insert(vlan_of(frame, length));
+        if (!is_of_tester(host_, message->mac)) heard_.insert(vlan_of(frame, length));
     }
     for (const FrameBytes& reply : answers(host_, frame, length)) send(reply);
 }

@@ -57,8 +57,7 @@ void NeighbourEvidence::add(const NeighbourEvidence& other) {
 
 std::optional<NeighbourEvidence::Conflict> claim_in(const NeighbourMessage& message, const Host& host) {
     if (message.sender.is_unspecified() || !answers_for(host, message.sender)) return std::nullopt;
-    if (message.mac == host.mac || std::ranges::find(host.other_hosts, message.mac) != host.other_hosts.end())
-        return std::nullopt;
+    if (is_of_tester(host, message.mac)) return std::nullopt;
     return NeighbourEvidence::Conflict{.address = message.sender,
                                        .of_range = !is_own(host, message.sender),
                                        .holder = host.mac,
@@ -78,7 +77,7 @@ std::vector<FrameBytes> NeighbourWatch::take(const std::uint8_t* frame, std::siz
     const auto message = read_neighbour_message(frame, length);
     if (!message && !is_listener_query(frame, length)) return {};
     std::vector<FrameBytes> replies;
-    bool is_known = !message || message->wants_no_answer();
+    bool is_known = !message || expects_no_answer(*message);
     for (const WatchedHost& one : hosts_) {
         if (!is_seen_by(one.host, frame, length)) continue;
         if (message && note(*message, one)) is_known = true;
@@ -89,6 +88,13 @@ std::vector<FrameBytes> NeighbourWatch::take(const std::uint8_t* frame, std::siz
             NeighbourEvidence::Unanswered{.target = message->target, .asker = message->sender, .requests = 1});
     }
     return replies;
+}
+
+// The tester's own requests are answered at the port that they are for, in VLANs too that no host of this one is in.
+bool NeighbourWatch::expects_no_answer(const NeighbourMessage& message) const {
+    return message.wants_no_answer() || std::ranges::any_of(hosts_, [&](const WatchedHost& one) {
+               return is_of_tester(one.host, message.mac);
+           });
 }
 
 std::vector<FrameBytes> NeighbourWatch::take_in_tunnel(const std::uint8_t* frame, std::size_t length,

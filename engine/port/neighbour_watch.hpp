@@ -83,6 +83,7 @@ public:
 private:
     // The same of what is in a tunnel to the port. The DUT's addresses there are not those of its gateways.
     std::vector<FrameBytes> take_in_tunnel(const std::uint8_t* frame, std::size_t length, std::size_t inner_at);
+    [[nodiscard]] bool expects_no_answer(const NeighbourMessage& message) const;
     // Whether a request is for the host or its gateway.
     bool note(const NeighbourMessage& message, const WatchedHost& of);
 

@@ -415,6 +415,19 @@ TEST(NeighbourWatch, AnswersProbesAndAnnouncementsAreNoUnansweredRequests) {
                     .empty());
 }
 
+TEST(NeighbourWatch, TheTestersOwnRequestsThatABridgePassesOnAreNotTheDuts) {
+    Host of_other_port = kDut, host = kTester;
+    host.other_hosts = {of_other_port.mac};
+    host.vlans = {7};
+    const Ipv4 gateway = *parse_ipv4("198.19.0.3");
+    const Ipv6 gateway6 = *parse_ipv6("2001:2:0:1::3");
+    NeighbourWatch watch(host, {});
+    for (const FrameBytes& asked : {arp_request(of_other_port, gateway), neighbour_solicitation(of_other_port, gateway6),
+                                    in_vlan(arp_request(of_other_port, gateway), 5), arp_request(kTester, gateway)})
+        EXPECT_TRUE(watch.take(asked.data(), asked.size()).empty());
+    EXPECT_TRUE(watch.evidence().empty());
+}
+
 TEST(NeighbourWatch, AnotherStationWithAnAddressOfTheTesterIsAConflict) {
     Host rogue = kTester, in_range = kTester, dut_in_range = kDut;
     rogue.mac = in_range.mac = *parse_mac("02:00:00:00:00:03");

@@ -76,7 +76,7 @@ std::string DescribedFrame::contradiction() const {
 }
 
 DescribedTemplate::DescribedTemplate(const DescribedFrame& frame, const Addressing& of)
-    : frame_(frame), seed_(of.seed), bytes_((frame.length() + kWord - 1) / kWord * kWord) {
+    : frame_(frame), seed_(of.seed), flow_seed_(of.flow_seed), bytes_((frame.length() + kWord - 1) / kWord * kWord) {
     std::ranges::copy(frame.head, bytes_.begin());
     for (std::size_t i = frame.head.size(); i < frame.length(); ++i)
         bytes_[i] = static_cast<std::uint8_t>(i - frame.head.size());  // RFC 2544 C.2.6.4

@@ -70,7 +70,8 @@ public:
         Mac source, destination;  // used where the frame does not give them
         TrialMark trial;
         std::uint8_t stream;
-        std::uint64_t seed;  // of the generators of its fields
+        std::uint64_t seed;       // of the generators of its flows and of fields by frame
+        std::uint64_t flow_seed;  // of those of fields by flow
         std::uint16_t pair = kTagVersion;
     };
 
@@ -101,7 +102,9 @@ public:
     [[nodiscard]] const std::vector<std::uint64_t>& words() const { return words_; }
     [[nodiscard]] const std::vector<Sum>& sums() const { return sums_; }  // those that vary
     [[nodiscard]] const std::vector<Piece>& pieces() const { return pieces_; }
-    [[nodiscard]] std::uint64_t seed_of(std::size_t field) const { return random_bits(seed_, field); }
+    [[nodiscard]] std::uint64_t seed_of(std::size_t field) const {
+        return random_bits(frame_.fields[field].by_flow ? flow_seed_ : seed_, field);
+    }
     [[nodiscard]] FlowChoice flow_choice() const { return frame_.flow_choice(seed_); }
     // Frame 0 without a time stamp, with the first value of each field.
     [[nodiscard]] std::vector<std::uint8_t> first_frame() const;
@@ -127,7 +130,7 @@ private:
     [[nodiscard]] std::uint64_t covered(const DescribedChecksum& sum, std::size_t from, std::size_t bytes) const;
 
     DescribedFrame frame_;
-    std::uint64_t seed_;
+    std::uint64_t seed_, flow_seed_;
     std::vector<std::uint8_t> bytes_;  // whole words; nothing behind the frame is sent
     std::vector<std::uint16_t> words_at_;
     std::vector<std::uint64_t> words_;

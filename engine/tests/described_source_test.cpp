@@ -17,7 +17,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 constexpr Mac kSource{2, 0, 0, 0, 0, 1}, kDestination{2, 0, 0, 0, 0, 2};
 constexpr std::uint16_t kTrial = 77;
-constexpr std::uint64_t kSeed = 99;
+constexpr std::uint64_t kSeed = 99, kFlowSeed = 98;
 
 void put_bits(Bytes& bytes, std::uint32_t bit, std::uint32_t bits, Number128 value) {
     for (std::uint32_t i = 0; i < bits; ++i) {
@@ -61,7 +61,9 @@ Bytes expected_frame(const DescribedFrame& frame, std::uint8_t kind, std::uint64
     const std::uint64_t flow = frame.flows_at_random ? drawn * begun >> 32U : since % begun;
     for (std::size_t i = 0; i < frame.fields.size(); ++i) {
         const VaryingBits& field = frame.fields[i];
-        put_bits(bytes, field.bit, field.bits, field.value(field.by_flow ? flow : number, random_bits(seed, i)));
+        put_bits(bytes, field.bit, field.bits,
+                 field.by_flow ? field.value(flow, random_bits(kFlowSeed, i))
+                               : field.value(number, random_bits(seed, i)));
     }
     write_tag(&bytes[frame.tag_at], kTrial, static_cast<std::uint8_t>(kind << kStreamKindShift));
     for (int i = 0; i < 5; ++i) {
@@ -169,7 +171,8 @@ std::vector<DescribedKind> made_of(const std::vector<DescribedFrame>& frames) {
                                       .destination = kDestination,
                                       .trial = kTrial,
                                       .stream = static_cast<std::uint8_t>(kinds.size() << kStreamKindShift),
-                                      .seed = random_bits(kSeed, kinds.size())}),
+                                      .seed = random_bits(kSeed, kinds.size()),
+                                      .flow_seed = kFlowSeed}),
             generation());
     }
     return kinds;

@@ -147,6 +147,11 @@ std::uint32_t DescribedStream::unchecked_kinds() const {
     return kinds_that(kinds, [](const DescribedFrame& kind) { return !kind.checked; });
 }
 
+std::size_t DescribedStream::first_of_its_stream(std::size_t kind) const {
+    if (streams.empty()) return 0;
+    return static_cast<std::size_t>(std::ranges::find(streams, streams[kind]) - streams.begin());
+}
+
 FieldSpec DescribedStream::combined(ConnectionPart part) const {
     for (const DescribedFrame& kind : kinds) {
         for (const VaryingBits& field : kind.fields) {

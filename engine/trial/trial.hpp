@@ -132,12 +132,14 @@ struct DescribedStream {
     std::vector<DescribedFrame> kinds;
     std::vector<std::uint8_t> order;
     std::vector<std::uint32_t> shares;  // empty: in turn
-    std::vector<std::uint8_t> streams;  // of each kind the number of its stream; empty: no delays by stream
+    std::vector<std::uint8_t> streams;  // of each kind the number of its stream; empty: all are of one
 
     // `seed`: of the generator of kinds.
     [[nodiscard]] KindOrder kind_order(std::uint64_t seed) const {
         return shares.empty() ? KindOrder(order) : KindOrder(shares, seed);
     }
+    // The first kind of the stream that this one is of.
+    [[nodiscard]] std::size_t first_of_its_stream(std::size_t kind) const;
     // The kinds whose frames belong to connections, a bit each.
     [[nodiscard]] std::uint32_t connected_kinds() const;
     // The kinds whose lengths and checksums may be wrong, a bit each.
@@ -354,9 +356,13 @@ struct TrialSpec {
     // paths: a DUT may send a frame back.
     [[nodiscard]] std::vector<std::uint16_t> tags_from_end() const;
 
-    // The generator of a kind's fields and flows.
+    // The generator of a kind's flows and of its fields by frame.
     [[nodiscard]] std::uint64_t kind_seed(Direction direction, std::size_t kind) const {
         return random_bits(generator_seed(seed, direction, Generator::fields), kind);
+    }
+    // That of its fields by flow: kinds of one stream have the same flows.
+    [[nodiscard]] std::uint64_t flow_seed(Direction direction, std::size_t kind) const {
+        return kind_seed(direction, streams[index_of(direction)]->described->first_of_its_stream(kind));
     }
 
     // The most that `of` is in sum for those of these paths that send at one time.

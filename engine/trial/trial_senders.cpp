@@ -108,6 +108,7 @@ DescribedParts TrialSenders::described_parts(Direction direction) {
                                                      .trial = mark_of(bed_, spec_),
                                                      .stream = stream_byte,
                                                      .seed = spec_.kind_seed(direction, kinds.size()),
+                                                     .flow_seed = spec_.flow_seed(direction, kinds.size()),
                                                      .pair = path.pair}),
                            next_generation());
     }

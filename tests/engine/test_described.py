@@ -120,6 +120,26 @@ def test_a_frame_that_is_wrong_on_purpose_counts_as_received(ring: EngineTester,
     assert counts.received == counts.sent
 
 
+@pytest.mark.parametrize(
+    ("streams", "expected"), [((None, None, None), 10), (("a", "b", "b"), 20), (("a", "b", "a"), 20)]
+)
+def test_sizes_of_a_stream_have_the_same_flows(
+    open_capture: OpenCapture, streams: tuple[str | None, ...], expected: int
+) -> None:
+    """Two streams have flows of their own: of 10 drawn from 64,512² ports no two are the same."""
+    text = "ipv4/udp(source=random(1024,count=64512,by=flow),destination=random(1024,count=64512,by=flow))"
+    frames = tuple(
+        described(text, size, flows=10).model_copy(update={"stream": stream})
+        for size, stream in zip((64, 594, 1518), streams, strict=True)
+    )
+    engine, files = open_capture()
+    engine.run(trial(Stream(rate_fps=RATE_FPS, frames=frames, order=(0, 1, 0, 2, 0)), drain_ns=0))
+    engine.close()
+    packets = [Ether(data)[UDP] for data, _ in RawPcapReader(str(files["left"]))]
+    assert len({len(packet) for packet in packets}) == 3
+    assert len({(packet.sport, packet.dport) for packet in packets}) == expected
+
+
 CAPTURED = (
     Ether() / IP(src="198.18.0.2", dst="198.19.0.2") / UDP() / Raw(b"payload" * 7),
     Ether() / IP(src="198.18.0.2", dst="198.19.0.2") / UDP(chksum=0x1234) / Raw(b"payload" * 7),

@@ -231,7 +231,7 @@ class Phase(Value):
             for frame in (*streams[direction].get("frames", ()), *streams[direction].get("ptp", ())):
                 for known_here in ("name", "stream", "native"):
                     frame.pop(known_here, None)
-            if stream.streams and self.stamping is not Stamping.NONE:
+            if stream.streams:
                 numbers = {name: number for number, name in enumerate(stream.streams)}
                 streams[direction]["streams"] = [numbers[frame.stream or ""] for frame in stream.frames]
             if stream.replay is not None:

@@ -405,7 +405,27 @@ def test_where_a_truth_value_is_one() -> None:
 
 
 YAML_REFUSED = [
-    ("the line of a truth value", "engine:\n  cores: [1,\n no]\n", "f.yaml, line 2: engine.cores.1: is true or false"),
+    ("the line of a truth value", "engine:\n  cores: [1,\n no]\n", "f.yaml, line 3: engine.cores.1: is true or false"),
+    (
+        "a key that a list's element lacks",
+        f"{SIIT}streams:\n  - name: a\n  - share: 2\n",
+        "line 18: streams.1.name: is",
+    ),
+    (
+        "an element as a whole",
+        f"{SIIT}streams:\n  - name: a\n  - {{name: b, share: 2, rate: 9}}\n",
+        "f.yaml, line 18: streams.1: the stream b: share and rate exclude each other",
+    ),
+    (
+        "one of two types",
+        f"{SIIT}streams:\n  - {{name: a, sizes: 12}}\n",
+        "f.yaml, line 17: streams.0.sizes: the stream a: should be greater than or equal to 64 (it is 12)",
+    ),
+    (
+        "a value made of a number",
+        f"{SIIT}streams:\n  - {{name: a, rate: -1}}\n",
+        "f.yaml, line 17: streams.0.rate: the stream a: should be greater than 0",
+    ),
     (
         "the line is told",
         SIIT.replace("gateway6: 2001:2::1\n", "gatway6: 2001:2::1\n", 1),

@@ -70,6 +70,12 @@ def test_flows_have_ports_of_their_own() -> None:
     assert Counter(field.by for field in fields) == {"flow": 1, "frame": 2}
 
 
+def test_only_udp_has_ports_to_leave_open() -> None:
+    for frame, way in (("ip/esp", "by flow"), ("ip/udp(source=7,destination=8)", "UDP ports that are not fixed")):
+        with pytest.raises(ConfigError, match=f"{way}$"):
+            streams(IPV4, flows=5, frame=frame)
+
+
 def test_the_smallest_size_has_room_for_the_headers() -> None:
     assert traffic.of(IPV4, Usual(frame="vlan/vlan/ip/udp")).smallest_frame_size == 72
     assert traffic.of(SIIT, Usual(frame="ip/tcp")).smallest_frame_size == 96

@@ -152,6 +152,13 @@ def test_without_ipv6_they_are_an_error() -> None:
         streams(IPV6, "extension-header:fragment", frame="ipv4(source=198.18.0.2,destination=198.19.0.2)/udp")
 
 
+def test_headers_that_have_it_already_are_no_fault_of_the_text() -> None:
+    with pytest.raises(
+        ParameterError, match="frame: the modifier extension-header does not go with eth/ipv6/hop_by_hop/udp"
+    ):
+        streams(IPV6, "extension-header:hop-by-hop", frame="ip/hop_by_hop/udp")
+
+
 def test_headers_may_be_ipv6_whatever_the_sides_are() -> None:
     """Not the version of a side counts, but that of the frames."""
     both = streams(IPV4, "extension-header:fragment", frame="ipv6(source=2001:2::2,destination=2001:2:0:1::2)/udp")

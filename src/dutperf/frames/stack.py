@@ -119,6 +119,11 @@ class Stack:
         return next(versions, None)
 
     @property
+    def ends_in_udp(self) -> bool:
+        """Whether the last header is UDP, and none before it."""
+        return [header.name == "udp" for header in self.headers] == [False] * (len(self.headers) - 1) + [True]
+
+    @property
     def varies_by_flow(self) -> bool:
         """Whether frames of different flows differ."""
         return any(

@@ -43,6 +43,7 @@ class Template:
     ip_version: Literal[4, 6] | None = None
 
     varies_by_flow: ClassVar[bool] = False
+    ends_in_udp: ClassVar[bool] = False
     overhead: ClassVar[int] = 0
 
     @property

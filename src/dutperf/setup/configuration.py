@@ -622,8 +622,7 @@ def parse(mapping: object, origin: str, lines: Mapping[Location, int] | None = N
         _check(setup)
     except ValidationError as error:
         details = errors.first(error)
-        if details["loc"][:1] == ("dut",):
-            details["loc"] = ("dut", *details["loc"][2:])  # without the tag of OneOrRow
+        details["loc"] = tuple(_as_given(details["loc"], mapping, is_missing=details["type"] == "missing"))
         names = mapping.get("ports") if isinstance(mapping, Mapping) else None
         location, message = details["loc"], _sentence(details, list(names) if isinstance(names, Mapping) else ())
     except _Invalid as error:
@@ -631,6 +630,19 @@ def parse(mapping: object, origin: str, lines: Mapping[Location, int] | None = N
     else:
         return setup
     raise _error(location, _stream_at(location, mapping) + message, origin, lines)
+
+
+def _as_given(location: Location, given: object, *, is_missing: bool) -> Iterator[str | int]:
+    """The keys of a location that a configuration has: without what pydantic adds of a union and of values that are
+    made of a text."""
+    for number, part in enumerate(location, 1):
+        if isinstance(given, Mapping) and part in given:
+            given = given[part]
+        elif isinstance(given, list | tuple) and isinstance(part, int):
+            given = given[part]
+        elif not (is_missing and number == len(location)):
+            continue
+        yield part
 
 
 def _stream_at(location: Location, mapping: object) -> str:

@@ -5,6 +5,7 @@ their own beside it."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
@@ -66,6 +67,13 @@ class PlannedStream(Value):
     @classmethod
     def _frame_of_capture(cls, members: Any) -> Any:
         return frame_file.with_frame(members)
+
+    @field_validator("sizes", mode="before")
+    @classmethod
+    def _are_one_size_or_mix(cls, sizes: object) -> object:
+        if isinstance(sizes, list | tuple | Mapping):
+            raise ValueError("should be a frame size in bytes or a mix of sizes, as in imix:64=7,594=4,1518=1")
+        return sizes
 
     @field_validator("sizes")
     @classmethod

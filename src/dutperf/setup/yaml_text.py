@@ -111,9 +111,10 @@ _Loader.add_implicit_resolver(
 
 
 def _lines(node: yaml.Node, location: Location) -> Iterator[tuple[Location, int]]:
-    """The line of each key. YAML's loader would silently take the last of duplicate keys."""
+    """The line of each key and each element of a list. YAML's loader would silently take the last of duplicate keys."""
     if isinstance(node, yaml.SequenceNode):
         for index, element in enumerate(node.value):
+            yield (*location, index), element.start_mark.line + 1
             yield from _lines(element, (*location, index))
     if not isinstance(node, yaml.MappingNode):
         return

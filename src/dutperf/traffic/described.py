@@ -48,10 +48,10 @@ class DescribedTraffic(TrafficKind):
             which = f"only {differ:,} of {part.flows:,} flows differ"
             if differ == 1:
                 which = f"nothing tells {part.flows:,} flows from each other"
-            raise self.flows_in(part).refused(
-                f"{which}: let a field of the headers take enough values by flow, or leave open UDP ports that are not"
-                " fixed"
-            )
+            way = "let a field of the headers take enough values by flow"
+            if stack.own.ends_in_udp:
+                way += ", or leave open UDP ports that are not fixed"
+            raise self.flows_in(part).refused(f"{which}: {way}")
 
     def _check_ends(self, direction: Direction, each: Sequence[Part], headers: Headers) -> None:
         """Several networks and addresses that vary need headers without addresses."""

@@ -200,8 +200,7 @@ def _own_stack_of(part: Part, version: Literal[4, 6], ports: Ports) -> Stack | T
             raise FrameError("extension headers do not go with a frame in bytes, which has its own")
         return headers
     stack = _with_extension(headers, part.extension)
-    first_udp = next((i for i, header in enumerate(stack.headers) if header.name == "udp"), None)
-    if first_udp is None or len(stack.headers) > first_udp + 1:
+    if not stack.ends_in_udp:
         return stack
     by, udp = varies_by(part, headers), stack.headers[-1]
     source, destination = (number_of(port, by) for port in ports)
@@ -259,7 +258,13 @@ def _with_extension(stack: Stack, extension: str) -> Stack:
     texts = [str(header) for header in stack.headers]
     first = next(number for number, header in enumerate(stack.headers) if header.name == "ipv6") + 1
     headed = Stack.parse("/".join((*texts[:first], extension)))
-    return Stack.parse("/".join((str(headed), *texts[first:]))) if headed.headers[-1].kind.carries else headed
+    if not headed.headers[-1].kind.carries:
+        return headed
+    try:
+        return Stack.parse("/".join((str(headed), *texts[first:])))
+    except FrameError as error:
+        why = f"{error.name} {error.message.partition(';')[0]}"
+        raise FrameError(f"the modifier extension-header does not go with {stack}: {why}") from None
 
 
 _IP = re.compile(r"\bip\b(?=\s*(?:[(/]|$))")

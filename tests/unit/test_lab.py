@@ -410,10 +410,15 @@ def test_a_process_that_does_not_start_is_named_with_its_last_words(
         daemon.kill()
 
 
-def test_no_take_down_ends_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Namespace, "exists", lambda _self: True)
-    monkeypatch.setattr("dutperf.lab.netns.run", lambda _argv: f"{os.getpid()}\n{os.getppid()}\n1\n999999\n")
-    assert Namespace("any").processes() == {999999}
+def test_no_take_down_ends_its_own_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dutperf.lab.netns.NAMED", tmp_path)
+    assert Namespace("own").processes() == set()
+    (tmp_path / "own").symlink_to("/proc/self/ns/net")
+    with subprocess.Popen(["sleep", "60"]) as other:
+        inside = Namespace("own").processes()
+        other.kill()
+    assert other.pid in inside
+    assert inside.isdisjoint({os.getpid(), os.getppid(), 1})
 
 
 def test_a_signal_to_end_unwinds_instead_of_killing() -> None:

@@ -24,6 +24,7 @@ DUT_PORTS = ("dl", "dr")
 """The DUT's ends of the cables."""
 CABLES = tuple(zip(TESTER_PORTS, DUT_PORTS, strict=True))
 """Both ends of each cable."""
+NAMED = Path("/run/netns")
 _IPV6_SETTINGS = Path("/proc/sys/net/ipv6")
 NEIGHBOUR_LIFE_S = 3600
 """Lifetime of the DUT's neighbour entries without traffic."""
@@ -75,8 +76,12 @@ class Namespace:
         """Create it. Raises LabError on an error of the kernel (a container without CAP_SYS_ADMIN)."""
         run(["ip", "netns", "add", self.name])
 
+    @property
+    def file(self) -> Path:
+        return NAMED / self.name
+
     def exists(self) -> bool:
-        return Path("/run/netns", self.name).exists()
+        return self.file.exists()
 
     def delete(self) -> None:
         """Remove the name; the kernel removes the interfaces after the last process ends."""
@@ -88,9 +93,10 @@ class Namespace:
 
     def processes(self) -> set[int]:
         """Ids of the processes in it, without this process and its ancestors."""
-        if not self.exists():
+        if (own := _inode(self.file)) is None:
             return set()
-        return {int(pid) for pid in run(["ip", "netns", "pids", self.name]).split()} - _own_ancestry()
+        inside = (Path(entry) for entry in os.scandir("/proc") if entry.name.isdigit())
+        return {int(one.name) for one in inside if _inode(one / "ns/net") == own} - _own_ancestry()
 
     def command(self, argv: Iterable[str]) -> list[str]:
         """``argv``, to run inside the namespace."""
@@ -123,6 +129,14 @@ class Namespace:
                 if there or not path.startswith(f"{_IPV6_SETTINGS.name}/")
             }
         )
+
+
+def _inode(namespace: Path) -> int | None:
+    """What tells a namespace from others; None: it is gone, or nobody's (of a process that has ended)."""
+    try:
+        return namespace.stat().st_ino
+    except OSError:
+        return None
 
 
 def _own_ancestry() -> set[int]:

@@ -153,10 +153,12 @@ class Record:
 def end_processes(namespace: Namespace) -> None:
     """Terminate the processes in ``namespace``; kill those that do not end in time (a stopped process,
     for example)."""
-    signal_all(namespace.processes(), signal.SIGTERM)
+    left = namespace.processes()
+    signal_all(left, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
-    while (left := namespace.processes()) and time.monotonic() < deadline:
+    while left and time.monotonic() < deadline:
         time.sleep(0.02)
+        left = namespace.processes()
     signal_all(left, signal.SIGKILL)
 
 

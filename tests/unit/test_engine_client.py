@@ -463,6 +463,9 @@ def test_a_port_that_is_not_there_names_the_namespace() -> None:
     assert str(engine._tester_error(event, None)) == f"{event['message']}; engine.netns: NAME names another one"
     assert str(engine._tester_error(event | {"message": "no socket"}, None)) == "no socket"
     assert str(engine._tester_error({**event, "code": "busy"}, "router")) == event["message"]
+    advice = {"message": "raise it (ip link set tl mtu 8986), or use frames of up to 1514 bytes", "code": "port"}
+    assert "(ip -n router link set tl mtu 8986)" in str(engine._tester_error(advice, "router"))
+    assert str(engine._tester_error(advice, None)) == advice["message"]
 
 
 @pytest.mark.parametrize(

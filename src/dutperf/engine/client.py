@@ -527,6 +527,8 @@ def may_enter_namespaces(status: Path = Path("/proc/self/status")) -> bool:
 def _tester_error(event: dict[str, Any], netns: str | None) -> TesterError:
     """``netns``: the network namespace where the engine runs; None: that of whoever started it."""
     field, text = event.get("field"), str(event.get("message"))
+    if netns is not None:
+        text = text.replace("ip link set", f"ip -n {netns} link set")  # to be typed where dutperf was
     if event.get("code") == "port_away" and netns is not None:
         text = f"{text} (engine.netns: {netns})"
     elif netns is None and text.endswith("in this network namespace"):

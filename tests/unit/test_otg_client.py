@@ -10,6 +10,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,8 @@ from otg_fake import DUT_MAC, FakeOtg, serving
 OWN, DUT = "02:00:00:00:00:01", "02:00:00:00:00:02"
 RATE, DURATION_S, DRAIN_S = 1000, 0.8, 0.25
 ENDPOINTS = Endpoints(
-    ipv4=tuple(map(configuration.ip_address, ("198.18.0.2", "198.19.0.2"))),  # type: ignore[arg-type]
-    ipv6=tuple(map(configuration.ip_address, ("2001:2::2", "2001:2:0:1::2"))),  # type: ignore[arg-type]
+    ipv4=tuple(map(ip_address, ("198.18.0.2", "198.19.0.2"))),  # type: ignore[arg-type]
+    ipv6=tuple(map(ip_address, ("2001:2::2", "2001:2:0:1::2"))),  # type: ignore[arg-type]
 )
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dutperf import traffic
 from dutperf.cli.output import console
 from dutperf.engine.client import EngineCommand, EngineTester
-from dutperf.judge import validity
+from dutperf.judge import rules, validity
 from dutperf.judge.own_loss import own_loss
 from dutperf.judge.unanswered import probe_of
 from dutperf.model import (
@@ -433,10 +433,10 @@ def test_one_that_ends_early_may_take_no_longer() -> None:
 @pytest.mark.parametrize(
     ("received", "late_us", "codes"),
     [
-        (1000, validity.LATENESS_LIMIT_WITH_LOSS_US + 1, []),
-        (1000, validity.LATENESS_LIMIT_US + 1, ["sender_late"]),
-        (900, validity.LATENESS_LIMIT_WITH_LOSS_US - 1, []),
-        (900, validity.LATENESS_LIMIT_WITH_LOSS_US + 1, ["sender_late"]),
+        (1000, rules.LATENESS_LIMIT_WITH_LOSS_US + 1, []),
+        (1000, rules.LATENESS_LIMIT_US + 1, ["sender_late"]),
+        (900, rules.LATENESS_LIMIT_WITH_LOSS_US - 1, []),
+        (900, rules.LATENESS_LIMIT_WITH_LOSS_US + 1, ["sender_late"]),
     ],
 )
 def test_where_frames_are_lost_they_may_not_have_been_late(received: int, late_us: float, codes: list[str]) -> None:
@@ -527,7 +527,7 @@ def test_streams_alone_are_what_is_measured() -> None:
 
 def test_a_loss_of_streams_alone_is_judged_as_one_that_is_measured() -> None:
     """Beside others a loss of theirs decides nothing; alone a late frame may be why they lost some."""
-    us = validity.LATENESS_LIMIT_WITH_LOSS_US + 1
+    us = rules.LATENESS_LIMIT_WITH_LOSS_US + 1
     each = {Direction("forward:call"): counts(received=900, lateness_us=late(us))}
     assert [cause.code for cause in validity.judge(alone(("call",)), each)[1]] == ["sender_late"]
 

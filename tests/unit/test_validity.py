@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dutperf.judge import validity
+from dutperf.judge import rules, validity
 from dutperf.judge.validity import NO_LINK_DOWN
 from dutperf.model import (
     LEFT_AND_RIGHT,
@@ -49,9 +49,9 @@ from dutperf.watch.dut_core import Starvation
 from dutperf.watch.dut_waits import Disturbance
 from plans import counts, stream, trial
 
-LATE_US = validity.LATENESS_LIMIT_US
-LATE_WITH_LOSS_US = validity.LATENESS_LIMIT_WITH_LOSS_US
-LIMIT_S = validity.sending_time_limit_s(1.0)
+LATE_US = rules.LATENESS_LIMIT_US
+LATE_WITH_LOSS_US = rules.LATENESS_LIMIT_WITH_LOSS_US
+LIMIT_S = rules.sending_time_limit_s(1.0)
 
 
 def late(us: float) -> Quantiles:
@@ -118,7 +118,7 @@ def delays(p50: float, p999: float, largest: float, own: tuple[float, float, flo
     return {"delay_us": Delays(min=1, p50=p50_us, p99=p50_us, p999=p999_us, max=largest_us, by_tester=by_tester)}
 
 
-WAIT_US = validity.TRANSMIT_WAIT_LIMIT_US
+WAIT_US = rules.TRANSMIT_WAIT_LIMIT_US
 
 AT_A_STEP: dict[str, Any] = {
     "delay_us": DELAYS.model_copy(update={"by_tester": Quantiles(p50=1, p99=20_000, p999=1, max=20_000)})
@@ -263,15 +263,15 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
         {"receiver_stall"},
     ),
     ("a full receive queue that cost nothing", {"receive_backlog": ReceiveBacklog(frames=1024, ring=1024)}, set()),
-    ("a NIC's clock that was followed", {"receive_timestamps": nic_arrivals(validity.NIC_CLOCK_LIMIT_US)}, set()),
+    ("a NIC's clock that was followed", {"receive_timestamps": nic_arrivals(rules.NIC_CLOCK_LIMIT_US)}, set()),
     (
         "a NIC's clock that somebody put forward",
-        {"receive_timestamps": nic_arrivals(validity.NIC_CLOCK_LIMIT_US + 1)},
+        {"receive_timestamps": nic_arrivals(rules.NIC_CLOCK_LIMIT_US + 1)},
         {"nic_clock"},
     ),
     (
         "a NIC's clock that sent late",
-        {"send_at": NicDepartures(timed=1000, at_once=0, uncertainty_us=validity.NIC_CLOCK_LIMIT_US + 1)},
+        {"send_at": NicDepartures(timed=1000, at_once=0, uncertainty_us=rules.NIC_CLOCK_LIMIT_US + 1)},
         {"nic_clock"},
     ),
     ("a NIC's stamp that cannot be", {"receive_timestamps": nic_arrivals(1, impossible=1)}, {"nic_stamps"}),
@@ -313,7 +313,7 @@ def test_judge(direction: Direction, members: dict[str, Any], codes: set[str]) -
     verdict, causes = validity.judge(trial(), both)
     assert {cause.code for cause in causes} == codes
     assert verdict is (Verdict.INVALID if codes else Verdict.VALID)
-    assert codes <= {code for code, _ in validity.RULES}
+    assert codes <= {code for code, _ in rules.RULES}
     assert all(cause.direction is direction and direction in cause.text for cause in causes)
 
 
@@ -416,7 +416,7 @@ def test_a_burst_shifts_a_throughput_by_no_more_than_its_share_of_the_frames(
 
 @pytest.mark.parametrize(("duration_s", "limit_s"), [(1.0, 1.0006), (60.0, 60.0006), (120.0, 120.0012)])
 def test_sending_time_limit(duration_s: float, limit_s: float) -> None:
-    assert validity.sending_time_limit_s(duration_s) == pytest.approx(limit_s, abs=1e-9)
+    assert rules.sending_time_limit_s(duration_s) == pytest.approx(limit_s, abs=1e-9)
 
 
 @pytest.mark.parametrize(

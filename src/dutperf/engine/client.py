@@ -26,19 +26,11 @@ from dutperf import installation, invocation
 from dutperf.engine.process import EngineDied, EngineProcess, EngineTimeout
 from dutperf.judge.answered import with_answers
 from dutperf.judge.own_loss import measured
+from dutperf.judge.rules import BURSTS, LATE
 from dutperf.judge.setup_faults import CHANGED
 from dutperf.judge.unanswered import Finding, Unrelated, asked_for, finding_of, lasting, probe_of
 from dutperf.judge.unasked import with_unasked
-from dutperf.judge.validity import (
-    BURSTS,
-    DUT_DISTURBED,
-    LATE,
-    OF_A_WHOLE_TRIAL,
-    doubts,
-    hopeless,
-    judge,
-    proven_failed,
-)
+from dutperf.judge.validity import DUT_DISTURBED, OF_A_WHOLE_TRIAL, doubts, hopeless, judge, proven_failed
 from dutperf.machine.programs import find_program
 from dutperf.model import (
     LEFT_AND_RIGHT,

@@ -357,4 +357,4 @@ RULES = (
     (DESTINATIONS, _destinations),
     (ENCAPSULATION, _encapsulation),
 )
-"""As in :data:`dutperf.judge.validity.RULES`."""
+"""As in :data:`dutperf.judge.rules.RULES`."""

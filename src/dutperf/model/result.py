@@ -659,7 +659,7 @@ class Cause(Sparse):
     sparse: ClassVar[Sequence[str]] = ("lasts",)
 
     code: str
-    """One of validity.RULES, ``stopped``, ``engine_died``, ``action_missed``, or of an OTG server ``otg_metrics``,
+    """One of rules.RULES, ``stopped``, ``engine_died``, ``action_missed``, or of an OTG server ``otg_metrics``,
     ``otg_verdict``."""
     text: str
     """A sentence with the figures."""

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from dutperf.journal import ResultEvent
-from dutperf.judge.validity import SENDING_TIME_SLACK_S
+from dutperf.judge.rules import SENDING_TIME_SLACK_S
 from dutperf.lab.refdut import NatProperties
 from dutperf.model import Case, LimitedBy, Load, Trial, TrialResult, Unit, Verdict
 from dutperf.procedures import repeated_searches, stateful

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Protocol
 
-from dutperf.judge.validity import SENDING_TIME_SLACK_S
+from dutperf.judge.rules import SENDING_TIME_SLACK_S
 from dutperf.lab.refdut import Properties
 from dutperf.model import Trial
 from dutperf.results.statistics import Statistics

@@ -22,7 +22,7 @@ from pydantic import BeforeValidator, Field
 
 from dutperf.journal import RepetitionFinding, ResultEvent
 from dutperf.judge.own_loss import clear_parts, late_frames
-from dutperf.judge.validity import is_testers
+from dutperf.judge.rules import is_testers
 from dutperf.lab.refdut import Properties
 from dutperf.model import (
     LOSS_BINS,
@@ -139,7 +139,7 @@ class PartCounts(Value):
     """Whether frames left late in it, or shortly before: its losses may not be the DUT's."""
     delay_us: tuple[float, float, float] | None
     """Median, 99th percentile and maximum; None: no frame arrived, or the tester itself may have added more to the
-    median or the 99th percentile than is allowed (:func:`dutperf.judge.validity.is_testers`)."""
+    median or the 99th percentile than is allowed (:func:`dutperf.judge.rules.is_testers`)."""
 
 
 class Reading(Value):

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dutperf.judge.validity import sending_time_limit_s
+from dutperf.judge.rules import sending_time_limit_s
 from dutperf.model import Direction, Phase, PhaseResult, Trial, TrialResult, Verdict
 
 Figures = dict[str, float]

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from dutperf.errors import DutperfError
+from dutperf.model import PREAMBLE_AND_GAP
 from dutperf.otg import coverage, echo, flows, links, recorded
 from dutperf.otg.flows import Flow
 from dutperf.otg.links import Links
@@ -189,7 +190,7 @@ class Generator:
         flow = parts[0].flow
         sent, received, sent_bytes, received_bytes = map(sum, zip(*map(self._sent.so_far, parts), strict=True))
         sent_fps, received_fps = map(sum, zip(*map(self._sent.rates, parts), strict=True))
-        mean = sum(flow.sizes) / len(flow.sizes)
+        mean = flow.stream.mean_size
         metric = messages.FlowMetric(
             name=flow.of,
             port_tx=", ".join(dict.fromkeys(one.flow.tx for one in parts)),
@@ -203,7 +204,7 @@ class Generator:
             frames_rx_rate=received_fps,
         )
         for way, fps in (("tx", sent_fps), ("rx", received_fps)):
-            setattr(metric, f"{way}_l1_rate_bps", fps * (mean + 20) * 8)
+            setattr(metric, f"{way}_l1_rate_bps", fps * (mean + PREAMBLE_AND_GAP) * 8)
             setattr(metric, f"{way}_rate_bytes", fps * mean)
             for unit, factor in (("bps", 1), ("kbps", 1e3), ("mbps", 1e6)):
                 setattr(metric, f"{way}_rate_{unit}", fps * mean * 8 / factor)
@@ -347,7 +348,8 @@ class Generator:
             files = self._sent.captured(name)
             snap = settings.packet_size or None
             is_new = settings.HasField("format") and name_of(settings, "format") == "pcapng"
-            return recorded.file_of(files, self._sent.links.ours[name], snap=snap, is_new=is_new)
+            port = self._sent.links.ours[name]
+        return recorded.file_of(files, port, snap=snap, is_new=is_new)  # it takes long: others are answered meanwhile
 
 
 def _by_tags(flow: Flow, totals: Totals) -> Iterator[Message]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 from pathlib import Path
 
 from dutperf.captures import CapturedFrame, CaptureError, frames_of
@@ -21,28 +22,34 @@ def file_of(files: Sequence[Path], port: str, *, snap: int | None, is_new: bool)
     """The frames that arrived at ``port`` in the engine's ``files``, as pcap, or pcapng where ``is_new``; of each at
     most ``snap`` bytes. The tester counts no frame with a wrong FCS, and its ports take it off: it is computed. Raises
     Rejected: a file cannot be read."""
+    frames = (one for file in files for one in frames_of(file) if one.interface == port)
+    made = BytesIO()  # the frames one by one: there may be a million of them
     try:
-        frames = [one for file in files for one in frames_of(file) if one.interface == port]
+        made.writelines((_pcapng if is_new else _pcap)(frames, snap or _LONGEST))
     except CaptureError as error:
         raise Rejected(str(error), code=500, kind="internal") from None
-    most = snap or _LONGEST
-    made = (one.data + zlib.crc32(one.data).to_bytes(FCS_SIZE, "little") for one in frames)
-    return b"".join(_pcapng(made, frames, most) if is_new else _pcap(made, frames, most))
+    return made.getvalue()
 
 
-def _pcap(data: Iterator[bytes], frames: Sequence[CapturedFrame], most: int) -> Iterator[bytes]:
+def _with_fcs(frame: CapturedFrame) -> bytes:
+    return frame.data + zlib.crc32(frame.data).to_bytes(FCS_SIZE, "little")
+
+
+def _pcap(frames: Iterable[CapturedFrame], most: int) -> Iterator[bytes]:
     yield struct.pack("<IHHiIII", _NANO, 2, 4, 0, 0, most, ETHERNET)  # not every reader knows the bits of an FCS
-    for frame, one in zip(frames, data, strict=True):
+    for frame in frames:
         seconds, fraction = divmod(frame.time_ns, NS_PER_S)
+        one = _with_fcs(frame)
         kept = one[:most]
         yield struct.pack("<IIII", seconds & 0xFFFF_FFFF, fraction, len(kept), len(one)) + kept
 
 
-def _pcapng(data: Iterator[bytes], frames: Sequence[CapturedFrame], most: int) -> Iterator[bytes]:
+def _pcapng(frames: Iterable[CapturedFrame], most: int) -> Iterator[bytes]:
     yield _block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
     options = struct.pack("<HHB3xHHB3xHH", 9, 1, 9, 13, 1, FCS_SIZE, 0, 0)
     yield _block(1, struct.pack("<HHI", ETHERNET, 0, most) + options)
-    for frame, one in zip(frames, data, strict=True):
+    for frame in frames:
+        one = _with_fcs(frame)
         kept = one[:most]
         header = struct.pack("<IIIII", 0, frame.time_ns >> 32, frame.time_ns & 0xFFFF_FFFF, len(kept), len(one))
         yield _block(6, header + kept + bytes(-len(kept) % 4))

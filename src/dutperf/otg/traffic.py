@@ -26,6 +26,7 @@ from dutperf.model import (
     Cause,
     Direction,
     DirectionCounts,
+    Stream,
     Trial,
     TrialResult,
     Verdict,
@@ -77,8 +78,10 @@ class Totals:
     tracked: Counter[int | None] = field(default_factory=Counter)
     """By the values of its tags; None: of frames with more values than are counted each by itself."""
 
-    def add(self, counts: DirectionCounts, sizes: Sequence[int], began_ns: int, sent_ns: int) -> None:
-        """Count what a trial counted of it, which began at ``began_ns`` since 1970 and sent it for ``sent_ns``."""
+    def add(self, counts: DirectionCounts, stream: Stream, began_ns: int, sent_ns: int) -> None:
+        """Count what a trial counted of its ``stream``, which began at ``began_ns`` since 1970 and sent it for
+        ``sent_ns``."""
+        sizes, mean = stream.sizes, stream.mean_size
         received = counts.received + counts.duplicates
         kinds = counts.kinds or ()
         self.sent += counts.sent
@@ -90,10 +93,10 @@ class Totals:
         if len(kinds) == len(sizes):
             self.sent_bytes += sum(one.sent * size for one, size in zip(kinds, sizes, strict=True))
             self.received_bytes += sum(one.received * size for one, size in zip(kinds, sizes, strict=True))
-            self.received_bytes += counts.duplicates * sum(sizes) / len(sizes)
+            self.received_bytes += counts.duplicates * mean
         else:
-            self.sent_bytes += counts.sent * sum(sizes) / len(sizes)
-            self.received_bytes += received * sum(sizes) / len(sizes)
+            self.sent_bytes += counts.sent * mean
+            self.received_bytes += received * mean
         self.sent_ns += sent_ns
         delays = counts.delay_us
         if delays is not None and counts.stamped_received:
@@ -218,6 +221,7 @@ class Transmission:
             self.log.configured(configuration, flows)
             self._open(must=False)
         self.log.forget()
+        self._delete_captures()
 
     def change(self, planned: Links, flows: Sequence[Flow], configuration: Message, former: Message) -> list[str]:
         """Have these flows, of ``configuration``, at the same ports. Those that are there before and after keep their
@@ -386,7 +390,7 @@ class Transmission:
             one = flows[direction]
             stream = (part.trial.other_streams or {})[direction]
             sent_ns = max(0, min(stream.ends_ns(part.trial.duration_ns), lasted_ns) - (stream.begin_ns or 0))
-            one.totals.add(counts, one.flow.sizes, part.began_ns, sent_ns)
+            one.totals.add(counts, one.flow.stream, part.began_ns, sent_ns)
             if one.flow.part(one.totals.sent, one.totals.sent_ns, goes_on=True) is None:
                 one.state = STOPPED
 
@@ -576,7 +580,15 @@ class Transmission:
         with self._between_trials("before the capture") as warnings:
             self._captured = [(file, before - ports) for file, before in self._captured if before - ports]
             self.capturing |= ports
+            self._delete_captures()
         return warnings
+
+    def _delete_captures(self) -> None:
+        """Of the files, those that no port needs any more: a server may run for months."""
+        needed = {file for file, _ in self._captured}
+        for file in Path(self._directory.name).glob("*"):
+            if file not in needed:
+                file.unlink(missing_ok=True)
 
     def end_capture(self, ports: frozenset[str]) -> list[str]:
         """Capture no longer there. Returns warnings."""

@@ -9,6 +9,7 @@ import binascii
 import json
 import ssl
 import time
+import tracemalloc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
@@ -35,8 +36,10 @@ from dutperf.frames import KINDS
 from dutperf.model import Bursts, Direction, SoFar, Trial, TrialResult, Verdict
 from dutperf.otg import app, certificate, coverage, flows, headers, links, recorded, tls, trial_log
 from dutperf.otg.generator import Generator
+from dutperf.otg.links import Links
 from dutperf.otg.model import Rejected, messages, of_members
-from dutperf.otg.traffic import Open
+from dutperf.otg.traffic import Open, Transmission
+from dutperf.otg.trial_log import TrialLog
 from dutperf.setup.configuration import EngineSettings, Setup
 from dutperf.tester import EndTrial, Progress, ProgressCallback, TesterError
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
@@ -79,6 +82,58 @@ def test_a_field_that_is_left_out_has_the_models_default() -> None:
             if one.default is not None:
                 told = pattern.auto if pattern.choice == "auto" and hasattr(pattern, "auto") else pattern.value
                 assert one.form(told) == one.form(one.default), f"{name}.{key}"
+
+
+def test_what_a_pattern_leaves_out_is_the_models_default() -> None:
+    for header, pattern, at, each in (
+        ("ipv4", {"time_to_live": {"choice": "increment", "increment": {"count": 3}}}, 22, [64, 65, 66]),
+        ("ipv4", {"time_to_live": {"choice": "value"}}, 22, [64, 64, 64]),
+        ("ipv6", {"hop_limit": {"choice": "decrement", "decrement": {"count": 2}}}, 21, [64, 63, 64]),
+        ("ipv4", {"dst": {"choice": "increment", "increment": {"start": "198.18.0.1", "count": 2}}}, 33, [1, 2, 1]),
+    ):
+        found = frames([{"ethernet": {}}, {header: pattern}, {"udp": {}}], count=3)
+        assert [data[at] for data in found] == each, pattern
+
+
+@pytest.mark.parametrize(
+    ("header", "pattern", "place"),
+    [
+        ("ipv4", {"priority": {"choice": "raw", "raw": {"value": 300}}}, "priority.raw: 300 does not fit in 8 bits"),
+        ("ipv6", {"traffic_class": {"values": [1, 256]}}, "traffic_class: 256 does not fit in 8 bits (0 to 255)"),
+    ],
+)
+def test_a_value_that_a_field_has_no_bits_for_is_refused(header: str, pattern: dict[str, Any], place: str) -> None:
+    with pytest.raises(Rejected) as caught:
+        frames([{"ethernet": {}}, {header: pattern}, {"udp": {}}])
+    assert place in str(caught.value)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize(
+    ("members", "place"),
+    [
+        ({"duration": {"fixed_seconds": {"seconds": None}}}, "flows[0].duration.fixed_seconds.seconds"),
+        ({"rate": {"percentage": None}}, "flows[0].rate.percentage"),
+        ({"duration": {"fixed_packets": {"delay": {"microseconds": None}}}}, "fixed_packets.delay.microseconds"),
+        ({"duration": {"burst": {"inter_burst_gap": {"nanoseconds": None}}}}, "burst.inter_burst_gap.nanoseconds"),
+    ],
+)
+def test_what_is_no_number_is_refused(client: TestClient, number: str, members: dict[str, Any], place: str) -> None:
+    given = json.loads(json.dumps(members).replace("null", f'"{number}"'))
+    answer = client.post("/config", json=configured(flow(**given)))
+    assert answer.status_code == 501
+    assert f"{place} with {'nan' if number == 'NaN' else number[:-5].lower()} is not covered" in answer.text
+
+
+def test_numbers_of_64_bits_keep_their_digits() -> None:
+    gap = {
+        "duration": {"burst": {"packets": 1, "inter_burst_gap": {"nanoseconds": 499_999_000}}},
+        "rate": {"pps": "1000000"},
+    }
+    [made] = planned(flow(**gap))
+    assert made.stream.rate_fps == 2
+    short = {"duration": {"fixed_seconds": {"seconds": 0.3}}}
+    assert planned(flow(**short))[0].sends_ns == 300_000_000
 
 
 @pytest.mark.parametrize(
@@ -921,6 +976,49 @@ def test_a_capture_has_the_frames_of_its_port_with_their_fcs(
         whole = sent + binascii.crc32(sent).to_bytes(4, "little")
         assert bytes(one)[: len(whole[:snap])] == whole[:snap] or bytes(one.original) == whole[:snap]
         assert one.wirelen == len(whole)
+
+
+def test_a_large_capture_is_in_memory_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = [CapturedFrame(bytes(1514), number, 1514, "p1") for number in range(500)]
+    monkeypatch.setattr(recorded, "frames_of", lambda _path: iter(frames))
+    tracemalloc.start()
+    made = recorded.file_of([tmp_path], "p1", snap=None, is_new=False)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1.5 * len(made)
+
+
+def test_captures_that_no_port_needs_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = Transmission(EngineSettings(), opening(Opened), 0.5, TrialLog())
+    monkeypatch.setattr(sent, "_open", lambda **_: None)
+    monkeypatch.setattr(sent, "_begin_part", lambda _names: None)
+
+    def capture(number: int, *ports: str) -> Path:
+        file = Path(sent._directory.name) / f"{number}.pcapng"
+        file.write_bytes(b"frames")
+        sent._captured.append((file, frozenset(ports)))
+        return file
+
+    both, one = capture(1, "p1", "p2"), capture(2, "p1")
+    sent.begin_capture(frozenset({"p1"}))
+    assert (both.exists(), one.exists()) == (True, False)
+    sent.set(Links(), [], messages.Config(), messages.Config())
+    assert not both.exists()
+    sent.close()
+
+
+def test_rates_and_bytes_of_a_mix_have_its_mean_size(lasting: TestClient) -> None:
+    imix = {"size": {"weight_pairs": {"predefined": "imix"}}, "duration": {"continuous": {}}, "rate": {"pps": "1200"}}
+    lasting.post("/config", json=configured(flow(**imix)))
+    transmit(lasting, "start")
+    time.sleep(1.2)
+    one, mean = metrics(lasting)["f1"], (7 * 64 + 4 * 570 + 1518) / 12
+    transmit(lasting, "stop")
+    assert one["tx_rate_bytes"] / one["frames_tx_rate"] == pytest.approx(mean)
+    assert one["rx_rate_bps"] / one["frames_rx_rate"] == pytest.approx(8 * mean)
+    assert one["tx_l1_rate_bps"] / one["frames_tx_rate"] == pytest.approx(8 * (mean + 20))
+    of_all = metrics(lasting)["f1"]
+    assert int(of_all["bytes_tx"]) / int(of_all["frames_tx"]) == pytest.approx(mean, rel=0.01)
 
 
 # --- who may use it -------------------------------------------------------------------------------

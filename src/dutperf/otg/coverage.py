@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from dutperf.otg.headers import HEADERS
@@ -185,6 +186,8 @@ def _unknown(field: Any, value: Any) -> list[str]:
 def _refused_value(message: str, field: Any, value: Any, place: str) -> Iterator[str]:
     if unknown := _unknown(field, value):
         yield f"{place} with {unknown[0]}"
+    elif isinstance(value, float) and not isfinite(value):
+        yield f"{place} with {value}"
     elif value not in _ONLY.get((message, field.name), (value,)):
         yield f"{place} with {str(value).lower()}"
 

@@ -20,7 +20,7 @@ from dutperf.model.value import HIGHEST_FPS
 from dutperf.otg import payload
 from dutperf.otg.headers import OpenFields, stack_of
 from dutperf.otg.links import DeviceEnd, Links
-from dutperf.otg.model import Message, Rejected, chosen, name_of
+from dutperf.otg.model import Message, Rejected, chosen, exact, name_of, value_of
 from dutperf.otg.tags import MetricTag, tags_of
 from dutperf.setup.size_mix import SizeMix
 from dutperf.spelling import count_of
@@ -133,11 +133,6 @@ class Flow:
 def as_sent(frame: DescribedFrame) -> DescribedFrame:
     """The frame without what is for a person, or for the verdict alone."""
     return frame.model_copy(update={"name": None, "stream": None, "arrives_with": None})
-
-
-def seven_digits(number: float) -> Fraction:
-    """A number of the model, whose fields of 32 bits have seven digits: 0.3 is not 0.30000001."""
-    return Fraction(f"{number:.7g}")
 
 
 def _lasts_ns(stream: Stream, frames: int) -> int:
@@ -375,7 +370,7 @@ def _sizes(size: Message, where: str) -> SizeMix:
     kind = chosen(size, "fixed")
     try:
         if kind == "fixed":
-            return SizeMix.single(size.fixed if size.HasField("fixed") else 64)
+            return SizeMix.single(value_of(size, "fixed"))
         if kind == "weight_pairs":
             return _mix(size.weight_pairs)
         if kind == "random":
@@ -403,7 +398,7 @@ def _mix(pairs: Message) -> SizeMix:
         text = PREDEFINED[name_of(pairs, "predefined") if pairs.HasField("predefined") else "imix"]
         each = [(int(size), Fraction(weight)) for size, weight in (pair.split("=") for pair in text.split(","))]
     else:
-        each = [(one.size or 64, seven_digits(one.weight if one.HasField("weight") else 1.0)) for one in pairs.custom]
+        each = [(one.size or 64, exact(one, "weight")) for one in pairs.custom]
     if not each or any(weight <= 0 for _, weight in each):
         raise ValueError("each weight has to be above 0, and one pair at least is needed")
     whole = all(weight.denominator == 1 for _, weight in each)
@@ -437,17 +432,16 @@ def _rate(rate: Message, sizes: SizeMix, media_mbps: int | None, where: str, nam
     kind = chosen(rate, "pps")
     wire_bits = 8 * (Fraction(sum(sizes.order), len(sizes.order)) + PREAMBLE_AND_GAP)
     if kind == "pps":
-        fps = Fraction(rate.pps if rate.HasField("pps") else 1000)
+        fps = exact(rate, "pps")
     elif kind == "percentage":
         if media_mbps is None:
             raise Rejected(f"{where}.rate.percentage: the speed of its port is unknown: give layer1 with a speed")
-        share = seven_digits(rate.percentage if rate.HasField("percentage") else 100.0) / 100
+        share = exact(rate, "percentage") / 100
         if share > 1:
             raise Rejected(f"{where}.rate.percentage: more than 100 %")
         fps = share * media_mbps * 10**6 / wire_bits
     else:
-        default = {"bps": 10**9, "kbps": 10**6, "mbps": 1000, "gbps": 1}[kind]
-        fps = (getattr(rate, kind) if rate.HasField(kind) else default) * _PER_S[kind] / wire_bits
+        fps = exact(rate, kind) * _PER_S[kind] / wire_bits
     whole = round(fps)
     if fps < 1 or whole > HIGHEST_FPS:
         raise Rejected(f"{where}.rate: {name} would send {float(fps):g} frames/s; 1 to {HIGHEST_FPS:,} are possible")
@@ -464,11 +458,11 @@ def _lasting(flow: Flow, duration: Message, where: str, media_mbps: int | None) 
     begin_ns = _delay_ns(given.delay, f"{where}.{kind}.delay", media_mbps)
     frames = sends_ns = None
     if kind == "fixed_packets":
-        frames = given.packets if given.HasField("packets") else 1
+        frames = value_of(given, "packets")
         if frames == 0:
             raise Rejected(f"{where}.fixed_packets.packets: none would be sent")
     elif kind == "fixed_seconds":
-        sends_ns = round(seven_digits(given.seconds if given.HasField("seconds") else 1.0) * NS_PER_S)
+        sends_ns = round(exact(given, "seconds") * NS_PER_S)
         if not 1 <= sends_ns <= LONGEST_NS - begin_ns:
             raise Rejected(f"{where}.fixed_seconds: {given.seconds:g} s are not possible")
     stream = flow.stream.model_copy(update={"begin_ns": begin_ns or None})
@@ -484,7 +478,7 @@ def _check_lasts(stream: Stream, frames: int | None, begin_ns: int, where: str, 
 
 def _delay_ns(delay: Message, where: str, media_mbps: int | None) -> int:
     kind = chosen(delay, "bytes")
-    amount = seven_digits(getattr(delay, kind))
+    amount = exact(delay, kind) if delay.HasField(kind) else 0
     if not amount:
         return 0
     if kind == "bytes":
@@ -496,7 +490,7 @@ def _delay_ns(delay: Message, where: str, media_mbps: int | None) -> int:
 
 def _bursts(flow: Flow, burst: Message, where: str, media_mbps: int | None) -> Flow:
     """Bursts at the flow's rate, with gaps between them."""
-    packets, rate_fps = burst.packets if burst.HasField("packets") else 1, flow.stream.rate_fps
+    packets, rate_fps = value_of(burst, "packets"), flow.stream.rate_fps
     if packets == 0:
         raise Rejected(f"{where}.packets: none would be sent")
     if packets > MOST_IN_BURST:

@@ -6,10 +6,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from fractions import Fraction
 from importlib.metadata import version
 from typing import Any
 
+import snappi
 from google.protobuf import json_format
+from google.protobuf.descriptor import FieldDescriptor
 from snappi import otg_pb2
 
 from dutperf.errors import DutperfError
@@ -39,6 +42,22 @@ class Rejected(DutperfError):
             kind=messages.Error.Kind.Enum.Value(self.kind),
             errors=[*shown, *([f"and {more} more"] if more else [])],
         )
+
+
+def value_of(message: Message, name: str) -> Any:
+    """A field, or where it is left out the model's default, as snappi's object of the message has it."""
+    if message.HasField(name):
+        return getattr(message, name)
+    return getattr(getattr(snappi, message.DESCRIPTOR.name)(), name)
+
+
+def exact(message: Message, name: str) -> Fraction:
+    """The same of a number, as it was written: those of 32 bits have seven digits, 0.3 is not 0.30000001."""
+    number, is_short = (
+        value_of(message, name),
+        message.DESCRIPTOR.fields_by_name[name].type == FieldDescriptor.TYPE_FLOAT,
+    )
+    return Fraction(f"{number:.7g}" if is_short else str(number))
 
 
 def of_error(error: DutperfError) -> Rejected:

@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from dutperf.model import MOST_VALUES
-from dutperf.otg.model import Message, Rejected, chosen, name_of
+from dutperf.otg.model import Message, Rejected, chosen, name_of, value_of
 
 _PATTERN_DEFAULT = "value"
 
@@ -42,10 +42,6 @@ class ModelField:
     """None: computed, or the port's."""
     form: Callable[[object], int] = int  # type: ignore[assignment]
     show: Callable[[int], str] = str
-
-    def text(self, number: int, part: Part) -> str:
-        """A number, or the part's bits of it, as our field has it."""
-        return self.show(number) if not part.bits else str(number >> part.shift & (1 << part.bits) - 1)
 
 
 def _mac(text: object) -> int:
@@ -95,9 +91,9 @@ def texts(pattern: Message, of_model: ModelField, where: str) -> Mapping[str, Fi
         with_counter = _counter(getattr(pattern, choice), choice, of_model, f"{where}.{choice}")
         return {of_model.parts[0].name: FieldText(with_counter, where)}
     numbers = numbers_of(pattern, of_model, where)
-    return {
-        part.name: FieldText(listed([of_model.text(one, part) for one in numbers]), where) for part in of_model.parts
-    }
+    if of_model.parts[0].bits:
+        return parted(numbers, of_model.parts, where)
+    return {part.name: FieldText(listed(list(map(of_model.show, numbers))), where) for part in of_model.parts}
 
 
 def numbers_of(pattern: Message, of_model: ModelField, where: str) -> list[int]:
@@ -147,8 +143,11 @@ def _in_place(number: int, part: Part, where: str) -> int:
 
 
 def parted(numbers: Iterable[int], parts: Sequence[Part], where: str) -> Mapping[str, FieldText]:
-    """Our fields, which have bits of these numbers."""
-    each = list(numbers)
+    """Our fields, which have bits of these numbers. Raises Rejected: one has more bits."""
+    each, bits = list(numbers), max(part.shift + part.bits for part in parts)
+    for number in each:
+        if number >> bits:
+            raise Rejected(f"{where}: {number} does not fit in {bits} bits (0 to {(1 << bits) - 1})")
     return {
         part.name: FieldText(listed([str(one >> part.shift & (1 << part.bits) - 1) for one in each]), where)
         for part in parts
@@ -170,9 +169,11 @@ def _counter(counter: Message, choice: str, of_model: ModelField, where: str) ->
 
 
 def _counted(counter: Message, of_model: ModelField) -> tuple[int, int, int]:
-    start = of_model.form(counter.start) if counter.HasField("start") else 0
-    step = of_model.form(counter.step) if counter.HasField("step") else 1
-    return start, step, counter.count if counter.HasField("count") else 1
+    return (
+        of_model.form(value_of(counter, "start")),
+        of_model.form(value_of(counter, "step")),
+        value_of(counter, "count"),
+    )
 
 
 def _numbers(pattern: Message, choice: str, of_model: ModelField) -> list[int]:
@@ -186,17 +187,13 @@ def _numbers(pattern: Message, choice: str, of_model: ModelField) -> list[int]:
         return [start + sign * step * number for number in range(min(count, MOST_VALUES + 1))]
     if choice == "custom":
         return [int(pattern.custom)]
-    return [of_model.form(pattern.value)] if pattern.HasField("value") else [0]
+    return [of_model.form(value_of(pattern, "value"))]
 
 
 def _random(pattern: Message, of_model: ModelField) -> list[int]:
     """``count`` values of the range, which repeat; the same for the same seed."""
-    first = of_model.form(pattern.min) if pattern.HasField("min") else 0
-    if not pattern.HasField("max"):
-        raise ValueError("max is missing")
-    last = of_model.form(pattern.max)
+    first, last = of_model.form(value_of(pattern, "min")), of_model.form(value_of(pattern, "max"))
     if last < first:
         raise ValueError(f"min is above max ({of_model.show(first)}, {of_model.show(last)})")
-    draw = Random(pattern.seed if pattern.HasField("seed") else 1)
-    count = pattern.count if pattern.HasField("count") else 1
-    return [draw.randint(first, last) for _ in range(min(count, MOST_VALUES + 1))]
+    draw = Random(value_of(pattern, "seed"))
+    return [draw.randint(first, last) for _ in range(min(value_of(pattern, "count"), MOST_VALUES + 1))]

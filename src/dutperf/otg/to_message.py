@@ -16,8 +16,8 @@ from dutperf.frames import Stack, Template
 from dutperf.model import Bursts, DescribedFrame, Direction, Poisson, Stream
 from dutperf.model.pattern import NS_PER_S, SteadyTimes
 from dutperf.otg import coverage, flows, links
-from dutperf.otg.flows import LONGEST_NS, as_sent, seven_digits
-from dutperf.otg.model import Message, Rejected, messages
+from dutperf.otg.flows import LONGEST_NS, as_sent
+from dutperf.otg.model import Message, Rejected, exact, messages
 from dutperf.otg.to_headers import InexpressibleError, headers_of
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import ConfigError, Setup, Side
@@ -130,12 +130,13 @@ def _give_times(flow: Message, stream: Stream) -> None:
     if isinstance(stream.pattern, Bursts):
         _give_bursts(flow, stream, stream.pattern, frames)
         return
+    lasts = messages.FlowFixedSeconds(seconds=(stream.sends_ns or 0) / NS_PER_S)
     if frames is None or stream.sends_ns is None:
         given = flow.duration.continuous
         given.SetInParent()
-    elif seven_digits(stream.sends_ns / NS_PER_S) * NS_PER_S == stream.sends_ns:
+    elif exact(lasts, "seconds") * NS_PER_S == stream.sends_ns:
         given = flow.duration.fixed_seconds
-        given.seconds = stream.sends_ns / NS_PER_S
+        given.CopyFrom(lasts)
     else:
         given = flow.duration.fixed_packets
         given.packets = frames

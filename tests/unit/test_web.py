@@ -407,6 +407,23 @@ def test_errors_do_not_tell_where_files_are(reader: TestClient, tmp_path: Path) 
     assert str(tmp_path) not in answer.text
 
 
+def test_links_in_a_directory_of_results_lead_nowhere(owner: TestClient, tmp_path: Path) -> None:
+    """It may come from anybody, and the server may be root's."""
+    elsewhere = tmp_path / "secret"
+    elsewhere.write_text("secret\n")
+    run = tmp_path / "results" / "one"
+    for name in ("report.html", "log.txt"):
+        (run / name).unlink(missing_ok=True)
+        (run / name).symlink_to(elsewhere)
+    [found] = [one["id"] for one in owner.get("/api/runs").json() if one["name"] == "one"]
+    assert (owner.get(f"/runs/{found}/report").status_code, owner.get("/api/runs").status_code) == (404, 200)
+    follower = following.Follower(Runs(((tmp_path / "results").resolve(),)), run_in(run))
+    assert "log" not in [kind for kind, _ in follower.news()]
+    with pytest.raises(Refused, match="its directory has links"):
+        web_runs._check_origin(run, lambda _: None, lambda _: None)
+    assert elsewhere.read_text() == "secret\n"
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dutperf.run.progress import PROGRESS
+from dutperf.web import own_files
 from dutperf.web.runs import LOG, Run, Runs, journals, progress
 
 LOOK_S = 0.1
@@ -36,7 +37,7 @@ class _Tail:
 
     def lines(self) -> list[bytes]:
         try:
-            with self.path.open("rb") as file:
+            with own_files.opened(self.path) as file:
                 file.seek(self._at)
                 data = file.read()
         except OSError:

@@ -36,7 +36,7 @@ from dutperf.run.suite import PLAN, SUITE
 from dutperf.setup import configuration
 from dutperf.setup.configuration import MEMORY_PORTS, ConfigError
 from dutperf.store import result_directories
-from dutperf.web import overview
+from dutperf.web import overview, own_files
 from dutperf.web.errors import Refused, without_directories
 from dutperf.web.overview import Overview
 
@@ -252,6 +252,8 @@ def _check_origin(directory: Path, check_plan: Callable[[str], object], check_co
         by_others = any(one.get("procedure") == by_clients.READER.name for one in _beginnings(directory))
     except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         raise Refused("its files cannot be read", 409) from None
+    if own_files.has_links(directory):
+        raise Refused("it cannot be resumed here: its directory has links, to which would be written", 409)
     if by_others:
         raise Refused("it cannot be resumed: clients of dutperf otg chose its trials", 409)
     for config in configs:

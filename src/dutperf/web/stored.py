@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from dutperf.api import results
-from dutperf.errors import DutperfError
+from dutperf.errors import DutperfError, StoreError
 from dutperf.report import html
 from dutperf.report.html import REPORT
 from dutperf.results import comparison
 from dutperf.results.comparison import Incomparable, Results
 from dutperf.results.tables import Table
 from dutperf.store import Entry, Kept, Store, trend
+from dutperf.web import own_files
 from dutperf.web.errors import Refused, without_directories
 
 PAGE = 50
@@ -32,10 +33,13 @@ class Stored:
     file: Path
 
     def search(self, asked: dict[str, str], page: int) -> dict[str, Any]:
-        """A page of the measurements, the newest first."""
+        """A page of the measurements, the newest first. Raises Refused: what was asked for is no time."""
         filters = {name: asked[name] for name in _FILTERS if asked.get(name)}
         with self._open() as store:
-            number = store.count(**filters)
+            try:
+                number = store.count(**filters)
+            except StoreError as error:
+                raise Refused(without_directories(error), 503 if error.is_temporary else 400) from None
             found = store.find(**filters, newest=PAGE, before=PAGE * (page - 1))
             listed = [{**as_json(one), "figure": _first(store.figures(one.id))} for one in reversed(found)]
         return {
@@ -105,7 +109,8 @@ def report_in(directory: Path) -> bytes:
     """The report in a directory with results. Raises Refused: it cannot be read."""
     try:
         if (directory / REPORT).is_file():
-            return (directory / REPORT).read_bytes()
+            with own_files.opened(directory / REPORT) as report:
+                return report.read()
         return html.page(results.read(directory).measured).encode()
     except (OSError, DutperfError) as error:
         raise Refused(without_directories(error), 404) from None

@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -112,6 +113,26 @@ def test_measurements_are_found_by_what_they_are(store: Store, tmp_path: Path) -
     assert store.find(dut="jool") == store.find(since="2999") == []
     series = store.find()[0].series
     assert [one.series for one in store.find(series=series[:6])] == [series]
+
+
+def test_measurements_are_found_from_a_time_on(store: Store, tmp_path: Path) -> None:
+    store.add(run(tmp_path / "a"))
+    store._database.execute("UPDATE measurement SET started = '2026-11-30T19:05:00.000+00:00'")
+    for since, number in (
+        ("2026", 1),
+        ("2026-11", 1),
+        ("2026-12", 0),
+        ("2026-11-30", 1),
+        ("2026-11-30T19", 1),
+        ("2026-11-30 19:06", 0),
+        ("2026-11-30T20:05+01:00", 1),
+        ("2026-11-30T20:06+01:00", 0),
+        ("2026-11-30T19:05:00Z", 1),
+    ):
+        assert (store.count(since=since), len(store.find(since=since))) == (number, number), since
+    for since in ("30.11.2026", "yesterday", "1 week", "2026-13", "2026-11-31", "", "0001-01-01T00:00+14:00"):
+        with pytest.raises(StoreError, match=f"'{re.escape(since)}' is no time"):
+            store.find(since=since)
 
 
 def test_a_store_is_made_again_from_the_directories(store: Store, tmp_path: Path) -> None:

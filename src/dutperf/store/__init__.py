@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -209,7 +211,7 @@ class Store:
     ) -> list[Entry]:
         """Measurements in the order of their time. ``dut``: a part of its name or version; ``since``: a time in ISO
         8601, or its beginning; ``series``: the beginning of its name. ``newest``: so many, of those ``before`` the
-        newest."""
+        newest. Raises StoreError: ``since`` is no time."""
         clauses, values = _clauses(dut, procedure, since, series)
         with self._usable():
             rows = self._database.execute(
@@ -254,13 +256,27 @@ def _clauses(dut: str | None, procedure: str | None, since: str | None, series: 
     for clause, value in (
         ("(instr(lower(dut || ' ' || dut_version), lower(?)) > 0)", dut),
         ("procedure = ?", procedure),
-        ("started >= ?", since),
+        ("started >= ?", None if since is None else _moment(since)),
         ("instr(series, ?) = 1", series),
     ):
         if value is not None:
             clauses.append(clause)
             values.append(value)
     return " AND ".join(clauses), values
+
+
+_BEGINNING = re.compile(r"\d{4}(-\d\d){0,2}")
+
+
+def _moment(text: str) -> str:
+    """A time in ISO 8601 or the beginning of one, of UTC where it does not say, as a store has it. Raises StoreError:
+    it is none."""
+    whole = text + "2000-01-01"[len(text) :] if _BEGINNING.fullmatch(text) else text
+    try:
+        time = datetime.fromisoformat(whole)
+        return f"{time if time.tzinfo is None else time.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
+    except (ValueError, OverflowError):
+        raise StoreError(f"{text!r} is no time: give 2026-11, 2026-11-30 or 2026-11-30T19:05+01:00") from None
 
 
 def _of_row(row: Sequence[Any]) -> Entry:

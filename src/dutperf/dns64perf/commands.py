@@ -68,7 +68,7 @@ def main(words: Sequence[str]) -> int:
     except TesterError as error:
         return _fail(f"Error: {_place(error)}{error}", NOT_NOW if error.is_temporary else WRONG_USAGE)
     except OSError as error:
-        return _fail(f"Error: cannot write {error.filename}: {error.strerror}", WRONG_USAGE)
+        return _fail(f"Error: cannot write {error.filename or 'the output'}: {error.strerror}", WRONG_USAGE)
     except KeyboardInterrupt:
         return _fail("Error: interrupted", INTERRUPTED)
     except Exception as error:

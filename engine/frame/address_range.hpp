@@ -29,6 +29,30 @@ struct AddressRange {
         }
         return std::is_gteq(from) && std::is_lteq(to);
     }
+    // Bits in which addresses may differ from this one of the range, whatever each of them is: the range has them all.
+    [[nodiscard]] Address free_bits(const Address& address) const {
+        Address bits{};
+        for (std::size_t i = address.size(); i-- > 0;) {
+            for (unsigned bit = 1; bit < 0x100; bit <<= 1U) {
+                if ((mask[i] & bit) == 0) continue;
+                Address more = bits;
+                more[i] = static_cast<std::uint8_t>(more[i] | bit);
+                if (!has_all(address, more)) return bits;
+                bits = more;
+            }
+        }
+        return bits;
+    }
+
+private:
+    [[nodiscard]] bool has_all(Address address, const Address& bits) const {
+        Address highest = address;
+        for (std::size_t i = 0; i < bits.size(); ++i) {
+            address[i] = static_cast<std::uint8_t>(address[i] & ~bits[i]);
+            highest[i] = static_cast<std::uint8_t>(highest[i] | bits[i]);
+        }
+        return contains(address) && contains(highest);
+    }
 };
 
 struct AddressRanges {
@@ -48,12 +72,13 @@ struct AddressRanges {
         else
             ipv4.push_back({.first = address.ipv4(), .last = address.ipv4()});
     }
-    // The bits in which the addresses of a range with `address` differ; nothing if no range has it.
-    [[nodiscard]] std::optional<IpAddress> mask_of(const IpAddress& address) const {
-        const auto mask = [](const auto* range) {
-            return range == nullptr ? std::nullopt : std::optional(ip_of(range->mask));
+    // Bits in which other addresses of a range with `address` may differ from it; nothing if no range has it.
+    [[nodiscard]] std::optional<IpAddress> free_bits(const IpAddress& address) const {
+        const auto bits = [](const auto* range, const auto& of) {
+            return range == nullptr ? std::nullopt : std::optional(ip_of(range->free_bits(of)));
         };
-        return address.is_ipv6 ? mask(find(ipv6, address.bytes)) : mask(find(ipv4, address.ipv4()));
+        return address.is_ipv6 ? bits(find(ipv6, address.bytes), address.bytes)
+                               : bits(find(ipv4, address.ipv4()), address.ipv4());
     }
 
 private:

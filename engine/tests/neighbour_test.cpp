@@ -199,6 +199,22 @@ TEST(AddressRange, HasTheNumbersOfTheMaskFromFirstToLast) {
         EXPECT_FALSE(whole.contains(*parse_ipv4(outside)));
 }
 
+TEST(AddressRange, OnlyBitsAreFreeOfWhichTheRangeHasAllNumbers) {
+    struct Row {
+        const char *first, *last, *mask, *address, *bits;
+    };
+    for (const Row& row : {Row{"198.19.0.10", "198.19.0.10", "255.255.255.255", "198.19.0.10", "0.0.0.0"},
+                           Row{"198.18.0.0", "198.19.255.255", "255.255.255.255", "198.18.7.7", "0.1.255.255"},
+                           Row{"198.18.0.250", "198.18.1.5", "255.255.255.255", "198.18.1.2", "0.0.0.3"},
+                           Row{"198.18.0.250", "198.18.1.5", "255.255.255.255", "198.18.0.253", "0.0.0.3"},
+                           Row{"198.18.0.2", "198.18.255.2", "0.0.255.0", "198.18.9.2", "0.0.255.0"},
+                           Row{"198.18.0.2", "198.18.99.2", "0.0.255.0", "198.18.9.2", "0.0.63.0"},
+                           Row{"198.18.0.2", "198.18.99.2", "0.0.255.0", "198.18.99.2", "0.0.3.0"}}) {
+        const AddressRange<Ipv4> range{*parse_ipv4(row.first), *parse_ipv4(row.last), *parse_ipv4(row.mask)};
+        EXPECT_EQ(range.free_bits(*parse_ipv4(row.address)), *parse_ipv4(row.bits)) << row.address;
+    }
+}
+
 std::vector<std::string> sampled(const AddressRanges& ranges, std::size_t most) {
     std::vector<std::string> texts;
     for (const IpAddress& one : sample(ranges, most)) texts.push_back(to_string(one));

@@ -58,8 +58,8 @@ struct Arriving {
                                                       const Range& at) const {
         if (at.size() == 0 || sent_to.empty()) return kAllBits;
         const IpAddress address = address_in(frame, at);
-        const auto mask = sent_to.mask_of(address);
-        return mask ? mask : of_port.mask_of(address);
+        const auto bits = sent_to.free_bits(address);
+        return bits ? bits : of_port.free_bits(address);
     }
 
 private:

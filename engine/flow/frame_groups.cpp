@@ -20,18 +20,32 @@ bool FrameGroups::is_irregular() const {
            });
 }
 
-std::vector<std::uint64_t> FrameGroups::among(std::uint64_t frames) const {
+std::vector<std::uint64_t> FrameGroups::among(std::uint64_t frames, const Alive& alive) const {
     std::vector<std::uint64_t> counts(count());
+    add(0, frames, counts, alive);
+    return counts;
+}
+
+void FrameGroups::add(std::uint64_t first, std::uint64_t end, std::vector<std::uint64_t>& counts,
+                      const Alive& alive) const {
+    constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 27U;
     if (is_irregular()) {
-        for (std::uint64_t k = 0; k < frames; ++k) ++counts[of(k)];
-        return counts;
+        for (std::uint64_t k = first; k < end;) {
+            for (const std::uint64_t stop = std::min(end, k + kAtOnce); k < stop; ++k) ++counts[of(k)];
+            if (alive && k < end) alive();
+        }
+        return;
     }
     for (std::size_t kind = 0; kind < kinds(); ++kind) {
-        const std::uint64_t of_kind = order_.among(static_cast<std::uint8_t>(kind), frames), flows = flows_[kind].flows;
+        const auto number = static_cast<std::uint8_t>(kind);
+        const std::uint64_t before = order_.among(number, first), all = order_.among(number, end),
+                            flows = flows_[kind].flows;
+        const auto of_flow = [flows](std::uint64_t frames, std::uint64_t flow) {
+            return frames / flows + (flow < frames % flows ? 1 : 0);
+        };
         for (std::uint64_t flow = 0; flow < flows; ++flow)
-            counts[first_[kind] + flow] = of_kind / flows + (flow < of_kind % flows ? 1 : 0);
+            counts[first_[kind] + flow] += of_flow(all, flow) - of_flow(before, flow);
     }
-    return counts;
 }
 
 }  // namespace dutperf

@@ -39,7 +39,7 @@ private:
 // Arrivals in their order.
 struct LengthArrivals {
     std::span<const std::uint16_t> lengths;
-    std::span<const std::uint32_t> sent;  // how many frames may have been sent when it arrived
+    std::span<const std::uint64_t> sent;  // how many frames may have been sent when it arrived
 };
 
 struct LengthMatch {

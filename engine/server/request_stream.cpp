@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <new>
 #include <stdexcept>
 
 #include "platform/ending.hpp"
@@ -53,15 +54,25 @@ void RequestStream::answer(const std::string& line, const Dispatch& dispatch) co
     const json parsed = json::parse(line, nullptr, false);
     if (!parsed.is_object()) return write(error_event(Error("bad_json", "the line is no JSON object")), nullptr);
     const json id = parsed.contains("id") && parsed["id"].is_number_unsigned() ? parsed["id"] : json(nullptr);
-    try {
+    answering(id, [&] {
         Reader request(parsed, "");
         request.integer("id", {0, (std::uint64_t{1} << 53U) - 1});
         dispatch(id, request.text("method"), request);
+    });
+}
+
+bool RequestStream::answering(const json& id, const std::function<void()>& what) const {
+    try {
+        what();
+        return true;
     } catch (const Error& error) {
         write(error_event(error), id);
+    } catch (const std::bad_alloc&) {
+        write(error_event(Error("no_memory", "there is not enough memory for it")), id);
     } catch (const std::exception& error) {
         write(error_event(Error("internal", error.what())), id);
     }
+    return false;
 }
 
 void RequestStream::write(json event, const json& id) const {

@@ -26,6 +26,9 @@ public:
     // Passes every complete request to `dispatch`.
     void answer_all(const Dispatch& dispatch);
 
+    // Does what was asked for; if it fails, the answer says why. Returns whether it was done.
+    bool answering(const nlohmann::json& id, const std::function<void()>& what) const;
+
     void write(nlohmann::json event, const nlohmann::json& id) const;
 
 private:

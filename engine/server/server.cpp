@@ -92,12 +92,9 @@ void Server::run(const json& id, Reader& request) {
 void Server::start_waiting() {
     const Waiting waiting = *std::exchange(waiting_, std::nullopt);
     trial_id_ = waiting.id;
-    try {
-        trial_ = std::make_unique<RunningTrial>(session_->bed(), waiting.spec);
-    } catch (const Error& error) {
-        return stream_.write(error_event(error), waiting.id);
-    }
-    next_progress_s_ = progress_s();
+    const bool begun =
+        stream_.answering(waiting.id, [&] { trial_ = std::make_unique<RunningTrial>(session_->bed(), waiting.spec); });
+    if (begun) next_progress_s_ = progress_s();
 }
 
 double Server::progress_s() const { return static_cast<double>(trial_->spec().progress_ms) / 1000; }
@@ -111,9 +108,12 @@ void Server::stop(const json& id, bool drains) {
 void Server::look_after_trial() {
     trial_->look_after();
     if (trial_->done()) {
-        const json event = result_event(trial_->finish(), session_->bed());
+        const auto alive = [this] { stream_.write(progress_event(*trial_, session_->bed().clock_hz), trial_id_); };
+        json event;
+        const bool finished =
+            stream_.answering(trial_id_, [&] { event = result_event(trial_->finish(alive), session_->bed()); });
         trial_.reset();
-        stream_.write(event, trial_id_);
+        if (finished) stream_.write(event, trial_id_);
     } else if (trial_->elapsed_s() >= next_progress_s_) {
         next_progress_s_ += progress_s();
         stream_.write(progress_event(*trial_, session_->bed().clock_hz), trial_id_);

@@ -92,5 +92,18 @@ TEST(Joining, EachFlowBeginsAtItsTimeAndThenHasItsShare) {
     EXPECT_EQ(groups.among(1'750), (std::vector<std::uint64_t>{625, 500, 375, 250}));
 }
 
+TEST(FrameGroups, ThoseFromOneFrameToAnotherAreThoseBeforeTheLastWithoutThoseBeforeTheFirst) {
+    const FlowChoice three{.flows = 3}, at_random{.flows = 4, .random = true, .seed = 7};
+    for (const FrameGroups& groups :
+         {FrameGroups(KindOrder({0, 1, 0}), {three, FlowChoice{.flows = 5}}),
+          FrameGroups(KindOrder({0, 1, 0}), {three, at_random}), FrameGroups(KindOrder({3, 1}, 99), {three, three})}) {
+        for (const auto& [first, end] : {std::pair{0U, 0U}, {0U, 1'000U}, {17U, 18U}, {123U, 4'567U}}) {
+            std::vector<std::uint64_t> counts = groups.among(first);
+            groups.add(first, end, counts);
+            EXPECT_EQ(counts, groups.among(end)) << first;
+        }
+    }
+}
+
 }  // namespace
 }  // namespace dutperf

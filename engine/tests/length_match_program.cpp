@@ -12,7 +12,7 @@ int main() {
         const json in = json::parse(line);
         const dutperf::LengthCycle cycle(in.at("cycle").get<std::vector<std::uint16_t>>());
         const auto lengths = in.at("lengths").get<std::vector<std::uint16_t>>();
-        const auto sent_then = in.at("sent_then").get<std::vector<std::uint32_t>>();
+        const auto sent_then = in.at("sent_then").get<std::vector<std::uint64_t>>();
         const auto sent = in.at("sent").get<std::uint64_t>();
         const dutperf::LengthMatch match = dutperf::match_lengths(cycle, sent, {lengths, sent_then});
         const json out{

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <random>
 
 #include "frame/arrival.hpp"
@@ -13,6 +14,7 @@
 #include "platform/eal.hpp"
 #include "port/pool.hpp"
 #include "tests/test_frame.hpp"
+#include "trial/length_log.hpp"
 
 namespace dutperf {
 namespace {
@@ -119,6 +121,15 @@ TEST(PacketLength, IsThatOfThePayload) {
         EXPECT_EQ(length.of, row.of) << row.what;
         EXPECT_EQ(length.bytes, row.bytes) << row.what;
     }
+}
+
+TEST(LengthLog, KnowsHowManyFramesOfALongTrialHaveBeenSent) {
+    std::atomic<std::uint64_t> sent = (std::uint64_t{1} << 32U) + 70;
+    LengthLog log({.sent = &sent, .in_hand = 30, .frames_for_neighbours = false, .only_untagged = false}, 10);
+    const Bytes frame = plain_frame(200);
+    log.note(frame.data(), frame.size());
+    log.count_untagged_only([](std::uint64_t frames) { return frames / 100; });
+    EXPECT_EQ(log.arrivals().sent[0], 42'949'673U);
 }
 
 TEST(PacketLength, LeavesOutAFragmentHeader) {
@@ -249,8 +260,8 @@ TEST(ReplaySource, MakesNothingWithoutBuffers) {
 }
 
 LengthMatch matched(const std::vector<std::uint16_t>& cycle, std::uint64_t sent,
-                    const std::vector<std::uint16_t>& arrived, std::vector<std::uint32_t> sent_then = {}) {
-    sent_then.resize(arrived.size(), static_cast<std::uint32_t>(sent));
+                    const std::vector<std::uint16_t>& arrived, std::vector<std::uint64_t> sent_then = {}) {
+    sent_then.resize(arrived.size(), sent);
     return match_lengths(LengthCycle(cycle), sent, {arrived, sent_then});
 }
 

@@ -73,8 +73,9 @@ struct TrialParts {
 };
 
 // The counts of each path that sends. Call this once: it merges the receivers' statistics and closes the delay files.
-PerDirection<std::optional<DirectionResult>> collect(const TestBed& bed, const TrialSpec& spec,
-                                                     const TrialParts& parts);
+// `alive` is called meanwhile where it takes long.
+PerDirection<std::optional<DirectionResult>> collect(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts,
+                                                     const FrameGroups::Alive& alive);
 
 // What the trial's name server did. After collect().
 ServerResult collect_server(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts);

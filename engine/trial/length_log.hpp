@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a receiver notes of arrivals without a tag, six bytes each: the length, and how many frames may have been sent
+// What a receiver notes of arrivals without a tag, ten bytes each: the length, and how many frames may have been sent
 // by then. After the trial they are matched with what was sent (measure/length_match.hpp).
 #pragma once
 
@@ -39,8 +39,7 @@ public:
             return;
         }
         lengths_[count_] = packet_length(frame, length).bytes;
-        const std::uint64_t sent = watched_.sent->load(std::memory_order_relaxed) + watched_.in_hand;
-        sent_[count_++] = static_cast<std::uint32_t>(sent);
+        sent_[count_++] = watched_.sent->load(std::memory_order_relaxed) + watched_.in_hand;
     }
 
     [[nodiscard]] LengthArrivals arrivals() const { return {{lengths_.data(), count_}, {sent_.data(), count_}}; }
@@ -50,7 +49,7 @@ public:
     // The sent frames of the whole list become those without a tag. To be called after the trial.
     template <class UntaggedAmong>
     void count_untagged_only(UntaggedAmong untagged_among) {
-        for (std::size_t j = 0; j < count_; ++j) sent_[j] = static_cast<std::uint32_t>(untagged_among(sent_[j]));
+        for (std::size_t j = 0; j < count_; ++j) sent_[j] = untagged_among(sent_[j]);
     }
 
 private:
@@ -60,7 +59,7 @@ private:
     std::size_t room_, count_ = 0;
     std::uint64_t not_noted_ = 0;
     std::vector<std::uint16_t> lengths_;
-    std::vector<std::uint32_t> sent_;
+    std::vector<std::uint64_t> sent_;  // of the whole list: a long trial sends more than 32 bits count
 };
 
 }  // namespace dutperf

@@ -382,7 +382,7 @@ std::vector<bool> RunningTrial::links_down(const std::vector<PortCounters>& now)
     return down;
 }
 
-TrialResult RunningTrial::finish() {
+TrialResult RunningTrial::finish(const FrameGroups::Alive& alive) {
     for (const auto& loop : loops_) loop->thread.join();
     if (spec_.server) parts_.answer_sender->send_rest();
     for (FollowedClock* clock : bed_.clocks) {
@@ -411,7 +411,7 @@ TrialResult RunningTrial::finish() {
     // Asking the kernel may take its time: only after the counters of all ports.
     for (const auto& port : bed_.ports) switched_on.push_back(port->switched_on());
     for (const auto& loop : loops_) parts_.stalls.push_back(loop->stall);
-    result.directions = collect(bed_, spec_, parts_);
+    result.directions = collect(bed_, spec_, parts_, alive);
     for (const Direction direction : spec_.active())
         result.directions[index_of(direction)]->switched_on = switched_on[bed_.receiving_port(direction)];
     if (spec_.server) result.server = collect_server(bed_, spec_, parts_);

@@ -62,7 +62,8 @@ public:
     [[nodiscard]] const TestBed& bed() const { return bed_; }
 
     // Waits for the loops to end and collects their counts.
-    TrialResult finish();
+    // `alive` is called meanwhile where it takes long.
+    TrialResult finish(const FrameGroups::Alive& alive);
 
 private:
     struct Loop;  // one thread with its roles

@@ -86,7 +86,7 @@ void AnswerSender::take_waiting() {
 }
 
 Ticks AnswerSender::turn(Ticks /*now*/) {
-    if (rte_ring_empty(control_) == 0) [[unlikely]]
+    if (has_control()) [[unlikely]]
         send_control();
     if (pending_ == 0) take_waiting();
     if (pending_ == 0) return 0;

@@ -140,7 +140,9 @@ void Receiver::take_other(const std::uint8_t* frame, std::size_t length, RxStati
     if (const auto error = icmp_error_of(innermost)) add(icmp_errors_, {*error, 1});
     for (const FrameBytes& reply : replies) {
         rte_mbuf* buffer = make_frame(parts_.control_pool, reply);
-        if (buffer != nullptr && rte_ring_enqueue(parts_.control, buffer) != 0) rte_pktmbuf_free(buffer);
+        if (buffer != nullptr && rte_ring_enqueue(parts_.control, buffer) == 0) continue;
+        rte_pktmbuf_free(buffer);
+        ++replies_dropped_;
     }
 }
 

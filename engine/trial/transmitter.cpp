@@ -10,7 +10,7 @@ public:
     IdleSender(PortQueue queue, rte_ring* control) : Sender({.queue = queue, .control = control}) { done_.store(true); }
 
     Ticks turn(Ticks /*now*/) override {
-        if (rte_ring_empty(control_) == 0) send_control();
+        if (has_control()) send_control();
         return 0;
     }
 };
@@ -36,14 +36,12 @@ std::unique_ptr<Sender> choose(const Making<S>& making, bool next, Rest... rest)
 }  // namespace
 
 void Sender::send_control() {
-    void* frame = nullptr;
-    while (rte_ring_dequeue(control_, &frame) == 0) {
-        auto* buffer = static_cast<rte_mbuf*>(frame);
-        if (transmit_burst(queue_, &buffer, 1) == 1) {
-            ++counts_.control_sent;
-        } else {
-            rte_pktmbuf_free(buffer);  // the DUT will ask again
-        }
+    for (;;) {
+        void* next = nullptr;
+        if (reply_ == nullptr && rte_ring_dequeue(control_, &next) == 0) reply_ = static_cast<rte_mbuf*>(next);
+        if (reply_ == nullptr || transmit_burst(queue_, &reply_, 1) == 0) return;
+        reply_ = nullptr;
+        ++counts_.control_sent;
     }
 }
 

@@ -91,7 +91,7 @@ public:
         counts_.tester_time.resize(std::max<std::uint64_t>(1, parts.delay_parts));
         if (parts.into_dut_hz != 0) full_queue_.use(parts.into_dut_hz);
     }
-    virtual ~Sender() = default;
+    virtual ~Sender() { rte_pktmbuf_free(reply_); }
     Sender(const Sender&) = delete;
     Sender& operator=(const Sender&) = delete;
 
@@ -127,7 +127,9 @@ public:
     virtual rte_mbuf* make_again(std::uint64_t /*j*/) { return nullptr; }
 
 protected:
+    // Sends the replies that wait. One that finds no room is tried again: the DUT drops frames until it has it.
     void send_control();
+    [[nodiscard]] bool has_control() const { return rte_ring_empty(control_) == 0 || reply_ != nullptr; }
 
     Ticks record(std::uint32_t accepted, Ticks oldest) {
         const Ticks end = now_ticks();
@@ -166,6 +168,7 @@ protected:
 
     PortQueue queue_;
     rte_ring* control_;
+    rte_mbuf* reply_ = nullptr;  // of the ring, in hand
     std::atomic<bool> stopped_{false}, done_{false};
     SenderCounts counts_;
     FullQueue full_queue_;
@@ -196,7 +199,7 @@ public:
 
     Ticks turn(Ticks now) override {
         const bool done = done_.load(std::memory_order_relaxed);
-        if (rte_ring_empty(control_) == 0 && (done || !line_)) [[unlikely]]
+        if (has_control() && (done || !line_)) [[unlikely]]
             send_control();
         if (done) return 0;
         const Ticks end = line_ ? send_next(now) : send_due(now);
@@ -208,7 +211,8 @@ public:
 
     // Where the DUT's input queue is the port's own, the time since the last turn tells a stall.
     [[nodiscard]] Ticks next_turn() const override {
-        if (pending_ != 0 || additional_ || line_ || full_queue_.is_used() || schedule_.finished()) return 0;
+        if (pending_ != 0 || reply_ != nullptr || additional_ || line_ || full_queue_.is_used() || schedule_.finished())
+            return 0;
         return std::min(schedule_.next_due() - departures_.lead(), deadline_ + 1);
     }
 

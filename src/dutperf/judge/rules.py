@@ -67,6 +67,7 @@ REMEDIES = {
     "kernel_backlog": "the card's ring or a queue of the kernel was full: a larger ring (ethtool -G) or"
     " net.core.netdev_max_backlog, or a core for the port's interrupts may help",
     "receive_errors": "their FCS or length was wrong: look at the cable",
+    "neighbour_replies": "replies to ARP and Neighbour Discovery, until which the DUT drops frames",
 }
 """Of frames that the tester dropped: what was the matter, and what helps."""
 TRANSMIT_WAIT_LIMIT_US = 2_000.0

@@ -318,7 +318,7 @@ std::unique_ptr<Receiver> receiver_of_addresses() {
     ArrivingKind kind{.payloads = {100 - kFcsSize - kIpv4Layout.tag_at()}};
     kind.sent_to.ipv4 = {{.first = {198, 19, 0, 2}, .last = {198, 19, 255, 2}, .mask = {0, 0, 255, 0}}};
     expected.arriving.kinds = {kind};
-    expected.arriving.of_port.ipv4 = {{.first = kOfPort, .last = kOfPort}};
+    expected.arriving.of_port.ipv4 = {{.first = kOfPort, .last = kOfPort, .mask = {255, 255, 255, 255}}};
     return std::make_unique<Receiver>(ReceiverParts{.expected = {expected}});
 }
 
@@ -351,6 +351,45 @@ TEST(Receiving, CountsFramesThatArriveForOtherAddresses) {
         EXPECT_EQ(receiver->counts().corrupted, 0U);
         ASSERT_EQ(receiver->statistics().other_destinations().seen.size(), 1U);
         EXPECT_EQ(receiver->statistics().other_destinations().seen[0].value, ip_of(kElsewhere));
+    }
+}
+
+// Those of a long outage are counted after the trial: nobody polls meanwhile.
+TEST(Receiving, CountsTheLossesOfALongOutageByGroup) {
+    constexpr std::uint64_t kOf = 400'000'000, kOutage = 300'000'000;
+    const FrameGroups groups(KindOrder({0, 1, 0}), {FlowChoice{.flows = 3}, FlowChoice{}});
+    Expected expected = expected_of(0);
+    expected.frames = kOf;
+    expected.groups = &groups;
+    Receiver receiver({.expected = {expected}});
+    std::uint64_t first = 10;
+    for (const std::uint64_t from : {std::uint64_t{0}, kOutage}) {
+        std::vector<Bytes> frames;
+        for (std::uint64_t number = from; number < from + first; ++number)
+            frames.push_back(test_frame({.size = 64, .trial = kTrial, .sequence = number, .stamp = 1}));
+        take_all(receiver, frames);
+    }
+    receiver.statistics().window().missing_of(kOutage + first);
+    std::vector<std::uint64_t> lost = groups.among(kOutage), came = groups.among(first);
+    for (std::size_t group = 0; group < lost.size(); ++group) lost[group] -= came[group];
+    EXPECT_EQ(receiver.statistics().group_losses({}), lost);
+}
+
+// Those of a batch are compared with the one before.
+TEST(Receiving, AnAddressThatThePortAnswersForHidesNoOthers) {
+    for (const std::vector<std::uint32_t>& tags : {std::vector<std::uint32_t>{}, {0x81000064}}) {
+        const auto receiver = receiver_of_addresses();
+        std::uint64_t number = 0;
+        for (const Ipv4& destination : {kOfPort, kElsewhere, kOfPort, kElsewhere}) {
+            std::vector<Bytes> frames;
+            for (int i = 0; i < 40; ++i) {
+                const Bytes sent = test_frame({.size = 100, .trial = kTrial, .sequence = number++, .stamp = 1});
+                frames.push_back(in_vlans(readdressed(sent, destination), tags));
+            }
+            take_all(*receiver, frames);
+        }
+        EXPECT_EQ(receiver->counts().received.load(), 160U);
+        EXPECT_EQ(receiver->statistics().other_destinations().frames, 80U);
     }
 }
 
@@ -604,6 +643,43 @@ TEST(Receiving, TellsPathsApart) {
         }
         EXPECT_EQ(all_stale, stale);
         EXPECT_EQ(all_corrupted, corrupted);
+    }
+}
+
+// The gaps are those between polls: the times of NICs go back where a burst began before the last poll.
+TEST(Receiving, WithNicStampsSeveralPathsHaveTheArrivalsOfThePolls) {
+    const TimeField field{.offset = offsetof(rte_mbuf, dynfield1), .flag = std::uint64_t{1} << 23U};
+    FollowedClock clock(dpdk_clock("the clock", [] { return std::optional(now_ticks()); }), 2'000'000'000);
+    const std::vector<Expected> paths{expected_of(0), expected_of(3)};
+    Receiver by_nic({.expected = paths, .nic = {&clock, field}}), plain({.expected = paths});
+    const Ticks begin = now_ticks();
+    for (std::uint64_t number = 0; number < 100; ++number) {
+        const Ticks polled = begin + 10'000 * number + (number > 50 ? 1'000'000 : 0);
+        std::vector<Buffer> frames;
+        std::vector<rte_mbuf*> burst;
+        for (const std::size_t path : {std::size_t{0}, std::size_t{3}}) {
+            const PathMark mark = mark_of_path(path);
+            frames.emplace_back(test_frame({.size = 64,
+                                            .trial = kTrial,
+                                            .stream = mark.stream,
+                                            .sequence = number,
+                                            .stamp = polled - 30'000,
+                                            .pair = mark.pair}));
+        }
+        for (const Buffer& frame : frames) {
+            burst.push_back(frame.mbuf());
+            field.set(frame.mbuf(), polled - 20'000 + 5'000 * burst.size());
+        }
+        for (Receiver* one : {&by_nic, &plain}) one->take(burst.data(), 2, polled);
+    }
+    for (const std::size_t path : {0U, 3U}) {
+        const ArrivalGaps& some = by_nic.statistics(direction_at(path)).arrival_gaps();
+        const ArrivalGaps& expected = plain.statistics(direction_at(path)).arrival_gaps();
+        EXPECT_EQ(some.first(), expected.first());
+        EXPECT_EQ(some.last(), expected.last());
+        ASSERT_EQ(some.kept().size(), 1U);
+        EXPECT_EQ(some.kept()[0].length(), 1'010'000U);
+        EXPECT_LT(by_nic.statistics(direction_at(path)).delay()->max(), 30'000U);
     }
 }
 

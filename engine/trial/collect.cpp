@@ -80,8 +80,8 @@ bool obeys_pauses(const Port& port) {
 
 class Collection {
 public:
-    Collection(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts)
-        : bed_(bed), spec_(spec), parts_(parts) {}
+    Collection(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts, const FrameGroups::Alive& alive)
+        : bed_(bed), spec_(spec), parts_(parts), alive_(alive) {}
 
     [[nodiscard]] PerDirection<std::optional<DirectionResult>> all() const;
 
@@ -123,6 +123,7 @@ private:
     const TestBed& bed_;
     const TrialSpec& spec_;
     const TrialParts& parts_;
+    const FrameGroups::Alive& alive_;
 };
 
 PerDirection<std::optional<DirectionResult>> Collection::all() const {
@@ -309,10 +310,10 @@ void Collection::collect_kinds(Direction direction, const std::vector<RxStatisti
     const auto& groups = parts_.groups[index_of(direction)];
     if (!groups) return;
     const SentFrames frames = sent_frames(direction);
-    std::vector<std::uint64_t> sent = groups->among(frames.end());
+    std::vector<std::uint64_t> sent = groups->among(frames.end(), alive_);
     frames.for_each_unsent([&](std::uint64_t k) { --sent[groups->of(k)]; });
     if (auto& in_time = statistics.front()->in_time()) missing_of(*in_time, frames);
-    const std::vector<std::uint64_t>& lost = statistics.front()->group_losses();
+    const std::vector<std::uint64_t>& lost = statistics.front()->group_losses(alive_);
     for (std::size_t kind = 0; kind < groups->kinds(); ++kind) {
         KindResult& result = into.kinds.emplace_back();
         for (std::size_t group = groups->first(kind); group < groups->first(kind + 1); ++group) {
@@ -357,7 +358,7 @@ void Collection::count_lost_delays(Direction direction, std::vector<Histogram>& 
     std::vector<std::uint64_t> stamped(delays.size());
     const StampChoice choice = StampChoice::of(spec_, direction);
     if (spec_.stamping == Stamping::every) {
-        const std::vector<std::uint64_t> sent = groups.among(frames.end());
+        const std::vector<std::uint64_t> sent = groups.among(frames.end(), alive_);
         for (std::size_t kind = 0; kind < groups.kinds(); ++kind) {
             for (std::size_t group = groups.first(kind); group < groups.first(kind + 1); ++group)
                 stamped[groups.stream(kind)] += sent[group];
@@ -517,6 +518,8 @@ void Collection::collect_port_counters(Direction direction, DirectionResult& int
         add_receive_drops(into.tester_drops, parts_.before[in], parts_.after[in]);
         went_down |= parts_.after[in].taken_down != parts_.before[in].taken_down;
     }
+    for (const Receiver* receiver : receivers(direction))
+        add(into.tester_drops, "neighbour_replies", receiver->replies_dropped());
     // any lost frame may have been lost at the port that was down
     if (went_down) add(into.tester_drops, "port_down", never_came(into));
 }
@@ -609,9 +612,9 @@ std::vector<PortMark> marks_at(const TestBed& bed, const TrialSpec& spec, std::s
     return marks;
 }
 
-PerDirection<std::optional<DirectionResult>> collect(const TestBed& bed, const TrialSpec& spec,
-                                                     const TrialParts& parts) {
-    return Collection(bed, spec, parts).all();
+PerDirection<std::optional<DirectionResult>> collect(const TestBed& bed, const TrialSpec& spec, const TrialParts& parts,
+                                                     const FrameGroups::Alive& alive) {
+    return Collection(bed, spec, parts, alive).all();
 }
 
 }  // namespace dutperf

@@ -144,6 +144,8 @@ public:
     };
     [[nodiscard]] const Recognised& recognised(std::size_t mark) const { return recognised_[mark]; }
     // The size of a watched queue, and the largest backlog seen in it. The backlog is never underestimated.
+    // Replies to ARP and Neighbour Discovery for which there was no room.
+    [[nodiscard]] std::uint64_t replies_dropped() const { return replies_dropped_; }
     [[nodiscard]] std::uint32_t room() const { return parts_.room != 0 ? parts_.room : parts_.ring; }
     [[nodiscard]] bool counts_overruns() const { return parts_.room == 0; }
     // Whether the queue was empty at the end; otherwise the backlog may be larger than most_waiting().
@@ -255,10 +257,8 @@ private:
 
     // Takes frames one by one, each at the arrival time from the NIC.
     void take_stamped(rte_mbuf* const* frames, std::uint16_t count, RxStatistics::Burst& taken) {
-        const Ticks polled = taken.arrival;
-        BurstArrivals arrivals(parts_.nic, polled);
+        BurstArrivals arrivals(parts_.nic, taken.arrival);
         for (std::uint16_t i = 0; i < count; ++i) take_any(*frames[i], taken, &arrivals);
-        taken.arrival = polled;
     }
 
     // Whether a frame was an intact test frame, with which others of a batch may be compared.
@@ -368,12 +368,14 @@ private:
         }
     }
 
-    // Only frames with a delay count as stamped: neither stale frames nor duplicates.
+    // Only frames with a delay count as stamped: neither stale frames nor duplicates. For all else the burst arrived when
+    // it was polled.
     void take_arrived(const rte_mbuf& one, const Tag& tag, RxStatistics::Burst& taken, BurstArrivals& arrivals) {
         if (is_expected(tag)) turn_to(*of_path(tag.path()), taken);
         const std::uint64_t before = taken.stamped;
-        taken.arrival = arrivals.of(one, tag);
+        const Ticks polled = std::exchange(taken.arrival, arrivals.of(one, tag));
         take_run(tag, {&tag.sequence, 1}, taken);
+        taken.arrival = polled;
         if (taken.stamped == before) return;
         current_->stamps.add(arrivals.last());
         taken.by_nic += arrivals.last().by_nic;
@@ -418,6 +420,7 @@ private:
     bool tracks_ = false;           // some path's frames are counted by some of their bits
     std::vector<Recognised> recognised_;
     IcmpErrors icmp_errors_;
+    std::uint64_t replies_dropped_ = 0;
     std::uint32_t most_waiting_ = 0;
     bool saw_all_ = false;
     bool vlans_may_be_absent_ = true;  // in frames of any path and kind

@@ -232,7 +232,12 @@ public:
     // Of each stream of described frames, if there are statistics by stream.
     [[nodiscard]] const std::vector<Histogram>& stream_delays() const { return stream_delays_; }
     // Frames of each group that are missing, or late, in the windows so far.
-    [[nodiscard]] const std::vector<std::uint64_t>& group_losses() const { return group_losses_; }
+    // Lost frames of each group. After the trial. `alive`: see FrameGroups.
+    [[nodiscard]] const std::vector<std::uint64_t>& group_losses(const FrameGroups::Alive& alive) {
+        for (const NumberRange& range : std::exchange(long_losses_, {}))
+            expected_.groups->add(range.from, range.to, group_losses_, alive);
+        return group_losses_;
+    }
     [[nodiscard]] SequenceWindow& window() { return window_; }
     // The frames that arrived within the frame timeout; used if there is a timeout and statistics are merged or by
     // group.
@@ -243,6 +248,10 @@ private:
 
     static constexpr std::size_t kArrivalGaps = 4096;  // enough to find the longest merged gap: see ArrivalGaps
 
+    static constexpr std::uint64_t kMostCountedAtOnce = 4096;
+    struct NumberRange {
+        std::uint64_t from, to;
+    };
     static constexpr std::size_t kCorrupted = 1024;  // a copy is known as one while so few others may come between
 
     void count_groups() {
@@ -252,8 +261,10 @@ private:
         (in_time_ ? *in_time_ : window_).on_missing([this](auto number, auto count) { lose(number, count); });
     }
 
-    // A frame that came after the timeout is lost, but not missing.
+    // A frame that came after the timeout is lost, but not missing. Many at once, as after an outage of the DUT, would
+    // hold the receiving loop up just when frames come again: they are counted after the trial.
     void lose(std::uint64_t number, std::uint64_t count) {
+        if (count > kMostCountedAtOnce) return long_losses_.push_back({number, number + count});
         for (; count > 0; --count) ++group_losses_[expected_.groups->of(number++)];
     }
     void miss(std::uint64_t number, std::uint64_t count) {
@@ -358,6 +369,7 @@ private:
     std::vector<Histogram> stream_delays_;
     std::optional<PartDelays> part_delays_;
     std::vector<std::uint64_t> group_losses_;
+    std::vector<NumberRange> long_losses_;
     std::vector<std::uint64_t> last_corrupted_ = std::vector<std::uint64_t>(kCorrupted, ~std::uint64_t{0});
     OtherTags other_tags_;
     OtherDestinations other_destinations_;

@@ -33,7 +33,8 @@ std::vector<Direction> paths_from(const TestBed& bed, const TrialSpec& spec, std
 
 bool shares_port(const TestBed& bed, const TrialSpec& spec, Direction direction) {
     return paths_from(bed, spec, bed.sending_port(direction)).size() > 1 ||
-           paths_into(bed, spec, bed.receiving_port(direction)).size() > 1;
+           std::ranges::any_of(bed.receiving_ports(direction),
+                               [&](std::size_t port) { return paths_into(bed, spec, port).size() > 1; });
 }
 
 Mac dut_mac(const TestBed& bed, const TrialSpec& spec, Direction direction, bool ipv6, std::uint16_t vlan,

@@ -126,6 +126,8 @@ ReplayParts TrialSenders::replay_parts(Direction direction) {
     const ReplayedStream& stream = *spec_.streams[index_of(direction)]->replayed;
     if (bed_.queues > 1) throw Error("bad_request", "needs ports with one queue: several have no common order", field);
     const std::uint64_t untagged = stream.untagged_among(spec_.intended(direction));
+    if (untagged != 0 && !bed_.path(direction).also_to.empty())
+        throw Error("bad_request", "has frames without a tag: they go with one receiving port only", field);
     if (untagged != 0 && shares_port(bed_, spec_, direction)) {
         throw Error("bad_request",
                     "has frames without a tag, whose path nothing tells: they need ports that no other path uses in "

@@ -408,3 +408,12 @@ def test_no_loop_waits_for_memory_while_it_sends(opened: Opening, flows: int) ->
     before = next(faults for at_s, faults in reversed(readings) if at_s < result["began_s"])
     after = next(faults for _, faults in reversed(readings) if set(faults) == set(before))
     assert sum(after[thread] - before[thread] for thread in before) <= MOST_PAGE_FAULTS
+
+
+def test_a_replay_without_tags_does_not_go_with_several_receiving_ports(opened: Opening) -> None:
+    """Nothing tells which of them has which frame."""
+    ports = [{"name": name, "port": "ring", "ipv4": f"198.18.{number}.2"} for number, name in enumerate("abc")]
+    engine = opened([other("all", "a", "b") | {"also_to": ["c"]}], ports=ports, paths=[{"from": "b", "to": "c"}])
+    engine.ask("load", {"frames": [{"bytes": "02" * 12 + "88b5" + "00" * 50}]})
+    with pytest.raises(Refused, match="one receiving port only"):
+        engine.run(other_streams={"all": {"rate_fps": 1000, "replay": {"frames": 1}}})

@@ -127,7 +127,7 @@ def test_sizes_of_a_stream_have_the_same_flows(
     open_capture: OpenCapture, streams: tuple[str | None, ...], expected: int
 ) -> None:
     """Two streams have flows of their own: of 10 drawn from 64,512² ports no two are the same."""
-    text = "ipv4/udp(source=random(1024,count=64512,by=flow),destination=random(1024,count=64512,by=flow))"
+    text = "ipv4/udp(source=random(1024,65535,by=flow),destination=random(1024,65535,by=flow))"
     frames = tuple(
         described(text, size, flows=10).model_copy(update={"stream": stream})
         for size, stream in zip((64, 594, 1518), streams, strict=True)

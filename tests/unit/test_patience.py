@@ -204,6 +204,34 @@ def test_a_run_that_goes_on_does_not_wait_again(step: int, clock: Clock, tmp_pat
             assert all(one.whole_s >= 5 for one in tester.trials)
 
 
+def test_a_run_that_goes_on_waits_where_it_would_have_without_the_break(clock: Clock, tmp_path: Path) -> None:
+    """After a wait in vain, an attempt that the tester spoilt does not show that the DUT is down: the next one can."""
+
+    class Spoilt(Restarting):
+        def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+            result = super().run(trial, on_progress)
+            if [one.whole_s >= 5 for one in self.trials].count(True) != 2:
+                return result
+            cause = Cause(code="stalled", text="the tester stalled")
+            return result.model_copy(update={"verdict": Verdict.INVALID, "causes": (cause,)})
+
+    what = plan(dut_patience_s=5, rates=(Rate.parse("1000"),), repetitions=1)
+    whole = tmp_path / "whole"
+    expected = measure(Spoilt(clock=clock, away_s=((0, 10**6),)), what, whole, "frame-loss")
+    assert [event["answered"] for event in waits(whole)] == [False, False]
+    lines = (whole / JOURNAL).read_bytes().splitlines(keepends=True)
+    for length in range(2, len(lines) - 1):
+        cut = tmp_path / str(length)
+        cut.mkdir()
+        (cut / JOURNAL).write_bytes(b"".join(lines[:length]))
+        results = sum(event["event"] == "result" for event in journal_lines(cut))
+        tester = Spoilt(clock=clock, away_s=((0, 10**6),), trials=[trial(duration_ns=6 * 10**9)] * results)
+        with ResumedJournal.open(cut) as recorded:
+            summary = resume(tester, what, recorded, Log())
+        assert [event["answered"] for event in waits(cut)] == [False, False]
+        assert summary.points == expected.points
+
+
 @pytest.mark.parametrize("settle_s", [0, 2.5, 5])
 def test_trials_keep_their_distance(settle_s: float, clock: Clock, tmp_path: Path) -> None:
     tester = Restarting(clock=clock)

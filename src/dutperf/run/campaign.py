@@ -315,12 +315,15 @@ class Campaign:
             result = self._until_valid(load, place, make)
         return result
 
-    def _should_wait(self, result: TrialResult) -> bool:
-        """Whether to wait for a DUT that forwards nothing: only if the conditions ask for it, and not again after
-        a wait in vain, until the DUT has forwarded."""
+    def _note(self, result: TrialResult) -> None:
+        """What every attempt says of the DUT, in a replay too: a resumed run has to wait where the first one did."""
         if not is_dut_down(result):
             self._given_up = False
             self._has_forwarded |= result.verdict is Verdict.VALID
+
+    def _should_wait(self, result: TrialResult) -> bool:
+        """Whether to wait for a DUT that forwards nothing: only if the conditions ask for it, and not again after
+        a wait in vain, until a trial does not show that it is down."""
         return is_dut_down(result) and bool(self._plan.conditions.every.dut_patience_s) and not self._given_up
 
     def requested(self, accept: Callable[[Request], T]) -> T | None:
@@ -371,6 +374,7 @@ class Campaign:
                 self._await_quiet(trial.whole_s)
             is_new = not self._journal.repeats
             result = self._run(trial, load, where, place, note)
+            self._note(result)
             if is_new and not self._should_wait(result):
                 _check_setup(result)
             most = visit.goes_on_after(trial, result)

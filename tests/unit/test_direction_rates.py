@@ -167,6 +167,24 @@ def test_a_search_varies_both_as_a_whole(tmp_path: Path) -> None:
     assert texts == ["rates of forward and reverse are 1:4, not the same; the figure is that of the faster one"]
 
 
+@pytest.mark.parametrize("ratio", ["10:1", "1:10"])
+def test_a_reset_lasts_as_long_in_either_direction(ratio: str, tmp_path: Path) -> None:
+    """By loss as well: 6,000 frames of the one, 600 of the other."""
+    conditions = asymmetric(ratio, rate=Rate.parse("2k"), duration_s=20, reset_after_s=10)
+    tester = SimulatedTester(SimulatedDut(outage_s=(11, 14)))
+    [point] = measure(tester, conditions, tmp_path, "reset").points
+    for times in (point.forward, point.reverse):
+        assert times["arrival_gap"].median == pytest.approx(3, abs=0.011)
+        assert times["loss"].median == pytest.approx(3, abs=0.006)
+
+
+def test_the_interval_of_a_slow_direction_is_no_outage(tmp_path: Path) -> None:
+    conditions = asymmetric("1000:1", rate=Rate.parse("1k"), duration_s=20, reset_after_s=10)
+    [point] = measure(SimulatedTester(), conditions, tmp_path, "reset").points
+    assert {way: found["not_caused"] for way, found in point.outcomes.items()} == {"forward": 1, "reverse": 1}
+    assert "reverse: in 1 of 1 repetitions no arrival gap was longer than 10 s" in point.message
+
+
 @pytest.mark.parametrize("name", ["recovery", "ramp", "burst-interval", "back-to-back", "frame-loss", "pdv"])
 def test_every_procedure_keeps_the_relation(name: str, tmp_path: Path) -> None:
     tester = SimulatedTester(SimulatedDut(capacity_fps=20_000, queue_frames=100))

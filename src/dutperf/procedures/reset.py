@@ -9,8 +9,8 @@ reported for each direction:
 * ``arrival_gap`` (time stamps): the longest time between two arrivals, from the last frame before
   the outage to the first one after it. The error is a frame's interval plus a turn of the receiving
   loop, which in a valid trial takes at most 10 ms, mostly some microseconds.
-* ``loss``: the trial's lost frames divided by the rate. The error is a frame's interval. Frames
-  that the DUT held back and forwarded late do not count.
+* ``loss``: the trial's lost frames divided by the direction's rate. The error is a frame's interval.
+  Frames that the DUT held back and forwarded late do not count.
 
 An arrival gap is an outage only if it is longer than the longest permitted stall of a receiving
 loop, and than a few frames' intervals. A DUT that does not forward again before the trial ends has
@@ -96,15 +96,15 @@ def allow_link_down(trial: Trial, _conditions: Reset, _rates: Rates) -> Trial:
     return trial.model_copy(update={"question": trial.question.model_copy(update={"links_may_fall": True})})
 
 
-def read(counts: DirectionCounts, conditions: Reset, rates: Rates) -> Reading:
-    """The reset time of a direction, by both methods."""
+def read(counts: DirectionCounts, conditions: Reset, _rates: Rates) -> Reading:
+    """The reset time of a direction, by both methods, at the direction's own rate of test frames."""
     after_s, end_s, arrivals = conditions.reset_after_s, conditions.duration_s, counts.arrivals
-    least_s = max(LEAST_OUTAGE_S, LEAST_OUTAGE_FRAMES / rates["rate_fps"])
     if arrivals is None or arrivals.first_s > after_s:
         return Reading(
             outcome="not_over", remark="nothing came through before the reset: the DUT was down from the beginning"
         )
-    gap_s = arrivals.longest_gap_s
+    interval_s, gap_s = end_s / counts.sent, arrivals.longest_gap_s
+    least_s = max(LEAST_OUTAGE_S, LEAST_OUTAGE_FRAMES * interval_s)
     if end_s - arrivals.last_s > max(least_s, gap_s):
         return Reading(
             outcome="not_over",
@@ -118,9 +118,7 @@ def read(counts: DirectionCounts, conditions: Reset, rates: Rates) -> Reading:
         )
     if arrivals.longest_gap_to_s <= after_s:
         return Reading(outcome="not_caused", remark="the longest arrival gap was before the reset")
-    # additional frames take the place of test frames: then fewer of these are sent than at the rate
-    rate_fps = rates["rate_fps"] if counts.additional is None else counts.sent / end_s
-    return Reading(outcome="measured", times_s={"arrival_gap": gap_s, "loss": counts.lost / rate_fps})
+    return Reading(outcome="measured", times_s={"arrival_gap": gap_s, "loss": counts.lost * interval_s})
 
 
 def _rates_text(rates: Rates) -> str:

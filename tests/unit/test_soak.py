@@ -136,6 +136,27 @@ def test_a_loss_that_a_disturbance_may_have_caused_is_neither_left_out_nor_the_d
     assert f"{point.perhaps} more perhaps because of a disturbance" in point.message
 
 
+@pytest.mark.parametrize("received", [1, 0])
+def test_a_disturbed_trial_that_lost_everything_is_as_open_as_one_that_lost_nearly_everything(
+    received: int, tmp_path: Path
+) -> None:
+    class Outage(SimulatedTester):
+        """In one of five trials, while others have the DUT's core."""
+
+        def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+            result = super().run(trial, on_progress)
+            if len(self.trials) % 5:
+                return result
+            assert result.forward is not None
+            counts = result.forward.model_copy(update={"received": received})
+            cause = Cause(code=validity.DUT_DISTURBED, text="others had its core")
+            return result.model_copy(update={"verdict": Verdict.INVALID, "causes": (cause,), "forward": counts})
+
+    point = soak(Outage(), tmp_path, target=0.1, soak_s=100, directions="forward")
+    assert (point.measured, point.lossy, point.perhaps, point.unmeasured) == (100, 0, 20, 0)
+    assert (point.lost, point.verdict) == (20 * (10_000 - received), "open")
+
+
 def test_a_tester_that_is_too_slow_gives_up_soon(tmp_path: Path) -> None:
     tester = SimulatedTester(limits=SimulatedLimits(send_fps=5_000))
     assert soak(tester, tmp_path, soak_s=1000).limited_by is LimitedBy.TESTER

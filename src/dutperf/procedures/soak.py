@@ -174,15 +174,15 @@ class SoakProcedure(Procedure[Soak]):
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> SoakFinding:
         result = self.measure(bench, self.first_load(place.case), place)
-        counts, dead = result.directions().values(), evidence.dead_directions(result)
-        outcome = _outcome(result, self.conditions.loss_tolerance)
+        counts, outcome = result.directions().values(), _outcome(result, self.conditions.loss_tolerance)
+        dead = result.verdict is Verdict.VALID and bool(evidence.dead_directions(result))
         counted = outcome != "unmeasured" and not dead
         reasons = evidence.invalidity(result) if outcome in ("perhaps", "unmeasured") else evidence.losses(result)
         if self.is_hopeless:
             reasons = evidence.lasting(result)
         return SoakFinding(
             valid=outcome != "unmeasured",
-            not_forwarding=result.verdict is Verdict.VALID and bool(dead),
+            not_forwarding=dead,
             message=self.no_forwarding(result) if dead else reasons,
             outcome=outcome if counted else "unmeasured",
             loss_ratio=result.worst_loss_ratio if counted else None,

@@ -26,6 +26,7 @@ from dutperf import procedures
 from dutperf.api import results
 from dutperf.journal import JOURNAL
 from dutperf.model import FRAME_SIZE, Case, Load, Trial, TrialResult
+from dutperf.procedures.load_latency import LONE_FPS
 from dutperf.report import junit
 from dutperf.results import comparison, gate, tables
 from dutperf.results.comparison import Compared, Comparison, Figure, Results, Row, Verdict, compare
@@ -483,6 +484,52 @@ def test_what_only_the_base_has_is_not_passed_over(runs: dict[str, Path]) -> Non
     assert dutperf("compare", runs["base"], runs["shorter"], "--fail-if", "throughput_fps < -30%").exit_code == 0
 
 
+class Queueing(SimulatedTester):
+    """Of a DUT in which frames wait at rates above that of lone frames."""
+
+    waiting_us = 50.0
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        is_lone = trial.forward is not None and trial.forward.rate_fps <= LONE_FPS
+        self.dut = SimulatedDut(delay_us=50.0 if is_lone else self.waiting_us)
+        return super().run(trial, on_progress)
+
+
+def test_loads_are_compared_by_their_share_of_each_throughput(tmp_path: Path) -> None:
+    for name, throughput_fps, waiting_us in (("base", 2_000, 50.0), ("other", 1_900, 5_000.0)):
+        tester = Queueing()
+        tester.waiting_us = waiting_us
+        chosen = {"throughput_from": {84: throughput_fps}, "loads": (0, 50, 100), "repetitions": 5, "duration_s": 1}
+        measure(tester, plan(**chosen, frame_sizes=(84,), directions="forward"), tmp_path / name, "load-latency")
+    gated = ("compare", tmp_path / "base", tmp_path / "other", "--fail-if", "loads.delay_us.forward.p50 > +10%")
+    done = dutperf(*gated)
+    assert done.exit_code == 1, done.output
+    assert done.stdout.count("> +10%: failed") == 2
+    assert "loads.delay_us.forward.p50 at 50 % of the throughput" in done.stdout
+    found = [row for row in rows(tmp_path / "base", tmp_path / "other") if row.figure == "loads.delay_us.forward.p50"]
+    assert [(row.at, row.load, row.other and row.other.load) for row in found] == [
+        ("0 % of the throughput", Load.fps(LONE_FPS), Load.fps(LONE_FPS)),
+        ("50 % of the throughput", Load.fps(1_000), Load.fps(950)),
+        ("100 % of the throughput", Load.fps(2_000), Load.fps(1_900)),
+    ]
+
+
+def test_a_load_that_only_one_run_has_is_shown_and_not_judged(tmp_path: Path) -> None:
+    both, one = (Rate.parse("10k"), Rate.parse("20k")), (Rate.parse("10k"),)
+    for name, listed in (("both", both), ("one", one)):
+        chosen = {"rates": listed, "repetitions": 5, "duration_s": 1}
+        measure(SimulatedTester(SimulatedDut(capacity_fps=15_000)), plan(**chosen), tmp_path / name, "frame-loss")
+    asked = ("--fail-if", "rates.loss_ratio.worst > +0.1")
+    done = dutperf("compare", tmp_path / "both", tmp_path / "one", *asked)
+    assert done.exit_code == 3, done.output
+    assert (
+        "not judged: frame-loss, 84 bytes, 20,000 frames/s, rates.loss_ratio.worst: other has no figure" in done.stdout
+    )
+    assert dutperf("compare", tmp_path / "one", tmp_path / "both", *asked).exit_code == 0
+    [last] = [row for row in rows(tmp_path / "one", tmp_path / "both") if row.load == Load.fps(20_000)]
+    assert (last.base, last.verdict) == (None, Verdict.NOT_JUDGED)
+
+
 WRONG = [
     (("--fail-if", "throughput < -3%"), "--fail-if: there is no figure throughput; there are throughput_fps"),
     (
@@ -550,7 +597,7 @@ def test_every_procedure_has_figures_that_its_exports_have(name: str, tmp_path: 
     )
     summary = measure(SimulatedTester(dut), simulated_run.a_plan(name), tmp_path, name)
     exported = {column for record in tables.records(summary) for column in record}
-    figures = [(figure, value) for point in summary.points for _, figure, value in comparison.figures_of(point)]
+    figures = [(figure, value) for point in summary.points for figure, value in comparison.figures_of(point)]
     assert figures
     assert {f"{figure}.median" for figure, _ in figures} <= exported
     medians = {record[f"{figure}.median"] for record in tables.records(summary) for figure, _ in figures}

@@ -287,6 +287,16 @@ def moments(values: list[float], resolution: float = 0.0) -> list[Moment]:
     ]
 
 
+def test_loads_at_shares_of_the_throughput_have_trends_however_high_it_is(store: Store, tmp_path: Path) -> None:
+    for throughput_fps in (2_000, 1_900):
+        chosen = plan(throughput_from={84: throughput_fps}, loads=(50,), repetitions=1, duration_s=1)
+        measure(SimulatedTester(), chosen, tmp_path / str(throughput_fps), "load-latency")
+    store.add(tmp_path)
+    [found] = trend.trends(store, store.find(), "loads.delay_us.forward.p50")
+    assert len(found.moments) == 2
+    assert "50 % of the throughput" in found.where()
+
+
 def trend_of(values: list[float], resolution: float = 0.0) -> Trend:
     groups = tuple(trend.groups_of(moments(values, resolution)))
     return Trend(("s", "64", "", "throughput_fps"), "throughput", "DUT", groups, 0)

@@ -139,7 +139,7 @@ def assert_results(fetched: dict[Sample, float], directory: Path) -> None:
             )
         unit, factor = ("frames_per_second", 1) if one.name == "throughput" else ("seconds", 1e-3)
         for point in one.summary.points:
-            for _, name, figure in figures_of(point):
+            for name, figure in figures_of(point):
                 where = {"measurement": one.name, "frame_size": str(point.case[FRAME_SIZE]), "figure": name}
                 assert figure.median is not None
                 assert value(fetched, f"dutperf_result_{unit}", **where) == pytest.approx(figure.median * factor)
@@ -287,7 +287,7 @@ def test_every_figure_has_a_name_of_its_own(name: str, tmp_path: Path) -> None:
     outage_s = (1.2, 1.6) if name == "reset" else None
     dut = SimulatedDut(capacity_fps=54_321, addresses=simulated_run.TABLE, outage_s=outage_s)
     for point in plans.measure(SimulatedTester(dut), simulated_run.a_plan(name), tmp_path, name).points:
-        found = [(load, figure) for load, figure, _ in figures_of(point)]
+        found = [(figure.load, member) for member, figure in figures_of(point)]
         assert len(set(found)) == len(found) > 0
 
 

@@ -54,6 +54,20 @@ class Figure(Value):
     """Why the figure cannot be judged."""
     resolution: float = 0.0
     """Largest difference of two equal results, because a search ends on a grid."""
+    load: Load | None = None
+    """Where a case has the figure for several loads."""
+    share_percent: float | None = None
+    """Of the throughput, where the loads are such shares."""
+
+    @property
+    def offered(self) -> Load | float | None:
+        """The load that two runs have in common where both offered it: a share of each one's throughput, or a rate."""
+        return self.load if self.share_percent is None else self.share_percent
+
+    @property
+    def at(self) -> str:
+        """The load in words; empty where there is only one."""
+        return load_in_words(self.load, self.share_percent)
 
 
 class Row(Value):
@@ -64,7 +78,7 @@ class Row(Value):
     """In a suite the name of its directory."""
     case: Case
     load: Load | None
-    """Where a case has the figure for several loads."""
+    """Where a case has the figure for several loads; the base's, if loads are shares of the throughput."""
     figure: str
     """As exports and JSON name it, without ``.median``."""
     base: Figure | None
@@ -95,10 +109,15 @@ class Row(Value):
         return Tails(low=ranks.tails(ends[0], self.other.values).low, high=ranks.tails(ends[1], self.other.values).high)
 
     @property
+    def at(self) -> str:
+        """The load in words; empty where there is only one."""
+        figure = self.base or self.other
+        return "" if figure is None else figure.at
+
+    @property
     def where(self) -> str:
         """Measurement, case, load and figure, for a message."""
-        parts = (self.measurement, self.case, self.load, self.figure)
-        return ", ".join(str(part) for part in parts if part is not None)
+        return ", ".join(filter(None, (self.measurement, str(self.case), self.at, self.figure)))
 
 
 class Compared(Value):
@@ -191,6 +210,13 @@ def bounds(one: Compared) -> Iterator[str]:
                 yield f"{row.where} of {name} is limited by the {what}, not by the DUT, which may do more"
 
 
+def load_in_words(load: Load | None, share_percent: float | None) -> str:
+    """``20,000 frames/s``, ``50 % of the throughput``; empty without a load."""
+    if share_percent is not None:
+        return f"{share_percent:g} % of the throughput"
+    return "" if load is None else str(load)
+
+
 def digits(figure: float | None, sign: str = "") -> str:
     """A figure of any size, for a table."""
     if figure is None:
@@ -253,18 +279,17 @@ def _refuse(differing: Mapping[str, Sequence[Mismatch]], base: Results, other: R
 
 # --- figures --------------------------------------------------------------------------------------
 
-Key = tuple[Case, Load | None, str]
-"""Case, load where there are several, and name of the figure."""
+Key = tuple[Case, Load | float | None, str]
+"""Case, :attr:`Figure.offered`, and name of the figure."""
 
 
 def _rows(name: str, base: Measured, other: Measured, alpha: float) -> Iterator[Row]:
     there, here = _figures(base), _figures(other)
     for key in sorted({**there, **here}, key=lambda key: key[0].order()):
-        case, load, figure = key
-        if load is not None and not (key in there and key in here):
-            continue  # two series may end at different rates
-        row = Row(measurement=name, case=case, load=load, figure=figure, base=there.get(key), other=here.get(key))
-        why = _why_not(base, there.get(key), case, "base") or _why_not(other, here.get(key), case, "other")
+        case, _, figure = key
+        first, second, load = there.get(key), here.get(key), (there.get(key) or here[key]).load
+        row = Row(measurement=name, case=case, load=load, figure=figure, base=first, other=second)
+        why = _why_not(base, first, case, "base") or _why_not(other, second, case, "other")
         margined = row.model_copy(update={"why": why, "margin": _margin(row)})
         yield margined.model_copy(update=_difference(margined, alpha))
 
@@ -276,20 +301,19 @@ def _figures(one: Measured) -> dict[Key, Figure]:
     figures = {}
     for point in one.summary.points:
         resolution = point.resolution(conditions)
-        for load, name, figure in figures_of(point):
-            figures[point.case, load, name] = figure.model_copy(
+        for name, figure in figures_of(point):
+            figures[point.case, figure.offered, name] = figure.model_copy(
                 update={"unusable": figure.unusable or unfinished, "resolution": resolution}
             )
     return figures
 
 
-def figures_of(point: Point) -> Iterator[tuple[Load | None, str, Figure]]:
-    """Every figure over repetitions: its load where there are several, its name in exports, and the
-    figure."""
+def figures_of(point: Point) -> Iterator[tuple[str, Figure]]:
+    """Every figure over repetitions, with its name in exports."""
     members = {name: value for name, value in point.model_dump(mode="json").items() if name != "case"}
-    for name, load, figure in _collect(members, "", None, None, point.series):
+    for name, figure in _collect(members, "", {}, None, point.series):
         if not any(fnmatchcase(name, pattern) for pattern in point.implied):
-            yield load, name, figure
+            yield name, figure
 
 
 _UNUSABLE = {
@@ -300,15 +324,14 @@ _UNUSABLE = {
 
 
 def _collect(
-    value: Any, name: str, load: Load | None, limit: str | None, series: str | None
-) -> Iterator[tuple[str, Load | None, Figure]]:
+    value: Any, name: str, offered: Mapping[str, Any], limit: str | None, series: str | None
+) -> Iterator[tuple[str, Figure]]:
     if isinstance(value, list):
         for number, entry in enumerate(value):
             if name == series and isinstance(entry, dict):
-                at = next((Load.of_json(member) for member in entry.values() if is_load(member)), None)
-                yield from _collect(entry, name, at, limit, series)
+                yield from _collect(entry, name, _offered(entry), limit, series)
             elif isinstance(entry, dict):
-                yield from _collect(entry, f"{name}.{number}", load, limit, series)
+                yield from _collect(entry, f"{name}.{number}", offered, limit, series)
     elif isinstance(value, dict):
         limit = value.get("limited_by", limit)
         if "values" in value and "median" in value:
@@ -318,11 +341,18 @@ def _collect(
                 "values": tuple(value["values"]),
                 "limited_by": limit,
                 "unusable": unusable,
+                **offered,
             }
-            yield name, load, Figure.model_validate(figure)
+            yield name, Figure.model_validate(figure)
             return
         for member, inner in value.items():
-            yield from _collect(inner, f"{name}.{member}" if name else member, load, limit, series)
+            yield from _collect(inner, f"{name}.{member}" if name else member, offered, limit, series)
+
+
+def _offered(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The load of an entry of a series, and its share of the throughput where it has one."""
+    load = next((Load.of_json(member) for member in entry.values() if is_load(member)), None)
+    return {"load": load, "share_percent": entry.get("share_percent")}
 
 
 def _why_not(one: Measured, figure: Figure | None, case: Case, side: str) -> str:
@@ -381,5 +411,5 @@ def _cells(row: Row) -> tuple[str, ...]:
     interval = "-" if row.interval is None else " to ".join(digits(end, "+") for end in row.interval)
     share = "-" if row.difference_percent is None else f"{row.difference_percent:+.2f}"
     p = "-" if row.p is None else f"{row.p:.2g}"
-    figure = row.figure if row.load is None else f"{row.figure} at {row.load}"
+    figure = f"{row.figure} at {row.at}" if row.at else row.figure
     return (figure, *medians, digits(row.difference, "+"), share, interval, p, row.verdict)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from dutperf.model import Case, LimitedBy, Load, Value, axes_of
-from dutperf.results.comparison import Figure, figures_of
+from dutperf.results.comparison import Figure, Key, figures_of, load_in_words
 from dutperf.results.points import Row, cell
 from dutperf.results.summary import Summary
 from dutperf.results.tables import Table, case_cells
@@ -24,6 +24,9 @@ class Degradation(Value):
     procedure: str
     case: Case
     load: Load | None
+    """That of one flow, if loads are shares of the throughput."""
+    share_percent: float | None = None
+    """Of the throughput with as many flows, where the loads are such shares."""
     figure: str
     flows: int
     apart_s: float = 0.0
@@ -57,7 +60,8 @@ def table(found: Sequence[Degradation]) -> Table | None:
     is_apart = any(one.apart_s for one in found)
     rows = tuple(
         (
-            *(one.procedure, *case_cells(one.case, axes), one.figure, *_load(one), f"{one.flows:,}"),
+            *(one.procedure, *case_cells(one.case, axes), one.figure),
+            *(load_in_words(one.load, one.share_percent), f"{one.flows:,}"),
             *((f"{one.apart_s:g}",) if is_apart else ()),
             *_values(one),
         )
@@ -72,10 +76,6 @@ def table(found: Sequence[Degradation]) -> Table | None:
         rows,
         1 + len(axes),
     )
-
-
-def _load(one: Degradation) -> Row:
-    return ("" if one.load is None else str(one.load),)
 
 
 def _values(one: Degradation) -> Row:
@@ -97,12 +97,13 @@ def _apart_from_flows(one: Summary) -> tuple[str, dict[str, object]]:
 def _of_pair(base: Summary, other: Summary) -> Iterator[Degradation]:
     of_one, of_all = _figures(base), _figures(other)
     for key in (one for one in of_one if one in of_all):
-        case, load, name = key
+        case, _, name = key
         first, last = of_one[key], of_all[key]
         yield Degradation(
             procedure=base.procedure,
             case=case,
-            load=load,
+            load=first.load,
+            share_percent=first.share_percent,
             figure=name,
             flows=_flows(other),
             apart_s=float(other.conditions.get("flows_apart_s") or 0),
@@ -118,8 +119,8 @@ def _are_diluted(one: Summary, name: str) -> bool:
     return bool(one.conditions.get("flows_apart_s")) and fnmatchcase(name, "*loss_ratio*")
 
 
-def _figures(one: Summary) -> dict[tuple[Case, Load | None, str], Figure]:
-    return {(point.case, load, name): figure for point in one.points for load, name, figure in figures_of(point)}
+def _figures(one: Summary) -> dict[Key, Figure]:
+    return {(point.case, figure.offered, name): figure for point in one.points for name, figure in figures_of(point)}
 
 
 def _median(figure: Figure) -> float | None:

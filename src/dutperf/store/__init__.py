@@ -353,10 +353,10 @@ def _figures(one: Measured) -> Iterator[Kept]:
     assert one.summary is not None
     for point in one.summary.points:
         resolution = point.resolution(one.summary.conditions)
-        for load, name, figure in comparison.figures_of(point):
+        for name, figure in comparison.figures_of(point):
             yield Kept(
                 at=str(point.case),
-                load="" if load is None else str(load),
+                load=figure.at,
                 name=name,
                 median=figure.median,
                 values=figure.values,

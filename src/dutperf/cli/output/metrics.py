@@ -132,9 +132,10 @@ class Metrics:
         self.measured.inc()
         for one in results.read(directory).measured:
             for point in one.summary.points if one.summary else ():
-                for load, name, figure in figures_of(point):
+                for name, figure in figures_of(point):
                     if figure.median is not None:
                         unit, factor = _unit(name, one.summary.procedure if one.summary else "")
+                        load = figure.load
                         at = {} if load is None else {load.unit.column: str(load.value)}
                         case = {name: str(value) for name, value in point.case.key().items()}
                         labels = {"measurement": measurement, **case, "figure": name, **at}

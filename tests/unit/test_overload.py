@@ -12,7 +12,7 @@ import pytest
 from command_line import QUICK, dutperf
 from dutperf.cli.commands.overload import flow_numbers
 from dutperf.journal import JOURNAL
-from dutperf.model import LEFT_AND_RIGHT
+from dutperf.model import LEFT_AND_RIGHT, Load
 from dutperf.report.html import REPORT
 from dutperf.results.overload import degradations, table
 from dutperf.results.summary import SUMMARY, Summary
@@ -73,6 +73,32 @@ def test_losses_of_flows_that_begin_one_after_the_other_are_those_of_other_rates
         for flows in (1, 4)
     ]
     assert [each.percent for each in degradations(throughputs)] == [pytest.approx(0, abs=1)]
+
+
+@pytest.mark.parametrize("name", ["latency", "pdv", "back-to-back", "recovery", "reset", "load-latency"])
+def test_what_is_measured_at_the_throughput_of_each_number_of_flows_is_compared(name: str, tmp_path: Path) -> None:
+    """Of the larger frames no throughput was found with many flows."""
+    during: dict[str, Any] = {"outage_s": (1.2, 1.6)} if name == "reset" else {"recovery_s": 0.5}
+    dut = SimulatedDut(capacity_fps=20_000, queue_frames=100, delay_us=50.0, **during)
+    own: dict[str, dict[str, Any]] = {
+        "latency": {"tags": 100, "tag_after_s": 1},
+        "back-to-back": {"max_rate": Rate.parse("30k"), "max_burst_s": 0.1},
+        "recovery": {"overload_s": 1},
+        "reset": {"reset_after_s": 1},
+        "load-latency": {"loads": (50, 100)},
+    }
+    chosen = {"duration_s": 4, **own.get(name, {})}
+    one = measured(
+        tmp_path / "1", 1, dut, name, throughput_from={84: 20_000, 128: 9_000}, frame_sizes=(84, 128), **chosen
+    )
+    many = measured(tmp_path / "9", 9, dut, name, throughput_from={84: 19_000}, frame_sizes=(84,), **chosen)
+    found = degradations([one, many])
+    assert {each.case for each in found} == {many.points[0].case}
+    assert all(each.of_all is not None for each in found)
+    loads = {(each.load, each.share_percent) for each in found}
+    assert loads == (
+        {(Load.fps(10_000), 50.0), (Load.fps(20_000), 100.0)} if name == "load-latency" else {(None, None)}
+    )
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,9 @@ def _flows(one: Summary) -> int:
 
 
 def _apart_from_flows(one: Summary) -> tuple[str, dict[str, object]]:
-    """What two measurements have to have in common. A throughput that was measured is one of the results."""
-    ignored = ("flows", "throughput_from", "throughput_deviations")
+    """What two measurements have to have in common. A throughput that was measured is one of the results, and so are
+    the loads that follow from it and the frame sizes that have one: cases are paired one by one."""
+    ignored = ("flows", "throughput_from", "throughput_deviations", "frame_sizes", "ranges")
     return one.procedure, {name: value for name, value in one.conditions.items() if name not in ignored}
 
 

@@ -682,4 +682,17 @@ def test_samples_that_cannot_show_a_difference_are_called_too_few(number: int, o
     )
     row = Row(measurement="throughput", case=Case({}), load=None, figure="throughput_fps", base=base, other=another)
     p = row.tails().two_sided
-    assert comparison._judged(row.model_copy(update={"p": p}), iter([p]), comparison.ALPHA).verdict is verdict
+    assert comparison._judged(row.model_copy(update={"p": p}), iter([p]), comparison.ALPHA, 1).verdict is verdict
+
+
+@pytest.mark.parametrize(("repetitions", "verdict"), [(5, Verdict.TOO_FEW), (6, Verdict.HIGHER)])
+def test_repetitions_that_show_a_difference_in_one_row_may_be_too_few_for_all(
+    repetitions: int, verdict: Verdict, tmp_path: Path
+) -> None:
+    """Five against five have a p of 2/252 at least, which Holm's correction multiplies by the eight rows."""
+    listed = tuple(Rate.parse(f"{thousands}k") for thousands in range(41, 49))
+    for name, capacity_fps in (("base", 40_000), ("half", 20_000)):
+        tester = SimulatedTester(SimulatedDut(capacity_fps=capacity_fps, queue_frames=0))
+        chosen = plan(rates=listed, repetitions=repetitions, duration_s=1)
+        measure(tester, chosen, tmp_path / name, "frame-loss")
+    assert [row.verdict for row in rows(tmp_path / "base", tmp_path / "half")] == [verdict] * 8

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from math import comb
 from typing import Any
 
 from dutperf.model import Case, LimitedBy, Load, Value, axes_of, is_load
@@ -159,7 +158,8 @@ def compare(base: Results, others: Sequence[Results], alpha: float = ALPHA, stri
     tested = [row.p for one in pairs for row in one.rows if row.p is not None]
     adjusted = iter(ranks.holm(tested))
     judged = tuple(
-        one.model_copy(update={"rows": tuple(_judged(row, adjusted, alpha) for row in one.rows)}) for one in pairs
+        one.model_copy(update={"rows": tuple(_judged(row, adjusted, alpha, len(tested)) for row in one.rows)})
+        for one in pairs
     )
     return Comparison(alpha=alpha, compared=judged)
 
@@ -391,19 +391,20 @@ def percent_of(difference: float | None, base: float | None) -> float | None:
     return None if difference is None or not base else 100 * difference / abs(base)
 
 
-def _judged(row: Row, adjusted: Iterator[float], alpha: float) -> Row:
+def _judged(row: Row, adjusted: Iterator[float], alpha: float, tested: int) -> Row:
+    """``tested``: the number of rows that are judged, by which Holm's correction multiplies the smallest p."""
     if row.p is None or row.base is None or row.other is None:
         return row
     tails, p = row.tails(), next(adjusted)
     verdict = Verdict.LOWER if tails.low < tails.high else Verdict.HIGHER
     if p > alpha:
-        verdict = Verdict.TOO_FEW if _least_p(row.base, row.other) > alpha else Verdict.NO_DIFFERENCE
+        verdict = Verdict.TOO_FEW if _least_p(row.base, row.other) * tested > alpha else Verdict.NO_DIFFERENCE
     return row.model_copy(update={"p": p, "verdict": verdict})
 
 
 def _least_p(base: Figure, other: Figure) -> float:
     """That of samples of these sizes of which one is wholly above the other."""
-    return 2 / comb(len(base.values) + len(other.values), len(base.values))
+    return 2 * ranks.smallest_p(len(base.values), len(other.values))
 
 
 def _cells(row: Row) -> tuple[str, ...]:

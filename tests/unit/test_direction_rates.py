@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dutperf import traffic
 from dutperf.api import results
-from dutperf.model import Direction, Load, Profile, Trial
+from dutperf.model import LEFT_AND_RIGHT, Direction, Load, Profile, Trial
 from dutperf.results import tables
 from dutperf.run.campaign import Plan
 from dutperf.setup.conditions import Conditions, Rate, SingleTrial, Usual
@@ -135,6 +135,34 @@ def test_a_search_goes_no_lower_than_the_relation_allows(tmp_path: Path) -> None
     tester = SimulatedTester(SimulatedDut(capacity_fps=1))
     measure(tester, asymmetric("500:1"), tmp_path)
     assert min(stream["forward"] for stream in map(rates, tester.trials)) == 500
+
+
+DEAD = SimulatedDut(dead_directions=frozenset(LEFT_AND_RIGHT))
+PROBED: list[tuple[str, str, dict[str, Any]]] = [
+    ("frame-loss", "1:20", {"max_rate": RATE}),
+    ("throughput", "1:200", {"max_rate": RATE, "dut_patience_s": 0.01}),
+    ("burst-interval", "1:200", {"max_rate": RATE, "bursts": "16", "duration_s": 10}),
+]
+
+
+@pytest.mark.parametrize(("name", "ratio", "conditions"), PROBED)
+def test_probes_go_no_lower_either(name: str, ratio: str, conditions: dict[str, Any], tmp_path: Path) -> None:
+    tester = SimulatedTester(DEAD)
+    [point] = measure(tester, asymmetric(ratio, **conditions), tmp_path, name).points
+    assert point.message.startswith("the DUT forwards nothing in the forward and the reverse direction")
+    least_fps = DirectionRates.parse(ratio).least_fps
+    assert min(stream["reverse"] for stream in map(rates, tester.trials)) == least_fps
+
+
+@pytest.mark.parametrize("conditions", [{"max_rate": Rate.parse("190")}, {"rates": (RATE, Rate.parse("19"))}])
+def test_a_series_with_lower_rates_is_refused_before_anything_is_sent(
+    conditions: dict[str, Any], tmp_path: Path
+) -> None:
+    tester = SimulatedTester()
+    with pytest.raises(ParameterError, match=r"1:20 needs 20 frames/s at least, .* 19 are too few"):
+        measure(tester, asymmetric("1:20", **conditions), tmp_path / "run", "frame-loss")
+    assert not tester.trials
+    assert not (tmp_path / "run").exists()
 
 
 def test_tables_and_plots_say_whose_rates_they_have(tmp_path: Path) -> None:

@@ -142,7 +142,8 @@ class BurstIntervalProcedure(RepeatedSearches[BurstInterval]):
                 option="duration_s",
             )
         resolution = Resolution(share=self.conditions.interval_resolution)
-        return Bounds(resolution=resolution, minimum=lowest_fps, maximum=rate_fps, maximum_is_media=is_media)
+        least_fps = min(rate_fps, max(lowest_fps, self.conditions.every.of_directions.least_fps))
+        return Bounds(resolution=resolution, minimum=least_fps, maximum=rate_fps, maximum_is_media=is_media)
 
 
 def _interval_us(case: Case, mean_fps: float) -> float:

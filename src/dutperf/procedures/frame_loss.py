@@ -105,8 +105,10 @@ class FrameLossProcedure(Procedure[FrameLoss]):
     def __init__(self, plan: Plan[FrameLoss]) -> None:
         super().__init__(plan)
         self._rates = {case: rates_of(plan.conditions, plan.traffic.maximum_fps(case)) for case in self.cases}
+        for case, rates_fps in self._rates.items():
+            self.trial(case, Load.fps(rates_fps[-1]), 0)  # raises ConfigError before anything is sent
         self._lengths: list[int] = []
-        self._series = Series((), to_the_end=True)
+        self._series = self._begun(())
 
     def first_load(self, case: Case) -> Load:
         return Load.fps(self._rates[case][0])
@@ -127,7 +129,7 @@ class FrameLossProcedure(Procedure[FrameLoss]):
         return fmean(self._lengths or map(len, self._rates.values()))
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> SeriesFinding:
-        self._series = series = Series(self._rates[place.case], to_the_end=self.conditions.rates is not None)
+        self._series = series = self._begun(self._rates[place.case])
         offered, message = 0, None
         while (value := series.next_load()) is not None:
             load, probing = Load.fps(value), series.probing
@@ -144,6 +146,10 @@ class FrameLossProcedure(Procedure[FrameLoss]):
                 break
         self._lengths.append(offered)
         return SeriesFinding(not_forwarding=series.not_forwarding, message=message)
+
+    def _begun(self, rates_fps: Sequence[int]) -> Series:
+        lowest = self.conditions.every.of_directions.least_fps
+        return Series(rates_fps, to_the_end=self.conditions.rates is not None, lowest=lowest)
 
     def announce(self, bench: Bench, place: Place, done: Prior) -> None:
         text = done[-1].message or _result(self._series, self.conditions)

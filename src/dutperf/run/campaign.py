@@ -66,7 +66,7 @@ from dutperf.results import by_clients
 from dutperf.results.summary import Reader, Summary, summarise, write_summary
 from dutperf.run import attempts, tester_needs
 from dutperf.run.requests import Requests
-from dutperf.run.waiting import PROBE_FPS, announcement, is_dut_down, probe, wait_for_dut
+from dutperf.run.waiting import announcement, is_dut_down, probe, probe_fps, wait_for_dut
 from dutperf.setup import configuration
 from dutperf.setup.configuration import ConfigError
 from dutperf.tester import EndTrial, Progress, ProgressCallback, Tester, TesterError, phases
@@ -464,7 +464,8 @@ class Campaign:
         return trial
 
     def _probing_trial(self, case: Case) -> Trial:
-        return self._numbered(lambda number: probe(self._plan.traffic.trial(case, Load.fps(PROBE_FPS), number)))
+        load = Load.fps(probe_fps(self._plan.conditions))
+        return self._numbered(lambda number: probe(self._plan.traffic.trial(case, load, number)))
 
     def _settled_run(self, trial: Trial, on_progress: ProgressCallback) -> TrialResult:
         """Run ``trial`` after the DUT's rest since the previous one (RFC 2544 section 23 (e)), and time

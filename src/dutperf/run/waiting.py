@@ -15,12 +15,14 @@ from dutperf.judge.setup_faults import OF_NEIGHBOURS, OF_SETUP
 from dutperf.judge.validity import LINK_DOWN
 from dutperf.model import Stamping, Trial, TrialResult, Verdict
 from dutperf.procedures import evidence
+from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import Setup
 from dutperf.tester import Tester
 
 POLL_S = 1.0
 """Between two probes."""
 PROBE_FPS = 100
+"""Of a probe, or as many as the rates of the directions to each other need."""
 PROBE_NS = 100_000_000
 """Sending time of a probe, and its longest drain."""
 
@@ -47,8 +49,12 @@ def is_dut_down(result: TrialResult) -> bool:
     return trusted and bool(evidence.dead_directions(result) or evidence.late_directions(result))
 
 
+def probe_fps(conditions: Conditions) -> int:
+    return max(PROBE_FPS, conditions.every.of_directions.least_fps)
+
+
 def probe(trial: Trial) -> Trial:
-    """A short form of ``trial``, which has :data:`PROBE_FPS`, without time stamps: nothing is
+    """A short form of ``trial``, which has :func:`probe_fps`, without time stamps: nothing is
     measured."""
     unstamped = {
         "stamping": Stamping.NONE,

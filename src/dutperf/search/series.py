@@ -25,9 +25,11 @@ class Series:
     frames of the load before.
     """
 
-    def __init__(self, loads: Sequence[int], *, to_the_end: bool) -> None:
-        """``loads`` from the highest down; ``to_the_end``: offer all of them, whatever passes."""
+    def __init__(self, loads: Sequence[int], *, to_the_end: bool, lowest: int = 1) -> None:
+        """``loads`` from the highest down; ``to_the_end``: offer all of them, whatever passes; ``lowest``: a probe has
+        no lower load."""
         self._loads = loads
+        self._probe = max(DEFAULT_MINIMUM, lowest)
         self._to_the_end = to_the_end
         self._offered = 0
         self._passes_in_a_row = 0
@@ -48,7 +50,7 @@ class Series:
         if self.not_forwarding:
             return None
         if self._probed_for is not None:
-            return min(DEFAULT_MINIMUM, self._probed_for)
+            return min(self._probe, self._probed_for)
         return self._loads[self._offered] if self.trials_left() else None
 
     def record_outcome(self, outcome: Outcome) -> None:

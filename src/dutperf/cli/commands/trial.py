@@ -22,7 +22,7 @@ from dutperf.journal import TRIAL_FILE, JournalError, claim, write_new
 from dutperf.model import Stamping, Stream, Trial, TrialResult, Verdict, to_json
 from dutperf.procedures import evidence
 from dutperf.run.testbench import Bench, bench, check_one_rate, check_one_size
-from dutperf.run.waiting import PROBE_FPS, Wait, announcement, is_dut_down, probe, wait_for_dut
+from dutperf.run.waiting import Wait, announcement, is_dut_down, probe, probe_fps, wait_for_dut
 from dutperf.setup import configuration
 from dutperf.setup.conditions import Conditions, SingleTrial
 from dutperf.setup.rate import Rate
@@ -95,7 +95,7 @@ def _wait(
         return None
     say(announcement(result, ready.setup, patience_s))
     numbers = count(planned.trial + planned.numbers, planned.numbers)
-    low = None if intended is None else Rate(value=PROBE_FPS, unit="fps")
+    low = None if intended is None else Rate(value=probe_fps(conditions), unit="fps")
     waited = wait_for_dut(ready.tester, lambda: probe(ready.trial(conditions, low, next(numbers))), patience_s)
     say(f"the DUT {'forwards now' if waited.answered else 'still forwards nothing'} after {waited.waited_s:.0f} s")
     return waited

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from dutperf.errors import DutperfError
 from dutperf.journal import ResumedJournal
 from dutperf.model import Cause, Trial, TrialResult, Verdict
 from dutperf.procedures.bench import PlanError
@@ -22,6 +23,7 @@ from dutperf.procedures.request import Request
 from dutperf.run import requests
 from dutperf.run.requests import REQUEST, RequestError, Requests, ask
 from dutperf.setup.conditions import Rate
+from dutperf.setup.configuration import ParameterError
 from dutperf.tester import EndTrial, Progress, ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import Log, journal_lines, measure, plan, resume
@@ -172,6 +174,16 @@ def test_what_cannot_be_sent_is_refused_and_the_part_goes_on(traffic: Any, tmp_p
     assert "needs the media's speed" in in_percent
     assert "above" in too_high
     assert [one["sending_s"] for one in parts(tmp_path)] == [6]
+
+
+@pytest.mark.parametrize("error", [PlanError("too few", option="rate"), ParameterError("too few", "direction_rates")])
+def test_a_rate_of_which_no_trial_can_be_made_is_refused(error: DutperfError, tmp_path: Path) -> None:
+    def refuse(_: Request) -> None:
+        raise error
+
+    (tmp_path / REQUEST).write_text(json.dumps({"id": "0" * 32, **to("50").model_dump(mode="json")}))
+    assert Requests(tmp_path).take(refuse) is None
+    assert json.loads((tmp_path / f"answer-{'0' * 32}.json").read_text()) == {"error": "too few"}
 
 
 @pytest.mark.parametrize("members", [{}, {"rate": "10k", "end": True}, {"rate": "many"}, {"rate": "0"}, {"more": 1}])

@@ -137,7 +137,8 @@ class Bench(Protocol):
 
     def requested(self, accept: Callable[[Request], T]) -> T | None:
         """What ``accept`` makes of what a person or a program asked for since the last call; None: nothing, or
-        it raised PlanError. Answers do not follow from trials: look for :meth:`recorded` findings first."""
+        it raised PlanError or ConfigError. Answers do not follow from trials: look for :meth:`recorded` findings
+        first."""
         ...
 
     def recorded(self, kind: type[FindingT]) -> FindingT | None:

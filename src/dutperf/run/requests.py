@@ -21,6 +21,7 @@ from dutperf.errors import DutperfError
 from dutperf.journal import WriteError, is_being_written, journals_of, write_whole
 from dutperf.procedures.bench import PlanError
 from dutperf.procedures.request import Request
+from dutperf.setup.configuration import ConfigError
 
 REQUEST = "request.json"
 _ANSWERS = "answer-*.json"
@@ -48,7 +49,7 @@ class Requests:
 
     def take(self, accept: Callable[[Request], T]) -> T | None:
         """What ``accept`` makes of the request that stands; None: there is none, or it was refused. ``accept`` may
-        raise PlanError: then the process that asked is told why."""
+        raise PlanError or ConfigError: then the process that asked is told why."""
         taken = self._directory / f".{REQUEST}"
         try:
             (self._directory / REQUEST).rename(taken)
@@ -63,7 +64,7 @@ class Requests:
             made, refusal = accept(Request.model_validate(members)), None
         except ValidationError:
             made, refusal = None, "it is no request that this version knows"
-        except PlanError as error:
+        except (PlanError, ConfigError) as error:
             made, refusal = None, error.message
         with suppress(WriteError):
             _write(_answer(self._directory, identifier), {"error": refusal})

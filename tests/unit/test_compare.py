@@ -530,6 +530,17 @@ def test_a_load_that_only_one_run_has_is_shown_and_not_judged(tmp_path: Path) ->
     assert (last.base, last.verdict) == (None, Verdict.NOT_JUDGED)
 
 
+def test_a_series_of_rates_that_ends_earlier_is_that_of_a_better_dut(tmp_path: Path) -> None:
+    for name, capacity_fps in (("worse", 12_000), ("better", 18_000)):
+        chosen = {"max_rate": "20k", "repetitions": 5, "duration_s": 1}
+        measure(SimulatedTester(SimulatedDut(capacity_fps=capacity_fps)), plan(**chosen), tmp_path / name, "frame-loss")
+    asked = ("--fail-if", "rates.loss_ratio.worst > +0.1")
+    assert {row.load for row in rows(tmp_path / "worse", tmp_path / "better")} < {
+        Load.fps(rate) for rate in range(2_000, 22_000, 2_000)
+    }
+    assert dutperf("compare", tmp_path / "worse", tmp_path / "better", *asked).exit_code == 0
+
+
 WRONG = [
     (("--fail-if", "throughput < -3%"), "--fail-if: there is no figure throughput; there are throughput_fps"),
     (

@@ -285,13 +285,24 @@ Key = tuple[Case, Load | float | None, str]
 
 def _rows(name: str, base: Measured, other: Measured, alpha: float) -> Iterator[Row]:
     there, here = _figures(base), _figures(other)
+    ends_by_itself = _ends_by_itself(base) or _ends_by_itself(other)
     for key in sorted({**there, **here}, key=lambda key: key[0].order()):
         case, _, figure = key
-        first, second, load = there.get(key), here.get(key), (there.get(key) or here[key]).load
+        first, second = there.get(key), here.get(key)
+        load, share = (one := first or here[key]).load, one.share_percent
+        if ends_by_itself and load is not None and share is None and (first is None or second is None):
+            continue
         row = Row(measurement=name, case=case, load=load, figure=figure, base=first, other=second)
         why = _why_not(base, first, case, "base") or _why_not(other, second, case, "other")
         margined = row.model_copy(update={"why": why, "margin": _margin(row)})
         yield margined.model_copy(update=_difference(margined, alpha))
+
+
+def _ends_by_itself(one: Measured) -> bool:
+    """Whether its loads are a series of rates, which ends where the DUT loses no more frames: those of a better one
+    are fewer."""
+    assert one.summary is not None
+    return not one.summary.conditions.get("rates")
 
 
 def _figures(one: Measured) -> dict[Key, Figure]:

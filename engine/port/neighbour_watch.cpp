@@ -92,9 +92,8 @@ std::vector<FrameBytes> NeighbourWatch::take(const std::uint8_t* frame, std::siz
 
 // The tester's own requests are answered at the port that they are for, in VLANs too that no host of this one is in.
 bool NeighbourWatch::expects_no_answer(const NeighbourMessage& message) const {
-    return message.wants_no_answer() || std::ranges::any_of(hosts_, [&](const WatchedHost& one) {
-               return is_of_tester(one.host, message.mac);
-           });
+    return message.wants_no_answer() ||
+           std::ranges::any_of(hosts_, [&](const WatchedHost& one) { return is_of_tester(one.host, message.mac); });
 }
 
 std::vector<FrameBytes> NeighbourWatch::take_in_tunnel(const std::uint8_t* frame, std::size_t length,

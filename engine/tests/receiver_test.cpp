@@ -361,18 +361,23 @@ TEST(Receiving, CountsTheLossesOfALongOutageByGroup) {
     Expected expected = expected_of(0);
     expected.frames = kOf;
     expected.groups = &groups;
+    std::uint64_t missing = 0;
+    expected.on_missing = [&missing](std::uint64_t /*number*/, std::uint64_t count) { missing += count; };
     Receiver receiver({.expected = {expected}});
-    std::uint64_t first = 10;
+    constexpr std::uint64_t kFirst = 10;
     for (const std::uint64_t from : {std::uint64_t{0}, kOutage}) {
         std::vector<Bytes> frames;
-        for (std::uint64_t number = from; number < from + first; ++number)
+        for (std::uint64_t number = from; number < from + kFirst; ++number)
             frames.push_back(test_frame({.size = 64, .trial = kTrial, .sequence = number, .stamp = 1}));
         take_all(receiver, frames);
     }
-    receiver.statistics().window().missing_of(kOutage + first);
-    std::vector<std::uint64_t> lost = groups.among(kOutage), came = groups.among(first);
+    EXPECT_LT(missing, 64U);
+    receiver.statistics().window().missing_of(kOutage + kFirst);
+    receiver.statistics().count_long_losses({});
+    EXPECT_EQ(missing, kOutage - kFirst);
+    std::vector<std::uint64_t> lost = groups.among(kOutage), came = groups.among(kFirst);
     for (std::size_t group = 0; group < lost.size(); ++group) lost[group] -= came[group];
-    EXPECT_EQ(receiver.statistics().group_losses({}), lost);
+    EXPECT_EQ(receiver.statistics().group_losses(), lost);
 }
 
 // Those of a batch are compared with the one before.

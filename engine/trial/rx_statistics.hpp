@@ -231,12 +231,14 @@ public:
     [[nodiscard]] const std::optional<PartDelays>& part_delays() const { return part_delays_; }
     // Of each stream of described frames, if there are statistics by stream.
     [[nodiscard]] const std::vector<Histogram>& stream_delays() const { return stream_delays_; }
-    // Frames of each group that are missing, or late, in the windows so far.
-    // Lost frames of each group. After the trial. `alive`: see FrameGroups.
-    [[nodiscard]] const std::vector<std::uint64_t>& group_losses(const FrameGroups::Alive& alive) {
-        for (const NumberRange& range : std::exchange(long_losses_, {}))
-            expected_.groups->add(range.from, range.to, group_losses_, alive);
-        return group_losses_;
+    // Frames of each group that are missing, or late, in the windows so far, but for long losses.
+    [[nodiscard]] const std::vector<std::uint64_t>& group_losses() const { return group_losses_; }
+    // Counts these. After the trial. `alive`: see FrameGroups.
+    void count_long_losses(const FrameGroups::Alive& alive) {
+        for (const LongLoss& one : std::exchange(long_losses_, {})) {
+            if (one.missing && expected_.on_missing) expected_.on_missing(one.number, one.count);
+            if (one.of_groups) expected_.groups->add(one.number, one.number + one.count, group_losses_, alive);
+        }
     }
     [[nodiscard]] SequenceWindow& window() { return window_; }
     // The frames that arrived within the frame timeout; used if there is a timeout and statistics are merged or by
@@ -248,9 +250,12 @@ private:
 
     static constexpr std::size_t kArrivalGaps = 4096;  // enough to find the longest merged gap: see ArrivalGaps
 
-    static constexpr std::uint64_t kMostCountedAtOnce = 4096;
-    struct NumberRange {
-        std::uint64_t from, to;
+    // To count so many one by one, as after an outage of the DUT, would hold the receiving loop up just when frames
+    // come again.
+    static constexpr std::uint64_t kLongLoss = 4096;
+    struct LongLoss {
+        std::uint64_t number, count;
+        bool missing, of_groups;
     };
     static constexpr std::size_t kCorrupted = 1024;  // a copy is known as one while so few others may come between
 
@@ -261,16 +266,17 @@ private:
         (in_time_ ? *in_time_ : window_).on_missing([this](auto number, auto count) { lose(number, count); });
     }
 
-    // A frame that came after the timeout is lost, but not missing. Many at once, as after an outage of the DUT, would
-    // hold the receiving loop up just when frames come again: they are counted after the trial.
+    // A frame that came after the timeout is lost, but not missing.
     void lose(std::uint64_t number, std::uint64_t count) {
-        if (count > kMostCountedAtOnce) return long_losses_.push_back({number, number + count});
+        if (count > kLongLoss) return long_losses_.push_back({number, count, false, true});
         for (; count > 0; --count) ++group_losses_[expected_.groups->of(number++)];
     }
     void miss(std::uint64_t number, std::uint64_t count) {
+        const bool of_groups = expected_.groups != nullptr && !in_time_;
         if (expected_.lost != nullptr) expected_.lost->add(number, count);
+        if (count > kLongLoss) return long_losses_.push_back({number, count, true, of_groups});
         if (expected_.on_missing) expected_.on_missing(number, count);
-        if (expected_.groups != nullptr && !in_time_) lose(number, count);
+        if (of_groups) lose(number, count);
     }
 
     // Windows that are merged must not slide.
@@ -369,7 +375,7 @@ private:
     std::vector<Histogram> stream_delays_;
     std::optional<PartDelays> part_delays_;
     std::vector<std::uint64_t> group_losses_;
-    std::vector<NumberRange> long_losses_;
+    std::vector<LongLoss> long_losses_;
     std::vector<std::uint64_t> last_corrupted_ = std::vector<std::uint64_t>(kCorrupted, ~std::uint64_t{0});
     OtherTags other_tags_;
     OtherDestinations other_destinations_;

@@ -15,13 +15,21 @@ def count_of(count: int, of: str) -> str:
 
 def shortened(text: str, most: int = 200) -> str:
     """A sentence for a terminal, in about so many characters: if it is longer, it has no long parentheses, and if it
-    still is, its beginning, and its end, which may be advice."""
+    still is, its beginning, and its end, which may be advice. No clause is cut that is not long itself: halves of two
+    would say something else."""
     if len(text) > most:
         text = re.sub(r" \([^()]{30,}\)", "", text)
     if len(text) <= most:
         return text
     half = most // 2
-    return f"{text[:half].rpartition(' ')[0]} … {text[-half:].partition(' ')[2]}"
+    first, last = text[:half], text[-half:]
+    ends = [one.end() for one in _CLAUSE.finditer(first) if one.end() > half // 2]
+    begins = [one.end() + 1 for one in _CLAUSE.finditer(last) if one.end() < half // 2]
+    first = first[: ends[-1]] if ends else first.rpartition(" ")[0]
+    return f"{first} … {last[begins[0] :] if begins else last.partition(' ')[2]}"
+
+
+_CLAUSE = re.compile(r"[;,:](?= )")
 
 
 def with_and(words: Iterable[str]) -> str:

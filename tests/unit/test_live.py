@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
+from dutperf import spelling
 from dutperf.cli.output import live
 from dutperf.model import FRAME_SIZE, Case, Cause, Load, TrialResult, Verdict
 from dutperf.run.campaign import Status
@@ -91,6 +92,17 @@ def test_long_causes_are_shortened_in_the_middle() -> None:
     assert re.fullmatch(r"repetition 1: (y )+… (y )+done", first)
     assert re.fullmatch(r"84 bytes, .* 15,000 frames/s: invalid: cause 0 (x )+… (x )+advice 2; about 7 left.*", second)
     assert max(len(first), len(second) - len(second.partition("invalid: ")[0])) < 240
+
+
+def test_no_clause_is_joined_with_another_one() -> None:
+    text = (
+        "64 bytes: limited by the tester, not the DUT: at 5,000 frames/s: reverse: 264 frames left late, by up to 5.590"
+        " ms; they may have caused the loss of 1; the DUT had to wait 0.3 ms for its core, which others had"
+    )
+    assert spelling.shortened(text) == (
+        "64 bytes: limited by the tester, not the DUT: at 5,000 frames/s: reverse: 264 frames left late, … they may"
+        " have caused the loss of 1; the DUT had to wait 0.3 ms for its core, which others had"
+    )
 
 
 def test_the_live_line_shows_rate_bracket_what_is_left_and_the_running_trial() -> None:

@@ -311,7 +311,7 @@ def test_bursts() -> None:
     assert made.stream.pattern == Bursts(frames=50, within_fps=1000)
     assert (made.stream.rate_fps, made.frames) == (500, 150)
     uneven = burst | {"inter_burst_gap": {"nanoseconds": 997_000_000}}
-    with pytest.raises(Rejected, match="only whole frames/s are covered"):
+    with pytest.raises(Rejected, match=r"whole frames/s are sent, and those are more than 0\.1% off"):
         planned(flow(rate={"pps": "1000"}, duration={"burst": uneven | {"packets": 1}}))
 
 

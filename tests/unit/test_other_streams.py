@@ -193,6 +193,7 @@ def test_named_ports_have_streams_on_paths() -> None:
     [
         ([{"name": "call", "rate": 0}], CONFIG, "streams.0.rate"),
         ([{"name": "call", "rate": "8mbit"}], CONFIG, "streams.0.rate: the stream call: '8mbit' is not a rate"),
+        ([{"name": "call", "rate": "10Mbps"}], CONFIG, "or bit/s of frames (8Mbit/s)"),
         ([{"name": "call", "rate": "fast"}], CONFIG, "streams.0.rate: the stream call: 'fast' is not a rate"),
         ([{"name": "call", "rate": 10, "share": 2}], CONFIG, "share and rate exclude each other"),
         ([{"name": "a call", "rate": 10}], CONFIG, "'a call' is no name for a stream with a rate of its own"),

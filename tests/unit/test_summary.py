@@ -14,7 +14,7 @@ from dutperf.journal import JOURNAL, JournalError
 from dutperf.journal.events import event_of_json
 from dutperf.machine import host
 from dutperf.model import FRAME_SIZE, FRAME_SIZE_IPV4, Case, LimitedBy, Load, Verdict, axes_as_json, to_json
-from dutperf.procedures.throughput import PROCEDURE
+from dutperf.procedures.throughput import PROCEDURE, ThroughputPoint
 from dutperf.results import summary as report
 from dutperf.results import tables
 from dutperf.results.deviations import Deviation, deviations
@@ -288,6 +288,16 @@ def test_statistics(values: list[int | None], expected: tuple[float | None, ...]
     figures = point.throughput_fps
     assert (figures.median, figures.p1, figures.p99, figures.dispersion_percent) == expected
     assert list(figures.values) == values
+
+
+@pytest.mark.parametrize(("above", "told"), [(99, False), (700, True)])
+def test_a_throughput_that_is_small_against_the_resolution_says_so(above: int, told: bool) -> None:
+    """The default resolution is a share of the maximum, which may be more than all that the DUT can do."""
+    each = [search(number, 1000, upper_bound=1000 + above) for number in (1, 2)]
+    [point] = summarise(events(*each, repetitions=2)).points
+    assert isinstance(point, ThroughputPoint)
+    text = f"up to {above} frames/s above it ({above / 10:.0f}%): a finer --resolution or a lower --max-rate"
+    assert any(text in remark for remark in point.remarks()) is told
 
 
 def test_a_dead_dut_has_values_but_no_throughput() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,9 @@ def read(directory: Path) -> list[Event]:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
         if (directory / TRIAL_FILE).is_file():
-            raise JournalError(f"{directory} holds a single trial, not a run: dutperf show {directory}") from None
+            raise JournalError(
+                f"{directory} holds a single trial, not a run: dutperf show {shlex.quote(str(directory))}"
+            ) from None
         if isinstance(error, FileNotFoundError | NotADirectoryError):
             raise JournalError(f"there is no run in {directory}: it has no {JOURNAL}") from None
         raise JournalError(f"cannot read {path}: {error.strerror}") from error

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -33,7 +34,7 @@ class JournalWriter:
             os.close(descriptor)
             raise JournalError(
                 f"{path} holds the journal of another run: choose another directory, remove it, or resume that run:"
-                f" dutperf resume {directory}"
+                f" dutperf resume {shlex.quote(str(directory))}"
             )
         os.ftruncate(descriptor, 0)
         files.sync_directory(directory)

@@ -501,7 +501,7 @@ def _bursts(flow: Flow, burst: Message, where: str, media_mbps: int | None) -> F
     if whole < 1 or abs(whole - mean) > _MOST_OFF * mean:
         raise Rejected(
             f"{where}: bursts of {packets:,} frames at {rate_fps:,} frames/s and gaps of {gap_ns:,} ns make"
-            f" {float(mean):g} frames/s; only whole frames/s are covered"
+            f" {float(mean):g} frames/s; whole frames/s are sent, and those are more than {float(_MOST_OFF):.1%} off"
         )
     pattern = Bursts(frames=packets, within_fps=rate_fps) if packets > 1 else None
     stream = flow.stream.model_copy(update={"rate_fps": whole, "pattern": pattern})

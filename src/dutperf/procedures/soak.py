@@ -94,7 +94,7 @@ class Soak(
     soak_s: Annotated[
         float,
         Field(gt=0, le=31_536_000),
-        Option("Longest time of the soak", label="longest time, s", flag="--for"),
+        Option("Longest time of all trials", label="longest time, s", flag="--for"),
     ] = 7_200.0
 
 

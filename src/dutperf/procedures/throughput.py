@@ -123,6 +123,10 @@ class PathRate(Value):
     loss_ratio: float
 
 
+MOST_COARSE = 0.1
+"""A throughput may be known within this share of it without a word."""
+
+
 class ThroughputPoint(Sparse, SearchPoint):
     sparse: ClassVar[Sequence[str]] = ("paths", "in_sum_fps")
     figure: ClassVar[str] = "throughput_fps"
@@ -133,8 +137,8 @@ class ThroughputPoint(Sparse, SearchPoint):
 
     throughput_fps: Statistics
     wire_mbps: float | None
-    """The median with preambles and gaps (RFC 8219 appendix A), of the direction with the larger frames;
-    None without a median."""
+    """The median with preambles and gaps (RFC 8219 appendix A), of the direction with more bits; None without a
+    median."""
     limited_by: LimitedBy | None
     """None where no repetition was finished."""
     upper_bound: UpperBound | None
@@ -168,6 +172,7 @@ class ThroughputPoint(Sparse, SearchPoint):
             f": {text}"
             for text in (
                 upper_bound,
+                self._coarseness(),
                 self.repetitions.certainty(self.throughput_fps),
                 inconsistency.sentence(self.inconsistent),
             )
@@ -184,6 +189,16 @@ class ThroughputPoint(Sparse, SearchPoint):
             yield f"{of}{median}, limited by {goal.limited_by}: {goal.message}"
             if goal.inconsistent:
                 yield of + inconsistency.sentence(goal.inconsistent)
+
+    def _coarseness(self) -> str:
+        """Where the throughput is small against the resolution, which is mostly a share of the maximum."""
+        median_fps = self.throughput_fps.median or 0
+        if self.widest_fps <= MOST_COARSE * median_fps or not median_fps:
+            return ""
+        return (
+            f"the lowest rate that failed is up to {self.widest_fps:,} frames/s above it"
+            f" ({self.widest_fps / median_fps:.0%}): a finer --resolution or a lower --max-rate reads it closer"
+        )
 
     def loads_by_stream(self) -> set[Load]:
         """Those of the lower bounds and the upper bound."""
@@ -279,7 +294,9 @@ def _paths(found: Sequence[SearchFinding], results: Sequence[ResultEvent]) -> di
 def _wire_mbps(median_fps: float | None, trials: Sequence[TrialEvent]) -> float | None:
     if median_fps is None or not trials:
         return None
-    return median_fps * max(stream.wire_bits for stream in trials[0].trial.streams().values()) / 1e6
+    streams = trials[0].trial.streams().values()
+    fastest_fps = max(stream.rate_fps for stream in streams)
+    return median_fps * max(stream.wire_bits * stream.rate_fps / fastest_fps for stream in streams) / 1e6
 
 
 def _width(search: SearchFinding) -> int:

@@ -29,7 +29,11 @@ def _paths(texts: tuple[str, ...]) -> tuple[Direction, ...]:
 def _rate(given: object) -> object:
     """A text in bit/s is of the one kind, any other of the other, which says what is wrong with it."""
     if isinstance(given, str | int | float) and not isinstance(given, bool):
-        return BitRate.model_validate(given) if "bit" in str(given) else Rate.model_validate(given)
+        return (
+            BitRate.model_validate(given)
+            if re.search("b(it|ps|/s)", str(given), re.IGNORECASE)
+            else Rate.model_validate(given)
+        )
     return given
 
 

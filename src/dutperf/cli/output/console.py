@@ -13,6 +13,7 @@ from rich.table import Table
 
 from dutperf.cli.output.terminal import line, output
 from dutperf.model import (
+    IPV6_HEADER_EXCESS,
     CaptureWritten,
     Delays,
     Direction,
@@ -225,12 +226,14 @@ def _has_ipv4(report: dict[str, Any]) -> bool:
 
 
 def _on_the_wire(trial: Trial) -> str:
-    """Rate and bit rate with preambles and gaps: of the direction whose frames are longer, or of each where they have
-    rates of their own."""
+    """Rate and bit rate with preambles and gaps: of the direction whose frames are longer by an IP header's difference,
+    or of each where they have rates or sizes of their own."""
     streams = trial.streams()
     mbps = {way: stream.rate_fps * stream.wire_bits / 1e6 for way, stream in streams.items()}
     rates = {way: stream.rate_fps for way, stream in streams.items()}
-    if trial.paths is None and len(set(rates.values())) > 1:
+    bits = [stream.wire_bits for stream in streams.values()]
+    of_their_own = len(set(rates.values())) > 1 or max(bits) - min(bits) > 8 * IPV6_HEADER_EXCESS
+    if trial.paths is None and of_their_own:
         each = (f"{way} {fps:,} frames/s, {mbps[way]:,.2f} Mbit/s" for way, fps in rates.items())
         return f"{'; '.join(each)} on the wire"
     where = "in each direction" if trial.paths is None else "on each path"

@@ -90,7 +90,10 @@ def test_a_dut_that_comes_back_is_measured_as_if_nothing_had_been(clock: Clock, 
     clock.now_s = 1000.0
     log = Log()
     tester = Restarting(clock=clock, away_s=((12, 40),))
-    [point] = measure(tester, plan(dut_patience_s=60), tmp_path / "run", log=log).points
+    summary = measure(tester, plan(dut_patience_s=60), tmp_path / "run", log=log)
+    [point] = summary.points
+    [remark] = [one.text for one in summary.remarks if one.about == "waits"]
+    assert remark.startswith("the DUT forwarded nothing once, and was waited for 2")
     assert (point.throughput_fps, point.limited_by, point.upper_bound) == (
         expected.throughput_fps,
         expected.limited_by,

@@ -10,7 +10,16 @@ from functools import cached_property
 
 from dutperf.journal import EnvironmentEvent, Event, ResultEvent, of_kind
 from dutperf.model import TrialResult, Value, ports_of
-from dutperf.results import beside, buffered, by_metrics, filled_lines, idle_offloads, modifier_frames, tester_delay
+from dutperf.results import (
+    beside,
+    buffered,
+    by_metrics,
+    filled_lines,
+    idle_offloads,
+    modifier_frames,
+    tester_delay,
+    waits,
+)
 from dutperf.setup.conditions import Conditions, WithGoals, WithStamps
 
 
@@ -19,10 +28,10 @@ class Remark(Value):
 
     about: str
     """``beside``: what arrived beside the expected frames, or instead of them; ``buffered``: rates that passed into a
-    DUT's buffers; ``idle_offloads``: offloads that were
-    enabled and had no effect; ``modifier_frames``: what the modifiers sent beside the test frames, and what came back
-    of it; ``filled_lines``: how lines were filled; ``tester_delays``: how much of the delays may be the tester's own,
-    and which pairs of frames have none; ``by_metrics``: what the metrics of an OTG server do not prove."""
+    DUT's buffers; ``idle_offloads``: offloads that were enabled and had no effect; ``modifier_frames``: what the
+    modifiers sent beside the test frames, and what came back of it; ``filled_lines``: how lines were filled;
+    ``tester_delays``: how much of the delays may be the tester's own, and which pairs of frames have none; ``waits``:
+    how often the DUT was away; ``by_metrics``: what the metrics of an OTG server do not prove."""
     text: str
 
 
@@ -64,6 +73,7 @@ _KINDS: dict[str, Callable[[_Run], Iterable[str]]] = {
     "modifier_frames": lambda run: modifier_frames.of_run(run.events),
     "filled_lines": lambda run: filled_lines.of_run(run.results),
     "tester_delays": _tester_delays,
+    "waits": lambda run: waits.of_run(run.events),
     "by_metrics": lambda run: by_metrics.of_run(run.results),
 }
 

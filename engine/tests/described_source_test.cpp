@@ -61,9 +61,9 @@ Bytes expected_frame(const DescribedFrame& frame, std::uint8_t kind, std::uint64
     const std::uint64_t flow = frame.flows_at_random ? drawn * begun >> 32U : since % begun;
     for (std::size_t i = 0; i < frame.fields.size(); ++i) {
         const VaryingBits& field = frame.fields[i];
-        put_bits(bytes, field.bit, field.bits,
-                 field.by_flow ? field.value(flow, random_bits(kFlowSeed, i))
-                               : field.value(number, random_bits(seed, i)));
+        put_bits(
+            bytes, field.bit, field.bits,
+            field.by_flow ? field.value(flow, random_bits(kFlowSeed, i)) : field.value(number, random_bits(seed, i)));
     }
     write_tag(&bytes[frame.tag_at], kTrial, static_cast<std::uint8_t>(kind << kStreamKindShift));
     for (int i = 0; i < 5; ++i) {

@@ -438,8 +438,9 @@ TEST(NeighbourWatch, TheTestersOwnRequestsThatABridgePassesOnAreNotTheDuts) {
     const Ipv4 gateway = *parse_ipv4("198.19.0.3");
     const Ipv6 gateway6 = *parse_ipv6("2001:2:0:1::3");
     NeighbourWatch watch(host, {});
-    for (const FrameBytes& asked : {arp_request(of_other_port, gateway), neighbour_solicitation(of_other_port, gateway6),
-                                    in_vlan(arp_request(of_other_port, gateway), 5), arp_request(kTester, gateway)})
+    for (const FrameBytes& asked :
+         {arp_request(of_other_port, gateway), neighbour_solicitation(of_other_port, gateway6),
+          in_vlan(arp_request(of_other_port, gateway), 5), arp_request(kTester, gateway)})
         EXPECT_TRUE(watch.take(asked.data(), asked.size()).empty());
     EXPECT_TRUE(watch.evidence().empty());
 }

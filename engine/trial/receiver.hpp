@@ -368,8 +368,8 @@ private:
         }
     }
 
-    // Only frames with a delay count as stamped: neither stale frames nor duplicates. For all else the burst arrived when
-    // it was polled.
+    // Only frames with a delay count as stamped: neither stale frames nor duplicates. For all else the burst arrived
+    // when it was polled.
     void take_arrived(const rte_mbuf& one, const Tag& tag, RxStatistics::Burst& taken, BurstArrivals& arrivals) {
         if (is_expected(tag)) turn_to(*of_path(tag.path()), taken);
         const std::uint64_t before = taken.stamped;

@@ -53,10 +53,8 @@ def value_of(message: Message, name: str) -> Any:
 
 def exact(message: Message, name: str) -> Fraction:
     """The same of a number, as it was written: those of 32 bits have seven digits, 0.3 is not 0.30000001."""
-    number, is_short = (
-        value_of(message, name),
-        message.DESCRIPTOR.fields_by_name[name].type == FieldDescriptor.TYPE_FLOAT,
-    )
+    number = value_of(message, name)
+    is_short = message.DESCRIPTOR.fields_by_name[name].type == FieldDescriptor.TYPE_FLOAT
     return Fraction(f"{number:.7g}" if is_short else str(number))
 
 

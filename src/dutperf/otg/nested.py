@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Address
 
-from dutperf.otg.model import Message, Rejected, chosen
+from dutperf.otg.model import Message, Rejected, chosen, value_of
 from dutperf.otg.patterns import (
     FieldText,
     ModelField,
@@ -115,7 +115,7 @@ def _custom_option(option: Message, where: str) -> bytes:
     )
     if len(kinds) > 1:
         raise Rejected(f"{where}.type: it cannot vary: all frames have the same")
-    value = hexadecimal(option.value if option.HasField("value") else "0000", f"{where}.value")
+    value = hexadecimal(value_of(option, "value"), f"{where}.value")
     is_given = chosen(option.length, "auto") == "value"
     length = option.length.value if is_given else 2 + len(value)
     return bytes(kinds) + _bytes(length, 1, f"{where}.length") + value

@@ -137,17 +137,19 @@ def together(message: Message, parts: Sequence[Part], where: str) -> list[int]:
 
 
 def _in_place(number: int, part: Part, where: str) -> int:
-    if number >> part.bits:
-        raise Rejected(f"{where}.{part.name}: {number} does not fit in {part.bits} bits (0 to {(1 << part.bits) - 1})")
-    return number << part.shift
+    return _fitting(number, part.bits, f"{where}.{part.name}") << part.shift
+
+
+def _fitting(number: int, bits: int, where: str) -> int:
+    if number >> bits:
+        raise Rejected(f"{where}: {number} does not fit in {bits} bits (0 to {(1 << bits) - 1})")
+    return number
 
 
 def parted(numbers: Iterable[int], parts: Sequence[Part], where: str) -> Mapping[str, FieldText]:
     """Our fields, which have bits of these numbers. Raises Rejected: one has more bits."""
-    each, bits = list(numbers), max(part.shift + part.bits for part in parts)
-    for number in each:
-        if number >> bits:
-            raise Rejected(f"{where}: {number} does not fit in {bits} bits (0 to {(1 << bits) - 1})")
+    bits = max(part.shift + part.bits for part in parts)
+    each = [_fitting(one, bits, where) for one in numbers]
     return {
         part.name: FieldText(listed([str(one >> part.shift & (1 << part.bits) - 1) for one in each]), where)
         for part in parts

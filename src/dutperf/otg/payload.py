@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dutperf.model import DescribedFrame
 from dutperf.model.described_frame import FCS_SIZE
-from dutperf.otg.model import Message, Rejected, chosen
+from dutperf.otg.model import Message, Rejected, chosen, value_of
 from dutperf.otg.nested import hexadecimal
 
 _SIGNATURE = bytes.fromhex("d75450")
@@ -34,13 +34,12 @@ def pattern_of(payload: Message, where: str) -> tuple[bytes, bool]:
         return b"", True
     if kind != "fixed":
         return _REPEATED[kind], True
-    text = payload.fixed.pattern if payload.fixed.HasField("pattern") else "00"
-    data = hexadecimal(text, f"{where}.fixed.pattern")
+    data = hexadecimal(value_of(payload.fixed, "pattern"), f"{where}.fixed.pattern")
     if not data:
         raise Rejected(f"{where}.fixed.pattern: there are no bytes")
     if _SIGNATURE in 3 * data:
         raise Rejected(f"{where}.fixed.pattern: d75450 is not possible: the tester tells its frames by it")
-    return data, payload.fixed.repeat if payload.fixed.HasField("repeat") else True
+    return data, value_of(payload.fixed, "repeat")
 
 
 def filled(frame: DescribedFrame, pattern: bytes, *, repeats: bool) -> DescribedFrame:

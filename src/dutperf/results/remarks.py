@@ -31,7 +31,7 @@ class Remark(Value):
     DUT's buffers; ``idle_offloads``: offloads that were enabled and had no effect; ``modifier_frames``: what the
     modifiers sent beside the test frames, and what came back of it; ``filled_lines``: how lines were filled;
     ``tester_delays``: how much of the delays may be the tester's own, and which pairs of frames have none; ``waits``:
-    how often the DUT was away; ``by_metrics``: what the metrics of an OTG server do not prove."""
+    how often the DUT forwarded nothing; ``by_metrics``: what the metrics of an OTG server do not prove."""
     text: str
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run with ``--dut-patience`` remarks on a DUT that was away meanwhile."""
+"""What a run with ``--dut-patience`` remarks on a DUT that stopped forwarding."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from dutperf.journal import Event, WaitEvent, of_kind
 
 
 def of_run(events: Sequence[Event]) -> Iterator[str]:
-    """One sentence; none where nobody waited. The trial in which the DUT went away forwarded some frames, so that its
+    """One sentence; none where nobody waited. The trial in which the DUT stopped forwarded some frames, so that its
     losses count."""
-    waits = of_kind(events, WaitEvent)
-    seconds = [one.waited_s for one in waits]
+    seconds = [one.waited_s for one in of_kind(events, WaitEvent)]
     if seconds:
         times = "once" if len(seconds) == 1 else f"{len(seconds):,} times"
         yield (
             f"the DUT forwarded nothing {times}, and was waited for {sum(seconds):,.0f} s: the trials just before may"
-            " have lost frames because it went away, not by their rates"
+            " have lost frames because it stopped, not by their rates"
         )

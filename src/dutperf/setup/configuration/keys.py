@@ -96,7 +96,7 @@ def _port_spec(text: object, info: ValidationInfo) -> object:
 
 
 def unicast_mac(text: object) -> str:
-    """``text``, checked, in lower case. Raises ValueError: it is no address of one station."""
+    """``text``, checked, in lower case. Raises ValueError: it is no unicast address."""
     if not isinstance(text, str) or not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", text):
         raise ValueError("is not a MAC address (aa:bb:cc:dd:ee:ff)")
     if int(text[:2], 16) & 1 or text == "00:00:00:00:00:00":

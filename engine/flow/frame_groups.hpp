@@ -34,9 +34,9 @@ public:
     [[nodiscard]] std::uint8_t stream(std::size_t kind) const { return streams_[kind]; }
     [[nodiscard]] std::size_t streams() const;
 
+    using Alive = std::function<void()>;
     // Frames of each group among the first `frames`. Random orders are drawn again, one by one, and so are flows that
     // begin one after the other: `alive` is called every second or two meanwhile.
-    using Alive = std::function<void()>;
     [[nodiscard]] std::vector<std::uint64_t> among(std::uint64_t frames, const Alive& alive = {}) const;
     // Adds those from `first` to before `end` to the counts of each group.
     void add(std::uint64_t first, std::uint64_t end, std::vector<std::uint64_t>& counts, const Alive& alive = {}) const;

@@ -120,7 +120,7 @@ std::vector<DescribedKind> kinds_of(const std::vector<DescribedFrame>& frames) {
     for (const DescribedFrame& frame : frames) {
         EXPECT_EQ(frame.contradiction(), "");
         const auto kind = static_cast<std::uint8_t>(kinds.size() << kStreamKindShift);
-        const DescribedTemplate::Addressing of{kSource, kDestination, 9, kind, 1};
+        const DescribedTemplate::Addressing of{kSource, kDestination, 9, kind, 1, 0};
         kinds.emplace_back(DescribedTemplate(frame, of), kGeneration + static_cast<std::uint32_t>(kinds.size()));
     }
     return kinds;

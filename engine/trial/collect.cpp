@@ -221,8 +221,10 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     if (const auto arrivals = merged_arrivals(statistics))
         into.arrivals = arrivals_since(parts_.start, *arrivals, bed_.clock_hz);
     collect_answers(direction, into);
-    collect_kinds(direction, statistics, into);
+    if (auto& in_time = statistics.front()->in_time(); in_time && parts_.groups[index_of(direction)])
+        missing_of(*in_time, sent_frames(direction));
     statistics.front()->count_long_losses(alive_);
+    collect_kinds(direction, statistics, into);
     collect_other(direction, counts, into);
     collect_received_at(direction, into);
     if (!spec_.streams[index_of(direction)]->tracked.empty()) {
@@ -313,8 +315,6 @@ void Collection::collect_kinds(Direction direction, const std::vector<RxStatisti
     const SentFrames frames = sent_frames(direction);
     std::vector<std::uint64_t> sent = groups->among(frames.end(), alive_);
     frames.for_each_unsent([&](std::uint64_t k) { --sent[groups->of(k)]; });
-    if (auto& in_time = statistics.front()->in_time()) missing_of(*in_time, frames);
-    statistics.front()->count_long_losses(alive_);
     const std::vector<std::uint64_t>& lost = statistics.front()->group_losses();
     for (std::size_t kind = 0; kind < groups->kinds(); ++kind) {
         KindResult& result = into.kinds.emplace_back();

@@ -273,7 +273,8 @@ std::optional<PtpMessage> TrialSenders::ptp_message(Direction direction) const {
                                                             .destination = dut_mac(bed_, spec_, direction, ipv6, vlan),
                                                             .trial = mark_of(bed_, spec_),
                                                             .stream = 0,
-                                                            .seed = 0});
+                                                            .seed = 0,
+                                                            .flow_seed = 0});
     }
     return PtpMessage(std::move(of_kinds), spec_.tags_from_end());
 }

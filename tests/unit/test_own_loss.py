@@ -128,6 +128,31 @@ def test_what_was_lost_before_the_first_burst_was_not_its_work() -> None:
     assert verdict is Verdict.VALID or proof is not None
 
 
+EVERYWHERE = [Stall(at / 250, at / 250 + 0.003) for at in range(250)]
+"""A busy machine: most frames leave in bursts, throughout."""
+
+
+@pytest.mark.parametrize(("passes", "proven"), [(0, True), (20, False)], ids=["none", "one of twenty"])
+def test_where_nothing_comes_through_for_long_no_burst_did_it(passes: int, proven: bool) -> None:
+    """As while a DUT restarts. A queue that bursts keep full still lets frames through."""
+    asked = a_trial(3_000)
+    frames = sent(asked, EVERYWHERE, 0)
+    gone = [one for one in frames if 0.3 < one.due_s < 0.7 and not (passes and one.number % passes == 0)]
+    shown = counted(asked, frames, gone)
+    late = sum(one.late_frames.frames for one in shown.values() if one.late_frames)
+    assert late > len(gone)  # so that none of the other bounds tells
+    own = own_loss.own_loss(asked, shown)
+    assert (0.9 * len(gone) < own <= len(gone)) == proven
+    assert (validity.judge(asked, shown)[0] is Verdict.VALID) == proven
+
+
+def test_an_outage_no_longer_than_frames_are_late_may_be_their_work() -> None:
+    asked = a_trial(3_000)
+    frames = sent(asked, [*EVERYWHERE, Stall(0.4, 0.49)], 0)
+    shown = counted(asked, frames, [one for one in frames if 0.3 < one.due_s < 0.48])
+    assert own_loss.own_loss(asked, shown) == 0
+
+
 def test_a_dut_that_loses_frames_once_is_not_overloaded_all_the_time() -> None:
     """What happened once, in parts without bursts, is not taken for what is usual."""
     once = {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lower bounds of the DUT's own loss: how many frames it would have lost without late bursts.
 
-There are three bounds, each from the counts alone. They are for all directions together, because
+There are four bounds, each from the counts alone. They are for all directions together, because
 the directions may share the DUT's capacity. docs/decisions/0003-validity.md gives the arguments; in
 short:
 
@@ -11,6 +11,8 @@ short:
 * A DUT that can serve the rate loses nothing at that rate, however full its queue is. The loss at a
   steady rate far from all bursts, less the frames that leave late there, therefore shows by how much
   the rate is too high. A burst only fills the queue earlier, at most by its own frames.
+* A DUT whose queue is full still forwards. While nothing at all comes through, for longer than any frame is late,
+  the loss is an outage of the DUT.
 
 Streams beside those that are measured take capacity and leave bursts in queues too, but what is lost of them counts
 for nothing.
@@ -22,6 +24,7 @@ Late are frames by more than 0.2 ms, or than half the time between two frames
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from math import ceil, floor, sqrt
 from typing import TypeVar
 
@@ -76,7 +79,21 @@ def own_loss(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> int:
     0: nothing is proven."""
     lost, late = _lost(counts), _late(counts)
     before = next((part for part, frames in enumerate(late) if frames), LOSS_BINS)
-    return max(0, sum(lost[:before]), sum(lost) - sum(late) - _punctual(trial), _beyond_capacity(trial, counts))
+    bounds = (sum(lost[:before]), sum(lost) - sum(late) - _punctual(trial), _beyond_capacity(trial, counts))
+    return max(0, *bounds, sum(_in_outages(trial, one) for one in measured(counts).values()))
+
+
+def _in_outages(trial: Trial, counts: DirectionCounts) -> int:
+    """The bound by parts of the sending time in a row of which every frame was lost. The first and the last of a row
+    do not count, nor does a row whose others last no longer than twice the largest lateness."""
+    if counts.losses is None or not all(stream.is_steady for stream in trial.streams().values()):
+        return 0
+    lost, due = counts.losses.bins, counts.intended / LOSS_BINS
+    rows = groupby(range(LOSS_BINS), key=lambda part: lost[part] >= max(1, floor(due)))
+    inner = [tuple(parts)[1:-1] for is_lost, parts in rows if is_lost]
+    fewest = 2 * counts.lateness_us.max / 1e6 / (trial.duration_s / LOSS_BINS)
+    outages = [(len(parts), sum(lost[part] for part in parts)) for parts in inner if len(parts) > fewest]
+    return sum(frames for length, frames in outages if frames + 1 >= length * due)  # one of a part may be in the next
 
 
 def steady_loss(

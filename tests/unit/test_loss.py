@@ -191,12 +191,32 @@ def test_what_the_dut_asked_for_is_said_beside_the_loss() -> None:
     ],
 )
 def test_one_short_episode(forward: dict[int, int], reverse: dict[int, int], span_s: float | None) -> None:
-    found = loss.episode_s([counts(forward), counts(reverse)])
-    assert found == (None if span_s is None else pytest.approx(span_s))
+    found = loss.episode([counts(forward), counts(reverse)])
+    assert found == (None if span_s is None else loss.Episode("one short episode", pytest.approx(span_s)))
+
+
+ALL = CLEAN.sent // 100
+"""Frames in a hundredth of the time."""
+
+
+@pytest.mark.parametrize(
+    ("lost", "longest_run", "is_outage"),
+    [
+        pytest.param(dict.fromkeys(range(40, 45), ALL), 5 * ALL, True, id="nothing for a while"),
+        pytest.param(dict.fromkeys(range(60, 100), ALL), 40 * ALL, True, id="nothing until the end"),
+        pytest.param(dict.fromkeys(range(30, 45), ALL) | {45: 3}, 15 * ALL, True, id="the first afterwards too"),
+        pytest.param(dict.fromkeys(range(40, 45), ALL), ALL, False, id="now and then one came through"),
+        pytest.param(dict.fromkeys(range(40, 45), ALL) | {80: 3}, 5 * ALL, False, id="others much later"),
+        pytest.param(dict.fromkeys(range(100), ALL), 100 * ALL, False, id="all frames of the trial"),
+    ],
+)
+def test_one_outage(lost: dict[int, int], longest_run: int, is_outage: bool) -> None:
+    found = loss.episode([counts(lost, longest_run), counts()])
+    assert found == (loss.Episode("one outage", pytest.approx(len(lost) * SENDING_S / 100)) if is_outage else None)
 
 
 def test_frames_that_came_late_are_no_episode() -> None:
-    assert loss.episode_s([counts({50: 700}, late=3)]) is None
+    assert loss.episode([counts({50: 700}, late=3)]) is None
 
 
 def test_checksums_that_hosts_refuse_are_told_beside_the_loss() -> None:

@@ -334,23 +334,27 @@ def test_what_happened_just_above_is_told(tmp_path: Path) -> None:
 
 
 class WithEpisodes(SimulatedTester):
-    """Tests a DUT that pauses for 4 ms in those trials, by their number, that ``pauses`` names."""
+    """Tests a DUT that pauses for ``pause_s`` in those trials, by their number, that ``pauses`` names."""
 
-    def __init__(self, dut: SimulatedDut, pauses: Callable[[int], bool]) -> None:
+    def __init__(self, dut: SimulatedDut, pauses: Callable[[int], bool], pause_s: float = 0.004) -> None:
         super().__init__(dut)
-        self._pauses = pauses
+        self._pauses, self._pause_s = pauses, pause_s
 
     def _losses(self, trial: Trial, direction: Direction, sent: int, stall_s: float) -> list[Lost]:
         lost = super()._losses(trial, direction, sent, stall_s)
         pauses = not lost and self._pauses(len(self.trials))
-        return truth.out_of_service(trial.times(direction), (0.4, 0.404), sent) if pauses else lost
+        return truth.out_of_service(trial.times(direction), (0.4, 0.4 + self._pause_s), sent) if pauses else lost
 
 
+@pytest.mark.parametrize("pause_s", [0.004, 2.0, 4.6], ids=["short", "restart", "restart until the end"])
 @pytest.mark.parametrize("search", ["binary", "mlr"])
-def test_one_short_episode_does_not_decide_the_figure(tmp_path: Path, search: Literal["binary", "mlr"]) -> None:
+def test_one_episode_does_not_decide_the_figure(
+    tmp_path: Path, search: Literal["binary", "mlr"], pause_s: float
+) -> None:
     """In each trial that passes without it."""
     for number in range(12):
-        tester = WithEpisodes(SimulatedDut(capacity_fps=60_000), lambda trials, number=number: trials == number)
+        dut = SimulatedDut(capacity_fps=60_000)
+        tester = WithEpisodes(dut, lambda trials, number=number: trials == number, pause_s)
         conditions = plan(100_000, resolution=fps(200), repetitions=1, duration_s=5.0, search=search)
         [point] = measure(tester, conditions, tmp_path / str(number)).points
         assert point.throughput_fps.median is not None

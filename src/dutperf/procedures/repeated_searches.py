@@ -216,14 +216,14 @@ class RepeatedSearches(Procedure[ConditionsT]):
         return failed if search_result.lower_bound is not None else f"{self.nothing_passed}: {failed}"
 
     def _episode(self, result: TrialResult, of_load: Sequence[Offered]) -> str:
-        """What to know of a trial that failed by one short episode, as the end of a clause."""
+        """What to know of a trial that failed by one episode, as the end of a clause."""
         lost = self._loss_of(result)
-        span_s = loss.episode_s(result.directions().values())
-        if span_s is None or not lost.one_episode:
+        episode = loss.episode(result.directions().values())
+        if episode is None or not lost.one_episode:
             return ""
         times = sum(one.outcome is Outcome.FAILED for one in of_load)
         again = f"; each of {times} trials at this rate failed" if times > 1 else ""
-        return f": one short episode, all within {loss.span_in_words(span_s)}{again}"
+        return f": {episode}{again}"
 
 
 class RateSearches(RepeatedSearches[SearchRangeT]):

@@ -140,7 +140,7 @@ def loss_of(result: TrialResult) -> Loss:
     """The loss of the direction that lost the greater share of its frames: loss goals apply to each
     direction."""
     directions = result.directions().values()
-    one_episode = loss.episode_s(directions) is not None
+    one_episode = loss.episode(directions) is not None
     return max(
         (Loss(counts.lost, counts.sent, one_episode) for counts in directions),
         key=lambda one: one.ratio,

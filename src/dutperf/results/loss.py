@@ -9,6 +9,7 @@ times (docs/recovery-and-reset.md).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from dutperf.model import LOSS_BINS, DirectionCounts, Losses, PhaseResult
 from dutperf.model.digits import two_digits
@@ -22,6 +23,8 @@ scattered."""
 EPISODE_SHARE = 0.02
 """Losses that span at most this share of the sending time are one short episode, if it is over before the last
 such share: a rate a little too high fills a queue, and only the end of the trial loses frames."""
+OUTAGE_SHARE = 0.9
+"""A longer one is an outage if so many of the frames were lost in a row. A queue that is full lets frames through."""
 FEWEST_IN_EPISODE = 5
 """Fewer frames, lost at random, may lie so close together by chance; a single one always does."""
 
@@ -34,21 +37,40 @@ def when(counts: DirectionCounts) -> str | None:
     return None if counts.losses is None else f"{_span(counts.losses, counts.send_time_s)}{_runs(counts.losses)}"
 
 
-def episode_s(counts: Iterable[DirectionCounts]) -> float | None:
-    """How long the one short episode lasted in which a trial lost all its lost frames; None: there was none, or
-    other losses too.
+@dataclass(frozen=True)
+class Episode:
+    """In which a trial lost all its lost frames, in seconds."""
 
-    A DUT that is overloaded loses frames for as long as it is. One episode may be the DUT's (a pause that comes
-    now and then) or somebody else's turn on its core; the trial alone cannot tell.
+    name: str
+    span_s: float
+
+    def __str__(self) -> str:
+        return f"{self.name}, all within {span_in_words(self.span_s)}"
+
+
+def episode(counts: Iterable[DirectionCounts]) -> Episode | None:
+    """The one in which a trial lost all its lost frames: short, or an outage of some length in which nearly every frame
+    was lost. None: there was none, or other losses too.
+
+    A DUT that is overloaded loses frames for as long as it is, and not all of them. One episode may be the DUT's (a
+    pause that comes now and then, a restart) or somebody else's turn on its core; the trial alone cannot tell.
     """
     lossy = [one for one in counts if one.lost]
     losses = [one.losses for one in lossy if one.losses is not None and not one.late]
     if not lossy or len(losses) < len(lossy) or sum(one.lost for one in lossy) < FEWEST_IN_EPISODE:
         return None
     first_s, last_s = min(one.first_s for one in losses), max(one.last_s for one in losses)
-    limit_s = EPISODE_SHARE * max(one.send_time_s for one in lossy)
-    is_over = last_s < max(one.send_time_s for one in lossy) - limit_s
-    return last_s - first_s if last_s - first_s <= limit_s and is_over else None
+    send_time_s = max(one.send_time_s for one in lossy)
+    limit_s = EPISODE_SHARE * send_time_s
+    if last_s - first_s <= limit_s:
+        return Episode("one short episode", last_s - first_s) if last_s < send_time_s - limit_s else None
+    return Episode("one outage", last_s - first_s) if all(map(_is_outage, lossy, losses)) else None
+
+
+def _is_outage(counts: DirectionCounts, losses: Losses) -> bool:
+    """Whether nearly all lost frames were lost in a row, and the others close to them."""
+    due = (losses.last_s - losses.first_s) * counts.sent / counts.send_time_s
+    return counts.lost < counts.sent and losses.longest_run >= OUTAGE_SHARE * max(counts.lost, due)
 
 
 def where(counts: DirectionCounts) -> dict[str, int]:

@@ -29,7 +29,7 @@ class Loss:
     lost: int
     sent: int
     one_episode: bool = False
-    """All lost frames of the trial were due within one short episode, which may not be the rate's."""
+    """All lost frames of the trial were due within one episode, which may not be the rate's."""
 
     @property
     def ratio(self) -> float:

@@ -12,7 +12,7 @@ A DUT may be inconsistent: it may fail a load and pass a higher one. This search
 above one that failed. For such a DUT it finds the highest load that passed below the lowest that
 failed, and two searches may differ.
 
-A trial that lost all its frames within one short episode may have failed by that episode and not by its
+A trial that lost all its frames within one episode may have failed by that episode and not by its
 load: a pause that comes now and then, or somebody else's turn on the DUT's core. Where such a trial bounds
 the result, its load is offered again (``MAX_RETRIES`` loads at most). It bounds the result if it fails again:
 a DUT that pauses in every trial fails each of them. Else the search goes on above it.
@@ -221,7 +221,7 @@ class BinarySearch:
         self._retries = 0
         self._confirmed = False
         self._by_episode: set[int] = set()
-        """Loads that failed by one short episode."""
+        """Loads that failed by one episode."""
         self._looked_again: set[int] = set()
         """... and were offered again."""
         self._probed_for: int | None = None
@@ -330,12 +330,12 @@ class BinarySearch:
         return higher if higher not in self._not_passed and higher <= self._bounds.highest else None
 
     def _needs_second_look(self) -> bool:
-        """Whether the upper bound is a load that failed once, by one short episode."""
+        """Whether the upper bound is a load that failed once, by one episode."""
         doubtful = self._upper_bound() in self._by_episode - self._looked_again
         return doubtful and len(self._looked_again) < MAX_RETRIES
 
     def _look_again(self, load: int, outcome: Outcome) -> None:
-        """Take the outcome of a load that failed by one short episode before. Only a trial that passes
+        """Take the outcome of a load that failed by one episode before. Only a trial that passes
         contradicts that one."""
         if outcome is Outcome.PASSED:
             self._narrow(load, outcome)

@@ -14,7 +14,7 @@ contradict each other, the lowest that failed counts, and the highest that passe
 Other goals need several full-length trials at a load, up to their duration sum, of which the exceed ratio may lose
 more than the goal's share.
 
-A trial that lost all its frames within one short episode and fails a goal may have failed by that episode and
+A trial that lost all its frames within one episode and fails a goal may have failed by that episode and
 not by its load. The library sees it if the load, offered once more, fails as well (``MAX_RETRIES`` loads at
 most); else it sees the second trial. With an exceed ratio the goal itself allows for such trials.
 
@@ -94,7 +94,7 @@ class MlrSearch:
         self._tester_limit: int | None = None
         self._doubts = 0
         self._doubted: _Trial | None = None
-        """The trial that failed by one short episode, while its load is offered again."""
+        """The trial that failed by one episode, while its load is offered again."""
         self._probed_for: _Trial | None = None
         self._not_forwarding = False
         self._results: dict[float, LibraryGoalResult] | None = None
@@ -162,13 +162,13 @@ class MlrSearch:
         return None if self._not_forwarding else self._add(probed_for)
 
     def _is_doubtful(self, trial: _Trial) -> bool:
-        """Whether a trial fails a goal by one short episode."""
+        """Whether a trial fails a goal by one episode."""
         fails = any(trial.outcome_for(goal) is Outcome.FAILED for goal in self._goals)
         may_doubt = not self._lengths.exceed_ratio and self._doubts < MAX_RETRIES
         return fails and trial.loss.one_episode and may_doubt
 
     def _after_second_look(self, doubted: _Trial, again: _Trial) -> _Trial | None:
-        """The load that failed by one short episode was offered again: the second trial counts if it passes for
+        """The load that failed by one episode was offered again: the second trial counts if it passes for
         the goals that the first one failed."""
         self._doubted = None
         failed = [goal for goal in self._goals if doubted.outcome_for(goal) is Outcome.FAILED]

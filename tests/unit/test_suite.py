@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from dutperf import journal, procedures
 from dutperf.journal import JOURNAL, JournalError
-from dutperf.model import Case, Load
+from dutperf.model import Case, Load, Trial
 from dutperf.procedures.back_to_back import BackToBackPoint
 from dutperf.procedures.bench import PlanError
 from dutperf.run import resume, suite
@@ -23,9 +23,10 @@ from dutperf.run.campaign import Observer, Plan
 from dutperf.run.earlier_runs import earlier_throughput
 from dutperf.run.suite import Measurement, SuiteSummary
 from dutperf.setup.conditions import Conditions, Rate
+from dutperf.setup.configuration import ParameterError
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import Everything, Log, making, plan
+from plans import Everything, Log, SiitTraffic, making, plan
 
 SHORT: dict[str, Any] = {
     "duration_s": 0.5,
@@ -359,3 +360,34 @@ def test_what_is_measured_at_a_throughput_says_how_that_was_found(tmp_path: Path
     assert "up to 0.1 % of a direction's frames lost" in said
     earlier = earlier_throughput(tmp_path / "suite", conditions())
     assert "; ".join(earlier["throughput_deviations"]) in said
+
+
+class SlowestBench(SimulatedBench):
+    """Whose traffic needs 10 frames/s, as directions of 10:1 do."""
+
+    def plan(self, conditions: Conditions) -> Plan:
+        ready = super().plan(conditions)
+
+        def trial(case: Case, load: Load, number: int) -> Trial:
+            if load.value < 10:
+                raise ParameterError("too few frames/s", "direction_rates")
+            return ready.traffic.trial(case, load, number)
+
+        return replace(ready, traffic=cast(SiitTraffic, ready.traffic).making(trial))
+
+
+def test_a_share_of_the_throughput_that_is_too_low_does_not_end_the_suite(tmp_path: Path) -> None:
+    bench = SlowestBench(SimulatedTester(SimulatedDut(capacity_fps=50)))
+    chosen = {"frame_sizes": (84,), "duration_s": 1.0}
+    measurements = suite.arrange(
+        wanted(("load-latency", conditions(**chosen, loads=(10,))), ("latency", conditions(**chosen)))
+    )
+    summary = suite.begin(measurements, bench, tmp_path, Watched())
+    throughput, loads, latency = summary.measurements
+    assert throughput.summary is not None
+    assert loads.summary is None
+    assert loads.note is not None
+    assert loads.note.endswith("too few frames/s")
+    assert latency.summary is not None
+    assert suite.is_complete(measurements, tmp_path)
+    assert suite.summarise(measurements, tmp_path) == summary

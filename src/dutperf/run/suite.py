@@ -33,6 +33,7 @@ from dutperf.results.summary import SUMMARY, write_summary
 from dutperf.run import campaign, tester_needs
 from dutperf.run.campaign import Observer, Plan, PlanError, Summary
 from dutperf.setup.conditions import Conditions
+from dutperf.setup.configuration import ParameterError
 from dutperf.statistics.stopping import Rule
 from dutperf.tester import Tester
 from dutperf.version import __version__
@@ -311,7 +312,12 @@ def _part(one: Measurement, number: int, parts: Mapping[str, Part], bench: Bench
     if ready is None:
         return made.model_copy(update={"note": note})
     with context.watch(ready, number) as observer:
-        summary = _advance(ready, bench, context.out / one.name, observer, context.first_trial)
+        try:
+            summary = _advance(ready, bench, context.out / one.name, observer, context.first_trial)
+        except (PlanError, ParameterError) as error:
+            if one.throughput_of is None:
+                raise
+            return made.model_copy(update={"note": f"not measured at the throughput that was found: {error}"})
     return made.model_copy(update={"note": note, "summary": summary})
 
 

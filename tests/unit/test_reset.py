@@ -54,6 +54,21 @@ def test_the_truth_comes_out(tmp_path: Path) -> None:
             assert times["loss"].median == pytest.approx(outage_s, abs=1 / RATE_FPS)
 
 
+def test_a_headline_says_where_its_figures_are_of_different_directions(tmp_path: Path) -> None:
+    _, point, _ = reset(SimulatedDut(outage_s=(10.5, 12)), tmp_path)
+    assert point.forward is not None
+    loss = point.forward["loss"]
+
+    def headline(forward_s: float, reverse_s: float) -> str:
+        named = {"forward": forward_s, "reverse": reverse_s}
+        times = {way: {"arrival_gap": loss, "loss": loss.model_copy(update={"median": s})} for way, s in named.items()}
+        times["forward"]["arrival_gap"] = loss.model_copy(update={"median": 9.0})
+        return str(point.model_copy(update=times).main_figure().text)
+
+    assert headline(2.0, 1.0).endswith("by loss in the slower direction")
+    assert headline(1.0, 2.0).endswith("by loss, each in the slower direction")
+
+
 def test_each_trial_resets_the_dut_once(tmp_path: Path) -> None:
     resets, point, _ = reset(SimulatedDut(outage_s=(10.5, 12)), tmp_path, repetitions=5)
     assert (resets.started, resets.finished, resets.killed) == (5, 5, 0)

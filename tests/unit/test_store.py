@@ -385,6 +385,16 @@ def test_a_history_in_the_terminal_and_as_a_gate(tmp_path: Path) -> None:
     assert members["conditions"][0]["outcome"] == "failed"
 
 
+def test_where_no_measurement_is_found_a_sentence_says_so(tmp_path: Path) -> None:
+    asked = ("store", "list", "--store", str(tmp_path / "store.sqlite"))
+    run(tmp_path / "results")
+    assert dutperf("store", "add", str(tmp_path / "results"), *asked[2:]).exit_code == 0
+    of_nobody = dutperf(*asked, "--dut", "nobody")
+    assert (of_nobody.exit_code, of_nobody.stdout) == (0, "")
+    assert "no measurement of the store is like that" in of_nobody.stderr
+    assert json.loads(dutperf(*asked, "--dut", "nobody", "--json").stdout) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

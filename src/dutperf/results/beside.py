@@ -98,7 +98,8 @@ def _began(direction: Direction, results: list[TrialResult]) -> str:
     late = sum(began_s(one) is not None for one in counted)
     if dead == len(counted) or not dead + late:
         return ""
-    trials = f"the first {dead:,} of {len(counted):,} trials that count, " if dead else ""
+    first = "the first" if dead == 1 else f"the first {dead:,}"
+    trials = f"{first} of {len(counted):,} trials that count, " if dead else ""
     parts = f"the first part of {late:,} trials, " if late else ""
     return f"{direction}: nothing arrived in {trials}{parts}but later frames did; {_BEGAN}"
 

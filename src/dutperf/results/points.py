@@ -297,13 +297,11 @@ class DirectionsPoint(Point, Generic[FiguresT]):
     def main_figure(self) -> MainFigure:
         """Each figure of the direction in which it is the largest."""
         each = self.directions()
-        largest = {
-            name: max((of[name] for of in each.values()), key=lambda figures: figures.typical)
-            for name in self.in_headline
-        }
+        slowest = {name: max(each, key=lambda way: each[way][name].typical) for name in self.in_headline}
+        largest = {name: each[way][name] for name, way in slowest.items()}
         texts = [f"{measured(figures.typical)} {self.in_headline[name]}" for name, figures in largest.items()]
         several = " on the slowest path" if self.paths else " in the slower direction"
-        whose = several if len(each) > 1 else ""
+        whose = "" if len(each) == 1 else several if len(set(slowest.values())) == 1 else f", each{several}"
         return MainFigure(", ".join(texts) + whose, spread(next(iter(largest.values())).values, measured))
 
     def directions(self) -> dict[Direction, dict[str, FiguresT]]:

@@ -86,6 +86,13 @@ def list_(
         if as_json:
             typer.echo(json.dumps([asdict(one) for one in found]))
             return
+        if not found:
+            say(
+                "no measurement of the store is like that"
+                if kept.find(newest=1)
+                else "the store has no measurements yet"
+            )
+            return
         terminal.output().print(console.table(_table(found)))
 
 

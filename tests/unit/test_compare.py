@@ -464,6 +464,28 @@ def test_conditions(other: str, condition: str, status: int, runs: dict[str, Pat
     )
 
 
+BEYOND = [
+    pytest.param("> +5%", "misses", "works", 0, id="shorter than beyond what was tried"),
+    pytest.param("> +5%", "works", "misses", 1, id="no interval is long enough any more"),
+    pytest.param("< -5%", "works", "misses", 0, id="nor is that a shorter one"),
+    pytest.param("< -5%", "misses", "works", 1, id="one is long enough now"),
+]
+
+
+@pytest.mark.parametrize(("condition", "base", "other", "status"), BEYOND)
+def test_a_missing_value_may_be_beyond_what_was_tried(
+    condition: str, base: str, other: str, status: int, tmp_path: Path
+) -> None:
+    """Of burst intervals: one that no interval is long enough for is longer than any."""
+    for name, loss in (("works", 0.0), ("misses", 0.5)):
+        chosen = plan(max_rate=Rate.parse("50k"), bursts=(16,), interval_resolution=0.05, duration_s=1)
+        measure(SimulatedTester(SimulatedDut(loss_ratio=loss)), chosen, tmp_path / name, "burst-interval")
+    asked = ("compare", tmp_path / base, tmp_path / other, "--fail-if", f"interval_us {condition}", "--by-median")
+    result = dutperf(*asked)
+    assert result.exit_code == status, result.output
+    assert "beyond what was tried" in result.stdout
+
+
 def test_a_condition_that_could_never_fail_is_refused(runs: dict[str, Path]) -> None:
     arguments = ("compare", runs["few"], runs["few"], "--fail-if", "throughput_fps < -3%")
     assert dutperf(*arguments).exit_code == 0  # one in 20 arrangements is just enough

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,13 @@ from dutperf.model import (
     Quantiles,
     Stamping,
     Trial,
+    TrialResult,
 )
 from dutperf.procedures.ramp import PARTS, Ends, Ramp, ends_of, read
 from dutperf.results.summary import SUMMARY
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.setup.conditions import Rate
-from dutperf.tester import Tester
+from dutperf.tester import ProgressCallback, Tester
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 from plans import counts, measure, plan, stream, trial
 
@@ -87,6 +89,38 @@ def test_without_a_loss_there_is_a_result_too(tmp_path: Path) -> None:
     assert point.has_number
     assert (point.first_loss_fps.median, point.uncertainty_fps) == (None, None)
     assert point.message == "no frame was lost from 1,000 to 11,000 frames/s"
+
+
+class Sometimes(SimulatedTester):
+    """Tests a DUT that has the capacity of ``dut`` in those trials, by their number, that ``limited`` names, and dies
+    after a number of trials."""
+
+    def __init__(self, limited: Collection[int], dies_after_trials: int | None = None) -> None:
+        super().__init__()
+        self._limited, self._dies = limited, dies_after_trials
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        number = len(self.trials)
+        dead = self._dies is not None and number >= self._dies
+        limit = {"capacity_fps": 6_000} if number in self._limited else {}
+        self.dut = SimulatedDut(dies_after_trials=0 if dead else None, **limit)
+        return super().run(trial, on_progress)
+
+
+def test_a_repetition_without_a_loss_is_beyond_the_ramp(tmp_path: Path) -> None:
+    [most] = ramp(Sometimes({0, 2}), tmp_path / "most", repetitions=3).points
+    assert most.first_loss_fps.median == pytest.approx(6_000, abs=100)
+    assert "at the first loss" in most.main_figure().text
+    [few] = ramp(Sometimes({1}), tmp_path / "few", repetitions=3).points
+    assert few.first_loss_fps.median is None
+    assert few.main_figure().text == "no loss up to 11,000 frames/s per direction in 2 of 3 repetitions"
+
+
+def test_a_repetition_in_which_nothing_passes_leaves_no_figure(tmp_path: Path) -> None:
+    [point] = ramp(Sometimes(range(3), dies_after_trials=1), tmp_path, repetitions=3).points
+    assert not point.has_number
+    assert point.first_loss_fps.median is None
+    assert "the DUT forwards nothing" in point.message
 
 
 def test_the_testers_limit_is_not_the_duts(tmp_path: Path) -> None:

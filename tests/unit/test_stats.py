@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -144,3 +146,15 @@ def test_an_interval_holds_the_median_and_grows_with_the_confidence(
 @pytest.mark.parametrize(("confidence", "count"), [(0.8, 4), (0.9, 5), (0.95, 6), (0.99, 8), (0.999, 11)])
 def test_the_smallest_sample(confidence: float, count: int) -> None:
     assert intervals.smallest_sample(confidence) == count
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=1, max_size=30))
+def test_values_missing_because_they_are_higher_are_the_mirror_of_lower_ones(values: list[float | None]) -> None:
+    mirrored = [None if value is None else -value for value in values]
+    lower, higher = intervals.median(values), intervals.median(mirrored, missing=inf)
+    assert higher == (None if lower is None else -lower)
+    ends, others = intervals.median_interval(values, 0.95), intervals.median_interval(mirrored, 0.95, missing=inf)
+    if ends is None or others is None:
+        assert ends == others
+    else:
+        assert others[::-1] == pytest.approx([None if end is None else -end for end in ends])

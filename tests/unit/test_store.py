@@ -14,6 +14,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -27,6 +29,7 @@ from command_line import dutperf
 from dutperf.api import results
 from dutperf.errors import StoreError
 from dutperf.results.gate import Condition
+from dutperf.results.statistics import Missing
 from dutperf.setup.conditions import Rate
 from dutperf.store import Entry, Kept, Store, trend
 from dutperf.store.trend import Moment, Trend
@@ -34,10 +37,11 @@ from dutperf.tester.simulated import SimulatedDut, SimulatedTester
 from plans import measure, plan
 
 
-def run(out: Path, capacity_fps: float = 50_000, **conditions: Any) -> Path:
-    """A finished throughput run of a DUT with this capacity."""
+def run(out: Path, capacity_fps: float = 50_000, dut: SimulatedDut | None = None, **conditions: Any) -> Path:
+    """A finished throughput run of a DUT, by default with this capacity."""
     usual = {"frame_sizes": (84,), "repetitions": 3, "max_rate": Rate.parse("100k"), "resolution": Rate.parse("100")}
-    measure(SimulatedTester(SimulatedDut(capacity_fps=capacity_fps)), plan(**{**usual, **conditions}), out)
+    tester = SimulatedTester(dut or SimulatedDut(capacity_fps=capacity_fps))
+    measure(tester, plan(**{**usual, **conditions}), out)
     return out
 
 
@@ -275,7 +279,7 @@ def test_measurements_with_the_same_meaning_are_a_series(store: Store, tmp_path:
 # --- trends ---------------------------------------------------------------------------------------
 
 
-def moments(values: list[float], resolution: float = 0.0) -> list[Moment]:
+def moments(values: Sequence[float | None], resolution: float = 0.0) -> list[Moment]:
     def entry(number: int) -> Entry:
         names = ("directory", "root", "name", "procedure", "dut", "dut_version", "host", "cpu", "dutperf", "series")
         started = f"2026-01-01T00:00:{number:02}+00:00"
@@ -297,15 +301,14 @@ def test_loads_at_shares_of_the_throughput_have_trends_however_high_it_is(store:
     assert "50 % of the throughput" in found.where()
 
 
-def trend_of(values: list[float], resolution: float = 0.0) -> Trend:
-    groups = tuple(trend.groups_of(moments(values, resolution)))
-    return Trend(("s", "64", "", "throughput_fps"), "throughput", "DUT", groups, 0)
+def trend_of(values: Sequence[float | None], resolution: float = 0.0) -> Trend:
+    return Trend(("s", "64", "", "throughput_fps"), "throughput", "DUT", tuple(moments(values, resolution)))
 
 
 @given(st.lists(st.floats(-1e9, 1e9), max_size=30))
 def test_groups_have_every_measurement_once_and_in_order(values: list[float]) -> None:
     found = trend_of(values)
-    assert [one.figure.median for one in found.moments] == values
+    assert [one.figure.median for group in found.groups for one in group.moments] == values
     for group in found.groups:
         own = [one.figure.median or 0.0 for one in group.moments]
         assert group.mean == pytest.approx(sum(own) / len(own), rel=1e-6, abs=1e-3)
@@ -334,6 +337,39 @@ def test_the_resolution_counts_in_the_dut_s_favour() -> None:
     before, now = [1000.0] * 8, [960.0, 961, 962]
     assert trend.judge(trend_of([*before, *now]), FALLS, 3, 0.05).outcome == "failed"
     assert trend.judge(trend_of([*before, *now], resolution=20), FALLS, 3, 0.05).outcome == "holds"
+
+
+def test_newest_measurements_in_which_nothing_passed_are_worse_than_any() -> None:
+    before = [1000.0] * 8
+    assert trend.judge(trend_of([*before, None, None, None]), FALLS, 3, 0.05).outcome == "failed"
+    assert trend.judge(trend_of([*before, 1000.0, 1000.0, None]), FALLS, 3, 0.05).outcome == "holds"
+    rises = Condition.parse("throughput_fps > +3%")
+    assert trend.judge(trend_of([*before, None, None, None]), rises, 3, 0.05).outcome == "holds"
+    slower = [
+        replace(one, figure=replace(one.figure, missing=Missing.HIGHEST)) for one in moments([*before, *[None] * 3])
+    ]
+    beyond = replace(trend_of(()), moments=tuple(slower))
+    assert trend.judge(beyond, rises, 3, 0.05).outcome == "failed"
+    assert trend.judge(beyond, FALLS, 3, 0.05).outcome == "holds"
+
+
+@pytest.mark.parametrize("newest", [{"unusable": "limited by the tester"}, {"median": None, "values": ()}])
+def test_newest_measurements_without_a_usable_value_are_not_judged(newest: dict[str, Any]) -> None:
+    """... by older ones in their place."""
+    *before, last = moments([1000.0] * 12)
+    judged = trend.judge(
+        replace(trend_of(()), moments=(*before, replace(last, figure=replace(last.figure, **newest)))), FALLS, 3, 0.05
+    )
+    assert (judged.outcome, "1 of the newest 3 measurements" in judged.text) == ("not judged", True)
+
+
+def test_a_dut_that_is_dead_fails_the_gate(tmp_path: Path) -> None:
+    file = str(tmp_path / "store.sqlite")
+    for number in range(13):
+        run(tmp_path / "results" / str(number), dut=None if number < 10 else SimulatedDut(dies_after_trials=0))
+    assert dutperf("store", "add", str(tmp_path / "results"), "--store", file).exit_code == 0
+    asked = ("trend", "--store", file, "--figure", "throughput_fps", "--fail-if", "throughput_fps < -3%")
+    assert dutperf(*asked, "--newest", "3").exit_code == 1
 
 
 def test_too_short_a_history_is_not_judged() -> None:

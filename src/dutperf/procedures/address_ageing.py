@@ -22,7 +22,7 @@ from dutperf.procedures.bench import Bench, Place, Plan
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.results import deviations, points
 from dutperf.results.points import Recorded, Row, Trials, cell
-from dutperf.results.statistics import Statistics
+from dutperf.results.statistics import Missing, Statistics
 from dutperf.setup.conditions import Duration, Repetitions, WithDuration
 from dutperf.setup.given import default
 from dutperf.traffic import switches
@@ -92,6 +92,7 @@ class AgeingPoint(points.RepeatedPoint):
     """A case and its ageing time."""
 
     figure: ClassVar[str] = "ageing_s"
+    missing: ClassVar[Mapping[str, Missing]] = {figure: Missing.VOID}
     in_headline: ClassVar[str] = "s until an address ages"
     form: ClassVar[str] = ".3f"
     what: ClassVar[str] = "Ageing time"

@@ -33,7 +33,7 @@ from dutperf.results import deviations
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials, cell
-from dutperf.results.statistics import Repetitions, Statistics
+from dutperf.results.statistics import Missing, Repetitions, Statistics
 from dutperf.search.binary import BinarySearch, Bounds, Resolution, Search
 from dutperf.setup.conditions import Steady, WithDuration, WithMaximum, WithPacing, WithTolerance
 from dutperf.setup.given import Given, default
@@ -156,7 +156,8 @@ class BurstIntervalPoint(SearchPoint):
     less_is_better: ClassVar[Sequence[str]] = ("*",)
     figure: ClassVar[str] = "interval_us"
     in_headline: ClassVar[str] = "µs from a burst to the next"
-    form: ClassVar[str] = ",.1f"
+    missing: ClassVar[Mapping[str, Missing]] = {figure: Missing.HIGHEST}
+    form: ClassVar[str] = ",.2f"
     what: ClassVar[str] = "Burst interval"
     label: ClassVar[str] = "shortest interval, µs"
     drawn_over_cases: ClassVar[bool] = True
@@ -179,7 +180,7 @@ class BurstIntervalPoint(SearchPoint):
     trials: Trials
 
     def rows(self) -> list[Row]:
-        figures = (*self.interval_us.cells(",.1f"), cell(self.pause_us, ",.1f"), cell(self.mean_fps, ",.0f"))
+        figures = (*self.interval_us.cells(self.form), cell(self.pause_us, self.form), cell(self.mean_fps, ",.0f"))
         return [(*figures, self.limited_by or "-")]
 
     def loads_by_stream(self) -> set[Load]:
@@ -196,7 +197,8 @@ def point(recorded: Recorded) -> BurstIntervalPoint:
     mean_fps, members = repeated_searches.found(recorded)
     rate_fps, burst = recorded.limits["rate_fps"], recorded.case[BURST]
     values = [None if one is None else _interval_us(recorded.case, one) for one in mean_fps.values]
-    interval_us = statistics_of(recorded.of(SearchFinding), values, recorded.conditions.every.repetitions)
+    rule = recorded.conditions.every.repetitions
+    interval_us = statistics_of(recorded.of(SearchFinding), values, rule, Missing.HIGHEST)
     median_us = interval_us.median
     return BurstIntervalPoint(
         **members,

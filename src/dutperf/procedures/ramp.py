@@ -48,7 +48,7 @@ from dutperf.results.charts import Chart, Curve
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
-from dutperf.results.statistics import Statistics
+from dutperf.results.statistics import Missing, Statistics, statistics, without_number
 from dutperf.setup.changing_rate import seconds
 from dutperf.setup.conditions import Repetitions, Steady, WithDuration, WithStamps
 from dutperf.setup.given import Given, default
@@ -309,10 +309,12 @@ class RampPoint(points.Point):
     columns: ClassVar[Row] = ("rate", "forwarded", "lost", "median", "p99", "max", "late")
 
     series: ClassVar[str | None] = "parts"
+    missing: ClassVar[Mapping[str, Missing]] = {"*_loss_fps": Missing.HIGHEST}
 
     ends: Ends
     first_loss_fps: Statistics
-    """The rate at which the first frame was lost, in the direction that loses earlier."""
+    """The rate at which the first frame was lost, in the direction that loses earlier; beyond the ramp where a
+    repetition lost none."""
     uncertainty_fps: float | None
     """Between nothing lost and the first loss, at most, and at least a 250th of the ramp; None: no
     loss."""
@@ -333,7 +335,11 @@ class RampPoint(points.Point):
     def main_figure(self) -> MainFigure:
         if self.first_loss_fps.median is not None:
             return MainFigure.of(self.first_loss_fps, f"{Unit.FRAMES_PER_SECOND.label} at the first loss")
-        return MainFigure(f"no loss up to {max(self.ends.from_fps, self.ends.to_fps):,} {Unit.FRAMES_PER_SECOND.label}")
+        values, up_to = self.first_loss_fps.values, f"up to {self.ends.to_fps:,} {Unit.FRAMES_PER_SECOND.label}"
+        if (none := values.count(None)) < len(values):
+            return MainFigure(f"no loss {up_to} in {none} of {len(values)} repetitions")
+        nobodys = " that is certainly the DUT's" if any(part.worst_loss_ratio for part in self.parts) else ""
+        return MainFigure(f"no loss{nobodys} {up_to}")
 
     def rows(self) -> list[Row]:
         return [_row(part) for part in self.parts]
@@ -405,15 +411,20 @@ def _first_loss_line(point: RampPoint, ends: tuple[float, float], *, several: bo
 
 def point(recorded: Recorded) -> RampPoint:
     found, ends = recorded.of(RampFinding), Ends.model_validate({name: recorded.limits[name] for name in _ENDS})
-    usable = [one for one in found if one.readings]
+    usable = bool(found) and all(one.readings for one in found)
     beyond = any(not one.valid for one in found)
+
+    def of(values: Sequence[float | None]) -> Statistics:
+        rule = recorded.conditions.every.repetitions
+        return statistics(values, rule, Missing.HIGHEST.number) if usable else without_number(())
+
     return RampPoint(
         case=recorded.case,
         ends=ends,
-        first_loss_fps=recorded.statistics(RampFinding, "first_loss_fps"),
-        uncertainty_fps=_uncertainty_fps(usable, ends),
-        steady_loss_fps=recorded.statistics(RampFinding, "steady_loss_fps"),
-        parts=() if beyond or not usable else tuple(_part(usable, ends, part) for part in range(PARTS)),
+        first_loss_fps=of([one.first_loss_fps for one in found]),
+        uncertainty_fps=_uncertainty_fps(found, ends),
+        steady_loss_fps=of([one.steady_loss_fps for one in found]),
+        parts=tuple(_part(found, ends, part) for part in range(PARTS)) if usable else (),
         limited_by=points.unmeasured_by(recorded.of(ResultEvent)) if beyond else None,
         repetitions=len(found),
         trials=points.trials(recorded.of(ResultEvent)),

@@ -19,7 +19,7 @@ from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan
 from dutperf.procedures.searches import SearchRange
 from dutperf.results import loss, points
 from dutperf.results.points import Loss, Recorded
-from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
+from dutperf.results.statistics import Missing, Repetitions, Statistics, statistics, without_number
 from dutperf.search import Loss as OfferedLoss
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, WIDENED_SHARE, Bounds, Search, SearchResult
@@ -299,7 +299,7 @@ class SearchPoint(points.FigurePoint):
         repetitions: Repetitions
 
     def remarks(self) -> Iterator[str]:
-        if certainty := self.repetitions.certainty(self.figures):
+        if certainty := self.repetitions.certainty(self.figures, self.form):
             yield f": {certainty}"
 
     def resolution(self, conditions: Mapping[str, Any]) -> float:
@@ -354,10 +354,15 @@ def stopped(searches: Sequence[SearchFinding], rule: stopping.Rule, *series: Seq
     return None if any(search.not_forwarding for search in searches) else stopping.stopped(rule, *series)
 
 
-def statistics_of(searches: Sequence[SearchFinding], values: Sequence[float | None], rule: stopping.Rule) -> Statistics:
+def statistics_of(
+    searches: Sequence[SearchFinding],
+    values: Sequence[float | None],
+    rule: stopping.Rule,
+    missing: Missing = Missing.LOWEST,
+) -> Statistics:
     """A DUT that forwards nothing has no figure, whatever it did before."""
     nothing = not values or any(search.not_forwarding for search in searches)
-    return without_number(values) if nothing else statistics(values, rule)
+    return without_number(values) if nothing else statistics(values, rule, missing.number)
 
 
 def found(

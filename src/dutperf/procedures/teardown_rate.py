@@ -10,7 +10,7 @@ take another time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from dutperf.journal import RepetitionFinding, ResultEvent
@@ -26,7 +26,7 @@ from dutperf.procedures.stateful import CONNECTIONS
 from dutperf.results import deviations, points
 from dutperf.results.deviations import Rule as Clause
 from dutperf.results.points import Recorded, Row, Trials, cell
-from dutperf.results.statistics import Statistics
+from dutperf.results.statistics import Missing, Statistics
 from dutperf.setup.conditions import (
     PRELIMINARY_RATE,
     ConnectionCount,
@@ -97,6 +97,7 @@ class TeardownPoint(points.RepeatedPoint):
     """A case and its tear-down rate."""
 
     less_is_better: ClassVar[Sequence[str]] = ("*_s",)
+    missing: ClassVar[Mapping[str, Missing]] = {"*": Missing.VOID}
     figure: ClassVar[str] = "teardown_cps"
     in_headline: ClassVar[str] = Unit.CONNECTIONS_PER_SECOND
     what: ClassVar[str] = "Tear-down rate"

@@ -23,6 +23,7 @@ from dutperf.model import Case, LimitedBy, Load, Value, axes_of, is_load
 from dutperf.results.comparability import Mismatch, Weight, mismatches
 from dutperf.results.measured import Measured
 from dutperf.results.points import Point
+from dutperf.results.statistics import Missing
 from dutperf.results.tables import Table, case_cells
 from dutperf.setup.conditions import Conditions
 from dutperf.statistics import ranks
@@ -45,9 +46,11 @@ class Figure(Value):
     """One figure of one run."""
 
     median: float | None
-    """None: nothing passed."""
+    """None: see ``missing``."""
     values: tuple[float | None, ...]
     """Of the repetitions."""
+    missing: Missing = Missing.LOWEST
+    """What a missing value says."""
     limited_by: LimitedBy | None = None
     unusable: str = ""
     """Why the figure cannot be judged."""
@@ -67,6 +70,15 @@ class Figure(Value):
     def at(self) -> str:
         """The load in words; empty where there is only one."""
         return load_in_words(self.load, self.share_percent)
+
+    def number(self, value: float | None) -> float:
+        """One of the values, or the median, for a comparison; infinite where it is missing."""
+        return self.missing.number if value is None else value
+
+    def in_words(self) -> str:
+        """The median for a person."""
+        beyond = "beyond what was tried" if self.missing is Missing.HIGHEST else "nothing passed"
+        return beyond if self.median is None else digits(self.median)
 
 
 class Row(Value):
@@ -101,11 +113,10 @@ class Row(Value):
         margin shift towards them."""
         assert self.base is not None
         assert self.other is not None
-        ends = [
-            [None if value is None else moved(value) + shift for value in self.base.values]
-            for shift in (-self.margin, self.margin)
-        ]
-        return Tails(low=ranks.tails(ends[0], self.other.values).low, high=ranks.tails(ends[1], self.other.values).high)
+        base = [self.base.number(None if value is None else moved(value)) for value in self.base.values]
+        low, high = ([value + shift for value in base] for shift in (-self.margin, self.margin))
+        other = [self.other.number(value) for value in self.other.values]
+        return Tails(low=ranks.tails(low, other).low, high=ranks.tails(high, other).high)
 
     @property
     def at(self) -> str:
@@ -323,8 +334,11 @@ def figures_of(point: Point) -> Iterator[tuple[str, Figure]]:
     """Every figure over repetitions, with its name in exports."""
     members = {name: value for name, value in point.model_dump(mode="json").items() if name != "case"}
     for name, figure in _collect(members, "", {}, None, point.series):
-        if not any(fnmatchcase(name, pattern) for pattern in point.implied):
-            yield name, figure
+        if any(fnmatchcase(name, pattern) for pattern in point.implied):
+            continue
+        missing = next((what for pattern, what in point.missing.items() if fnmatchcase(name, pattern)), Missing.LOWEST)
+        unknown = f"a repetition has none: {point.message}" if missing is Missing.VOID and None in figure.values else ""
+        yield name, figure.model_copy(update={"missing": missing, "unusable": figure.unusable or unknown})
 
 
 _UNUSABLE = {

@@ -20,7 +20,7 @@ from typing import Self
 
 from dutperf.errors import DutperfError
 from dutperf.model import Value
-from dutperf.results.comparison import Comparison, Row, digits
+from dutperf.results.comparison import Comparison, Row
 from dutperf.spelling import count_of
 from dutperf.statistics import ranks
 
@@ -65,11 +65,11 @@ class Condition:
         return value + (self.limit / 100 * abs(value) if self.is_percent else self.limit)
 
     def is_beyond(self, row: Row) -> bool:
-        """Whether the medians differ by more than the limit; "nothing passes" is below any number."""
+        """Whether the medians differ by more than the limit; a missing one is below or above any number."""
         assert row.base is not None
         assert row.other is not None
-        limit = -inf if row.base.median is None else self.moved(row.base.median)
-        other = -inf if row.other.median is None else row.other.median
+        limit = row.base.number(None if row.base.median is None else self.moved(row.base.median))
+        other = row.other.number(row.other.median)
         return other > limit if self.rises else other < limit
 
     def p(self, row: Row) -> float:
@@ -158,7 +158,7 @@ def _checked(condition: Condition, other: str, row: Row, p: float | None, alpha:
 
 
 def _outcome(condition: Condition, row: Row, p: float | None, alpha: float) -> Outcome:
-    if row.why or row.base is None or row.base.median is None:
+    if row.why or row.base is None or row.base.number(row.base.median) == -inf:
         return Outcome.NOT_JUDGED
     return Outcome.FAILED if condition.is_beyond(row) and (p is None or p <= alpha) else Outcome.HOLDS
 
@@ -166,9 +166,6 @@ def _outcome(condition: Condition, row: Row, p: float | None, alpha: float) -> O
 def _text(row: Row, p: float | None) -> str:
     if row.why:
         return row.why
-    medians = [
-        digits(figure.median) if figure and figure.median is not None else "nothing passed"
-        for figure in (row.base, row.other)
-    ]
+    medians = [figure.in_words() if figure else "nothing passed" for figure in (row.base, row.other)]
     share = "" if row.difference_percent is None else f" ({row.difference_percent:+.2f} %)"
     return f"{medians[0]} to {medians[1]}{share}" + ("" if p is None else f", p {p:.2g} (one-sided)")

@@ -22,7 +22,7 @@ from dutperf.judge.setup_faults import limit_of
 from dutperf.model import Case, Direction, DirectionCounts, LimitedBy, Load, TrialResult, Value, Verdict
 from dutperf.results import beside, charts, loss
 from dutperf.results.charts import Chart, Mark
-from dutperf.results.statistics import Repetitions, Statistics, statistics, without_number
+from dutperf.results.statistics import Missing, Repetitions, Statistics, statistics, without_number
 from dutperf.spelling import with_and
 from dutperf.statistics.stopping import Stopped
 
@@ -121,6 +121,9 @@ class Point(Value, ABC):
     """Patterns of the names of figures that follow from others; runs are not compared by these."""
     less_is_better: ClassVar[Sequence[str]] = ()
     """Patterns of the names of figures that are times or losses; of the others, more is better."""
+    missing: ClassVar[Mapping[str, Missing]] = {}
+    """By patterns of the names of figures, what a repetition without a value says; of the others, that nothing
+    passed."""
 
     case: Case
     pass_criterion: str = ""

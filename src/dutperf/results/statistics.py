@@ -5,6 +5,8 @@ percentile (RFC 8219 section 12)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
+from math import inf
 from typing import Any
 
 from dutperf.model import Value
@@ -12,8 +14,25 @@ from dutperf.spelling import count_of
 from dutperf.statistics import intervals, stopping
 
 
+class Missing(StrEnum):
+    """What a repetition without a value says of a figure."""
+
+    LOWEST = "lowest"
+    """Nothing passed."""
+    HIGHEST = "highest"
+    """It is beyond what was tried."""
+    VOID = "void"
+    """The figure is not known."""
+
+    @property
+    def number(self) -> float:
+        """For statistics."""
+        return inf if self is Missing.HIGHEST else -inf
+
+
 class MedianInterval(Value):
-    """Covers the true median with ``confidence``; a missing end (None): nothing passed there."""
+    """Covers the true median with ``confidence``; a missing end (None): nothing passed there, or it is beyond what was
+    tried."""
 
     low: float | None
     high: float | None
@@ -21,7 +40,7 @@ class MedianInterval(Value):
 
 
 class Statistics(Value):
-    """Statistics over the repetitions; a missing figure (None): nothing passed there."""
+    """Statistics over the repetitions; a missing figure (None): nothing passed, or it is beyond what was tried."""
 
     median: float | None
     median_interval: MedianInterval | None
@@ -38,12 +57,12 @@ class Statistics(Value):
         median, low, high = ("-" if one is None else format(one, form) for one in (self.median, self.p1, self.p99))
         return median, low, high
 
-    def within(self) -> str:
-        """The median's interval as the end of a sentence; empty where there is none."""
+    def within(self, form: str = ",.0f") -> str:
+        """The median's interval as the end of a sentence, in the format ``form``; empty where there is none."""
         interval = self.median_interval
         if interval is None:
             return ""
-        low, high = ("nothing" if end is None else f"{end:,.0f}" for end in (interval.low, interval.high))
+        low, high = ("nothing" if end is None else format(end, form) for end in (interval.low, interval.high))
         return f" within {low} to {high} ({interval.confidence * 100:g} % confidence)"
 
 
@@ -60,30 +79,30 @@ class Repetitions(Value):
         reason = f" ({self.stopped})" if self.stopped not in (None, stopping.Stopped.NUMBER) else ""
         return f"after {count_of(self.finished, 'repetition')}{reason}"
 
-    def certainty(self, figures: Statistics) -> str:
+    def certainty(self, figures: Statistics, form: str = ",.0f") -> str:
         """Number of repetitions and the median's interval, in a sentence; empty without an
         interval."""
-        within = figures.within()
+        within = figures.within(form)
         return f"{self.after()} the median lies{within}" if within else ""
 
 
-def statistics(values: Sequence[int | float | None], rule: stopping.Rule) -> Statistics:
-    """Statistics of at least one finished repetition."""
+def statistics(values: Sequence[int | float | None], rule: stopping.Rule, missing: float = -inf) -> Statistics:
+    """Statistics of at least one finished repetition; ``missing``: see :mod:`dutperf.statistics.intervals`."""
     return Statistics(
-        **percentiles(values),
-        median_interval=median_interval(values, rule),
-        dispersion_percent=intervals.dispersion_percent(values),
+        **percentiles(values, missing),
+        median_interval=median_interval(values, rule, missing),
+        dispersion_percent=intervals.dispersion_percent(values, missing),
         values=tuple(values),
     )
 
 
-def percentiles(values: Sequence[int | float | None]) -> dict[str, Any]:
+def percentiles(values: Sequence[int | float | None], missing: float = -inf) -> dict[str, Any]:
     """``median``, ``p1`` and ``p99`` of at least one value (RFC 8219 section 12); each a float, or
     None as in :mod:`dutperf.statistics.intervals`."""
     return {
-        "median": intervals.median(values),
-        "p1": intervals.percentile(values, 1),
-        "p99": intervals.percentile(values, 99),
+        "median": intervals.median(values, missing),
+        "p1": intervals.percentile(values, 1, missing),
+        "p99": intervals.percentile(values, 99, missing),
     }
 
 
@@ -93,7 +112,9 @@ def without_number(values: Sequence[int | float | None]) -> Statistics:
     )
 
 
-def median_interval(values: Sequence[int | float | None], rule: stopping.Rule) -> MedianInterval | None:
+def median_interval(
+    values: Sequence[int | float | None], rule: stopping.Rule, missing: float = -inf
+) -> MedianInterval | None:
     """The interval that the rule computed last; None with too few values."""
-    ends = stopping.interval(rule, values)
+    ends = stopping.interval(rule, values, missing)
     return None if ends is None else MedianInterval(low=ends[0], high=ends[1], confidence=stopping.confidence(rule))

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from math import inf
 from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
@@ -135,14 +136,11 @@ def confidence(rule: Rule) -> float:
     return CONFIDENCE if isinstance(rule, int) else rule.confidence
 
 
-def interval(rule: Rule, values: Values) -> intervals.Interval | None:
+def interval(rule: Rule, values: Values, missing: float = -inf) -> intervals.Interval | None:
     """The median's interval of :func:`confidence` that the rule computed last; None with too few
     values."""
-    return (
-        intervals.median_interval(values, CONFIDENCE if isinstance(rule, int) else rule.level(len(values)))
-        if values
-        else None
-    )
+    level = CONFIDENCE if isinstance(rule, int) else rule.level(len(values))
+    return intervals.median_interval(values, level, missing) if values else None
 
 
 def _state(rule: Auto, values: Values) -> Stopped | None:

@@ -27,10 +27,11 @@ from dutperf.errors import DutperfError, StoreBusy, StoreError
 from dutperf.journal import JOURNAL, JournalError
 from dutperf.results import comparability, comparison, environments
 from dutperf.results.measured import Measured
+from dutperf.results.statistics import Missing
 from dutperf.run.suite import SUITE
 from dutperf.user_directory import user_directory
 
-VERSION = 1
+VERSION = 2
 PATIENCE_S = 30.0
 """For another process that writes to the store."""
 SCHEMA = """
@@ -44,7 +45,7 @@ CREATE INDEX by_series ON measurement (series, started);
 CREATE TABLE figure (
   measurement TEXT NOT NULL REFERENCES measurement (id) ON DELETE CASCADE, at TEXT NOT NULL, load TEXT NOT NULL,
   name TEXT NOT NULL, median REAL, repetitions TEXT NOT NULL, limited_by TEXT, unusable TEXT NOT NULL,
-  resolution REAL NOT NULL, PRIMARY KEY (measurement, at, load, name)
+  resolution REAL NOT NULL, missing TEXT NOT NULL, PRIMARY KEY (measurement, at, load, name)
 ) WITHOUT ROWID;
 """
 
@@ -88,6 +89,8 @@ class Kept:
     unusable: str
     """Why it cannot be judged; empty: it can."""
     resolution: float
+    missing: Missing = Missing.LOWEST
+    """What a missing value says."""
 
 
 _COLUMNS = ", ".join(Entry.__dataclass_fields__)
@@ -165,11 +168,11 @@ class Store:
             cursor.execute("DELETE FROM measurement WHERE id = ?", (entry.id,))
             cursor.execute(f"INSERT INTO measurement ({names}) VALUES ({marks})", members)
             cursor.executemany(
-                "INSERT OR REPLACE INTO figure VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO figure VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
                     (
                         *(entry.id, kept.at, kept.load, kept.name, kept.median, json.dumps(kept.values)),
-                        *(kept.limited_by, kept.unusable, kept.resolution),
+                        *(kept.limited_by, kept.unusable, kept.resolution, kept.missing),
                     )
                     for kept in _figures(one)
                 ],
@@ -237,13 +240,23 @@ class Store:
     def figures(self, measurement: str) -> list[Kept]:
         """The figures of a measurement, by its id."""
         rows = self._database.execute(
-            "SELECT at, load, name, median, repetitions, limited_by, unusable, resolution FROM figure"
+            "SELECT at, load, name, median, repetitions, limited_by, unusable, resolution, missing FROM figure"
             " WHERE measurement = ? ORDER BY at, load, name",
             (measurement,),
         )
         return [
-            Kept(at, load, name, median, tuple(json.loads(repetitions)), limited_by, unusable, resolution)
-            for at, load, name, median, repetitions, limited_by, unusable, resolution in rows
+            Kept(
+                at,
+                load,
+                name,
+                median,
+                tuple(json.loads(repetitions)),
+                limited_by,
+                unusable,
+                resolution,
+                Missing(missing),
+            )
+            for at, load, name, median, repetitions, limited_by, unusable, resolution, missing in rows
         ]
 
 
@@ -363,4 +376,5 @@ def _figures(one: Measured) -> Iterator[Kept]:
                 limited_by=None if figure.limited_by is None else figure.limited_by.value,
                 unusable=figure.unusable,
                 resolution=resolution,
+                missing=figure.missing,
             )

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import comb, inf
+from functools import cached_property
+from math import comb
 from typing import Literal
 
 import jumpavg
 
+from dutperf.results.comparison import digits
 from dutperf.results.gate import Condition
-from dutperf.statistics import ranks
+from dutperf.spelling import count_of
+from dutperf.statistics import intervals, ranks
 from dutperf.store import Entry, Kept, Store
 
 Key = tuple[str, str, str, str]
@@ -30,6 +33,17 @@ class Moment:
 
     entry: Entry
     figure: Kept
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can be judged: the measurement is complete, and neither the tester limited it nor is the figure
+        unknown."""
+        return self.entry.complete and not self.figure.unusable and bool(self.figure.values)
+
+    @property
+    def median(self) -> float:
+        """Infinite where it is missing."""
+        return self.figure.missing.number if self.figure.median is None else self.figure.median
 
 
 @dataclass(frozen=True)
@@ -48,14 +62,18 @@ class Trend:
     key: Key
     procedure: str
     dut: str
-    groups: tuple[Group, ...]
-    left_out: int
-    """Measurements that have no usable value: not complete, limited by the tester, nothing passed."""
+    moments: tuple[Moment, ...]
+    """All, in the order of time."""
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Of those that have a value."""
+        return tuple(groups_of(_with_values(self.moments)))
 
     @property
-    def moments(self) -> tuple[Moment, ...]:
-        """All, in the order of time."""
-        return tuple(moment for group in self.groups for moment in group.moments)
+    def left_out(self) -> int:
+        """Measurements that have no usable value: not complete, limited by the tester, nothing passed."""
+        return len(self.moments) - len(_with_values(self.moments))
 
     def where(self) -> str:
         _, at, load, name = self.key
@@ -69,19 +87,18 @@ def trends(store: Store, entries: Iterable[Entry], figure: str | None = None) ->
         for kept in store.figures(entry.id):
             if figure is None or kept.name == figure:
                 by_key.setdefault((entry.series, kept.at, kept.load, kept.name), []).append(Moment(entry, kept))
-    return [_trend(key, moments) for key, moments in by_key.items()]
+    return [
+        Trend(key, moments[0].entry.procedure, moments[0].entry.dut, tuple(moments)) for key, moments in by_key.items()
+    ]
 
 
-def _trend(key: Key, moments: Sequence[Moment]) -> Trend:
-    usable = [one for one in moments if one.entry.complete and one.figure.median is not None]
-    usable = [one for one in usable if not one.figure.unusable]
-    first = moments[0].entry
-    return Trend(key, first.procedure, first.dut, tuple(groups_of(usable)), len(moments) - len(usable))
+def _with_values(moments: Iterable[Moment]) -> list[Moment]:
+    return [one for one in moments if one.is_usable and one.figure.median is not None]
 
 
 def groups_of(moments: Sequence[Moment]) -> list[Group]:
-    """The measurements between the change points of their medians."""
-    values = [one.figure.median or 0.0 for one in moments]
+    """The measurements between the change points of their medians, which each of them has."""
+    values = [one.median for one in moments]
     if not values:
         return []
     lowest = min(values)
@@ -112,15 +129,19 @@ class Judged:
 
 def judge(trend: Trend, condition: Condition, newest: int, alpha: float) -> Judged:
     """Whether the figure's ``newest`` measurements are beyond the condition's limit, against those of the last group
-    before them, at the error rate ``alpha``."""
+    before them, at the error rate ``alpha``. A newest measurement in which nothing passed is worse than any."""
 
     def judged(outcome: Literal["holds", "failed", "not judged"], p: float | None, text: str) -> Judged:
         return Judged(trend, condition.text, outcome, p, text)
 
-    moments = trend.moments
-    if len(moments) <= newest:
-        return judged("not judged", None, f"{len(moments)} measurements have no history before the newest {newest}")
-    history, now = groups_of(moments[:-newest])[-1].moments, moments[-newest:]
+    now, groups = trend.moments[-newest:], groups_of(_with_values(trend.moments[:-newest]))
+    if not groups:
+        have = count_of(len(trend.moments), "measurement")
+        return judged("not judged", None, f"{have}: no history before the newest {newest}")
+    if unusable := sum(not one.is_usable for one in now):
+        text = f"{unusable} of the newest {newest} measurements: not complete, or no usable value"
+        return judged("not judged", None, text)
+    history = groups[-1].moments
     needed = _history_needed(newest, alpha)
     if len(history) < needed:
         return judged(
@@ -131,22 +152,19 @@ def judge(trend: Trend, condition: Condition, newest: int, alpha: float) -> Judg
         )
     margin = max(one.figure.resolution for one in (*history, *now))
     towards = -margin if not condition.rises else margin
-    base = [condition.moved(one.figure.median or 0.0) + towards for one in history]
-    tails = ranks.tails(base, [one.figure.median for one in now])
+    base = [condition.moved(one.median) + towards for one in history]
+    tails = ranks.tails(base, [one.median for one in now])
     p = tails.high if condition.rises else tails.low
-    before, after = _median(history), _median(now)
-    text = f"{after:,.6g} against {before:,.6g} of {len(history)} measurements before, p = {p:.2g}"
+    before, after = (
+        intervals.median([one.figure.median for one in each], now[0].figure.missing.number) for each in (history, now)
+    )
+    text = f"{digits(after)} against {digits(before)} of {len(history)} measurements before, p = {p:.2g}"
     return judged("failed" if p <= alpha else "holds", p, text)
 
 
 def _history_needed(newest: int, alpha: float) -> int:
     """The fewest measurements with which a difference can be significant."""
     return next((count for count in range(1, 100_000) if 1 / comb(count + newest, newest) <= alpha), 100_000)
-
-
-def _median(moments: Sequence[Moment]) -> float:
-    ordered = sorted(one.figure.median if one.figure.median is not None else -inf for one in moments)
-    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
 
 
 def as_json(trend: Trend, known_by: Literal["directory", "id"] = "directory") -> dict[str, object]:

@@ -179,6 +179,12 @@ def test_a_dut_that_forwards_nothing_ends_it(tmp_path: Path) -> None:
     assert point.message.startswith("the DUT forwards nothing")
 
 
+def test_a_dut_that_forwards_nothing_any_more_lost_the_frames_of_its_last_trial(tmp_path: Path) -> None:
+    point = soak(SimulatedTester(SimulatedDut(dies_after_trials=5)), tmp_path)
+    assert (point.measured, point.lossy, point.lost) == (6, 1, point.sent // 6)
+    assert point.message.startswith("the DUT forwards nothing")
+
+
 def test_the_load_is_a_share_of_the_throughput() -> None:
     made = procedures.find("soak").make(
         narrowed(plan(throughput_from={84: 20_000}, load_percent=90, frame_sizes=(84,)), "soak")

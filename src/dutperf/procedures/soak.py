@@ -103,7 +103,7 @@ Outcome = Literal["lossless", "lossy", "perhaps", "unmeasured"]
 
 
 class SoakFinding(RepetitionFinding):
-    """What a trial showed."""
+    """What a trial showed. A DUT that forwards nothing after it did lost all frames of the trial, which is the last."""
 
     event: Literal["soak"] = "soak"
     outcome: Outcome
@@ -176,7 +176,8 @@ class SoakProcedure(Procedure[Soak]):
         result = self.measure(bench, self.first_load(place.case), place)
         counts, outcome = result.directions().values(), _outcome(result, self.conditions.loss_tolerance)
         dead = result.verdict is Verdict.VALID and bool(evidence.dead_directions(result))
-        counted = outcome != "unmeasured" and not dead
+        never_forwarded = dead and all(one.outcome == "unmeasured" for one in prior)
+        counted = outcome != "unmeasured" and not never_forwarded
         reasons = evidence.invalidity(result) if outcome in ("perhaps", "unmeasured") else evidence.losses(result)
         if self.is_hopeless:
             reasons = evidence.lasting(result)

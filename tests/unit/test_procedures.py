@@ -21,6 +21,7 @@ from dutperf.cli.commands import measure
 from dutperf.journal import TrialEvent, of_kind, read
 from dutperf.model import AAAA_NAMES, FRAME_SIZE
 from dutperf.procedures.definition import Definition
+from dutperf.results.comparison import figures_of
 from dutperf.results.summary import write_summary
 from dutperf.run import campaign
 from dutperf.setup.conditions import Rate, WithMaximum
@@ -116,3 +117,17 @@ def test_frames_that_are_too_long_for_the_tester_end_their_case_alone(name: str,
     assert values == {other} != {first}
     text = "\n".join(map(str, summary.deviations))
     assert "0 repetitions" not in text
+
+
+@pytest.mark.parametrize("name", ["latency", "pdv", "ipdv", "load-latency", "ramp", "reset", "back-to-back"])
+def test_a_dut_that_dies_between_repetitions_has_no_figure(name: str, tmp_path: Path) -> None:
+    """Whatever it did before: else it would be judged by the repetitions in which it lived."""
+    planned = a_plan(name)
+    dut = SimulatedDut(capacity_fps=60_000, outage_s=(1.2, 1.3) if name == "reset" else None)
+    assert all(point.has_number for point in measured(SimulatedTester(dut), planned, tmp_path / "alive", name).points)
+    trials = [event.repetition for event in of_kind(read(tmp_path / "alive"), TrialEvent)]
+    dying = SimulatedTester(replace(dut, dies_after_trials=trials.index(max(trials))))
+    for point in measured(dying, planned, tmp_path / "dying", name).points:
+        assert not point.has_number
+        assert "forwards nothing" in point.message
+        assert not any(figure.median is not None for _, figure in figures_of(point))

@@ -403,7 +403,8 @@ def point_builder(kind: Kind, point: type[DelaysPoint]) -> Callable[[Recorded], 
     def build(recorded: Recorded) -> DelaysPoint:
         events = recorded.of(DelaysFinding)
         subtracted = _subtracted(recorded)
-        usable = [_subtract(event, subtracted, kind) for event in events if event.valid and not event.not_forwarding]
+        dead = any(event.not_forwarding for event in events)
+        usable = [_subtract(event, subtracted, kind) for event in events if event.valid and not dead]
         beyond = any(not event.valid for event in events)
         stopped = _stopped(recorded.conditions, kind, events)
         return point(

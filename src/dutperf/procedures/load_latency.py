@@ -327,14 +327,14 @@ def _loss_chart(points: Sequence[LoadLatencyPoint]) -> Chart:
 
 def point(recorded: Recorded) -> LoadLatencyPoint:
     found, results = recorded.of(LoadsFinding), recorded.of(ResultEvent)
-    usable = [one for one in found if not one.not_forwarding]
+    dead = next((one.message for one in found if one.not_forwarding), None)
+    usable = found if dead is None else []
     rates_fps: list[int] = recorded.limits["rates_fps"]
     loads = tuple(
         _at(share, [one.readings[number] for one in usable], recorded, Load.fps(rate_fps))
         for number, (share, rate_fps) in enumerate(zip(recorded.conditions.loads, rates_fps, strict=True))
         if usable
     )
-    dead = next((one.message for one in found if one.not_forwarding), None)
     nothing = bool(loads) and all(at.limited_by is not None for at in loads)
     without = [] if nothing else points.without_figures([(at.load, at.limited_by) for at in loads])
     return LoadLatencyPoint(

@@ -174,14 +174,14 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
     def build(recorded: Recorded) -> TimesPoint:
         events = recorded.of(TimesFinding)
         rule = fixed_repetitions(recorded.conditions)
-        beyond = any(not event.valid for event in events)
+        beyond, dead = (any(not event.valid for event in events), any(event.not_forwarding for event in events))
         used = dict.fromkeys(direction for event in events for direction in event.readings)
         directions = tuple(used) or recorded.conditions.active()
         readings = {
             direction: [event.readings[direction] for event in events if direction in event.readings]
             for direction in directions
         }
-        times = {} if beyond else {direction: _times(of_one) for direction, of_one in readings.items()}
+        times = {} if beyond or dead else {direction: _times(of_one) for direction, of_one in readings.items()}
         rates = {
             name: value
             for name, value in recorded.limits.items()

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -186,11 +187,16 @@ def test_a_user_without_a_home_measures_and_is_told_what_needs_one(tmp_path: Pat
 def test_a_directory_that_may_not_be_read_is_a_sentence(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def forbidden(path: Path, **_: Any) -> Any:
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+    def forbidden_in(tmp_path: Path, known: Callable[..., Any]) -> Callable[..., Any]:
+        def forbidden(path: Path, **how: Any) -> Any:
+            if not path.is_relative_to(tmp_path):
+                return known(path, **how)
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "stat", forbidden)  # root may read everything
-    monkeypatch.setattr(Path, "exists", forbidden)
+        return forbidden
+
+    for name in ("stat", "exists"):
+        monkeypatch.setattr(Path, name, forbidden_in(tmp_path, getattr(Path, name)))  # root may read everything
     done = dutperf(command, tmp_path)
     assert done.exit_code == WRONG_USAGE
     assert "Permission denied" in done.stderr

@@ -5,7 +5,7 @@ when it is cut off."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,8 +14,10 @@ from typing import Any, cast
 import pytest
 
 from dutperf import journal, procedures
+from dutperf.cli.commands.measure import exit_status
+from dutperf.exit_status import INVALID, NO_NUMBER
 from dutperf.journal import JOURNAL, JournalError
-from dutperf.model import Case, Load, Trial
+from dutperf.model import FRAME_SIZE, Case, LimitedBy, Load, Trial, TrialResult
 from dutperf.procedures.back_to_back import BackToBackPoint
 from dutperf.procedures.bench import PlanError
 from dutperf.run import resume, suite
@@ -25,8 +27,8 @@ from dutperf.run.suite import Measurement, SuiteSummary
 from dutperf.setup.conditions import Conditions, Rate
 from dutperf.setup.configuration import ParameterError
 from dutperf.tester import ProgressCallback
-from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import Everything, Log, SiitTraffic, making, plan
+from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
+from plans import Everything, Log, SiitTraffic, making, measure, plan
 
 SHORT: dict[str, Any] = {
     "duration_s": 0.5,
@@ -376,18 +378,72 @@ class SlowestBench(SimulatedBench):
         return replace(ready, traffic=cast(SiitTraffic, ready.traffic).making(trial))
 
 
+class OfSizes(SimulatedTester):
+    """Tests a DUT that forwards as many frames/s of each size; None: none of them."""
+
+    def __init__(self, capacities_fps: Mapping[int, int | None]) -> None:
+        super().__init__()
+        self._capacities_fps = capacities_fps
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        [size] = next(iter(trial.streams().values())).sizes
+        capacity_fps = self._capacities_fps[size]
+        self.dut = SimulatedDut(
+            capacity_fps=capacity_fps or 1, dies_after_trials=None if capacity_fps is not None else 0
+        )
+        return super().run(trial, on_progress)
+
+
+def test_what_is_measured_at_a_throughput_that_the_tester_limited_says_so(tmp_path: Path) -> None:
+    bench = SimulatedBench(SimulatedTester(limits=SimulatedLimits(send_fps=20_000)))
+    asked = wanted(("throughput", conditions(max_rate=Rate.parse("50k"))), ("pdv", conditions()))
+    summary = suite.begin(suite.arrange(asked), bench, tmp_path, Watched())
+    throughput, pdv = (part.summary for part in summary.measurements)
+    assert throughput is not None
+    assert {point.limit for point in throughput.points} == {LimitedBy.TESTER}
+    assert pdv is not None
+    assert exit_status(summary) == 0
+    text = "the tester's limit, not the DUT's, for 84 and 128 bytes"
+    assert any(text in one.text for one in pdv.deviations)
+    assert text in earlier_throughput(tmp_path, conditions())["throughput_deviations"]
+
+
+def test_what_has_no_throughput_because_of_the_tester_is_not_the_duts_fault(tmp_path: Path) -> None:
+    """Exit status 3, not 1."""
+    drops = SimulatedLimits(receive_fps=1)
+    measurements = suite.arrange(wanted(("latency", conditions())))
+    summary = suite.begin(measurements, SimulatedBench(SimulatedTester(limits=drops)), tmp_path / "tester", Watched())
+    assert summary.measurements[1].note is not None
+    assert exit_status(summary) == INVALID
+    dead = SimulatedBench(SimulatedTester(SimulatedDut(dies_after_trials=0)))
+    assert exit_status(suite.begin(measurements, dead, tmp_path / "dut", Watched())) == NO_NUMBER
+
+
+def test_the_throughput_of_a_run_that_is_not_complete_says_so(tmp_path: Path) -> None:
+    measure(SimulatedTester(), plan(**SHORT), tmp_path)
+    whole = earlier_throughput(tmp_path, conditions())["throughput_deviations"]
+    lines = (tmp_path / JOURNAL).read_text().splitlines(keepends=True)
+    (tmp_path / JOURNAL).write_text("".join(lines[:-1]))
+    found = earlier_throughput(tmp_path, conditions())["throughput_deviations"]
+    assert found == (*whole, "a part of its repetitions: the run is not complete")
+
+
 def test_a_share_of_the_throughput_that_is_too_low_does_not_end_the_suite(tmp_path: Path) -> None:
-    bench = SlowestBench(SimulatedTester(SimulatedDut(capacity_fps=50)))
-    chosen = {"frame_sizes": (84,), "duration_s": 1.0}
+    bench = SlowestBench(OfSizes({84: 50, 128: None, 256: 20_000}))
+    chosen = {"frame_sizes": (84, 128, 256), "duration_s": 1.0}
     measurements = suite.arrange(
         wanted(("load-latency", conditions(**chosen, loads=(10,))), ("latency", conditions(**chosen)))
     )
     summary = suite.begin(measurements, bench, tmp_path, Watched())
     throughput, loads, latency = summary.measurements
     assert throughput.summary is not None
-    assert loads.summary is None
-    assert loads.note is not None
-    assert loads.note.endswith("too few frames/s")
+    assert loads.summary is not None
+    assert [point.case[FRAME_SIZE] for point in loads.summary.points] == [256]
+    assert loads.note == (
+        "not measured with 84 bytes: direction_rates: too few frames/s; "
+        "not measured with 128 bytes: no throughput was found for them"
+    )
     assert latency.summary is not None
+    assert [point.case[FRAME_SIZE] for point in latency.summary.points] == [84, 256]
     assert suite.is_complete(measurements, tmp_path)
     assert suite.summarise(measurements, tmp_path) == summary

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 from rich.console import Console
@@ -37,6 +38,7 @@ from dutperf.results.comparison import figures_of
 from dutperf.run import suite
 from dutperf.run.campaign import Observer, Status
 from dutperf.run.suite import Measurement
+from dutperf.setup.conditions import Rate
 from dutperf.setup.configuration import ConfigError
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
 
@@ -276,6 +278,7 @@ def test_a_terminal_shows_what_is_done_under_way_and_left() -> None:
         ("address-learning-rate", "learning_aps", "addresses_per_second", 1),
         ("address-ageing", "ageing_s", "seconds", 1),
         ("broadcast", "delay_us.p2.min", "seconds", 1e-6),
+        ("ndp-capacity", "neighbours", "neighbours", 1),
     ],
 )
 def test_metrics_have_the_unit_of_the_figure(procedure: str, figure: str, unit: str, factor: float) -> None:
@@ -289,6 +292,18 @@ def test_every_figure_has_a_name_of_its_own(name: str, tmp_path: Path) -> None:
     for point in plans.measure(SimulatedTester(dut), simulated_run.a_plan(name), tmp_path, name).points:
         found = [(figure.load, member) for member, figure in figures_of(point)]
         assert len(set(found)) == len(found) > 0
+        assert all(metrics._unit(figure, name)[0] for _, figure in found)
+
+
+def test_a_figure_that_is_not_the_duts_is_no_metric(tmp_path: Path) -> None:
+    watched = metrics.Metrics(1, None)
+    tester = SimulatedTester(limits=SimulatedLimits(send_fps=20_000))
+    plans.measure(tester, plans.plan(max_rate=Rate.parse("50k"), repetitions=1), tmp_path, "throughput")
+    [point, *_] = results.read(tmp_path)["throughput"].summary.points
+    assert point.limited_by_tester
+    assert point.throughput_fps.median is not None
+    watched.ended("throughput", tmp_path)
+    assert "dutperf_result" not in generate_latest(watched.registry).decode()
 
 
 def test_the_dashboard_shows_metrics_that_there_are(tmp_path: Path) -> None:

@@ -7,15 +7,16 @@ from __future__ import annotations
 import atexit
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from dutperf.journal import JournalError, not_written
-from dutperf.model import FRAME_SIZE
+from dutperf import journal
+from dutperf.journal import JOURNAL, JournalError, not_written
+from dutperf.model import FRAME_SIZE, LimitedBy
 from dutperf.results.deviations import OF_A_SEARCH
 from dutperf.results.summary import SUMMARY
 from dutperf.run.campaign import PlanError
@@ -32,6 +33,7 @@ from dutperf.setup.conditions import (
     WithPorts,
 )
 from dutperf.setup.configuration import ParameterError
+from dutperf.spelling import with_and
 
 OF_TRAFFIC = (
     *(name for group in (WithFlowsApart, WithPorts) for name in group.model_fields if name != "frame_from"),
@@ -139,6 +141,11 @@ def earlier_throughput(directory: Path, wanted: Conditions) -> dict[str, Any]:
         recorded = summary["conditions"]
         measured = Usual.model_validate({name: recorded[name] for name in OF_TRAFFIC if name in recorded})
         deviations = [one["text"] for one in summary.get("deviations", ()) if one["clause"] in OF_A_SEARCH]
+        deviations += limited_by_tester(
+            (one["case"][FRAME_SIZE.name], one["limited_by"])
+            for one in summary["points"]
+            if one["throughput_fps"]["median"] is not None
+        )
     except (OSError, ValueError, KeyError, TypeError):
         raise PlanError(f"{place} has no {SUMMARY} of a throughput run", option="throughput_from") from None
     differing = [
@@ -154,4 +161,12 @@ def earlier_throughput(directory: Path, wanted: Conditions) -> dict[str, Any]:
     found = {size: int(median) for size, median in medians.items() if median is not None and median >= 1}
     if not found:
         raise PlanError(f"the run in {place} found no throughput", option="throughput_from")
+    if (place / JOURNAL).exists() and not journal.is_complete(journal.read(place)):
+        deviations.append("a part of its repetitions: the run is not complete")
     return {"throughput_from": found, "throughput_deviations": tuple(deviations)}
+
+
+def limited_by_tester(points: Iterable[tuple[int, str | None]]) -> list[str]:
+    """What to know of a throughput that is not the DUT's, by frame size and limit, as the end of a sentence."""
+    sizes = [str(size) for size, limit in points if limit == LimitedBy.TESTER]
+    return [f"the tester's limit, not the DUT's, for {with_and(sizes)} bytes"] if sizes else []

@@ -32,6 +32,7 @@ from dutperf.results.overload import Degradation, degradations
 from dutperf.results.summary import SUMMARY, write_summary
 from dutperf.run import campaign, tester_needs
 from dutperf.run.campaign import Observer, Plan, PlanError, Summary
+from dutperf.run.earlier_runs import limited_by_tester
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import ParameterError
 from dutperf.statistics.stopping import Rule
@@ -308,22 +309,17 @@ class _Context:
 
 def _part(one: Measurement, number: int, parts: Mapping[str, Part], bench: Bench, context: _Context) -> Part:
     made = Part(name=one.name, procedure=one.definition.name)
-    ready, note = _at_throughput(one, parts)
+    ready, note = _at_throughput(one, parts, bench)
     if ready is None:
         return made.model_copy(update={"note": note})
     with context.watch(ready, number) as observer:
-        try:
-            summary = _advance(ready, bench, context.out / one.name, observer, context.first_trial)
-        except (PlanError, ParameterError) as error:
-            if one.throughput_of is None:
-                raise
-            return made.model_copy(update={"note": f"not measured at the throughput that was found: {error}"})
+        summary = _advance(ready, bench, context.out / one.name, observer, context.first_trial)
     return made.model_copy(update={"note": note, "summary": summary})
 
 
-def _at_throughput(one: Measurement, parts: Mapping[str, Part]) -> tuple[Measurement | None, str | None]:
-    """The measurement at the measured throughputs, without the frame sizes that have none; None
-    where no size has one. And a note on the missing sizes."""
+def _at_throughput(one: Measurement, parts: Mapping[str, Part], bench: Bench) -> tuple[Measurement | None, str | None]:
+    """The measurement at the measured throughputs, without the frame sizes that have none, or one that is not
+    possible for it; None where no size is left. And a note on the missing sizes."""
     if one.throughput_of is None:
         return one, None
     searched = parts[one.throughput_of].summary
@@ -333,21 +329,41 @@ def _at_throughput(one: Measurement, parts: Mapping[str, Part]) -> tuple[Measure
         for point in searched.points
         if isinstance(point, throughput.ThroughputPoint)
     }
-    throughput_fps = {
-        size: int(median)
-        for size in one.conditions.every.frame_sizes
-        if (median := medians.get(size)) is not None and median >= 1
-    }
-    missing = [str(size) for size in one.conditions.every.frame_sizes if size not in throughput_fps]
-    note = f"not measured with {', '.join(missing)} bytes: no throughput was found for them" if missing else None
-    if not throughput_fps:
-        return None, note
-    members = {
-        "throughput_from": throughput_fps,
-        "throughput_deviations": tuple(one.text for one in searched.deviations if one.clause in OF_A_SEARCH),
-        "frame_sizes": tuple(throughput_fps),
-    }
-    return replace(one, conditions=one.conditions.model_copy(update=members)), note
+    deviations = tuple(one.text for one in searched.deviations if one.clause in OF_A_SEARCH)
+
+    def at(throughput_fps: Mapping[int, int]) -> Measurement:
+        limits = [
+            (size, point.limit) for point in searched.points if (size := point.case[FRAME_SIZE]) in throughput_fps
+        ]
+        members = {
+            "throughput_from": throughput_fps,
+            "throughput_deviations": (*deviations, *limited_by_tester(limits)),
+            "frame_sizes": tuple(throughput_fps),
+        }
+        return replace(one, conditions=one.conditions.model_copy(update=members))
+
+    throughput_fps: dict[int, int] = {}
+    missing: dict[str, list[str]] = {}
+    for size in one.conditions.every.frame_sizes:
+        median = medians.get(size)
+        why = "no throughput was found for them"
+        if median is not None and median >= 1:
+            why = _why_not_possible(at({size: int(median)}), bench)
+        if why:
+            missing.setdefault(why, []).append(str(size))
+        else:
+            throughput_fps[size] = int(median)
+    texts = [f"not measured with {', '.join(sizes)} bytes: {why}" for why, sizes in missing.items()]
+    return at(throughput_fps) if throughput_fps else None, "; ".join(texts) or None
+
+
+def _why_not_possible(one: Measurement, bench: Bench) -> str:
+    """Why it cannot be measured at its throughput, of which a share may be too low; empty where it can."""
+    try:
+        campaign.check(one.definition, bench.plan(one.conditions))
+    except (PlanError, ParameterError) as error:
+        return str(error)
+    return ""
 
 
 def _advance(one: Measurement, bench: Bench, directory: Path, observer: Observer, first_trial: int) -> Summary:

@@ -103,13 +103,11 @@ def _report(directory: Path) -> bool:
 
 def exit_status(result: Summary | SuiteSummary) -> int:
     """0 if every point has a result; INVALID if only tester or test setup limited points without one; else
-    NO_NUMBER."""
+    NO_NUMBER. What could not be measured for want of a throughput has the status of its search."""
     if isinstance(result, SuiteSummary):
+        statuses = {exit_status(part.summary) for part in result.measurements if part.summary is not None}
         whole = all(part.summary is not None and part.note is None for part in result.measurements)
-        statuses = {exit_status(part.summary) for part in result.measurements if part.summary is not None} | (
-            set() if whole else {NO_NUMBER}
-        )
-        return next((status for status in (NO_NUMBER, INVALID) if status in statuses), 0)
+        return next((status for status in (NO_NUMBER, INVALID) if status in statuses), 0 if whole else NO_NUMBER)
     missing = result.without_number()
     if not missing:
         return 0

@@ -133,7 +133,7 @@ class Metrics:
         for one in results.read(directory).measured:
             for point in one.summary.points if one.summary else ():
                 for name, figure in figures_of(point):
-                    if figure.median is not None:
+                    if figure.median is not None and not figure.unusable:
                         unit, factor = _unit(name, one.summary.procedure if one.summary else "")
                         load = figure.load
                         at = {} if load is None else {load.unit.column: str(load.value)}
@@ -170,11 +170,11 @@ def _name_of(axis: Axis[Any]) -> str:
     return axis.name if unit in ("", axis.name) else f"{axis.name}_{unit}"
 
 
-_COUNTS = {"capacity": "connections", "addresses": "addresses"}
+_COUNTS = {"capacity": "connections", "addresses": "addresses", "neighbours": "neighbours"}
 """Figures that are numbers of something."""
 _TIMES = {"_us": 1e-6, "_ms": 1e-3, "_s": 1.0}
-_IN_SECONDS = ("recovery", "reset")
-"""Procedures whose figures are named by a method alone; those of the others are in milliseconds."""
+_UNNAMED = {"recovery": 1.0, "reset": 1.0, "latency": 1e-3, "pdv": 1e-3, "ipdv": 1e-3}
+"""Procedures whose figures are times, but named by what they are alone, and the factor to seconds."""
 
 
 def _unit(figure: str, procedure: str) -> tuple[str, float]:
@@ -188,7 +188,7 @@ def _unit(figure: str, procedure: str) -> tuple[str, float]:
         if any(part.endswith(suffix) for part in parts):
             return "seconds", factor
     unit = next((unit.in_words for unit in Unit if figure.endswith(f"_{unit.suffix}")), None)
-    return (unit, 1.0) if unit else ("seconds", 1.0 if procedure in _IN_SECONDS else 1e-3)
+    return (unit, 1.0) if unit else ("seconds", _UNNAMED[procedure])
 
 
 @contextmanager

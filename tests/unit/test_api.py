@@ -28,7 +28,9 @@ from typer.testing import CliRunner
 import documented
 import dutperf
 from dutperf import cli, procedures
+from dutperf.api import results
 from dutperf.api.running import RunningTraffic, TrafficPart
+from dutperf.journal import TrialEvent, of_kind
 from dutperf.model import FRAME_SIZE
 from dutperf.procedures.definition import Chapter
 from dutperf.procedures.frame_loss import FrameLoss
@@ -140,6 +142,20 @@ def test_several_measurements_and_trials_on_one_bench(labs: Labs, tmp_path: Path
     assert [(one.trial, one.verdict) for one in trials] == [(1, dutperf.Verdict.VALID), (2, dutperf.Verdict.VALID)]
     assert [row["rates.loss_ratio.worst.median"] > 0 for row in loss.rows()] == [True, False]
     assert not labs.asked
+
+
+@pytest.mark.usefixtures("labs")
+def test_no_two_trials_of_a_bench_have_one_number(tmp_path: Path) -> None:
+    """Else late frames of the first are received by the second."""
+    quick = dutperf.SingleTrial(duration_s=0.5, drain_s=0)
+    with dutperf.bench(config=yaml.safe_load(yaml.safe_dump(documented.CONFIG))) as bench:
+        numbers = [bench.trial("10%", quick).trial]
+        for name in ("first", "second"):
+            loss = bench.measure(dutperf.FrameLoss(rates=["20k"], **QUICK), tmp_path / name)
+            numbers += [event.trial.trial for one in loss for event in of_kind(one.events, TrialEvent)]
+        numbers.append(bench.trial("10%", quick).trial)
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) > 3
 
 
 @pytest.mark.usefixtures("labs")
@@ -543,6 +559,16 @@ def test_it_measures_in_a_thread_and_says_nothing(tmp_path: Path, capfd: pytest.
     assert made[0].is_complete
     assert capfd.readouterr() == ("", "")
     assert {number: signal.getsignal(number) for number in handlers} == handlers
+
+
+@pytest.mark.parametrize("text", ["", '{"event": "plan"}\n'], ids=["cut off", "of another version"])
+@pytest.mark.usefixtures("labs")
+def test_a_part_whose_journal_cannot_be_read_is_not_complete(text: str, tmp_path: Path) -> None:
+    whole = dutperf.measure(dutperf.Pdv(**QUICK), tmp_path, lab="refdut-siit")
+    assert (whole.is_complete, whole.can_be_resumed) == (True, False)
+    (tmp_path / "pdv" / "journal.jsonl").write_text(text)
+    cut = results.read(tmp_path)
+    assert (cut.is_complete, cut.can_be_resumed) == (False, True)
 
 
 def test_a_suite_that_is_not_begun_has_no_rows(tmp_path: Path) -> None:

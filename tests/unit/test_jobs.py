@@ -92,6 +92,14 @@ def test_values_of_one_procedure_alone_are_not_divided(tmp_path: Path) -> None:
     assert len(list(jobs_of(plan, tmp_path))) == 1
 
 
+def test_paths_of_a_plan_are_those_of_its_jobs(tmp_path: Path) -> None:
+    """Relative ones are meant from the plan's own directory, which is not that of the jobs."""
+    plan = {"all": {"frame-size": [64, 128]}, "procedures": {"latency": {"delays-to": "delays"}, "pdv": None}}
+    for _, job in jobs_of(plan, tmp_path):
+        assert job["procedures"]["latency"] == {"delays-to": str(tmp_path / "delays")}
+        assert job["procedures"]["pdv"] is None
+
+
 def test_jobs_are_written_into_a_new_directory_only(tmp_path: Path) -> None:
     done = dutperf("plan", "split", a_plan(tmp_path), "--into", tmp_path)
     assert (done.exit_code, "is not empty" in done.stderr) == (2, True)

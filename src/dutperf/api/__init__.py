@@ -8,7 +8,6 @@ handled only by a lab in the main thread.
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
@@ -18,11 +17,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dutperf import procedures, traffic
+from dutperf import journal, procedures, traffic
 from dutperf.api import results
 from dutperf.api.results import Results
 from dutperf.api.running import RunningTraffic, TrafficPart
 from dutperf.captures import CaptureError
+from dutperf.journal import JournalError
 from dutperf.model import MAX_FRAME_SIZE, MIN_FRAME_SIZE, TRIAL_NUMBERS, Stamping, Trial, TrialResult, to_json
 from dutperf.procedures.definition import Definition
 from dutperf.run import earlier_runs, suite, testbench
@@ -53,7 +53,8 @@ class Bench:
 
     def __init__(self, ready: testbench.Bench) -> None:
         self._ready = ready
-        self._numbers = itertools.count(1)
+        self._next = 1
+        """Number of the next trial: two trials of one number would count each other's late frames."""
         self._traffic: list[RunningTraffic] = []
 
     @property
@@ -83,15 +84,19 @@ class Bench:
         directory = earlier_runs.fresh_directory(definition.name) if out is None else arguments.path_of(out, "out")
         measurements = suite.arrange([(definition, self._sized(wanted))])
         ready = replace(self._ready, invocation=_invocation(definition, conditions))
-        suite.measure(measurements, ready, directory, watch)
+        try:
+            suite.measure(measurements, ready, directory, watch, self._next)
+        finally:
+            with suppress(JournalError):
+                begun = [one.events for one in results.read(directory).measured if one.events]
+                self._next = journal.next_trial(begun[-1]) if begun else self._next
         return results.read(directory)
 
     def trial(self, rate: Rate | str | float | None = None, conditions: SingleTrial | None = None) -> TrialResult:
         """Run one trial; see :func:`trial`."""
         sized = self._sized(_of_trial(conditions))
-        planned = self._ready.trial(sized, _rate(rate), next(self._numbers) % TRIAL_NUMBERS)
-        for _ in range(planned.numbers - 1):
-            next(self._numbers)
+        planned = self._ready.trial(sized, _rate(rate), self._number())
+        self._next += planned.numbers - 1
         with self._ready.modified(sized) as ready:
             return ready.run(planned)
 
@@ -114,7 +119,7 @@ class Bench:
         except (CaptureError, replayed.ReplayError) as error:
             raise ParameterError(str(error), "file") from None
         self._check_length(recording.longest, "file")
-        return self._ready.run(self._ready.replay(recording, wanted, next(self._numbers) % TRIAL_NUMBERS))
+        return self._ready.run(self._ready.replay(recording, wanted, self._number()))
 
     def start(
         self,
@@ -152,8 +157,7 @@ class Bench:
             with_streams = (
                 replace(self._ready, setup=_with_streams(self.setup, described)) if described else self._ready
             )
-            number = next(self._numbers) % TRIAL_NUMBERS
-            planned = with_streams.trial(Bench(with_streams)._sized(wanted), _rate(part.rate), number).alone()
+            planned = with_streams.trial(Bench(with_streams)._sized(wanted), _rate(part.rate), self._number()).alone()
             by_flow = any(stream.frames for stream in planned.streams().values())
             return planned.model_copy(
                 update={"progress_ms": counted_ms}
@@ -171,6 +175,11 @@ class Bench:
         for started in self._traffic:
             with suppress(TesterError):
                 started.end()
+
+    def _number(self) -> int:
+        """Of another trial."""
+        self._next += 1
+        return (self._next - 1) % TRIAL_NUMBERS
 
     def _sized(self, conditions: Conditions) -> Conditions:
         """``conditions`` with frame sizes, checked against the test setup. Raises ConfigError if such

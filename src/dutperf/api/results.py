@@ -75,7 +75,9 @@ class Results:
     @property
     def is_complete(self) -> bool:
         """Whether every measurement has finished, or was impossible."""
-        return all(one.is_complete if one.events else one.note != NOT_YET for one in self.measured)
+        return all(
+            one.is_complete if one.events else not one.unreadable and one.note != NOT_YET for one in self.measured
+        )
 
     @property
     def is_under_way(self) -> bool:
@@ -173,5 +175,5 @@ def _part(one: Measurement, directory: Path, note: str | None) -> Measured:
     try:
         [measured] = _run(directory).measured
     except JournalError as error:
-        return Measured(one.name, None, note=str(error))
+        return Measured(one.name, None, note=str(error), unreadable=True)
     return Measured(one.name, measured.summary, measured.events, note, measured.under_way)

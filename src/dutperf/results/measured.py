@@ -32,6 +32,8 @@ class Measured:
     note: str | None = None
     under_way: bool = False
     """Whether a process is writing its journal."""
+    unreadable: bool = False
+    """Whether its journal cannot be read; ``note`` says why."""
 
     def __repr__(self) -> str:
         points = 0 if self.summary is None else len(self.summary.points)

@@ -113,15 +113,18 @@ def arrange(wanted: Sequence[tuple[Definition, Conditions]]) -> tuple[Measuremen
     return tuple(one for label in labels for one in _of_mix(label, [each for each in wanted if each[1].mix == label]))
 
 
-def measure(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch) -> Summary | SuiteSummary:
-    """Measure one measurement into ``out`` itself, several as a suite into its folders. Raises as
-    :func:`begin` does."""
+def measure(
+    measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch, first_trial: int = 0
+) -> Summary | SuiteSummary:
+    """Measure one measurement into ``out`` itself, several as a suite into its folders; ``first_trial``: number of the
+    first trial. Raises as :func:`begin` does."""
     if len(measurements) > 1:
-        return begin(measurements, bench, out, watch)
+        return begin(measurements, bench, out, watch, first_trial)
     [only] = measurements
     check_free(out)
     with watch(only, 1) as observer, bench.modified(only.conditions) as ready:
-        return campaign.measure(only.definition, ready.tester, ready.plan(only.conditions), out, observer)
+        planned = ready.plan(only.conditions)
+        return campaign.measure(only.definition, ready.tester, planned, out, observer, first_trial)
 
 
 def check_free(out: Path) -> None:
@@ -130,7 +133,9 @@ def check_free(out: Path) -> None:
     journal.check_free(out, others, _OTHERS, f"{_OR_ELSE} {out}")
 
 
-def begin(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch) -> SuiteSummary:
+def begin(
+    measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch, first_trial: int = 0
+) -> SuiteSummary:
     """Measure everything into ``out``.
 
     Raises:
@@ -148,7 +153,7 @@ def begin(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: W
     _check_readable(document)
     journal.claim(out, (SUITE, JOURNAL, SUMMARY), _OTHERS, f"{_OR_ELSE} {out}")
     with journal.new_and_held(out / SUITE, json.dumps(document, indent=2) + "\n"):
-        return resume(measurements, bench, out, watch)
+        return resume(measurements, bench, out, watch, first_trial)
 
 
 def held(directory: Path) -> AbstractContextManager[None]:
@@ -157,11 +162,12 @@ def held(directory: Path) -> AbstractContextManager[None]:
     return journal.held(directory / SUITE)
 
 
-def resume(measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch) -> SuiteSummary:
+def resume(
+    measurements: Sequence[Measurement], bench: Bench, out: Path, watch: Watch, first_trial: int = 0
+) -> SuiteSummary:
     """Measure the rest of the suite in ``out``, which is :func:`held`. Raises as :func:`begin`
     does."""
     parts: dict[str, Part] = {}
-    first_trial = 0
     for number, one in enumerate(measurements, start=1):
         parts[one.name] = _part(one, number, parts, bench, _Context(out, watch, first_trial))
         if parts[one.name].summary is not None:
@@ -345,14 +351,12 @@ def _at_throughput(one: Measurement, parts: Mapping[str, Part], bench: Bench) ->
     throughput_fps: dict[int, int] = {}
     missing: dict[str, list[str]] = {}
     for size in one.conditions.every.frame_sizes:
-        median = medians.get(size)
-        why = "no throughput was found for them"
-        if median is not None and median >= 1:
-            why = _why_not_possible(at({size: int(median)}), bench)
+        median = int(medians.get(size) or 0)
+        why = _why_not_possible(at({size: median}), bench) if median else "no throughput was found for them"
         if why:
             missing.setdefault(why, []).append(str(size))
         else:
-            throughput_fps[size] = int(median)
+            throughput_fps[size] = median
     texts = [f"not measured with {', '.join(sizes)} bytes: {why}" for why, sizes in missing.items()]
     return at(throughput_fps) if throughput_fps else None, "; ".join(texts) or None
 

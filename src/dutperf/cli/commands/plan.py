@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +17,7 @@ from dutperf.cli import options, plan_file
 from dutperf.cli.errors import reported
 from dutperf.cli.help_screen import command_of, group
 from dutperf.cli.output import terminal
-from dutperf.procedures import find
+from dutperf.procedures import every, find
 from dutperf.setup import yaml_text
 from dutperf.setup.conditions import Conditions, WithFrameSizes
 from dutperf.setup.configuration import ConfigError
@@ -61,14 +62,19 @@ def split(plan: PlanFile, into: Into) -> None:
         plan_file.load(plan)
         mapping: Any = yaml_text.read(plan.read_text(encoding="utf-8"))[0]
         jobs = {f"{plan.stem}-{name}": job for name, job in jobs_of(mapping, plan.parent)}
+        with TemporaryDirectory() as checked:
+            for job in jobs.values():
+                plan_file.load(_written(job, Path(checked) / "job.yaml"))
         into.mkdir(parents=True, exist_ok=True)
         if any(into.iterdir()):
             raise ConfigError(f"{into} is not empty", "--into")
         for name, job in jobs.items():
-            file = into / f"{name}.yaml"
-            file.write_text(yaml.safe_dump(job, sort_keys=False), encoding="utf-8")
-            plan_file.load(file)
-            terminal.line(str(file))
+            terminal.line(str(_written(job, into / f"{name}.yaml")))
+
+
+def _written(job: Mapping[str, Any], file: Path) -> Path:
+    file.write_text(yaml.safe_dump(job, sort_keys=False), encoding="utf-8")
+    return file
 
 
 def jobs_of(plan: Mapping[str, Any], directory: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -80,7 +86,19 @@ def jobs_of(plan: Mapping[str, Any], directory: Path) -> Iterator[tuple[str, dic
     for names, job in jobs:
         if "config" in job:
             job["config"] = str((directory / job["config"]).resolve())
+        if "all" in job:
+            job["all"] = _absolute(job["all"], directory)
+        job["procedures"] = {name: _absolute(own, directory) for name, own in job["procedures"].items()}
         yield "-".join(names) or "all", job
+
+
+def _absolute(options: Mapping[str, Any] | None, directory: Path) -> dict[str, Any] | None:
+    """With absolute paths: those of a plan are relative to its own directory."""
+    known = {key: one for definition in every() for key, one in plan_file.options_of_procedure(definition).items()}
+    paths = {key for key, one in known.items() if one.metavar == "DIR"}
+    if options is None:
+        return None
+    return {key: str((directory / str(value)).resolve()) if key in paths else value for key, value in options.items()}
 
 
 def _divided(

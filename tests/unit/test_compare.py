@@ -321,6 +321,9 @@ def test_a_campaign_that_was_killed_says_so_everywhere(runs: dict[str, Path], ki
     for form in ("text", "markdown", "json"):
         assert f"throughput of {killed}: {said}" in dutperf("compare", runs["base"], killed, "--format", form).stdout
     assert f"resume with: dutperf resume {killed}" in dutperf("show", killed).stdout
+    for form, suffix in (("markdown", "md"), ("latex", "tex")):
+        assert dutperf("export", killed, "--format", form, "--out", killed / "export").exit_code == 0
+        assert said in (killed / "export" / f"throughput.{suffix}").read_text()
 
 
 def test_a_campaign_killed_before_its_first_result_is_no_basis_either(runs: dict[str, Path], killed: Path) -> None:
@@ -678,7 +681,7 @@ def test_json_and_markdown_say_what_the_text_says(runs: dict[str, Path]) -> None
 def test_conditions_are_tests_for_a_ci_system(tmp_path: Path) -> None:
     checked = [
         junit.Checked("a < -3%", "b: throughput, <64 bytes>", "holds", "1 against 1"),
-        junit.Checked("a < -3%", "b & c", "failed", "0 against 1\x07"),
+        junit.Checked("a < -3%", "b\udcff & c\ufffe", "failed", "0 against 1\x07"),
         junit.Checked("a > +1", "d", "not judged", "limited by the tester"),
     ]
     junit.write(tmp_path / "out.xml", "dutperf compare", checked)
@@ -689,7 +692,7 @@ def test_conditions_are_tests_for_a_ci_system(tmp_path: Path) -> None:
         [("failure", "0 against 1�")],
         [("error", "limited by the tester")],
     ]
-    assert [case.get("classname") for case in suite] == ["b: throughput, <64 bytes>", "b & c", "d"]
+    assert [case.get("classname") for case in suite] == ["b: throughput, <64 bytes>", "b� & c�", "d"]
     first, second = (measure(SimulatedTester(), plan(max_rate="10k"), tmp_path / name).points for name in ("a", "b"))
     assert first == second
     file = tmp_path / "gate.xml"

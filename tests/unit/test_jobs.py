@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -311,6 +312,24 @@ def test_the_batch_script_of_slurm_starts_a_job_again_until_it_ends(tmp_path: Pa
     assert len(lines) == 3
     assert pauses.read_text().split() == [str(SHORT_PAUSE_S)] * 2
     assert all(line.startswith("run p.yaml --out out --or-resume --testbed ") for line in lines)
+
+
+def test_testbeds_are_those_of_the_passwords(tmp_path: Path) -> None:
+    """Directories of workers may have been moved to their hosts. No testbed has the name of those who submit."""
+    named = dutperf("fleet", "init", tmp_path / "wrong", "--testbed", "submit")
+    assert (named.exit_code, "no testbed can be called submit" in named.stderr) == (2, True)
+    assert dutperf("fleet", "init", tmp_path / "fleet", "--testbed", "a", "--testbed", "b").exit_code == 0
+    for worker in (tmp_path / "fleet").glob("worker-*"):
+        shutil.rmtree(worker)
+    program = tmp_path / "buildbot"
+    program.write_text("#!/bin/sh\ncat > /dev/null\n")
+    program.chmod(0o755)
+    asked = ("fleet", "submit", tmp_path / "fleet", "--buildbot", program)
+    jobs = [Path(shutil.copy(a_plan(tmp_path), tmp_path / f"{name}.yaml")) for name in ("one", "two")]
+    done = dutperf(*asked, *jobs)
+    assert done.stdout.splitlines() == ["one: a", "two: b"], done.stderr
+    other = dutperf(*asked, jobs[0], "--testbed", "submit")
+    assert (other.exit_code, "has no testbed submit: there are a, b" in other.stderr) == (2, True)
 
 
 def test_jobs_go_to_testbeds_in_turn() -> None:

@@ -186,6 +186,22 @@ def test_what_cannot_be_read_stays_in_the_store_and_is_no_success(is_suite: bool
     assert dutperf("store", "add", tmp_path / "a", "--store", store.file).exit_code == 2
 
 
+def test_another_may_write_while_results_are_read(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "results" / "a")
+    run(tmp_path / "results" / "b")
+    read = results.read
+
+    def meanwhile(directory: Path) -> Any:
+        with sqlite3.connect(store.file, timeout=0) as other:
+            other.execute("DELETE FROM figure WHERE name = 'none'")
+        return read(directory)
+
+    monkeypatch.setattr(results, "read", meanwhile)
+    assert len(store.add(tmp_path / "results")[0]) == 2
+
+
 def test_a_directory_that_may_not_be_read_is_named_and_the_others_are_added(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

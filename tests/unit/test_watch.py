@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import socket
 import threading
@@ -35,8 +36,9 @@ from dutperf.cli.output.watch import Watchers
 from dutperf.journal import WriteError
 from dutperf.model import FRAME_SIZE, Case, Load
 from dutperf.results.comparison import figures_of
-from dutperf.run import suite
+from dutperf.run import progress, suite
 from dutperf.run.campaign import Observer, Status
+from dutperf.run.progress import PROGRESS
 from dutperf.run.suite import Measurement
 from dutperf.setup.conditions import Rate
 from dutperf.setup.configuration import ConfigError
@@ -283,6 +285,18 @@ def test_a_terminal_shows_what_is_done_under_way_and_left() -> None:
 )
 def test_metrics_have_the_unit_of_the_figure(procedure: str, figure: str, unit: str, factor: float) -> None:
     assert metrics._unit(figure, procedure) == (unit, factor)
+
+
+def test_a_run_that_is_refused_leaves_the_progress_of_another(tmp_path: Path) -> None:
+    others = json.dumps({"pid": os.getppid(), "measurement": "throughput"})
+    (tmp_path / PROGRESS).write_text(others)
+    with progress.observed("replay", tmp_path):
+        pass
+    assert (tmp_path / PROGRESS).read_text() == others
+    (tmp_path / PROGRESS).write_text(json.dumps({"pid": os.getpid()}))
+    with progress.observed("replay", tmp_path):
+        pass
+    assert not (tmp_path / PROGRESS).exists()
 
 
 @pytest.mark.parametrize("name", procedures.NAMES)

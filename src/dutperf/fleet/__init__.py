@@ -27,6 +27,8 @@ HERE = Path(__file__).parent
 MASTER_PORT, CHANGES_PORT, PAGE_PORT = 9989, 9990, 8010
 JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """Names of directories on testbeds and master."""
+SUBMIT = "submit"
+"""Name of those who submit jobs, beside the testbeds."""
 RETRIES = 20
 """Starts of a job in all."""
 PAUSE_S, SHORT_PAUSE_S = 60, 5
@@ -71,6 +73,8 @@ class Fleet:
             raise FleetError(refusal)
         if len(set(self.testbeds)) < len(self.testbeds) or not self.testbeds:
             raise FleetError("name each testbed once")
+        if SUBMIT in self.testbeds:
+            raise FleetError(f"no testbed can be called {SUBMIT}: those who submit jobs have that name")
 
 
 def buildbot_files(fleet: Fleet, passwords: Mapping[str, str]) -> dict[str, str]:
@@ -102,7 +106,7 @@ def slurm_file(fleet: Fleet) -> str:
 
 def fresh_passwords(names: Iterable[str]) -> dict[str, str]:
     """One for each worker, and one for those who submit."""
-    return {name: secrets.token_urlsafe(18) for name in (*names, "submit")}
+    return {name: secrets.token_urlsafe(18) for name in (*names, SUBMIT)}
 
 
 def keep_plan(directory: Path, job: Path) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
 
 from dutperf.model import FRAME_SIZE, Case, LimitedBy, Load, Trial, TrialResult
+from dutperf.model.digits import lost_share
 from dutperf.procedures import evidence, repeated_searches, searches
 from dutperf.procedures.base import Prior
 from dutperf.procedures.bench import Place, Plan
@@ -104,7 +105,7 @@ class BroadcastProcedure(RateSearches[Broadcast]):
 
     def shortcoming(self, result: TrialResult) -> str:
         copies = [
-            f"{port} did not receive {ratio:.2%} of the broadcasts"
+            f"{port} did not receive {lost_share(ratio)} of the broadcasts"
             for port, ratio in self._copies_lost(result).items()
             if ratio
         ]

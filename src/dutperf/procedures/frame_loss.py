@@ -27,6 +27,7 @@ from pydantic import ConfigDict, Field, field_validator
 from dutperf.journal import Finding, RepetitionFinding, ResultEvent
 from dutperf.lab.refdut import Properties
 from dutperf.model import Case, Direction, LimitedBy, Load, Sparse, TrialResult, Unit, Value
+from dutperf.model.digits import lost_share
 from dutperf.procedures import evidence, rates
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
@@ -38,7 +39,7 @@ from dutperf.results import charts, deviations, points
 from dutperf.results.charts import Chart
 from dutperf.results.deviations import Facts
 from dutperf.results.deviations import Rule as Clause
-from dutperf.results.points import MainFigure, Recorded, Row, Trials, cell
+from dutperf.results.points import MainFigure, Recorded, Row, Trials
 from dutperf.results.statistics import percentiles
 from dutperf.search import Outcome
 from dutperf.search.series import PASSES_IN_A_ROW, Series
@@ -283,7 +284,7 @@ class FrameLossPoint(points.Point):
         """The highest rate without loss, and the loss at the highest rate that was measured."""
         highest = next(rate for rate in self.rates if rate.limited_by is None)
         passed = f"passed ({self.pass_criterion})" if self.pass_criterion else "without loss"
-        lost = f"{cell(highest.loss_ratio.worst.median, '.4%')} lost at {highest.load}"
+        lost = f"{lost_share(highest.loss_ratio.worst.median)} lost at {highest.load}"
         if self.first_lossless_fps is None:
             return MainFigure(f"{lost}, no rate {passed}")
         lossless = f"{self.first_lossless_fps:,} {Unit.FRAMES_PER_SECOND.label} {passed}"
@@ -324,8 +325,8 @@ class FrameLossPoint(points.Point):
 
 
 def _by_path(ratio: LossRatio, paths: Mapping[Direction, Figures]) -> str:
-    total = cell(None if ratio.in_sum is None else ratio.in_sum.median, ".4%")
-    lossy = [f"{path} {figures.median:.4%}" for path, figures in paths.items() if figures.median]
+    total = lost_share(None if ratio.in_sum is None else ratio.in_sum.median)
+    lossy = [f"{path} {lost_share(figures.median)}" for path, figures in paths.items() if figures.median]
     return f"{total} lost in sum of {len(paths)} paths" + (f"; {', '.join(lossy)}" if lossy else "")
 
 
@@ -437,7 +438,7 @@ def _row(rate: RateLoss) -> Row:
     worst, both = rate.loss_ratio.worst, (rate.loss_ratio.forward, rate.loss_ratio.reverse)
     share = "-" if rate.percent_of_maximum is None else f"{rate.percent_of_maximum:.1f} %"
     ratios = (worst.median, worst.p1, worst.p99, *(None if figures is None else figures.median for figures in both))
-    return (f"{rate.load.value:,}", share, *(cell(ratio, ".4%") for ratio in ratios), rate.limited_by or "")
+    return (f"{rate.load.value:,}", share, *map(lost_share, ratios), rate.limited_by or "")
 
 
 def _series(facts: Facts) -> str | None:

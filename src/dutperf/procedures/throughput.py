@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Self
 from dutperf.journal import ResultEvent, TrialEvent, WaitEvent
 from dutperf.lab.refdut import Properties
 from dutperf.model import Case, Direction, LimitedBy, Load, Sparse, Trial, Unit, Value, Verdict
+from dutperf.model.digits import lost_share
 from dutperf.procedures import repeated_searches, searches
 from dutperf.procedures.base import Prior
 from dutperf.procedures.definition import Chapter, Definition
@@ -181,7 +182,7 @@ class ThroughputPoint(Sparse, SearchPoint):
         if self.paths:
             yield f": {self.in_sum_fps:,.0f} frames/s forwarded in sum of {len(self.paths)} paths"
             for path, rate in self.paths.items():
-                lost = f"{rate.loss_ratio:.4%} lost" if rate.loss_ratio else "nothing lost"
+                lost = f"{lost_share(rate.loss_ratio)} lost" if rate.loss_ratio else "nothing lost"
                 yield f", {path}: {rate.forwarded_fps:,.0f} frames/s forwarded, {lost}"
         for goal in self.goals:
             figures, of = goal.throughput_fps, f", at most {goal.loss_ratio * 100:g} % lost: "

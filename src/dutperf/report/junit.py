@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,4 +46,4 @@ def write(file: Path, name: str, checked: Sequence[Checked]) -> None:
 
 def _clean(text: str) -> str:
     """Without characters that XML cannot have."""
-    return "".join(letter if letter >= " " or letter in "\t\n" else "�" for letter in text)
+    return re.sub(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "�", text)

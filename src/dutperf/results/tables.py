@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dutperf.model import Axis, Case, axes_of, whose_rates
+from dutperf.model.digits import lost_share
 from dutperf.results.environments import duts, flat
 from dutperf.results.points import Point, Row, measured
 from dutperf.results.streams import StreamResult
@@ -60,7 +61,7 @@ def by_stream(summary: Summary) -> Table | None:
             one.direction.value,
             one.stream,
             *(f"{count:,}" for count in (one.trials, one.sent, one.received, one.lost)),
-            f"{one.loss_ratio:.4%}",
+            lost_share(one.loss_ratio),
             *(measured(one.delay_ms[name].median) if name in one.delay_ms else "-" for name in delays),
         )
         for one in summary.streams

@@ -49,8 +49,10 @@ def _file_in(directory: Path) -> Iterator[Path]:
     try:
         yield path
     finally:
-        with suppress(OSError):
-            path.unlink()
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            # a run that measures there already, which refuses this one, has its own
+            if json.loads(path.read_text(encoding="utf-8"))["pid"] == os.getpid():
+                path.unlink()
 
 
 class _Writer:

@@ -18,6 +18,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any, Self
 
 from pydantic import ValidationError
@@ -144,11 +145,11 @@ class Store:
         if not found:
             raise StoreError(f"there are no results in {directory}")
         added, unreadable = list[Entry](), list[str]()
-        with self._usable(), self._database:
-            for root in found:
-                measured, faults = _read(root)
+        for root in found:
+            measured, faults = _read(root)  # which takes long: others may write meanwhile
+            with self._usable(), self._database:
                 added += [self._put(one, path, root) for one, path in measured]
-                unreadable += faults
+            unreadable += faults
         return added, unreadable
 
     @contextmanager
@@ -302,10 +303,12 @@ def result_directories(directory: Path) -> Iterator[Path]:
     """Directories of runs and suites, in ``directory`` or below, or itself; not the parts of a suite. One
     that may not be read is among them: whoever reads it learns why."""
     try:
-        if not directory.is_dir():
+        if not S_ISDIR(directory.stat().st_mode):
             return
         is_one = (directory / JOURNAL).exists() or (directory / SUITE).exists()
         below = [] if is_one else sorted(directory.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return
     except PermissionError:
         is_one, below = True, []
     if is_one:

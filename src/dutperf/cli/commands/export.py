@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,6 +15,7 @@ from dutperf.cli.options import Directory, directory_of
 from dutperf.report import export as files
 from dutperf.results import tables
 from dutperf.results.measured import Measured
+from dutperf.results.tables import Table
 from dutperf.setup.configuration import ConfigError
 
 EXPORT = "export"
@@ -72,7 +74,7 @@ def export(
 def _content(one: Measured, form: files.Format, trials: bool) -> bytes:
     assert one.summary is not None, "only measurements with a summary are exported"
     if form in files.TABLES:
-        return files.TABLES[form](tables.results(one.summary))
+        return files.TABLES[form](_with_state(tables.results(one.summary), one))
     return files.RECORDS[form](one.records(of_trials=trials))
 
 
@@ -80,4 +82,12 @@ def _streams(one: Measured, form: files.Format) -> bytes:
     assert one.summary is not None, "only measurements with a summary are exported"
     table = tables.by_stream(one.summary)
     assert table is not None, "only measurements with several streams are exported so"
-    return files.TABLES[form](table) if form in files.TABLES else files.RECORDS[form](one.stream_records())
+    if form in files.TABLES:
+        return files.TABLES[form](_with_state(table, one))
+    return files.RECORDS[form](one.stream_records())
+
+
+def _with_state(table: Table, one: Measured) -> Table:
+    """A table that says so where the measurement is not complete."""
+    state = one.state()
+    return table if state is None else replace(table, title=f"{table.title} ({state})")

@@ -17,6 +17,7 @@ from dutperf.cli.help_screen import command_of, group
 from dutperf.cli.output import terminal
 from dutperf.fleet import (
     CHANGES_PORT,
+    SUBMIT,
     Fleet,
     FleetError,
     buildbot_files,
@@ -77,9 +78,9 @@ def submit(
 ) -> None:
     """Submit jobs to the master on this host. Each gets one testbed, and stays there."""
     with reported():
-        known = sorted(path.name.removeprefix("worker-") for path in directory.glob("worker-*"))
         passwords = _passwords(directory)
-        if unknown := [name for name in testbed or () if name not in passwords]:
+        known = sorted(passwords.keys() - {SUBMIT})
+        if unknown := [name for name in testbed or () if name not in known]:
             raise FleetError(f"{directory} has no testbed {unknown[0]}: there are {', '.join(known)}")
         for job in jobs:
             plan_file.load(job)
@@ -89,7 +90,7 @@ def submit(
         for job in jobs:
             keep_plan(directory, job)
         for job, name in divided(jobs, testbed or known):
-            _send(buildbot, passwords["submit"], job, name)
+            _send(buildbot, passwords[SUBMIT], job, name)
             terminal.line(f"{job.stem}: {name}")
 
 

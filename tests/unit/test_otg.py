@@ -380,6 +380,10 @@ NEST = {"ports": PORTS, "lags": [{"name": "l"}], "devices": [{"name": "d", "bgp"
             ["flows[0].packet[0].ethernet.src.metric_tags is not covered"],
         ),
         (configured(flow(packet=[{"rsvp": {}}])), ["flows[0].packet[0].rsvp is not covered"]),
+        (
+            configured(flow(size={"choice": "fixed", "fixed": 100, "random": {"min": 64, "max": 128}})),
+            ["flows[0].size.random beside the choice fixed is not covered"],
+        ),
         ({"ports": []}, ["ports: 0 ports are not possible: 1 to 15 are"]),
         ({"ports": [{"name": "p", "location": "eth0"}]}, ["there is no port 'eth0' here; there are left, right"]),
         (

@@ -193,13 +193,16 @@ def _refused_value(message: str, field: Any, value: Any, place: str) -> Iterator
 
 
 def _chosen(message: Message, covered: Sequence[str], where: str) -> Iterator[str]:
-    """A choice without its member, which then has its defaults."""
+    """A choice without its member, which then has its defaults; members of what was not chosen."""
     if unknown := _unknown(message.DESCRIPTOR.fields_by_name["choice"], message.choice):
         yield f"{where}choice with {unknown[0]}"
         return
     wanted = name_of(message, "choice")
     if wanted in message.DESCRIPTOR.fields_by_name and wanted not in covered:
         yield f"{where}{wanted}"
+    choices = {one.name for one in message.DESCRIPTOR.fields_by_name["choice"].enum_type.values}
+    given = [field.name for field, _ in message.ListFields()]
+    yield from (f"{where}{one} beside the choice {wanted}" for one in given if one in choices - {wanted})
 
 
 def table() -> str:

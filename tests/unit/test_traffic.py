@@ -18,7 +18,7 @@ from dutperf.setup.configuration import ConfigError, Dut, LinkBetween, Parameter
 from dutperf.setup.ports import by_packet_sockets, open_request, with_media
 from dutperf.traffic.base import MAX_FRAMES
 from dutperf.traffic.udp_ports import destination_ports, source_ports
-from plans import make_trial
+from plans import NAT44, make_trial
 from protocol_schemas import REQUESTS
 
 LEFT6 = {"port": "af_packet:tl", "version": 6, "ipv6": "2001:2::2/64", "gateway6": "2001:2::1"}
@@ -255,6 +255,24 @@ def test_frames_that_do_not_fit_between_duts_are_refused(
 def test_the_speed_between_duts_alone_is_a_maximum_too() -> None:
     setup = IN_A_ROW.model_copy(update={"between": (LinkBetween(mbps=100),), "media_mbps": None})
     assert traffic.of(setup, Usual()).maximum_fps(Case({FRAME_SIZE: 64})) == 148_809
+
+
+@pytest.mark.parametrize(
+    ("streams", "size", "fps"),
+    [
+        ([{"sizes": 84}], 1518, 1_201_923),
+        ([{"sizes": 1518}], 84, 81_274),
+        ([{"sizes": 1518, "directions": "forward"}, {"sizes": 84, "directions": "reverse"}], 64, 81_274),
+        ([{"sizes": 84, "share": 3}, {"sizes": 104}], 1518, 1_000_000_000 // (8 * (89 + 20))),
+    ],
+)
+def test_the_media_s_maximum_is_that_of_the_sizes_of_streams(
+    streams: list[dict[str, Any]], size: int, fps: int
+) -> None:
+    """Not that of the size that is measured, which none of them has."""
+    named = [{"name": f"s{number}", **one} for number, one in enumerate(streams)]
+    setup = parse({**NAT44, "media_mbps": 1_000, "streams": named}, "test")
+    assert traffic.of(setup, Usual()).maximum_fps(Case({FRAME_SIZE: size})) == fps
 
 
 def test_the_media_s_maximum_of_a_mix_is_not_above_the_line() -> None:

@@ -53,6 +53,10 @@ class AddressLearningRateProcedure(RateSearches[AddressLearningRate], AddressSea
                     option="addresses",
                 )
 
+    def maximum_fps(self, case: Case) -> int | None:
+        """Of the learning port, which alone sends at the rate of the search."""
+        return self.plan.traffic.path_maximum_fps(case)
+
     def limits(self, case: Case) -> dict[str, Any]:
         return AddressSearch.limits(self, case) | super().limits(case)
 

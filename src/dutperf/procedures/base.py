@@ -87,6 +87,10 @@ class Procedure(ABC, Generic[ConditionsT]):
         trial = self.plan.traffic.trial(case, load, number)
         return trial if duration_s is None else trial.lasting(duration_s + self.conditions.every.joining_s)
 
+    def maximum_fps(self, case: Case) -> int | None:
+        """The media's maximum for the trials of a case, in frames/s per direction; None: it is not known."""
+        return self.plan.traffic.maximum_fps(case)
+
     def action(self) -> TrialAction | None:
         return None
 
@@ -175,7 +179,7 @@ class Procedure(ABC, Generic[ConditionsT]):
             )
         return {
             "case": case.as_json(),
-            "media_maximum_fps": self.plan.traffic.maximum_fps(case),
+            "media_maximum_fps": self.maximum_fps(case),
             "first_trial": to_json(first),
             **self.limits(case),
             **({} if too_long is None else {"too_long": too_long}),

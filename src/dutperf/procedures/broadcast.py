@@ -76,8 +76,13 @@ class BroadcastProcedure(RateSearches[Broadcast]):
     begins_near_the_last = False
 
     def __init__(self, plan: Plan[Broadcast]) -> None:
-        super().__init__(plan)
         self._audience = self._now_timed = switches.audience(plan.traffic.setup, plan.conditions.sending_port)
+        super().__init__(plan)
+
+    def maximum_fps(self, case: Case) -> int | None:
+        """Of the sending port, beside its frames to the other ports themselves."""
+        media_fps, controls = self.plan.traffic.path_maximum_fps(case), len(self._audience.controls())
+        return None if media_fps is None else int(media_fps / (1 + controls * switches.BROADCAST_CONTROL_SHARE))
 
     def limits(self, case: Case) -> dict[str, Any]:
         return {

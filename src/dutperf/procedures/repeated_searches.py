@@ -242,7 +242,7 @@ class RateSearches(RepeatedSearches[SearchRangeT]):
 
     def bounds_of(self, case: Case) -> Bounds:
         """The range of the search. Raises PlanError."""
-        found = searches.bounds(self.conditions, self.plan.traffic.maximum_fps(case))
+        found = searches.bounds(self.conditions, self.maximum_fps(case))
         return replace(found, unit=self.unit)
 
     def first_load(self, case: Case) -> Load:

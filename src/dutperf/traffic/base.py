@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 from dutperf.model import (
@@ -198,16 +199,20 @@ class TrafficKind(ABC):
         Raises ConfigError: they leave nothing, or are not possible."""
         return self._maximum_fps(case[FRAME_SIZE])
 
+    def path_maximum_fps(self, case: Case) -> int | None:
+        """The same of a path that has the line for itself."""
+        return self._media_fps(case[FRAME_SIZE])
+
     def _maximum_fps(self, frame_size: int) -> int | None:
-        media_fps, each = self._media_fps(frame_size), self.conditions.of_directions
-        if media_fps is None:
-            return None
-        paths = Counter(path.sending_port for path in self.active())
-        left = (
-            self.others.left_of_media(path, frame_size) / each.share(path) / paths[path.sending_port]
-            for path in self.active()
-        )
-        return int(media_fps * min(1.0, *left))
+        each, active = self.conditions.of_directions, self.active()
+        paths = Counter(path.sending_port for path in active)
+        limits = [
+            media_fps
+            * min(1.0, self.others.left_of_media(path, frame_size) / each.share(path) / paths[path.sending_port])
+            for path in active
+            if (media_fps := self._path_fps(path, frame_size)) is not None
+        ]
+        return int(min(limits)) if limits else None
 
     def longest_frame(self, case: Case) -> int:
         """In bytes, of all frames of a case."""
@@ -310,20 +315,32 @@ class TrafficKind(ABC):
             raise ParameterError(str(error), option) from None
 
     def _media_fps(self, frame_size: int) -> int | None:
+        each = (self._path_fps(path, frame_size) for path in self.active())
+        return min((fps for fps in each if fps is not None), default=None)
+
+    def _path_fps(self, path: Direction, frame_size: int) -> int | None:
+        """The media's maximum of a path's frames on the slowest link, if it has the line for itself."""
+        weights = self.weights_of_sizes(path, frame_size)
+        links: list[tuple[int | None, Callable[[int], int]]] = [
+            (self.setup.media_mbps, lambda size: size + self.setup.tunnel_overhead)
+        ]
+        links += [
+            (link.mbps or self.setup.media_mbps, partial(self._size_between, link=link)) for link in self.setup.between
+        ]
+        rates = (
+            mbps * 1_000_000 // (8 * (sum(weights[size] * on(size) for size in weights) + PREAMBLE_AND_GAP))
+            for mbps, on in links
+            if mbps is not None
+        )
+        return min(map(int, rates), default=None)
+
+    def weights_of_sizes(self, path: Direction, frame_size: int) -> Mapping[int, Fraction]:
+        """The larger frames of a path in a case, by size; each with its share of them."""
+        del path
         order: Sequence[int] = (frame_size,)
         if self.conditions.size_mix is not None:
             order = SizeMix.parse(self.conditions.size_mix).at_least(self.smallest_frame_size).order
-        on_cables = [size + self.setup.tunnel_overhead for size in order]
-        links = [(self.setup.media_mbps, on_cables)] + [
-            (link.mbps or self.setup.media_mbps, [self._size_between(size, link) for size in order])
-            for link in self.setup.between
-        ]
-        rates = (
-            mbps * 1_000_000 * len(sizes) // (8 * (sum(sizes) + len(sizes) * PREAMBLE_AND_GAP))
-            for mbps, sizes in links
-            if mbps is not None
-        )
-        return min(rates, default=None)
+        return {size: Fraction(count, len(order)) for size, count in Counter(order).items()}
 
     def _size_between(self, frame_size: int, link: LinkBetween) -> int:
         """Of the larger frame on a link between DUTs: a test frame with its overhead, or one of native IPv6."""

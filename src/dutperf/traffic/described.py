@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 
 from dutperf.frames import Endpoints, FrameError, Stack, Template, build
 from dutperf.model import IPV6_HEADER_EXCESS, MAX_FRAME_SIZE, DescribedFrame, Direction, Stream
@@ -117,6 +119,16 @@ class DescribedTraffic(TrafficKind):
             )
             for one in frames
         )
+
+    def weights_of_sizes(self, path: Direction, frame_size: int) -> Mapping[int, Fraction]:
+        if not self.setup.has_sharing:
+            return super().weights_of_sizes(path, frame_size)
+        each = self.parts_of(path, frame_size)
+        of_all, weights = sum(part.share for part in each), defaultdict[int, Fraction](Fraction)
+        for part in each:
+            for size in part.sizes.order:
+                weights[size] += Fraction(part.share, of_all * len(part.sizes.order))
+        return weights
 
     def parts_of(self, direction: Direction, frame_size: int) -> tuple[Part, ...]:
         return parts.parts_of(self.setup, self.conditions, direction, frame_size)

@@ -121,6 +121,27 @@ def test_who_may_not_see_whose_processes_they_are_does_not_take_them_for_others(
     assert choice.watched(ON) is None
     assert choice.dut_cores == (1,)
 
+    assert "nobody watches what others take of these cores: that needs root" in choice.stated(ON)["core_choice"]["why"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "here"),
+    [
+        (["dutperf-engine"], True),
+        (["sudo", "-n", "ip", "netns", "exec", "bed", "dutperf-engine"], True),
+        (["ssh", "host", "dutperf-engine"], False),
+        (["sudo", "-u", "me", "ssh", "host", "dutperf-engine"], False),
+        (["env", "SSH_AUTH_SOCK=/x", "/usr/bin/ssh", "host", "dutperf-engine"], False),
+    ],
+)
+def test_an_engine_behind_a_shell_of_another_machine_is_not_here(argv: list[str], here: bool) -> None:
+    assert core_choice.is_here(argv) == here
+
+
+def test_configured_cores_are_watched_though_sudo_starts_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert at_veths(dut_cores=[1], dut_netns=["dut"], command=["sudo", "-n"]).watched(ON) == DutCores((1,), ("dut",))
+
 
 def test_a_core_that_both_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     say(monkeypatch, facts({"rps": ["1"]}))

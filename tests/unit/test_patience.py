@@ -335,6 +335,16 @@ def test_a_switch_that_listens_first_is_waited_for_although_nobody_needs_to_ask_
     assert not any("forwards again" in note for note in notes)
 
 
+def test_a_probe_has_no_streams_beside_it() -> None:
+    """One that begins after two seconds has no place in a tenth of one."""
+    made = trial(1_000)
+    late = Direction("forward:web")
+    beside = made.model_copy(
+        update={"other_streams": {late: made.streams()[Direction.FORWARD].model_copy(update={"begin_ns": 2 * 10**9})}}
+    )
+    assert waiting.probe(beside).all_streams() == made.streams()
+
+
 def test_without_patience_the_run_says_that_the_dut_began_to_forward(clock: Clock, tmp_path: Path) -> None:
     what = plan(rates=(Rate.parse("1000"), Rate.parse("500")), repetitions=1, loss_tolerance=0)
     tester = Restarting(clock=clock, away_s=((0, 3),), answers_arp=True)
@@ -353,7 +363,7 @@ def test_trials_that_prove_that_the_dut_failed_count_for_when_it_began_to_forwar
     alive = tester.run(trial())
     disturbed = dead.model_copy(update={"verdict": Verdict.INVALID, "proven_failed": "at least so many"})
     said, *_ = beside.of_run([disturbed, alive])
-    assert "nothing arrived in the first 1 of 2" in said
+    assert "nothing arrived in the first of 2" in said
     assert said.endswith("only then (--dut-patience waits for it, and repeats such trials)")
     assert beside.of_run([disturbed, alive], is_patient=True)[0] == said.partition(" (--dut")[0]
 

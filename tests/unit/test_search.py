@@ -453,6 +453,29 @@ def test_a_failure_a_little_higher_tells_more_than_an_unmeasurable_load() -> Non
     assert (blind.lower_bound, blind.limited_by) == (10_000, LimitedBy.TESTER)
 
 
+def test_a_least_rate_is_no_minimum_of_the_user() -> None:
+    """Directions of 100:1 need it. A DUT that passes nothing there is the limit, not the range."""
+    bounds = Bounds(Resolution(step=1), least=100, maximum=1_000)
+    assert bounds.lowest == 100
+    assert Bounds(Resolution(step=1), minimum=5, least=100).lowest == 100
+    one = BinarySearch(bounds)
+    while one.next_load() is not None:
+        one.record_outcome(Outcome.FAILED)
+    assert one.result().limited_by is LimitedBy.DUT
+
+
+def test_steps_begin_anew_above_a_load_that_passed_when_it_was_offered_again() -> None:
+    one = BinarySearch(Bounds(Resolution(step=10), maximum=1_000_000), Start(10_000, 800))
+    outcomes = {10_000: Outcome.PASSED, 10_800: Outcome.UNMEASURABLE}
+    seen: dict[int, int] = {}
+    while (load := one.next_load()) is not None:
+        seen[load] = seen.get(load, 0) + 1
+        if load > 10_800:
+            break
+        one.record_outcome(Outcome.PASSED if seen[load] > 1 else outcomes.get(load, Outcome.PASSED))
+    assert load == 11_600
+
+
 EPISODE = Loss(lost=700, sent=600_000, one_episode=True)
 OF_ROUTER = Bounds(Resolution(share=0.005), initial=100_000)
 

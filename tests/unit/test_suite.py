@@ -158,6 +158,15 @@ def test_bursts_follow_the_throughput_below_the_same_maximum_rate(tmp_path: Path
     assert point.average_frames == pytest.approx(100 / 0.5, abs=2)
 
 
+@pytest.mark.parametrize("other", [{"ports": "fixed"}, {"direction_rates": "10:1"}])
+def test_a_throughput_of_other_traffic_is_refused(other: dict[str, Any]) -> None:
+    """Also where the measurements have one name."""
+    with pytest.raises(PlanError, match="the throughput is that of other traffic"):
+        suite.arrange(wanted(("throughput", conditions(**other)), ("latency", conditions())))
+    with pytest.raises(PlanError, match="the throughput is that of other traffic"):
+        suite.arrange(wanted(("pdv", conditions(**other)), ("latency", conditions())))
+
+
 def test_a_size_without_a_throughput_is_refused() -> None:
     with pytest.raises(PlanError, match="the throughput of 128, 256 bytes is needed") as caught:
         suite.arrange(

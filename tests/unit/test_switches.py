@@ -166,6 +166,34 @@ def test_the_ageing_time_is_read_to_an_interval(ageing_s: float, tmp_path: Path)
     assert point.interval_s == 0.001
 
 
+class Storm(SimulatedTester):
+    """Tests a switch that floods no more than half of what it does not know."""
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        result = super().run(trial, on_progress)
+        by = switches.roles(SETUP, None, None).tested
+        counts = result.directions()[by]
+        lost = max((counts.misdelivered or {}).values(), default=0) // 2
+        flooded = {port: count - lost for port, count in (counts.misdelivered or {}).items()}
+        limited = counts.model_copy(update={"misdelivered": flooded, "received": counts.received - lost})
+        return result.model_copy(update={"paths": {**(result.paths or {}), by: limited}})
+
+
+def test_a_switch_that_loses_what_it_floods_has_no_ageing_time(tmp_path: Path) -> None:
+    tester = Storm(SimulatedDut(addresses=AddressTable(ageing_s=1.0)))
+    what = narrowed(plan(duration_s=3, repetitions=1), "address-ageing")
+    point: Any = measure(tester, what, tmp_path, "address-ageing").points[0]
+    assert point.ageing_s.median is None
+    assert "test frames were lost, of which it is not known whether they were flooded" in point.message
+
+
+def test_the_learning_rate_is_found_by_its_own_resolution(tmp_path: Path) -> None:
+    """0.5 % of a gigabit's frame rate is seven times what this switch learns in a second."""
+    conditions = {"max_rate": "1488095", "addresses": 1_000_000, "ageing_s": 200_000, "repetitions": 1}
+    point = measured("address-learning-rate", AddressTable(learning_aps=1_000), tmp_path, **conditions)
+    assert point.learning_aps.median == pytest.approx(1_000, rel=0.006)
+
+
 def test_an_address_that_does_not_age_has_no_ageing_time(tmp_path: Path) -> None:
     point = measured("address-ageing", AddressTable(ageing_s=9), tmp_path / "a", duration_s=3)
     assert point.ageing_s.median is None
@@ -239,6 +267,13 @@ class Forgetful(SimulatedTester):
         fewer = {port: frames - frames // 100 for port, frames in counts.misdelivered.items()}
         paths = {**result.directions(), path: counts.model_copy(update={"misdelivered": fewer})}
         return result.model_copy(update={"paths": paths})
+
+
+def test_a_warm_up_is_of_the_paths_that_are_measured() -> None:
+    conditions = procedures.find("broadcast").conditions(frame_sizes=(64,), warm_up_s=1.0)
+    trial = switches.broadcast(SETUP, conditions, 64, switches.audience(SETUP, None), 5000, 1)
+    [warm_up] = trial.preliminary
+    assert warm_up.streams() == trial.streams()
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def cores_of_dut(setup: Setup, command: EngineCommand) -> CoreChoice:
     engine, ports = setup.engine, [side.port for side in setup.sides().values()]
     if not engine.dut_cores:
         return core_choice.detect(command.argv(), ports)
-    here = not engine.command
+    here = core_choice.is_here(command.argv())
     online = from_list(ONLINE.read_text()) if here else frozenset(engine.dut_cores)
     if missing := sorted(set(engine.dut_cores) - online):
         text = f"core {missing[0]} does not exist: this machine has {core_choice.named(online)}"

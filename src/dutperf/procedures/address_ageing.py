@@ -75,9 +75,11 @@ class AddressAgeingProcedure(Procedure[AddressAgeing]):
         return self._read(result)
 
     def _read(self, result: TrialResult) -> AgeingFinding:
-        count, sent = flooded(result, self._roles), result.directions()[self._roles.tested].sent
-        known = sent - count
-        if not count:
+        counts, count = result.directions()[self._roles.tested], flooded(result, self._roles)
+        known = counts.sent - count
+        if counts.lost > 0:
+            text = f"{counts.lost:,} test frames were lost, of which it is not known whether they were flooded"
+        elif not count:
             text = f"the address did not age within {self.conditions.duration_s:g} s: give a longer duration"
         elif not known:
             text = "every test frame was flooded: the address was not learned at all"

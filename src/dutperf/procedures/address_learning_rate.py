@@ -8,6 +8,7 @@ test frames have a rate of their own, at which the switch forwards them all.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 from dutperf.model import Case, LimitedBy, Load, Trial, Unit
@@ -20,6 +21,7 @@ from dutperf.procedures.searches import SearchRange
 from dutperf.results import deviations
 from dutperf.results.points import Recorded, Row, Trials
 from dutperf.results.statistics import Repetitions, Statistics
+from dutperf.search.binary import Bounds, Resolution
 from dutperf.setup.conditions import Repetitions as Asked
 from dutperf.setup.given import default
 from dutperf.setup.option import Option
@@ -52,6 +54,12 @@ class AddressLearningRateProcedure(RateSearches[AddressLearningRate], AddressSea
                     " age before they are tested: offer fewer, or raise `min_rate`, `test_rate` or `ageing_s`",
                     option="addresses",
                 )
+
+    def bounds_of(self, case: Case) -> Bounds:
+        """A resolution in percent is that of the rate, which is far below what the media carries."""
+        found, rate = super().bounds_of(case), self.conditions.resolution
+        share = Resolution(share=rate.value / 100)
+        return replace(found, resolution=share) if rate.unit == "percent" else found
 
     def maximum_fps(self, case: Case) -> int | None:
         """Of the learning port, which alone sends at the rate of the search."""

@@ -15,6 +15,7 @@ addresses, those of other links.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -158,15 +159,16 @@ class NdpCapacityProcedure(RepeatedSearches[NdpCapacity]):
 
 
 def _hosts(side: Side) -> tuple[int, int]:
-    """The first host number behind those of the tester and the DUT, and how many there are from there on. Raises
+    """The first host number of the most in a row that neither the tester nor the DUT has, and how many they are. Raises
     ConfigError: the side has no router, or none is left."""
     own, gateway = side.address(side.version), side.gateway4 if side.version == 4 else side.gateway6
     if own is None or gateway is None or gateway not in own.network:
         key = f"right.gateway{side.version}"
         raise ConfigError("is needed: a router on the link's network, whose neighbours are counted", key)
-    last = min(LAST, int(own.network.hostmask) & LAST)
-    first = max(int(own.ip) & LAST, int(gateway) & LAST) + 1
-    room = last - first + (0 if side.version == 4 and last < LAST else 1)  # without the broadcast address
+    hosts = int(own.network.hostmask) & LAST
+    end = hosts if side.version == 4 else hosts + 1  # without the broadcast address
+    taken = sorted({0, int(own.ip) & hosts, int(gateway) & hosts, end})
+    room, first = max((after - before - 1, before + 1) for before, after in pairwise(taken))
     if room < 1:
         raise ConfigError(
             f"{own} leaves no addresses for neighbours: choose a wider network", f"right.ipv{side.version}"

@@ -408,6 +408,8 @@ def upper_bound(searches: Sequence[SearchFinding], results: Sequence[ResultEvent
 
 
 def _not_passed(value: int, offered: Sequence[Offered]) -> TrialResult:
-    """The load's last trial that did not pass; where all passed, the last one."""
-    of_load = [one for one in offered if one.value == value]
-    return next((one.result for one in reversed(of_load) if one.outcome is not Outcome.PASSED), of_load[-1].result)
+    """The load's last trial that failed; else the last that could not be measured; where all passed, the last one."""
+    of_load = [one for one in reversed(offered) if one.value == value]
+    failed = [one for one in of_load if one.outcome in (Outcome.FAILED, Outcome.NOT_FORWARDING)]
+    others = [one for one in of_load if one.outcome is not Outcome.PASSED]
+    return (failed or others or of_load)[0].result

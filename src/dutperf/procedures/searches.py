@@ -4,7 +4,6 @@ loss that it takes from a trial."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib.metadata import version
 from types import ModuleType
 from typing import Annotated, Any
@@ -59,15 +58,14 @@ def bounds(conditions: SearchRange, media_fps: int | None) -> Bounds:
     contradict each other, or percentages of an unknown maximum."""
     maximum_fps, is_media = rates.highest(conditions, media_fps)
     try:
-        found = Bounds(
+        return Bounds(
+            least=conditions.every.of_directions.least_fps,
             resolution=_resolution(conditions.resolution, media_fps),
             minimum=rates.given("min_rate", conditions.min_rate, media_fps),
             maximum=maximum_fps,
             initial=rates.given("initial_rate", conditions.initial_rate, media_fps),
             maximum_is_media=is_media,
         )
-        least_fps = conditions.every.of_directions.least_fps
-        return found if found.lowest >= least_fps else replace(found, minimum=least_fps)
     except BoundsError as error:
         raise PlanError(str(error), option=_option_of(error)) from error
 

@@ -23,12 +23,12 @@ from dutperf.run.campaign import PlanError
 from dutperf.setup import conditions
 from dutperf.setup.arguments import path_of
 from dutperf.setup.conditions import (
+    AllConditions,
     AtThroughput,
     Conditions,
     DelayFiles,
     Foreground,
     Model,
-    Usual,
     WithFlowsApart,
     WithPorts,
 )
@@ -37,7 +37,7 @@ from dutperf.spelling import with_and
 
 OF_TRAFFIC = (
     *(name for group in (WithFlowsApart, WithPorts) for name in group.model_fields if name != "frame_from"),
-    *("size_mix", "pattern", "burst_rate"),
+    *("size_mix", "pattern", "burst_rate", "connections"),
 )
 """Conditions that a throughput must have been measured under to be another measurement's; ``frame`` is what the file
 of ``frame_from`` held."""
@@ -139,7 +139,7 @@ def earlier_throughput(directory: Path, wanted: Conditions) -> dict[str, Any]:
         summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
         medians = {point["case"][FRAME_SIZE.name]: point["throughput_fps"]["median"] for point in summary["points"]}
         recorded = summary["conditions"]
-        measured = Usual.model_validate({name: recorded[name] for name in OF_TRAFFIC if name in recorded})
+        measured = AllConditions.model_validate({name: recorded[name] for name in OF_TRAFFIC if name in recorded})
         deviations = [one["text"] for one in summary.get("deviations", ()) if one["clause"] in OF_A_SEARCH]
         deviations += limited_by_tester(
             (one["case"][FRAME_SIZE.name], one["limited_by"])
@@ -148,12 +148,7 @@ def earlier_throughput(directory: Path, wanted: Conditions) -> dict[str, Any]:
         )
     except (OSError, ValueError, KeyError, TypeError):
         raise PlanError(f"{place} has no {SUMMARY} of a throughput run", option="throughput_from") from None
-    differing = [
-        f"{name.replace('_', ' ')} {_text(getattr(measured, name))}"
-        for name in OF_TRAFFIC
-        if getattr(measured, name) != getattr(wanted.every, name)
-    ]
-    if differing:
+    if differing := other_traffic(measured, wanted.every):
         raise PlanError(
             f"the throughput in {place} was measured with other traffic ({', '.join(differing)})",
             option="throughput_from",
@@ -164,6 +159,15 @@ def earlier_throughput(directory: Path, wanted: Conditions) -> dict[str, Any]:
     if (place / JOURNAL).exists() and not journal.is_complete(journal.read(place)):
         deviations.append("a part of its repetitions: the run is not complete")
     return {"throughput_from": found, "throughput_deviations": tuple(deviations)}
+
+
+def other_traffic(measured: AllConditions, wanted: AllConditions) -> list[str]:
+    """The conditions of a throughput that make it another traffic's, in words."""
+    return [
+        f"{name.replace('_', ' ')} {_text(getattr(measured, name))}"
+        for name in OF_TRAFFIC
+        if getattr(measured, name) != getattr(wanted, name)
+    ]
 
 
 def limited_by_tester(points: Iterable[tuple[int, str | None]]) -> list[str]:

@@ -32,7 +32,7 @@ from dutperf.results.overload import Degradation, degradations
 from dutperf.results.summary import SUMMARY, write_summary
 from dutperf.run import campaign, tester_needs
 from dutperf.run.campaign import Observer, Plan, PlanError, Summary
-from dutperf.run.earlier_runs import limited_by_tester
+from dutperf.run.earlier_runs import limited_by_tester, other_traffic
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import ParameterError
 from dutperf.statistics.stopping import Rule
@@ -247,6 +247,13 @@ def _of_mix(label: str, wanted: Sequence[tuple[Definition, Conditions]]) -> list
     ]
     if searching is None:
         return others
+    for conditions in needing:
+        if differing := other_traffic(searching.every, conditions.every):
+            raise PlanError(
+                f"the throughput is that of other traffic ({', '.join(differing)}), and another measurement needs that"
+                " of its own: measure them in suites of their own, or give a rate",
+                option=differing[0].partition(" ")[0],
+            )
     needed = {size for conditions in needing for size in conditions.every.frame_sizes}
     missing = sorted(needed - set(searching.every.frame_sizes))
     if missing:

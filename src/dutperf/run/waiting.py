@@ -64,6 +64,7 @@ def probe(trial: Trial) -> Trial:
         "delays_files": None,
         "queries_file": None,
         "preliminary": (),
+        "other_streams": None,
     }
     times = {"rest_ns": None, "duration_ns": PROBE_NS, "drain_ns": min(trial.drain_ns, PROBE_NS)}
     return trial.model_copy(update=unstamped | times)

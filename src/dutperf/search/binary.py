@@ -86,6 +86,8 @@ class Bounds:
     resolution: Resolution
     minimum: int | None = None
     """As the user set it."""
+    least: int = 1
+    """Below which no trial is possible."""
     maximum: int | None = None
     initial: int | None = None
     maximum_is_media: bool = False
@@ -108,9 +110,8 @@ class Bounds:
 
     @property
     def lowest(self) -> int:
-        if self.minimum is not None:
-            return self.minimum
-        return min(DEFAULT_MINIMUM, self.highest, self.initial or DEFAULT_MINIMUM)
+        usual = min(DEFAULT_MINIMUM, self.highest, self.initial or DEFAULT_MINIMUM)
+        return max(self.least, usual if self.minimum is None else self.minimum)
 
     @property
     def highest(self) -> int:
@@ -339,7 +340,6 @@ class BinarySearch:
         contradicts that one."""
         if outcome is Outcome.PASSED:
             self._narrow(load, outcome)
-            self._narrowed = 1  # further steps begin here
 
     def _needs_retry(self) -> bool:
         """Whether the upper bound is a load that could not be measured and was tried only once."""
@@ -377,8 +377,10 @@ class BinarySearch:
         if outcome is Outcome.PASSED or self.upper is None or load <= self.upper:
             self._confirmed = again and outcome is Outcome.UNMEASURABLE
         if outcome is Outcome.PASSED:
-            self._lower = load
+            self._lower, had_upper = load, self.upper is not None
             self._not_passed = {other: outcome for other, outcome in self._not_passed.items() if other > load}
+            if had_upper and self.upper is None:
+                self._narrowed = 1  # further steps begin here
         else:
             self._not_passed[load] = outcome
 

@@ -225,7 +225,8 @@ def broadcast(setup: Setup, conditions: Conditions, frame_size: int, by: Audienc
     frames = max(1, trial.intended(by.path))
     controls = _controls(setup, conditions, frame_size, rate_fps, frames, by.controls(), BROADCAST_CONTROL_SHARE)
     streams = {by.path: trial.streams()[by.path], **controls}
-    return trial.model_copy(update={"paths": streams, "stamping": Stamping.EVERY})
+    warm_up = tuple(phase.model_copy(update={"paths": streams}) for phase in trial.preliminary)
+    return trial.model_copy(update={"paths": streams, "preliminary": warm_up, "stamping": Stamping.EVERY})
 
 
 def _with(conditions: Conditions, field: str, addresses: int) -> Conditions:

@@ -22,7 +22,8 @@ from dutperf.watch.dut_core import DutCores
 from dutperf.watch.dut_discovery import Discovery, discover
 
 LOCAL = ("sudo", "doas", "env", "nice", "taskset", "ip", "nsenter")
-"""Command prefixes that start the engine on this machine."""
+"""Command prefixes that start the engine on this machine, unless one of these follows."""
+ELSEWHERE = frozenset({"ssh", "docker", "podman", "lxc-attach", "kubectl"})
 PROBE_S = 10.0
 """Time limit of the probe, in seconds."""
 _KERNEL_PORT = re.compile(r"(?:af_xdp:|af_packet:)?([^\s/:,]{1,15})")
@@ -82,6 +83,8 @@ class CoreChoice:
         loops = _loops(environment)
         shared = sorted(loops & set(self.dut_cores))
         reasons = [self.why] if self.why else []
+        if self.dut_cores and self.is_here and self.watched(environment) is None:
+            reasons.append("nobody watches what others take of these cores: that needs root")
         reasons += (
             [
                 f"the tester's loops have {named(loops)}"
@@ -117,11 +120,11 @@ def detect(argv: Sequence[str], ports: Sequence[str]) -> CoreChoice:
     word is the engine's program."""
     found = behind(argv, ports)
     if found is None:
-        return CoreChoice(is_here=_is_here(argv))
+        return CoreChoice(is_here=is_here(argv))
     if isinstance(found, str):
         return CoreChoice(
             why=f"the DUT's cores could not be detected ({found}): give engine.dut_cores if it is on the same machine",
-            is_here=_is_here(argv),
+            is_here=is_here(argv),
         )
     return CoreChoice(tuple(sorted(found.cores)), _why(found), discovery=found, is_here=True)
 
@@ -137,7 +140,7 @@ def behind(argv: Sequence[str], ports: Sequence[str]) -> Discovery | str | None:
     names = [name for port in ports if (name := interface_of(port))]
     if not names:
         return None
-    if not _is_here(argv):
+    if not is_here(argv):
         return f"the engine is started by {argv[0]}"
     try:
         facts = _probed([*argv[:-1], sys.executable, "-I", "-S", namespace_probe.__file__])
@@ -146,9 +149,10 @@ def behind(argv: Sequence[str], ports: Sequence[str]) -> Discovery | str | None:
         return _reason(error)
 
 
-def _is_here(argv: Sequence[str]) -> bool:
+def is_here(argv: Sequence[str]) -> bool:
     """Whether the engine that ``argv`` starts runs on this machine."""
-    return len(argv) == 1 or Path(argv[0]).name in LOCAL
+    names = [Path(word).name for word in argv[:-1]]
+    return not names or (names[0] in LOCAL and not ELSEWHERE.intersection(names))
 
 
 def _probed(argv: Sequence[str]) -> dict[str, Any]:

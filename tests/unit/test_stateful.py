@@ -17,19 +17,27 @@ from pydantic import ValidationError
 
 from dutperf import procedures, traffic
 from dutperf.dut.device import Device
+from dutperf.judge import validity
+from dutperf.judge.validity import HAD_ITS_CORES
 from dutperf.model import (
     LEFT_AND_RIGHT,
+    LOSS_BINS,
     Case,
     ConnectionCounts,
     Connections,
     ConnectionUse,
     Direction,
+    LateBursts,
     Load,
+    Quantiles,
     Trial,
     TrialResult,
     Verdict,
     address_range,
+    members_of,
+    to_json,
 )
+from dutperf.procedures import stateful
 from dutperf.procedures.bench import PlanError
 from dutperf.results import tables
 from dutperf.results.summary import Summary
@@ -41,6 +49,7 @@ from dutperf.setup.configuration import ConfigError, Dut, ParameterError, Setup
 from dutperf.tester import ProgressCallback, phases
 from dutperf.tester.simulated import SimulatedTester
 from dutperf.traffic.connections import ports
+from dutperf.watch.dut_core import Starvation
 from plans import NAT44, NAT64, Log, SimulatedDevice, counts, journal_lines, make_trial
 
 NAMED = {
@@ -295,12 +304,23 @@ class Nat(SimulatedDevice):
         return len(self.table)
 
 
+@dataclass(frozen=True)
+class Opened:
+    """What differs in each phase that opens connections: members of its result and of its path's counts, and what the
+    DUT did not get of its core."""
+
+    result: dict[str, Any] = field(default_factory=dict)
+    counts: dict[str, Any] = field(default_factory=dict)
+    missed: Starvation = HAD_ITS_CORES
+
+
 class NatTester(SimulatedTester):
     """Of a :class:`Nat`, in no time."""
 
-    def __init__(self, nat: Nat) -> None:
+    def __init__(self, nat: Nat, opened: Opened | None = None) -> None:
         super().__init__()
         self.nat = nat
+        self.opened = opened or Opened()
         self.learned: set[int] = set()
         self.lost: list[int] = []
         self.uses: list[ConnectionUse] = []
@@ -312,14 +332,16 @@ class NatTester(SimulatedTester):
         self.uses.append(trial.connections.use)
         opens = trial.connections.use is ConnectionUse.OPEN
         passed = self._open(trial) if opens else self._reply(trial)
-        by_path = {str(path): counts(trial.intended(path), passed) for path in trial.streams()}
-        members: dict[str, Any] = {"paths": by_path} if trial.paths is not None else by_path
-        return TrialResult(
-            trial=trial.trial,
-            verdict=Verdict.VALID,
-            **members,
-            connections=ConnectionCounts(learned=len(self.learned), remapped=0, lost=len(self.lost)),
-        )
+        differs = self.opened if opens else Opened()
+        of_path = {"send_time_s": trial.duration_s, **differs.counts}
+        by_path = {path: counts(trial.intended(path), passed, **of_path) for path in trial.streams()}
+        members: dict[str, Any] = {
+            "verdict": Verdict.VALID,
+            "connections": ConnectionCounts(learned=len(self.learned), remapped=0, lost=len(self.lost)),
+            "doubts": validity.doubts(trial, by_path, differs.missed),
+            **({"paths": by_path} if trial.paths is not None else members_of(by_path)),
+        }
+        return TrialResult(trial=trial.trial, **{**members, **differs.result})
 
     def _open(self, trial: Trial) -> int:
         [stream] = trial.streams().values()
@@ -357,13 +379,14 @@ def plan_of(
     )
 
 
-def measured(name: str, nat: Nat, out: Path, **conditions: Any) -> Any:
-    [point] = summary_of(name, nat, out, **conditions).points
+def measured(name: str, nat: Nat, out: Path, opened: Opened | None = None, **conditions: Any) -> Any:
+    [point] = summary_of(name, nat, out, opened, **conditions).points
     return point
 
 
-def summary_of(name: str, nat: Nat, out: Path, **conditions: Any) -> Summary:
-    return campaign.measure(procedures.find(name), NatTester(nat), plan_of(name, nat, **conditions), out, Log())
+def summary_of(name: str, nat: Nat, out: Path, opened: Opened | None = None, **conditions: Any) -> Summary:
+    plan = plan_of(name, nat, **conditions)
+    return campaign.measure(procedures.find(name), NatTester(nat, opened), plan, out, Log())
 
 
 def test_twenty_capacities_are_read_exactly(tmp_path: Path) -> None:
@@ -593,6 +616,50 @@ def test_after_lost_replies_their_connections_are_asked_once_more() -> None:
     assert tester.trials[-1].intended(Direction.REVERSE) == 41
     numbers = [one.trial for one in tester.trials]
     assert numbers == [5, 6, 7]
+
+
+def late_burst(frames: int, longest: int | None = None) -> dict[str, Any]:
+    """Counts of an opening phase whose sender stalled."""
+    bins = tuple(frames if part == 100 else 0 for part in range(LOSS_BINS))
+    lateness = Quantiles(p50=1, p99=1, p999=1, max=40_000)
+    return {"lateness_us": lateness, "late_bursts": LateBursts(frames=frames, longest=longest, bins=bins)}
+
+
+def starved(waited_s: float = 0.0, share: float | None = None) -> Opened:
+    return Opened(missed=Starvation(share=share, waited_s=waited_s))
+
+
+DISTURBED = [
+    ("a burst", Opened(counts=late_burst(4_000)), {}, {"sender_bursts"}),
+    ("too few frames for the missing connections", Opened(counts=late_burst(499)), {}, set()),
+    ("bursts as in any trial", Opened(counts=late_burst(4_000, longest=32)), {}, set()),
+    ("frames lost in connections that are left", Opened(counts=late_burst(4_000)), {"capacity": 10**6}, set()),
+    ("a wait for the core", starved(waited_s=0.005), {}, {"dut_disturbed"}),
+    ("one that is too short", starved(waited_s=0.00498), {}, set()),
+    ("others on the core", starved(share=0.06), {}, {"dut_disturbed"}),
+]
+
+
+@pytest.mark.parametrize(("opened", "nat", "codes"), [row[1:] for row in DISTURBED], ids=[row[0] for row in DISTURBED])
+def test_connections_that_a_disturbed_opening_may_have_cost_are_no_loss(
+    opened: Opened, nat: dict[str, int], codes: set[str]
+) -> None:
+    """The DUT forwards all frames of the opening phase at 100,000/s, and has no entry for 500 of 10,000."""
+    dut = Nat(**{"capacity": 9_500, "evicts": True, "lost_replies": frozenset(range(500)), **nat})
+    conditions = procedures.find("establishment-rate").conditions(drain_s=0.1, connections=10_000)
+    plan = replace(plan_of("establishment-rate", dut), conditions=conditions)
+    trial = stateful.trial(plan, conditions, plan.traffic.cases()[0], 100_000, 0, reply_share=0.8)
+    result = phases.run(NatTester(dut, opened), trial, dut=dut)
+    assert {cause.code for cause in result.causes} == codes
+    assert all("500 connections were missing later" in cause.text for cause in result.causes if cause.direction)
+    assert result.verdict is (Verdict.INVALID if codes else Verdict.VALID)
+    assert TrialResult.model_validate(to_json(result)) == result
+
+
+def test_a_disturbed_opening_before_a_pass_is_a_pass(tmp_path: Path) -> None:
+    opened = Opened(counts=late_burst(4_000))
+    point = measured("establishment-rate", Nat(), tmp_path, opened, repetitions=1, max_rate="50k")
+    assert point.establishment_cps.median == 50_000
 
 
 def test_a_journal_of_phases_can_be_resumed(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ from dutperf.model import (
     ServerCounts,
     SoFar,
     Trial,
+    TrialResult,
     Verdict,
 )
 from dutperf.watch.dut_core import Starvation
@@ -97,21 +98,26 @@ def judge(
     causes += tuple(own_server.of_server(trial, measured(counts), server))
     if causes and {cause.code for cause in causes} == {BURSTS} and _is_mostly_its_own(trial, counts):
         causes = ()
-    taken = max(missed.share or 0.0, min(1.0, missed.waited_s / trial.duration_s))
-    if taken > DUT_CORE_TAKEN_LIMIT and _is_lossy(trial, counts):
-        causes += (
-            Cause(
-                code=DUT_DISTURBED,
-                text=f"{_who_took(missed)} {taken:.0%} of the core of the DUT while {trial.counted.were_lost}",
-            ),
-        )
+    if _taken(trial, missed) > DUT_CORE_TAKEN_LIMIT and _is_lossy(trial, counts):
+        causes += (_core_taken(trial, missed, trial.counted.were_lost),)
     elif _may_be_starvation_loss(trial, counts, paused_s := _paused_s(trial, counts, missed), missed.disturbances):
-        text = (
-            f"the DUT had to wait {paused_s * 1000:.1f} ms for its core, and lost no more"
-            f" {trial.counted.many} than were sent meanwhile"
-        )
+        text = f"{_waited(paused_s)}, and lost no more {trial.counted.many} than were sent meanwhile"
         causes += (Cause(code=DUT_DISTURBED, text=text),)
     return (Verdict.INVALID if causes else Verdict.VALID), causes
+
+
+def _taken(trial: Trial, missed: Starvation) -> float:
+    """Share of its core that a DUT did not get."""
+    return max(missed.share or 0.0, min(1.0, missed.waited_s / trial.duration_s))
+
+
+def _core_taken(trial: Trial, missed: Starvation, meanwhile: str) -> Cause:
+    text = f"{_who_took(missed)} {_taken(trial, missed):.0%} of the core of the DUT while {meanwhile}"
+    return Cause(code=DUT_DISTURBED, text=text)
+
+
+def _waited(paused_s: float) -> str:
+    return f"the DUT had to wait {paused_s * 1000:.1f} ms for its core"
 
 
 def _who_took(missed: Starvation) -> str:
@@ -123,43 +129,59 @@ def _who_took(missed: Starvation) -> str:
 def doubts(
     phase: Trial, counts: dict[Direction, DirectionCounts], missed: Starvation = HAD_ITS_CORES
 ) -> tuple[Cause, ...]:
-    """Causes against a phase that tolerates any loss, if the trial shows that its loss matters: those that it
-    would have if it tolerated none. The arguments are those of :func:`judge`."""
-    if phase.question.tolerated_loss < ANY_LOSS:
+    """Causes against a phase that hold if the trial shows that it matters what they cost. Of a phase that tolerates
+    any loss: those that it would have if it tolerated none. Of one that opens connections: that the DUT lacked its
+    core, and may have forwarded frames without making entries. The arguments are those of :func:`judge`."""
+    if phase.question.tolerated_loss >= ANY_LOSS:
+        strict = phase.model_copy(update={"question": Question()})
+        return judge(strict, counts, missed)[1]
+    if not phase.opens_connections:
         return ()
-    strict = phase.model_copy(update={"question": Question()})
-    return judge(strict, counts, missed)[1]
+    if _taken(phase, missed) > DUT_CORE_TAKEN_LIMIT:
+        return (_core_taken(phase, missed, "connections were opened"),)
+    paused_s = _paused_s(phase, counts, missed)
+    frames = ceil(sum(one.sent for one in counts.values()) * paused_s / phase.duration_s)
+    return (Cause(code=DUT_DISTURBED, text=_waited(paused_s), frames=frames),) if frames else ()
 
 
-def held_against(phase: Trial, result: PhaseResult, measured: PhaseResult) -> tuple[Cause, ...]:
-    """Causes against a preliminary phase that tolerates loss, by what followed it.
+def held_against(phase: Trial, result: PhaseResult, measured: TrialResult) -> tuple[Cause, ...]:
+    """Causes against a preliminary phase by what followed it: it tolerates loss, or opened connections.
 
     A trial that passes in spite of them is a pass. If it lost or flooded frames, or measured delays, the phase
-    must not have lost frames because of the tester. Of addresses that the DUT should have learned in it, a burst
-    may also cost some of which no frame was lost: as many as were in bursts.
+    must not have lost frames because of the tester. Of addresses that the DUT should have learned in it, and of
+    connections, a disturbance may also cost some of which no frame was lost: as many as were sent in bursts, or while
+    the DUT lacked its core.
     """
     counts = measured.directions().values()
-    flooded = sum(max((one.misdelivered or {}).values(), default=0) for one in counts)
-    follows = flooded or any(one.lost or one.delay_us is not None for one in counts)
-    if phase.question.tolerated_loss < ANY_LOSS or not follows:
+    if phase.opens_connections:
+        missing, were = _connections_missing(measured), "connections were missing"
+        follows = bool(missing)
+    else:
+        missing, were = sum(max((one.misdelivered or {}).values(), default=0) for one in counts), "frames were flooded"
+        follows = bool(missing) or any(one.lost or one.delay_us is not None for one in counts)
+        follows = follows and phase.question.tolerated_loss >= ANY_LOSS
+    if not follows:
         return ()
-    return result.doubts + tuple(
-        Cause(code=BURSTS, text=f"{direction}: {text}", direction=direction)
+    return tuple(cause for cause in result.doubts if cause.frames is None or missing <= cause.frames) + tuple(
+        Cause(code=BURSTS, text=f"{direction}: {text}; they may be why {missing:,} {were} later", direction=direction)
         for direction, one in result.directions().items()
-        if (text := _bursts_before(phase, one, flooded)) is not None
+        if (text := _bursts_before(phase, one, missing)) is not None
     )
 
 
-def _bursts_before(phase: Trial, counts: DirectionCounts, flooded: int) -> str | None:
-    """Whether bursts longer than those in which the tester sends by itself may be why a switch did not learn as
-    many addresses as were ``flooded`` later."""
+def _connections_missing(measured: TrialResult) -> int:
+    """Connections that lost frames, without those that turned out to be left."""
+    lost = 0 if measured.connections is None else measured.connections.lost
+    return lost - (measured.connections_probed or 0) + (measured.connections_gone or 0)
+
+
+def _bursts_before(phase: Trial, counts: DirectionCounts, missing: int) -> str | None:
+    """Whether bursts longer than those in which the tester sends by itself may be why a DUT did not learn as
+    many addresses, or open as many connections, as were ``missing`` later."""
     bursts = counts.late_bursts
-    if bursts is None or not flooded or bursts.at_once <= phase.burst or flooded > bursts.frames:
+    if bursts is None or not missing or bursts.at_once <= phase.burst or missing > bursts.frames:
         return None
-    return (
-        f"{bursts.frames:,} frames left in bursts, the latest {counts.lateness_us.max / 1000:.3f} ms late; they may be"
-        f" why {flooded:,} frames were flooded later"
-    )
+    return f"{bursts.frames:,} frames left in bursts, the latest {counts.lateness_us.max / 1000:.3f} ms late"
 
 
 def _may_be_starvation_loss(

@@ -656,7 +656,7 @@ class Verdict(StrEnum):
 class Cause(Sparse):
     """One reason why a trial is not valid."""
 
-    sparse: ClassVar[Sequence[str]] = ("lasts",)
+    sparse: ClassVar[Sequence[str]] = ("lasts", "frames")
 
     code: str
     """One of rules.RULES, ``stopped``, ``engine_died``, ``action_missed``, or of an OTG server ``otg_metrics``,
@@ -666,6 +666,8 @@ class Cause(Sparse):
     direction: Direction | None = None
     lasts: bool = False
     """Whether each further trial would have the cause too, as long as nobody changes the test setup."""
+    frames: Count | None = None
+    """Of a doubt: so many frames it explains at most; None: any number."""
 
 
 class PortState(Value):
@@ -830,7 +832,7 @@ class PhaseResult(Sparse):
     loop_stamps_because: str | None = None
     """Why the tester's loops timed the delays though the kernel was to where it can; None: it did, or was not to."""
     doubts: tuple[Cause, ...] = ()
-    """Of a phase that tolerates loss: causes that hold if the trial shows that its loss matters."""
+    """Causes that hold if the trial shows that they matter: of a phase that tolerates loss, or opens connections."""
 
     def directions(self) -> dict[Direction, DirectionCounts]:
         """The counted paths: forward first, or in the order of the configuration. Where nothing else was sent, the

@@ -203,6 +203,10 @@ class Phase(Value):
         return self
 
     @property
+    def opens_connections(self) -> bool:
+        return self.connections is not None and self.connections.use is ConnectionUse.OPEN
+
+    @property
     def duration_s(self) -> float:
         return self.duration_ns / 1e9
 

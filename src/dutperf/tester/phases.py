@@ -2,7 +2,8 @@
 """Runs the phases of a trial in order: the preliminary phases, then the measuring phase.
 
 A trial is valid only if all its phases are valid: after a disturbed preliminary phase the DUT is not in the state
-that is to be measured. A phase is judged by itself; one that tolerates loss is judged once more by what followed it.
+that is to be measured. A phase is judged by itself; one that tolerates loss, or opens connections, is judged once more by
+what followed it.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def run(
     if trial.question.delete_connections and table is not None:
         added |= _delete(table, trial, measured, dut_connections)
     result = measured.model_copy(update=added)
-    held = (held_against(phase, one, measured) for phase, one in zip(trial.preliminary_trials(), done, strict=True))
+    held = (held_against(phase, one, result) for phase, one in zip(trial.preliminary_trials(), done, strict=True))
     return _with_preliminary(result, [_holding(one, causes) for one, causes in zip(done, held, strict=True)])
 
 
@@ -94,7 +95,7 @@ def _holding(phase: TrialResult, causes: tuple[Cause, ...]) -> TrialResult:
 
 def _not_opened(phase: Trial, result: TrialResult, trial: Trial, dut_connections: int | None) -> str | None:
     """Why the connections of the measuring phase are not there; None: they are."""
-    if phase.connections is None or phase.connections.use is not ConnectionUse.OPEN or result.connections is None:
+    if phase.connections is None or not phase.opens_connections or result.connections is None:
         return None
     wanted, learned = phase.connections.count, result.connections.learned
     may_lack = trial.connections is not None and trial.connections.entries is not None

@@ -618,6 +618,16 @@ def test_after_lost_replies_their_connections_are_asked_once_more() -> None:
     assert numbers == [5, 6, 7]
 
 
+@pytest.mark.parametrize("reply_share", [0.8, 0])
+def test_connections_that_arrived_but_were_not_learned_are_no_pass(reply_share: float, tmp_path: Path) -> None:
+    lacking = Opened(result={"connections": ConnectionCounts(learned=9_999, remapped=0, lost=0)})
+    conditions = {"repetitions": 1, "max_rate": "5k", "reply_share": reply_share}
+    point = measured("establishment-rate", Nat(), tmp_path, lacking, **conditions)
+    assert point.establishment_cps.median is None
+    assert point.limited_by == "connections"
+    assert "learned 9,999 of 10,000 connections: the frames of 1 arrived, but not as UDP in IPv4" in point.message
+
+
 def late_burst(frames: int, longest: int | None = None) -> dict[str, Any]:
     """Counts of an opening phase whose sender stalled."""
     bins = tuple(frames if part == 100 else 0 for part in range(LOSS_BINS))

@@ -2,8 +2,8 @@
 """Runs the phases of a trial in order: the preliminary phases, then the measuring phase.
 
 A trial is valid only if all its phases are valid: after a disturbed preliminary phase the DUT is not in the state
-that is to be measured. A phase is judged by itself; one that tolerates loss, or opens connections, is judged once more by
-what followed it.
+that is to be measured. A phase is judged by itself; one that tolerates loss, or opens connections, is judged once more
+by what followed it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dutperf.model import (
     Cause,
     ConnectionUse,
     DirectionCounts,
+    Opening,
     PhaseResult,
     Question,
     Stream,
@@ -70,17 +71,28 @@ def run(
         if phase.connections is not None and table is not None:
             dut_connections = table.count_connections()
         if (missing := _not_opened(phase, done[-1], trial, dut_connections)) is not None:
-            return _without_measuring(trial, done, missing).model_copy(update={"dut_connections": dut_connections})
+            return _without_measuring(trial, phase, done, missing).model_copy(
+                update={"dut_connections": dut_connections}
+            )
     measure = partial(tester.run, trial.alone(), on_progress)
     measured = measure() if dut is None else dut.losses_during(measure)
+    result = _afterwards(tester, trial, table, measured, dut_connections)
+    held = (held_against(phase, one, result) for phase, one in zip(trial.preliminary_trials(), done, strict=True))
+    return _with_preliminary(result, [_holding(one, causes) for one, causes in zip(done, held, strict=True)])
+
+
+def _afterwards(
+    tester: Tester, trial: Trial, table: DeviceOrRow | None, measured: TrialResult, dut_connections: int | None
+) -> TrialResult:
+    """The result with what the DUT and its connections are asked, and told, after the measuring phase."""
     if dut_connections is None and trial.connections is not None and table is not None:
         dut_connections = table.count_connections()
     added: dict[str, Any] = {"dut_connections": dut_connections, **_probe(tester, trial, measured)}
-    if trial.question.delete_connections and table is not None:
-        added |= _delete(table, trial, measured, dut_connections)
-    result = measured.model_copy(update=added)
-    held = (held_against(phase, one, result) for phase, one in zip(trial.preliminary_trials(), done, strict=True))
-    return _with_preliminary(result, [_holding(one, causes) for one, causes in zip(done, held, strict=True)])
+    if (missing := _not_all_opened(trial, measured, dut_connections)) is not None:
+        added |= {"verdict": Verdict.INVALID, "causes": (Cause(code=NOT_OPENED, text=missing),)}
+    elif trial.question.delete_connections and table is not None:
+        added |= {"deletion_s": table.clear_connections(), "deletion_empty_s": table.clear_connections()}
+    return measured.model_copy(update=added)
 
 
 def _holding(phase: TrialResult, causes: tuple[Cause, ...]) -> TrialResult:
@@ -101,25 +113,33 @@ def _not_opened(phase: Trial, result: TrialResult, trial: Trial, dut_connections
     may_lack = trial.connections is not None and trial.connections.entries is not None
     if learned == wanted or (learned and may_lack):
         return None
+    told = f"the Responder learned {learned:,} of {wanted:,} connections"
+    if arrived := _not_learned(phase, result):
+        return f"{told}: the frames of {arrived:,} arrived, but not as UDP in IPv{phase.connections.version} packets"
     counted = "" if dut_connections is None else f", which counted {dut_connections:,} connections itself"
-    return (
-        f"the Responder learned {learned:,} of {wanted:,} connections: the frames of {wanted - learned:,} did not pass"
-        f" the DUT{counted}"
-    )
+    return f"{told}: the frames of {wanted - learned:,} did not pass the DUT{counted}"
 
 
-def _delete(dut: DeviceOrRow, trial: Trial, measured: TrialResult, dut_connections: int | None) -> dict[str, Any]:
-    """Times the deletion of the connections that ``trial`` opened: members of the result."""
-    missing = None if _is_bad(measured) else _not_opened(trial, measured, trial, dut_connections)
-    if missing is not None:
-        return {"verdict": Verdict.INVALID, "causes": (Cause(code=NOT_OPENED, text=missing),)}
-    return {"deletion_s": dut.clear_connections(), "deletion_empty_s": dut.clear_connections()}
+def _not_learned(phase: Trial, result: PhaseResult) -> int:
+    """Connections whose frames arrived, and which the Responder did not learn."""
+    if phase.connections is None or phase.connections.opening is not Opening.EACH or result.connections is None:
+        return 0
+    return max(0, sum(one.received for one in result.directions().values()) - result.connections.learned)
 
 
-def _without_measuring(trial: Trial, done: list[TrialResult], missing: str) -> TrialResult:
-    """The result of a trial that ended with the phase that should have opened the connections."""
+def _not_all_opened(trial: Trial, measured: TrialResult, dut_connections: int | None) -> str | None:
+    """Why a trial that only opens connections did not open those that it should have, and this is no loss."""
+    if not trial.opens_connections or _is_bad(measured):
+        return None
+    if not trial.question.delete_connections and not _not_learned(trial, measured):
+        return None
+    return _not_opened(trial, measured, trial, dut_connections)
+
+
+def _without_measuring(trial: Trial, phase: Trial, done: list[TrialResult], missing: str) -> TrialResult:
+    """The result of a trial that ended with ``phase``, which should have opened the connections."""
     opened = done[-1]
-    if trial.question.opening_counts:
+    if trial.question.opening_counts and not _not_learned(phase, opened):
         return _with_preliminary(opened.model_copy(update={"trial": trial.trial, "ended_in": opened.trial}), done[:-1])
     cause = () if _is_bad(opened) else (Cause(code=NOT_OPENED, text=missing),)
     verdict = Verdict.INVALID if cause else Verdict.VALID

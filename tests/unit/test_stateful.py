@@ -23,6 +23,7 @@ from dutperf.model import (
     LEFT_AND_RIGHT,
     LOSS_BINS,
     Case,
+    Cause,
     ConnectionCounts,
     Connections,
     ConnectionUse,
@@ -628,6 +629,23 @@ def test_connections_that_arrived_but_were_not_learned_are_no_pass(reply_share: 
     assert "learned 9,999 of 10,000 connections: the frames of 1 arrived, but not as UDP in IPv4" in point.message
 
 
+@pytest.mark.parametrize(("proof", "is_kept"), [("at least 9 are the DUT's own loss", True), (None, False)])
+def test_a_trial_that_is_repeated_anyway_keeps_a_proof_of_its_opening(proof: str | None, is_kept: bool) -> None:
+    cause = Cause(code="sender_bursts", text="12 frames left late")
+    disturbed = Opened(result={"verdict": Verdict.INVALID, "causes": (cause,), "proven_failed": proof})
+    trial = validated(Nat(), rate_cps=1_000)
+    trial = trial.model_copy(update={"question": trial.question.model_copy(update={"may_end_early": True})})
+    result = phases.run(NatTester(Nat(rate_cps=500), disturbed), trial)
+    assert (result.verdict, result.proven_failed) == (Verdict.INVALID, proof)
+    assert (result.ended_in is not None, result.worst_loss_ratio) == ((True, 0.5) if is_kept else (False, 0))
+
+
+def validated(dut: Nat, rate_cps: int) -> Trial:
+    """A trial that opens 10,000 connections at that rate."""
+    plan = plan_of("establishment-rate", dut, connections=10_000)
+    return stateful.trial(plan, plan.conditions, plan.traffic.cases()[0], rate_cps, 0, reply_share=0.8)
+
+
 def late_burst(frames: int, longest: int | None = None) -> dict[str, Any]:
     """Counts of an opening phase whose sender stalled."""
     bins = tuple(frames if part == 100 else 0 for part in range(LOSS_BINS))
@@ -656,10 +674,7 @@ def test_connections_that_a_disturbed_opening_may_have_cost_are_no_loss(
 ) -> None:
     """The DUT forwards all frames of the opening phase at 100,000/s, and has no entry for 500 of 10,000."""
     dut = Nat(**{"capacity": 9_500, "evicts": True, "lost_replies": frozenset(range(500)), **nat})
-    conditions = procedures.find("establishment-rate").conditions(drain_s=0.1, connections=10_000)
-    plan = replace(plan_of("establishment-rate", dut), conditions=conditions)
-    trial = stateful.trial(plan, conditions, plan.traffic.cases()[0], 100_000, 0, reply_share=0.8)
-    result = phases.run(NatTester(dut, opened), trial, dut=dut)
+    result = phases.run(NatTester(dut, opened), validated(dut, rate_cps=100_000), dut=dut)
     assert {cause.code for cause in result.causes} == codes
     assert all("500 connections were missing later" in cause.text for cause in result.causes if cause.direction)
     assert result.verdict is (Verdict.INVALID if codes else Verdict.VALID)

@@ -66,7 +66,7 @@ def run(
     dut_connections: int | None = None
     for phase in trial.preliminary_trials():
         done.append(tester.run(phase, on_preliminary or on_progress))
-        if done[-1].verdict is Verdict.ABORTED or (_is_bad(done[-1]) and trial.question.may_end_early):
+        if _ends_trial(done[-1], trial.question):
             return _with_preliminary(TrialResult(trial=trial.trial, verdict=Verdict.VALID, ended_early_s=0.0), done)
         if phase.connections is not None and table is not None:
             dut_connections = table.count_connections()
@@ -79,6 +79,13 @@ def run(
     result = _afterwards(tester, trial, table, measured, dut_connections)
     held = (held_against(phase, one, result) for phase, one in zip(trial.preliminary_trials(), done, strict=True))
     return _with_preliminary(result, [_holding(one, causes) for one, causes in zip(done, held, strict=True)])
+
+
+def _ends_trial(phase: TrialResult, question: Question) -> bool:
+    """Whether a trial need not go on: its phase was aborted, or the trial is repeated anyway. If the phase is measured
+    too, it may prove that the DUT fails."""
+    is_proof = question.opening_counts and phase.proven_failed is not None
+    return phase.verdict is Verdict.ABORTED or (_is_bad(phase) and question.may_end_early and not is_proof)
 
 
 def _afterwards(

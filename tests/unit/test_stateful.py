@@ -288,7 +288,10 @@ class Nat(SimulatedDevice):
     """Connections whose first reply is lost, although they are in the table."""
     table: OrderedDict[int, None] = field(default_factory=OrderedDict)
     cannot_clear: bool = False
+    keeps: int = 0
+    """Connections that a deletion leaves."""
     cleared: int = 0
+    deletion_cps: float = 20_000
 
     def __post_init__(self) -> None:
         super().__init__(Dut(name="NAT44"), has_connections=True)
@@ -296,9 +299,10 @@ class Nat(SimulatedDevice):
     def clear_connections(self) -> float:
         """Delete all."""
         self.cleared += 1
-        if not self.cannot_clear:
-            self.table.clear()
-        return 0.25 if self.cleared % 2 else 0.05
+        deleted = len(self.table)
+        while not self.cannot_clear and len(self.table) > self.keeps:
+            self.table.popitem()
+        return 0.05 + deleted / self.deletion_cps
 
     def count_connections(self) -> int:
         """Those in the table."""
@@ -563,12 +567,33 @@ def test_a_lost_frame_is_told_apart_from_a_lost_connection(tmp_path: Path) -> No
 
 
 def test_a_tear_down_is_timed_with_and_without_connections(tmp_path: Path) -> None:
-    nat = Nat()
-    point = measured("teardown-rate", nat, tmp_path, connections=5_000, repetitions=3)
-    [first, *_] = point.deletion_s.values
+    point = measured("teardown-rate", Nat(), tmp_path, connections=5_000, repetitions=3)
     assert (point.connections, point.repetitions) == (5_000, 3)
-    assert point.teardown_cps.values[0] == 5_000 / first
-    assert set(point.deletion_s.values) | set(point.empty_s.values) == {0.25, 0.05}
+    assert (set(point.deletion_s.values), set(point.empty_s.values)) == ({0.3}, {0.05})
+    assert set(point.teardown_cps.values) == {5_000 / 0.3}
+
+
+def test_connections_that_the_dut_had_evicted_are_not_torn_down(tmp_path: Path) -> None:
+    point = measured("teardown-rate", Nat(capacity=4_000, evicts=True), tmp_path, connections=10_000)
+    assert (point.teardown_cps.median, point.limited_by) == (None, "connections")
+    assert "the DUT counted 4,000 of 10,000 connections" in point.message
+
+
+def test_a_deletion_that_leaves_connections_has_no_time() -> None:
+    nat = Nat(keeps=7)
+    plan = plan_of("teardown-rate", nat, connections=5_000)
+    trial = procedures.find("teardown-rate").make(plan).trial(plan.traffic.cases()[0], Load.fps(10_000), 0)
+    with pytest.raises(ConfigError, match="has 7 connections after all were deleted"):
+        phases.run(NatTester(nat), trial, dut=nat)
+    assert nat.cleared == 2
+
+
+def test_a_dut_that_counts_fewer_connections_than_were_opened_is_remarked_on(tmp_path: Path) -> None:
+    conditions = {"connections": 10_000, "rates": "1k", "duration_s": 1, "repetitions": 1}
+    summary = summary_of("frame-loss", Nat(capacity=4_000, evicts=True), tmp_path, **conditions)
+    [remark] = [one.text for one in summary.remarks if one.about == "untracked"]
+    assert remark.startswith("in 1 of 1 valid trials the DUT counted connections, as few as 4,000 of 10,000, fewer")
+    assert not summary_of("frame-loss", Nat(), tmp_path / "all", **conditions).remarks
 
 
 def test_a_cable_has_no_tear_down_rate() -> None:

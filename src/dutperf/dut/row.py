@@ -119,6 +119,9 @@ class DeviceRow:
 
     def begin_without_connections(self) -> None:
         self.clear_connections()
+        self.check_without_connections()
+
+    def check_without_connections(self) -> None:
         for one in self.devices.values():
             one.check_without_connections()
 

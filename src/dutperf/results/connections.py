@@ -16,6 +16,7 @@ from dutperf.results.charts import Chart, Curve
 from dutperf.results.points import Row
 from dutperf.results.tables import Table, case_cells
 from dutperf.results.trials import FAILED, PASSED, FinishedTrial, by_case
+from dutperf.results.untracked import FEWER
 
 
 def chart(done: Sequence[FinishedTrial]) -> Chart:
@@ -110,8 +111,7 @@ def sentence(result: TrialResult) -> str:
 def _by_dut(counted: int | None, opened: int) -> str:
     if counted is None:
         return ""
-    fewer = ", fewer than were opened: does it track them, and is that the right count?" if counted < opened else ""
-    return f"the DUT counted {counted:,}{fewer}"
+    return f"the DUT counted {counted:,}{f', {FEWER}' if counted < opened else ''}"
 
 
 def opening(result: TrialResult) -> PhaseResult | None:

@@ -18,6 +18,7 @@ from dutperf.results import (
     idle_offloads,
     modifier_frames,
     tester_delay,
+    untracked,
     waits,
 )
 from dutperf.setup.conditions import Conditions, WithGoals, WithStamps
@@ -31,7 +32,8 @@ class Remark(Value):
     DUT's buffers; ``idle_offloads``: offloads that were enabled and had no effect; ``modifier_frames``: what the
     modifiers sent beside the test frames, and what came back of it; ``filled_lines``: how lines were filled;
     ``tester_delays``: how much of the delays may be the tester's own, and which pairs of frames have none; ``waits``:
-    how often the DUT forwarded nothing; ``by_metrics``: what the metrics of an OTG server do not prove."""
+    how often the DUT forwarded nothing; ``by_metrics``: what the metrics of an OTG server do not prove;
+    ``untracked``: how few connections a DUT counted that had forwarded the frames of more."""
     text: str
 
 
@@ -75,6 +77,7 @@ _KINDS: dict[str, Callable[[_Run], Iterable[str]]] = {
     "tester_delays": _tester_delays,
     "waits": lambda run: waits.of_run(run.events),
     "by_metrics": lambda run: by_metrics.of_run(run.results),
+    "untracked": lambda run: untracked.of_run(run.results),
 }
 
 

@@ -98,7 +98,9 @@ def _afterwards(
     if (missing := _not_all_opened(trial, measured, dut_connections)) is not None:
         added |= {"verdict": Verdict.INVALID, "causes": (Cause(code=NOT_OPENED, text=missing),)}
     elif trial.question.delete_connections and table is not None:
-        added |= {"deletion_s": table.clear_connections(), "deletion_empty_s": table.clear_connections()}
+        added["deletion_s"] = table.clear_connections()
+        table.check_without_connections()
+        added["deletion_empty_s"] = table.clear_connections()
     return measured.model_copy(update=added)
 
 
@@ -136,11 +138,15 @@ def _not_learned(phase: Trial, result: PhaseResult) -> int:
 
 def _not_all_opened(trial: Trial, measured: TrialResult, dut_connections: int | None) -> str | None:
     """Why a trial that only opens connections did not open those that it should have, and this is no loss."""
-    if not trial.opens_connections or _is_bad(measured):
+    if trial.connections is None or not trial.opens_connections or _is_bad(measured):
         return None
-    if not trial.question.delete_connections and not _not_learned(trial, measured):
+    wanted, deletes = trial.connections.count, trial.question.delete_connections
+    if not deletes and not _not_learned(trial, measured):
         return None
-    return _not_opened(trial, measured, trial, dut_connections)
+    missing = _not_opened(trial, measured, trial, dut_connections)
+    if missing is None and dut_connections is not None and dut_connections < wanted:
+        return f"the DUT counted {dut_connections:,} of {wanted:,} connections before it was to delete them"
+    return missing
 
 
 def _without_measuring(trial: Trial, phase: Trial, done: list[TrialResult], missing: str) -> TrialResult:

@@ -38,7 +38,7 @@ from dutperf.model import (
     members_of,
     to_json,
 )
-from dutperf.procedures import stateful
+from dutperf.procedures import stateful, table_capacity
 from dutperf.procedures.bench import PlanError
 from dutperf.results import tables
 from dutperf.results.summary import Summary
@@ -467,6 +467,40 @@ def test_a_capacity_that_the_timeout_hides_is_no_capacity(tmp_path: Path) -> Non
     assert point.capacity.median == 16_000
     assert point.limited_by == "range"
     assert "of more it is not known: 32,000 connections at 5,000 in a second take longer" in point.message
+
+
+@pytest.mark.parametrize("conditions", [{"timeout_s": 10.2}, {"min_rate": "1k"}])
+def test_a_search_of_rates_that_are_all_too_high_finds_no_capacity(conditions: dict[str, Any], tmp_path: Path) -> None:
+    point = measured("table-capacity", Nat(rate_cps=200), tmp_path, max_rate="5k", repetitions=1, **conditions)
+    assert (point.capacity.median, point.limited_by) == (None, "range")
+    assert "1,000 connections pass at no rate of the search" in point.message
+    slow = Nat(rate_cps=200, capacity=2_000)
+    point = measured("table-capacity", slow, tmp_path / "lower", max_rate="5k", repetitions=1, resolution="50%")
+    assert (point.capacity.median, point.limited_by) == (2_000, "dut")
+
+
+def test_a_collapse_ends_the_search_for_a_rate(tmp_path: Path) -> None:
+    point = measured("table-capacity", Nat(rate_cps=0), tmp_path, max_rate="5k", repetitions=1)
+    [step] = point.steps
+    assert (step.collapsed, step.fits, point.limited_by) == (True, False, "dut")
+    assert len([line for line in journal_lines(tmp_path) if line["event"] == "result"]) == 1
+
+
+def test_what_fits_is_told_if_more_cannot_be_measured(tmp_path: Path) -> None:
+    nat = Nat()
+    late = Opened(result={"verdict": Verdict.INVALID, "causes": (Cause(code="sender_late", text="a frame left late"),)})
+
+    class Late(NatTester):
+        def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+            assert trial.connections is not None
+            self.opened = late if trial.connections.count > 4_000 else Opened()
+            return super().run(trial, on_progress)
+
+    plan = plan_of("table-capacity", nat, max_rate="50k", repetitions=1)
+    [point] = campaign.measure(procedures.find("table-capacity"), Late(nat), plan, tmp_path, Log()).points
+    assert isinstance(point, table_capacity.CapacityPoint)
+    assert (point.capacity.median, point.limited_by) == (None, "tester")
+    assert point.message.startswith("4,000 connections fit, of more it is not known: 8,000 connections could not be")
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,8 @@ class _Unmeasurable(Exception):
         self.limit = limit
 
 
-class _OutlastsTimeout(Exception):
-    """Trials at lower rates, which might pass, would take longer than the DUT keeps connections."""
+class _NotTried(Exception):
+    """Trials that might pass cannot be run, or were not to be."""
 
 
 class TableCapacityProcedure(Procedure[TableCapacity]):
@@ -169,25 +169,25 @@ class TableCapacityProcedure(Procedure[TableCapacity]):
         try:
             limits = self._bounds(connections, lowest, highest)
         except PlanError as error:
-            raise _OutlastsTimeout(error.message) from None
-        search, collapsed = BinarySearch(limits, None), False
+            raise _NotTried(error.message) from None
+        search = BinarySearch(limits, None)
         while (rate_cps := search.next_load()) is not None:
             load = Load(rate_cps, Unit.CONNECTIONS_PER_SECOND)
             result = bench.measure(load, place, partial(self._trial, place.case, rate_cps, connections))
             outcome = evidence.outcome_of(result, self.conditions)
             if outcome is Outcome.NOT_FORWARDING:
-                collapsed, outcome = True, Outcome.FAILED
+                return search.lower, True
             search.record_outcome(outcome, searches.loss_of(result))
         found = search.result()
         if found.lower_bound is None and found.limited_by is LimitedBy.TESTER:
             reason = f"{connections:,} connections could not be measured: {evidence.invalidity(result)}"
             raise _Unmeasurable(reason, limit_of(result))
-        if found.lower_bound is None and not collapsed and lowest is not None and limits.lowest > lowest:
-            raise _OutlastsTimeout(
-                f"{connections:,} connections pass at no rate at which the DUT keeps them through a trial"
-                f" (stateful.timeout_s), {limits.lowest:,} connections/s and more"
+        if found.limited_by is LimitedBy.RANGE and found.lower_bound is None and limits.lowest > (lowest or 0):
+            raise _NotTried(
+                f"{connections:,} connections pass at no rate of the search, {limits.lowest:,} connections/s and more:"
+                " lower ones are below the minimum rate, or take longer than stateful.timeout_s"
             )
-        return found.lower_bound, collapsed
+        return found.lower_bound, False
 
 
 class _Capacity:
@@ -208,12 +208,14 @@ class _Capacity:
                 upper_bound=None,
                 limited_by=unmeasurable.limit,
                 steps=tuple(self._steps),
-                message=unmeasurable.reason,
+                message=self._so_far(unmeasurable.reason),
             )
-        except _OutlastsTimeout as reason:
-            return self._found(
-                self._fit, None, f"{self._fit or 0:,} connections fit, of more it is not known: {reason}"
-            )
+        except _NotTried as reason:
+            return self._found(self._fit, None, self._so_far(str(reason)))
+
+    def _so_far(self, reason: str) -> str:
+        """Why no more is known than which connections fit, with those."""
+        return reason if self._fit is None else f"{self._fit:,} connections fit, of more it is not known: {reason}"
 
     def _searched(self) -> CapacityFinding:
         conditions = self._conditions

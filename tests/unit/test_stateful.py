@@ -503,6 +503,23 @@ def test_what_fits_is_told_if_more_cannot_be_measured(tmp_path: Path) -> None:
     assert point.message.startswith("4,000 connections fit, of more it is not known: 8,000 connections could not be")
 
 
+def test_the_limit_of_a_capacity_is_not_that_of_the_last_repetition(tmp_path: Path) -> None:
+    """The DUT's table grows after the first one."""
+    nat = Nat(capacity=1_500)
+
+    class Growing(NatTester):
+        def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+            begun = [one for one in (*self.trials, trial) if one.connections and one.connections.count == 1_000]
+            nat.capacity = 1_500 if len(begun) <= 2 else 10**6  # two phases each
+            return super().run(trial, on_progress)
+
+    plan = plan_of("table-capacity", nat, max_rate="50k", repetitions=2, most_connections=2_000, capacity_error=100)
+    [point] = campaign.measure(procedures.find("table-capacity"), Growing(nat), plan, tmp_path, Log()).points
+    assert isinstance(point, table_capacity.CapacityPoint)
+    assert point.limited_by == "dut"
+    assert point.message.startswith("in 1 of 2 repetitions 1,500 connections fit")
+
+
 @pytest.mark.parametrize(
     ("text", "connections"), [("10k", 10_000), ("1.5M", 1_500_000), (" 0.5k ", 500), ("12_000", 12_000), (7, 7)]
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
 from dutperf.journal import RepetitionFinding, ResultEvent, WaitEvent
 from dutperf.judge.setup_faults import limit_of
@@ -40,6 +40,13 @@ percentiles in doubt, unless the DUT failed just above its lower bound in anothe
 
 SearchT = TypeVar("SearchT", bound="SearchFinding")
 SearchRangeT = TypeVar("SearchRangeT", bound=SearchRange, covariant=True)
+
+
+class Limited(Protocol):
+    """What a repetition found."""
+
+    @property
+    def limited_by(self) -> LimitedBy: ...
 
 
 @dataclass(frozen=True)
@@ -343,9 +350,13 @@ def message(searches: Sequence[SearchFinding]) -> str:
     one = decisive(searches)
     if one is None:
         return "not measured"
-    same = sum(search.limited_by == one.limited_by for search in searches)
-    share = "" if same == len(searches) or one.not_forwarding else f"in {same} of {len(searches)} repetitions "
-    return f"{share}{one.message}"
+    return f"{'' if one.not_forwarding else share_of(one.limited_by, searches)}{one.message}"
+
+
+def share_of(limit: LimitedBy, repetitions: Sequence[Limited]) -> str:
+    """In how many repetitions the limit was the same, to begin a message with; empty if in all."""
+    same = sum(one.limited_by is limit for one in repetitions)
+    return "" if same == len(repetitions) else f"in {same} of {len(repetitions)} repetitions "
 
 
 def stopped(searches: Sequence[SearchFinding], rule: stopping.Rule, *series: Sequence[int | None]) -> Stopped | None:

@@ -30,6 +30,7 @@ from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.known_truth import Figure, KnownTruth, fps, median_of
+from dutperf.procedures.repeated_searches import PRECEDENCE, share_of
 from dutperf.procedures.stateful import OfConnections, ReplyShare
 from dutperf.results import deviations, points
 from dutperf.results.deviations import Rule as Clause
@@ -310,8 +311,9 @@ def point(recorded: Recorded) -> CapacityPoint:
     found = recorded.of(CapacityFinding)
     members = recorded.repeated(CapacityFinding)
     if found:
-        members["message"] = (found[-1].message or "") + recorded.shortfall(len(found))
-        members["limited_by"] = members["limited_by"] or found[-1].limited_by
+        one = min(found, key=lambda one: PRECEDENCE.index(one.limited_by))
+        members["message"] = f"{share_of(one.limited_by, found)}{one.message}{recorded.shortfall(len(found))}"
+        members["limited_by"] = members["limited_by"] or one.limited_by
     return CapacityPoint(
         **members,
         capacity=recorded.statistics(CapacityFinding, "capacity"),

@@ -763,6 +763,54 @@ def test_a_disturbed_opening_before_a_pass_is_a_pass(tmp_path: Path) -> None:
     assert point.establishment_cps.median == 50_000
 
 
+class Clock:
+    """Time that only those take who say so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 0.0
+        monkeypatch.setattr(phases, "monotonic", lambda: self.now_s)
+
+
+class SlowNat(Nat):
+    """It takes a while to count its connections."""
+
+    clock: Clock
+    counts_for_s: float
+
+    def count_connections(self) -> int:
+        self.clock.now_s += self.counts_for_s if self.table else 0
+        return super().count_connections()
+
+
+class TimedTester(NatTester):
+    """Its phases last as long as they are meant to."""
+
+    clock: Clock
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        self.clock.now_s += trial.whole_s
+        return super().run(trial, on_progress)
+
+
+@pytest.mark.parametrize(
+    ("counts_for_s", "lost", "probed", "is_valid"),
+    [(1, 500, 500, True), (9.5, 500, 150, True), (9.65, 500, None, True), (11, 500, None, False), (11, 0, None, True)],
+)
+def test_connections_that_may_have_expired_are_no_loss(
+    monkeypatch: pytest.MonkeyPatch, counts_for_s: float, lost: int, probed: int | None, is_valid: bool
+) -> None:
+    """The phases take 0.225 s, and 0.2 s to drain; 2,000 frames/s ask which connections are left."""
+    nat = SlowNat(lost_replies=frozenset(range(lost)))
+    tester = TimedTester(nat)
+    nat.clock = tester.clock = Clock(monkeypatch)
+    nat.counts_for_s = counts_for_s
+    plan = plan_of("establishment-rate", nat, connections=1_000)
+    trial = stateful.trial(plan, plan.conditions, plan.traffic.cases()[0], 10_000, 0, reply_share=0.8)
+    result = phases.run(tester, trial, dut=nat, timeout_s=10)
+    assert (result.verdict is Verdict.VALID, result.connections_probed) == (is_valid, probed)
+    assert {cause.code for cause in result.causes} == (set() if is_valid else {"connections_expired"})
+
+
 def test_a_journal_of_phases_can_be_resumed(tmp_path: Path) -> None:
     measured("establishment-rate", Nat(rate_cps=7_000), tmp_path, repetitions=2, resolution="5%")
     results = [line for line in journal_lines(tmp_path) if line["event"] == "result"]

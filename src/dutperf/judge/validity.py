@@ -352,12 +352,12 @@ def _is_lossy(trial: Trial, counts: Mapping[Direction, DirectionCounts]) -> bool
 
 DUT_DISTURBED = "dut_disturbed"
 """Code of a cause without a direction: other processes slowed the DUT down."""
-LINK_DOWN, PORT_CHANGED = "link_down", "port_changed"
+LINK_DOWN, PORT_CHANGED, EXPIRED = "link_down", "port_changed", "connections_expired"
 """Other codes without a direction."""
 OVERCOME = frozenset({BURSTS, LATE, "sending_time", DUT_DISTURBED})
 """Codes of causes in spite of which a DUT can be proven to fail: their effect on it is bounded."""
 BY_LOSS = (setup_faults.OF_SETUP - setup_faults.CHANGED.keys()) | {
-    *(BURSTS, LATE, DUT_DISTURBED, OTHER_RUN, *setup_faults.OF_NEIGHBOURS),
+    *(BURSTS, LATE, DUT_DISTURBED, EXPIRED, OTHER_RUN, *setup_faults.OF_NEIGHBOURS),
     *("receiver_stall", "receive_queue", "late_in_tester", setup_faults.MATCHED, "stale", own_server.LATE),
 }
 """Codes of causes that hold only, or earlier, where frames were lost: the same trial without loss would be

@@ -659,8 +659,8 @@ class Cause(Sparse):
     sparse: ClassVar[Sequence[str]] = ("lasts", "frames")
 
     code: str
-    """One of rules.RULES, ``stopped``, ``engine_died``, ``action_missed``, or of an OTG server ``otg_metrics``,
-    ``otg_verdict``."""
+    """One of rules.RULES, ``stopped``, ``engine_died``, ``action_missed``, ``connections_expired``, or of an OTG server
+    ``otg_metrics``, ``otg_verdict``."""
     text: str
     """A sentence with the figures."""
     direction: Direction | None = None

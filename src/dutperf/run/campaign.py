@@ -479,7 +479,12 @@ class Campaign:
         runner = ActionRunner(self._action, partial(self._progressed_or_ended, on_progress))
         with runner.around_trial():
             result = phases.run(
-                self._tester, trial, runner.progressed, on_preliminary=self._progressed, dut=self._plan.dut
+                self._tester,
+                trial,
+                runner.progressed,
+                on_preliminary=self._progressed,
+                dut=self._plan.dut,
+                timeout_s=self._plan.traffic.setup.stateful.timeout_s,
             )
         if runner.missed and result.verdict is Verdict.VALID:
             result = result.model_copy(update={"verdict": Verdict.INVALID, "causes": (_ACTION_MISSED,)})

@@ -251,7 +251,7 @@ class Bench:
         return dut.of_setup(self.setup)
 
     def run(self, planned: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-        return phases.run(self.tester, planned, on_progress, dut=self.dut)
+        return phases.run(self.tester, planned, on_progress, dut=self.dut, timeout_s=self.setup.stateful.timeout_s)
 
     def plan(self, conditions: Conditions) -> Plan:
         """The plan of a measurement under ``conditions``, which have their frame sizes."""

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import inf
+from time import monotonic
 from typing import Any
 
 from dutperf.dut.row import DeviceOrRow
-from dutperf.judge.validity import held_against
+from dutperf.judge.validity import EXPIRED, held_against
 from dutperf.model import (
     NOT_OPENED,
     TRIAL_NUMBERS,
@@ -47,13 +49,14 @@ def run(
     *,
     on_preliminary: ProgressCallback | None = None,
     dut: DeviceOrRow | None = None,
+    timeout_s: float | None = None,
 ) -> TrialResult:
     """Run ``trial``; its result includes those of its preliminary phases.
 
     ``on_progress`` gets the progress of the measuring phase, ``on_preliminary`` that of the others
-    (default: ``on_progress``). ``dut`` tells its own losses in the measuring phase. A trial that may end early
-    (:class:`dutperf.model.Question`) ends with the first phase that is not valid. Any trial ends when
-    the tester aborts a phase.
+    (default: ``on_progress``). ``dut`` tells its own losses in the measuring phase, and deletes a connection after
+    ``timeout_s`` without a frame. A trial that may end early (:class:`dutperf.model.Question`) ends with the first
+    phase that is not valid. Any trial ends when the tester aborts a phase.
 
     Before a trial with connections those of ``dut`` are deleted. The trial ends if the Responder does not learn all of
     them, or with ``entries`` (:class:`dutperf.model.Connections`) none. Connections that lost replies are asked
@@ -62,6 +65,7 @@ def run(
     table = dut if dut is not None and dut.has_connections else None
     if trial.connections is not None and table is not None:
         table.begin_without_connections()
+    lifetime = _Lifetime(timeout_s)
     done: list[TrialResult] = []
     dut_connections: int | None = None
     for phase in trial.preliminary_trials():
@@ -75,8 +79,9 @@ def run(
                 update={"dut_connections": dut_connections}
             )
     measure = partial(tester.run, trial.alone(), on_progress)
-    measured = measure() if dut is None else dut.losses_during(measure)
-    result = _afterwards(tester, trial, table, measured, dut_connections)
+    measured = lifetime.judge(trial, measure() if dut is None else dut.losses_during(measure))
+    measured = measured.model_copy(update=_probe(tester, trial, measured, lifetime))
+    result = _afterwards(trial, table, measured, dut_connections)
     held = (held_against(phase, one, result) for phase, one in zip(trial.preliminary_trials(), done, strict=True))
     return _with_preliminary(result, [_holding(one, causes) for one, causes in zip(done, held, strict=True)])
 
@@ -88,13 +93,39 @@ def _ends_trial(phase: TrialResult, question: Question) -> bool:
     return phase.verdict is Verdict.ABORTED or (_is_bad(phase) and question.may_end_early and not is_proof)
 
 
+class _Lifetime:
+    """Of connections without a frame, from their opening on. Beside the phases, commands of the DUT take time."""
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self._timeout_s = inf if timeout_s is None else timeout_s
+        self._began_s = monotonic()
+
+    def left_s(self) -> float:
+        """Time in which none expires."""
+        return self._timeout_s - (monotonic() - self._began_s)
+
+    def judge(self, trial: Trial, measured: TrialResult) -> TrialResult:
+        """The result of the measuring phase that has just ended: not valid if its lost connections may have expired."""
+        lost = 0 if trial.opens_connections or measured.connections is None else measured.connections.lost
+        took_s = monotonic() - self._began_s - trial.drain_ns / 1e9
+        if not lost or took_s <= self._timeout_s:
+            return measured
+        text = (
+            f"the last frame left {took_s:.1f} s after the first connection was opened, but the DUT deletes one after"
+            f" {self._timeout_s:g} s without a frame (stateful.timeout_s)"
+        )
+        causes = (*measured.causes, Cause(code=EXPIRED, text=text))
+        verdict = Verdict.INVALID if measured.verdict is Verdict.VALID else measured.verdict
+        return measured.model_copy(update={"verdict": verdict, "causes": causes, "proven_failed": None})
+
+
 def _afterwards(
-    tester: Tester, trial: Trial, table: DeviceOrRow | None, measured: TrialResult, dut_connections: int | None
+    trial: Trial, table: DeviceOrRow | None, measured: TrialResult, dut_connections: int | None
 ) -> TrialResult:
-    """The result with what the DUT and its connections are asked, and told, after the measuring phase."""
+    """The result with what the DUT is asked, and told, after the measuring phase."""
     if dut_connections is None and trial.connections is not None and table is not None:
         dut_connections = table.count_connections()
-    added: dict[str, Any] = {"dut_connections": dut_connections, **_probe(tester, trial, measured)}
+    added: dict[str, Any] = {"dut_connections": dut_connections}
     if (missing := _not_all_opened(trial, measured, dut_connections)) is not None:
         added |= {"verdict": Verdict.INVALID, "causes": (Cause(code=NOT_OPENED, text=missing),)}
     elif trial.question.delete_connections and table is not None:
@@ -159,8 +190,9 @@ def _without_measuring(trial: Trial, phase: Trial, done: list[TrialResult], miss
     return _with_preliminary(TrialResult(trial=trial.trial, verdict=verdict, causes=cause, ended_in=opened.trial), done)
 
 
-def _probe(tester: Tester, trial: Trial, measured: TrialResult) -> dict[str, int]:
-    """Asks the connections that lost frames in a valid trial whether they are left: members of the result."""
+def _probe(tester: Tester, trial: Trial, measured: TrialResult, lifetime: _Lifetime) -> dict[str, int]:
+    """Asks the connections that lost frames in a valid trial whether they are left, as many as is possible before any
+    expires: members of the result."""
     connections, counts = trial.connections, measured.connections
     if connections is None or counts is None or not counts.lost or _is_bad(measured):
         return {}
@@ -174,7 +206,9 @@ def _probe(tester: Tester, trial: Trial, measured: TrialResult) -> dict[str, int
     if not replies or connections.use is ConnectionUse.OPEN:
         return {}
     [(direction, stream)] = replies.items()
-    rate_fps, frames = max(1, round(stream.rate_fps * PROBE_SHARE)), min(counts.lost, PROBED)
+    rate_fps = max(1, round(stream.rate_fps * PROBE_SHARE))
+    if (frames := int(min(counts.lost, PROBED, lifetime.left_s() * rate_fps))) < 1:
+        return {}
     asking = stream.with_rate(rate_fps).only(_least_lost(stream, measured.directions()[direction]))
     probe = Trial(
         trial=(trial.trial + 1) % TRIAL_NUMBERS,
@@ -187,7 +221,7 @@ def _probe(tester: Tester, trial: Trial, measured: TrialResult) -> dict[str, int
         **members_of({direction: asking}),
     )
     result = tester.run(probe)
-    if _is_bad(result) or result.connections is None or result.doubts:
+    if _is_bad(lifetime.judge(probe, result)) or result.connections is None or result.doubts:
         return {}
     return {"connections_probed": frames, "connections_gone": result.connections.lost}
 

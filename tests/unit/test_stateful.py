@@ -22,6 +22,7 @@ from dutperf.judge.validity import HAD_ITS_CORES
 from dutperf.model import (
     LEFT_AND_RIGHT,
     LOSS_BINS,
+    MOST_CONNECTIONS,
     Case,
     Cause,
     ConnectionCounts,
@@ -60,7 +61,8 @@ NAMED = {
 
 
 def setup_of(mapping: dict[str, Any] | None = None, **stateful: Any) -> Setup:
-    return configuration.parse({**(mapping or NAT44), **({"stateful": stateful} if stateful else {})}, "test")
+    chosen = mapping or NAT44
+    return configuration.parse({**chosen, "stateful": {**chosen.get("stateful", {}), **stateful}}, "test")
 
 
 def trial_of(connections: int, setup: Setup | None = None, rate_fps: int = 1000, **conditions: Any) -> Trial:
@@ -116,6 +118,10 @@ def test_the_ranges_have_room_for_the_connections_or_are_refused(
         LARGEST if one is None else one[1] - one[0] + 1
         for one in map(ranges.get, ("source_ports", "destination_ports"))
     ]
+    if None not in (source, destination) and most[0] * most[1] > MOST_CONNECTIONS:
+        with pytest.raises(ConfigError, match=r"^stateful: .* more combinations than can be put in an order"):
+            ports(setup, connections, networks=1)
+        return
     if most[0] * most[1] < connections:
         with pytest.raises(ConfigError, match=f"{connections:,} connections are more than the ranges have"):
             ports(setup, connections, networks=1)
@@ -181,6 +187,11 @@ def test_one_path_opens_connections_and_has_no_replies() -> None:
     [
         ({"source_ports": [1024, 1033]}, {"connections": 700_000}, "700,000 connections are more than the ranges"),
         ({"timeout_s": 30}, {"connections": 400_000}, "deletes a connection after 30 s .* take 41.2 s"),
+        (
+            {"source_ports": [1024, 65_535], "destination_ports": [1, 49_151]},
+            {"connections": 1_000},
+            "stateful: 64,512 source ports × 49,151 .* choose smaller ranges",
+        ),
         ({}, {"connections": 10, "flows": 2}, "flows and connections .* each connection has ports of its own"),
         ({}, {"connections": 10, "foreground": "2:1"}, "native IPv6"),
         ({}, {"connections": 10, "ports": "fixed"}, "each connection has ports of its own"),
@@ -467,6 +478,24 @@ def test_a_capacity_that_the_timeout_hides_is_no_capacity(tmp_path: Path) -> Non
     assert point.capacity.median == 16_000
     assert point.limited_by == "range"
     assert "of more it is not known: 32,000 connections at 5,000 in a second take longer" in point.message
+
+
+FEW_PORTS = {**NAT44, "stateful": {"source_ports": [1024, 1123], "destination_ports": [1, 40]}}
+
+
+def test_a_capacity_search_ends_with_the_combinations(tmp_path: Path) -> None:
+    conditions = {"mapping": FEW_PORTS, "max_rate": "50k", "repetitions": 1}
+    point = measured("table-capacity", Nat(), tmp_path / "all", **conditions)
+    assert (point.capacity.median, point.limited_by) == (4_000, "range")
+    with pytest.raises(PlanError, match="5,000 is more than the 4,000 combinations") as raised:
+        measured("table-capacity", Nat(), tmp_path, most_connections=5_000, **conditions)
+    assert raised.value.option == "most_connections"
+
+
+def test_a_step_that_cannot_be_run_ends_a_capacity_search_with_what_fits(tmp_path: Path) -> None:
+    point = measured("table-capacity", Nat(), tmp_path, max_rate="1", repetitions=1)
+    assert (point.capacity.median, point.limited_by) == (64_000, "range")
+    assert "of more it is not known: 128,000 connections take 128,000 s at 1 in a second: more than" in point.message
 
 
 @pytest.mark.parametrize("conditions", [{"timeout_s": 10.2}, {"min_rate": "1k"}])

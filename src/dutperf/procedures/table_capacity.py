@@ -39,8 +39,10 @@ from dutperf.results.statistics import Statistics
 from dutperf.search import Outcome
 from dutperf.search.binary import TYPICAL_TRIALS, BinarySearch, Bounds
 from dutperf.setup.conditions import ConnectionCount, Rate
+from dutperf.setup.configuration import ParameterError
 from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
+from dutperf.traffic import ConnectionTraffic
 
 
 class TableCapacity(OfConnections):
@@ -132,8 +134,20 @@ class TableCapacityProcedure(Procedure[TableCapacity]):
             text = "the capacity shows only in connections that are validated: give a share above 0"
             raise PlanError(text, option="reply_share")
         self._first_bounds = self._bounds(conditions.first_connections)
-        if conditions.first_connections >= conditions.most_connections:
+        self.most_connections = self._most()
+        if conditions.first_connections >= self.most_connections:
             raise PlanError("leaves no room for a search: give more", option="most_connections")
+
+    def _most(self) -> int:
+        """Connections up to which the search goes: by default as many as there are combinations."""
+        wanted, room = self.conditions.most_connections, ConnectionTraffic(self.plan.traffic.setup, self._of(1)).room
+        if room < wanted != TableCapacity.model_fields["most_connections"].default:
+            raise PlanError(
+                f"{wanted:,} is more than the {room:,} combinations of ports and addresses (`stateful` of the"
+                " configuration)",
+                option="most_connections",
+            )
+        return min(wanted, room)
 
     def first_load(self, case: Case) -> Load:
         return Load(self._first_bounds.first, Unit.CONNECTIONS_PER_SECOND)
@@ -168,9 +182,14 @@ class TableCapacityProcedure(Procedure[TableCapacity]):
         """The highest validated establishment rate of so many connections between two rates, and whether the DUT
         collapsed."""
         try:
-            limits = self._bounds(connections, lowest, highest)
-        except PlanError as error:
+            return self._searched(bench, place, connections, lowest, highest)
+        except (PlanError, ParameterError) as error:
             raise _NotTried(error.message) from None
+
+    def _searched(
+        self, bench: Bench, place: Place, connections: int, lowest: int | None, highest: int | None
+    ) -> tuple[int | None, bool]:
+        limits = self._bounds(connections, lowest, highest)
         search = BinarySearch(limits, None)
         while (rate_cps := search.next_load()) is not None:
             load = Load(rate_cps, Unit.CONNECTIONS_PER_SECOND)
@@ -219,16 +238,16 @@ class _Capacity:
         return reason if self._fit is None else f"{self._fit:,} connections fit, of more it is not known: {reason}"
 
     def _searched(self) -> CapacityFinding:
-        conditions = self._conditions
+        conditions, most = self._conditions, self._procedure.most_connections
         lower = conditions.first_connections
         rate_cps = self._step(lower, "initial", None, None)
         if rate_cps is None:
             return self._found(None, lower, f"not even the first {lower:,} connections fit")
         upper: int | None = None
         while upper is None:
-            if lower >= conditions.most_connections:
+            if lower >= most:
                 return self._found(lower, None, f"all {lower:,} connections of the search fit: allow more")
-            tried = min(2 * lower, conditions.most_connections)
+            tried = min(2 * lower, most)
             found = self._step(tried, "exponential", max(1, round(conditions.beta * rate_cps)), rate_cps)
             if found is None:
                 upper = tried

@@ -9,6 +9,7 @@ from math import ceil
 from typing import Any
 
 from dutperf.model import (
+    MOST_CONNECTIONS,
     TRIAL_NUMBERS,
     Case,
     Connections,
@@ -111,6 +112,11 @@ class ConnectionTraffic(TrafficKind):
             destination_port=destination_port,
         )
 
+    @property
+    def room(self) -> int:
+        """The most connections for which there are combinations of ports and addresses."""
+        return room(self.setup, self.networks(self._responder))
+
     @cached_property
     def _ports(self) -> tuple[VaryingField, VaryingField]:
         networks = self.networks(self._responder)
@@ -211,7 +217,8 @@ class ConnectionTraffic(TrafficKind):
 
 def ports(setup: Setup, connections: int, networks: int) -> tuple[tuple[int, int], tuple[int, int]]:
     """The ranges of source and destination ports of so many connections to ``networks`` networks: first and last port
-    each. Raises ParameterError: the ranges of the configuration have fewer combinations."""
+    each. Raises ParameterError: the ranges of the configuration have fewer combinations. Raises ConfigError: they have
+    more than can be put in an order."""
     chosen, addresses = setup.stateful, networks * _addresses(setup)
     sources = None if chosen.source_ports is None else _count(chosen.source_ports)
     destinations = None if chosen.destination_ports is None else _count(chosen.destination_ports)
@@ -228,7 +235,21 @@ def ports(setup: Setup, connections: int, networks: int) -> tuple[tuple[int, int
             f" {destinations:,} destination ports{times} (`stateful` of the configuration)",
             "connections",
         )
+    if sources * destinations * addresses > MOST_CONNECTIONS:
+        raise ConfigError(
+            f"{sources:,} source ports × {destinations:,} destination ports × {addresses:,} pairs of addresses are more"
+            f" combinations than can be put in an order ({MOST_CONNECTIONS:,}): choose smaller ranges",
+            "stateful",
+        )
     return source, destination
+
+
+def room(setup: Setup, networks: int) -> int:
+    """The most connections that have :func:`ports`."""
+    chosen = setup.stateful
+    sources = LAST_PORT - FIRST_SOURCE_PORT + 1 if chosen.source_ports is None else _count(chosen.source_ports)
+    destinations = LAST_PORT if chosen.destination_ports is None else _count(chosen.destination_ports)
+    return min(MOST_CONNECTIONS, sources * destinations * networks * _addresses(setup))
 
 
 def duration_ns(connections: int, rate_fps: int) -> int:

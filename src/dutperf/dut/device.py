@@ -15,6 +15,7 @@ from dutperf.dut.printed import ByCause
 from dutperf.machine.signals import defer_signals
 from dutperf.model import TrialResult
 from dutperf.setup.configuration import Command, ConfigError, Dut, DutCommands
+from dutperf.spelling import count_of
 
 KEPT_CHARACTERS = 1_000_000
 """Of a state, from its beginning."""
@@ -154,8 +155,8 @@ class Device:
         """Raises ConfigError where some are left."""
         if left := self.count_connections():
             raise ConfigError(
-                f"the DUT has {left:,} connections after all were deleted: it must have none before a trial (RFC 9693"
-                " section 4.4)",
+                f"the DUT has {count_of(left, 'connection')} after all were deleted: a trial needs a DUT without (RFC"
+                " 9693 section 4.4). Does count_connections count others, as that of ssh?",
                 f"{self.key}.{self.deletes_by}",
             )
 

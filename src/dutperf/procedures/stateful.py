@@ -145,6 +145,9 @@ def left_after(result: TrialResult) -> str:
     if result.connections_probed is None or result.connections_gone is None:
         return ""
     asked, gone = result.connections_probed, result.connections_gone
+    lost = asked if result.connections is None else result.connections.lost
     left = asked - gone
     which = [f"{gone:,} are gone" if gone else "", f"in {left:,} only a frame was lost" if left else ""]
-    return f"of {asked:,} connections without a reply " + with_and(text for text in which if text)
+    answered = with_and(text for text in which if text)
+    limited = f", the first {asked:,} were asked again:" if asked < lost else ""
+    return f"of {lost:,} connections without a reply{limited} {answered}"

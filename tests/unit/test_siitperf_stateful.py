@@ -113,6 +113,14 @@ def test_without_enumeration_there_is_one_connection_or_random_ones() -> None:
     assert Trial(**dict(some)).intended(next(iter(some.streams()))) == 25_000
 
 
+def test_without_enumeration_the_preliminary_phase_lasts_for_its_frames() -> None:
+    """Not for all combinations, which would take a week."""
+    many = ("Enumerate-ports", "Fwd-var-sport 3", "Fwd-var-dport 3", "Fwd-sport-min 1024", "Fwd-sport-max 65535")
+    few, _ = phases_of("84 1000 2 300 2 2 100 100 1 500 101000", *many)
+    assert few.connections.count > 86_400
+    assert (few.duration_s, few.forward.rate_fps) == (100, 1)
+
+
 @pytest.mark.parametrize(
     ("value", "order"),
     [

@@ -25,7 +25,8 @@ def timed(trial: Trial, arguments: Arguments, settings: Settings) -> Trial:
     sending_ns = duration_ns(arguments["N"], arguments["R"])
     opens = opening.connections.model_copy(update={"opening": stateful.space(settings).opening})
     times = {"duration_ns": sending_ns, "drain_ns": arguments["T"] * _NS_IN_MS}
-    opening = opening.model_copy(update={**times, "connections": opens})
+    at_rate = {path: stream.with_rate(arguments["R"]) for path, stream in opening.streams().items()}
+    opening = opening.with_streams(at_rate).model_copy(update={**times, "connections": opens})
     if not settings.active():
         return Trial(**dict(opening))
     gap_ns = (arguments["D"] - arguments["T"]) * _NS_IN_MS - sending_ns

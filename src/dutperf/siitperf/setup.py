@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_interface
+from math import ceil
 from typing import Any
 
 from dutperf.machine import pci
@@ -24,6 +25,7 @@ from dutperf.siitperf import stateful
 from dutperf.siitperf.arguments import Arguments, all_ipv4, connections, has_background
 from dutperf.siitperf.configuration import DIRECTIONS, SIDES, InputError, Settings
 from dutperf.siitperf.variables import Gateways, Ports, Variables
+from dutperf.traffic.connections import LONGEST_S
 from dutperf.traffic.udp_ports import destination_ports, source_ports
 
 NAMES = {"L": "left", "R": "right"}
@@ -74,10 +76,9 @@ def _preliminary(settings: Settings, arguments: Arguments) -> dict[str, Any]:
     """Members of the conditions of a stateful test."""
     if not settings.stateful:
         return {}
-    return {
-        "connections": connections(arguments, settings),
-        "preliminary_rate": Rate(value=arguments["R"], unit="fps"),
-    }
+    count = connections(arguments, settings)
+    rate_fps = max(arguments["R"], ceil(count / LONGEST_S))  # :func:`preliminary.timed` sets it to R, for N frames
+    return {"connections": count, "preliminary_rate": Rate(value=rate_fps, unit="fps")}
 
 
 def directions(settings: Settings) -> Any:

@@ -40,7 +40,8 @@ FIRST_SOURCE_PORT, FIRST_DESTINATION_PORT = 1024, 1
 """RFC 4814 4.5."""
 LAST_PORT = 65_535
 _NS = 1_000_000_000
-_LONGEST_NS = 86_400 * _NS
+LONGEST_S = 86_400
+"""Sending time of a phase."""
 
 
 class ConnectionTraffic(TrafficKind):
@@ -255,7 +256,7 @@ def room(setup: Setup, networks: int) -> int:
 def duration_ns(connections: int, rate_fps: int) -> int:
     """Sending time of a phase with one frame in each connection. Raises ParameterError: it is longer than a day."""
     time_ns = max(1, connections * _NS // rate_fps)
-    if time_ns > _LONGEST_NS:
+    if time_ns > LONGEST_S * _NS:
         raise ParameterError(
             f"{connections:,} connections take {time_ns / 1e9:,.0f} s at {rate_fps:,} in a second: more than a day",
             "connections",

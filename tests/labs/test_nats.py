@@ -20,7 +20,7 @@ from scapy.all import IP, UDP, Ether, IPv6, Packet, Raw
 
 from dutperf import dut, lab
 from dutperf.dut.device import Device
-from dutperf.lab.conntrack import statistics
+from dutperf.lab.conntrack import STATISTICS, statistics
 from dutperf.lab.refdut import ConnectionsTruth, RefDut
 from dutperf.model import LEFT_AND_RIGHT
 from dutperf.setup import configuration
@@ -117,12 +117,13 @@ class Nat:
         """The number of connections, by the DUT itself and none of the package's code."""
         if self.dut.control:
             return self.truth().current
+        return int(self.kernel_file(Path("/proc/sys/net/netfilter/nf_conntrack_count")))
+
+    def kernel_file(self, path: Path) -> str:
+        """As the DUT's namespace shows it."""
         namespace = self.configuration["engine"]["dut_netns"]
-        path = "/proc/sys/net/netfilter/nf_conntrack_count"
-        shown = subprocess.run(
-            ["ip", "netns", "exec", namespace, "cat", path], capture_output=True, text=True, check=True
-        )
-        return int(shown.stdout)
+        command = ["ip", "netns", "exec", namespace, "cat", str(path)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 @contextmanager
@@ -218,7 +219,7 @@ def test_the_kernels_statistics_show_what_a_full_table_evicts() -> None:
         for number in range(maximum + 60_000):
             frame[34:38] = struct.pack(">HH", 1024 + number % 60_000, 1 + number // 60_000)
             left.socket.send(frame)
-        told = ready.connections.connection_statistics()
+        told = statistics(ready.kernel_file(STATISTICS))
         assert ready.connections.count_connections() == pytest.approx(maximum, rel=0.02)
         assert told["early_drop"] + told["drop"] > 10_000
         assert ready.lost().get("conntrack_drop", 0) == told["drop"]
@@ -258,7 +259,7 @@ def test_connections_time_out() -> None:
         assert ready.connections.count_connections() == COUNT
         assert wait_for(lambda: ready.connections.count_connections() == 0)
         assert ready.answer(list(outside.values()), wait_s=0.5) == []
-        assert ready.connections.connection_statistics()["expired"] == COUNT
+        assert ready.truth().expired == COUNT
 
 
 def test_connections_are_remapped_on_purpose() -> None:

@@ -97,13 +97,6 @@ def test_connections_of_a_nat_are_counted_by_its_socket(serve: Serve) -> None:
     assert by_control(answering).count_connections() == 12
 
 
-def test_statistics_of_a_nat_are_its_other_counters(serve: Serve) -> None:
-    answering, _ = serve(COUNTERS | {"connections": CONNECTIONS})
-    assert by_control(answering).connection_statistics() == {
-        name: number for name, number in CONNECTIONS.items() if name != "current"
-    }
-
-
 def test_a_reference_dut_without_a_nat_has_no_count(serve: Serve) -> None:
     answering, _ = serve(COUNTERS)
     assert by_control(answering).count_connections() is None

@@ -168,13 +168,6 @@ class Device:
         with self._reading("count_connections"):
             return printed.count(output)
 
-    def connection_statistics(self) -> dict[str, int]:
-        """What the DUT counts of its connections besides their number, by its own names; empty where it
-        counts nothing."""
-        output = self._output("count_connections")
-        with self._reading("count_connections"):
-            return printed.statistics(output)
-
     # --- common to all ------------------------------------------------------------------------------
 
     def _command(self, name: str) -> Command | None:

@@ -115,18 +115,6 @@ def count(output: str) -> int:
     raise ValueError(f"printed no number of {COUNTED}; {last_line(output)}")
 
 
-def statistics(output: str) -> dict[str, int]:
-    """What is printed beside the number of connections, in lines of a name and a number. Raises ValueError: a number is
-    not understood, or a name is there twice."""
-    found: dict[str, int] = {}
-    for name, number in named_numbers(output):
-        if name in found:
-            raise ValueError(f"printed {name} more than once")
-        found[name] = number
-    found.pop(COUNTED, None)
-    return found
-
-
 def seconds(output: str) -> float | None:
     """How long the deletion of connections took, in the line ``deletion_s N``; None: no line has the name. Raises
     ValueError: a line has the name, and is not understood, or is not the only one."""

@@ -44,9 +44,6 @@ class ReferenceDevice(Device):
         counted = self._counted()
         return None if counted is None else counted["current"]
 
-    def connection_statistics(self) -> dict[str, int]:
-        return {name: number for name, number in (self._counted() or {}).items() if name != "current"}
-
     def _counted(self) -> dict[str, int] | None:
         truth = self._ask(lambda refdut: refdut.counters())
         return None if truth.connections is None else truth.connections.model_dump()

@@ -130,13 +130,6 @@ class DeviceRow:
         counts = [count for one in self.devices.values() if (count := one.count_connections()) is not None]
         return min(counts, default=None)
 
-    def connection_statistics(self) -> dict[str, int]:
-        return {
-            f"{name}: {statistic}": number
-            for name, one in self.devices.items()
-            for statistic, number in one.connection_statistics().items()
-        }
-
 
 DeviceOrRow = Device | DeviceRow
 """What a measurement deals with."""

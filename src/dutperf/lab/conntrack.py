@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connection tracking of the Linux kernel in a network namespace: count, delete, statistics.
+"""Connection tracking of the Linux kernel in a network namespace: count, delete, losses.
 
 A program of its own, run inside the namespace as ``python3 -I -S conntrack.py count``. It imports nothing
 of this package, so it starts fast. It does what ``conntrack -C`` and
@@ -23,8 +23,6 @@ STATISTICS = Path("/proc/net/stat/nf_conntrack")
 LOST = {"drop": "conntrack_drop", "chainlength": "conntrack_chain_too_long"}
 """Statistics that count lost frames, by the cause that is told: no connection could be made (the table is
 full and nothing in it could be evicted, or no port was free), or too many had the same hash."""
-TOLD = ("early_drop", "insert_failed", "drop", "chainlength", "clashres", "search_restart")
-"""Statistics that matter for measurements: evictions, failures."""
 EMPTY_WITHIN_S = 2.0
 
 _NETLINK_NETFILTER, _SUBSYSTEM_CONNTRACK, _DELETE = 12, 1, 2
@@ -69,17 +67,15 @@ def statistics(text: str) -> dict[str, int]:
 
 
 def main(task: str) -> None:
-    """``count``: prints the count, and statistics; ``clear``: deletes all connections, and prints how long it
-    took; ``losses``: prints lost frames by cause. A NAT makes connections for frames from the left only."""
+    """``count``: prints the count; ``clear``: deletes all connections, and prints how long it took; ``losses``: prints
+    lost frames by cause. A NAT makes connections for frames from the left only."""
     if task == "clear":
         print(f"deletion_s {clear():.6f}")
-        return
-    numbers = statistics(STATISTICS.read_text())
-    if task == "losses":
+    elif task == "losses":
+        numbers = statistics(STATISTICS.read_text())
         print("".join(f"forward {cause} {numbers.get(name, 0)}\n" for name, cause in LOST.items()), end="")
-        return
-    print(f"connections {count()}")
-    print("".join(f"{name} {numbers[name]}\n" for name in TOLD if name in numbers), end="")
+    else:
+        print(f"connections {count()}")
 
 
 if __name__ == "__main__":

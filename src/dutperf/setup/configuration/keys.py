@@ -335,8 +335,7 @@ class DutCommands(Value):
     Its duration is the tear-down time, unless it prints a line with that time in seconds
     (``deletion_s 0.25``)."""
     count_connections: Command | None = None
-    """Prints the number of connections; the first whole number of its output counts. Further lines of a
-    name and a number (``early_drop 12``) are statistics of the DUT."""
+    """Prints the number of connections (``connections 12``); without that name the first whole number counts."""
     clear_addresses: Command | None = None
     """Before a trial of a switch's address table (RFC 2889 sections 5.7, 5.8): makes the DUT forget all
     addresses that it has learned. Without it the trials wait until they have aged."""

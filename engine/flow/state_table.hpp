@@ -4,6 +4,7 @@
 // that a trial means the same connections whatever the DUT does.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -31,27 +32,19 @@ public:
     [[nodiscard]] bool ipv6() const { return words_ == kWordsIpv6; }
     [[nodiscard]] const std::uint64_t* entry(std::uint32_t connection) const { return &entries_[words_ * connection]; }
 
-    enum class Arrival : std::uint8_t { opened, known, remapped };
     // A frame of the connection arrived from `source` (an address of the table's IP version) with `ports`, the first 32
     // bits of its UDP header. Another address or port than before takes the place of the one before.
-    Arrival learn(std::uint32_t connection, const std::uint8_t* source, std::uint32_t ports) {
-        return ipv6() ? learn<true>(connection, source, ports) : learn<false>(connection, source, ports);
-    }
-    // For loops that check the IP version once.
     template <bool Ipv6>
-    Arrival learn(std::uint32_t connection, const std::uint8_t* source, std::uint32_t ports) {
+    void learn(std::uint32_t connection, const std::uint8_t* source, std::uint32_t ports) {
         constexpr std::size_t kWords = Ipv6 ? kWordsIpv6 : kWordsIpv4;
         std::uint64_t* entry = &entries_[kWords * connection];
         const std::uint64_t reply_ports = std::uint64_t{ports << 16U | ports >> 16U} << 32U;
         const std::array<std::uint64_t, kWords> arrived = words<Ipv6>(source, reply_ports);
         std::uint64_t different = 0;
         for (std::size_t word = 0; word < kWords; ++word) different |= entry[word] ^ arrived[word];
-        if (different == 0) return Arrival::known;  // nothing is written: the line may be shared with another core
-        const bool opened = entry[kWords - 1] == 0;
+        if (different == 0) return;  // nothing is written: the line may be shared with another core
+        if (is_learned(connection)) remapped_[connection] = 1;
         for (std::size_t word = 0; word < kWords; ++word) entry[word] = arrived[word];
-        if (opened) return Arrival::opened;
-        remapped_[connection] = 1;
-        return Arrival::remapped;
     }
 
     // A frame of the connection was lost.
@@ -66,7 +59,10 @@ public:
     [[nodiscard]] std::uint32_t lost() const;
 
 private:
-    [[nodiscard]] bool is_learned(std::uint32_t connection) const { return entry(connection)[words_ - 1] != 0; }
+    // Nobody has the address 0; ports may be 0.
+    [[nodiscard]] bool is_learned(std::uint32_t connection) const {
+        return std::any_of(entry(connection), entry(connection) + words_, [](std::uint64_t word) { return word != 0; });
+    }
 
     template <bool Ipv6>
     static auto words(const std::uint8_t* source, std::uint64_t reply_ports) {

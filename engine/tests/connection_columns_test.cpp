@@ -185,8 +185,9 @@ StateTable learned(bool ipv6) {
     for (std::uint32_t connection = 0; connection < kConnections; ++connection) {
         std::array<std::uint32_t, 4> source{};
         for (std::uint32_t& word : source) word = static_cast<std::uint32_t>(random());
-        table.learn(connection, reinterpret_cast<const std::uint8_t*>(source.data()),
-                    static_cast<std::uint32_t>(random()) | 1U);
+        const auto* address = reinterpret_cast<const std::uint8_t*>(source.data());
+        const auto ports = static_cast<std::uint32_t>(random());
+        ipv6 ? table.learn<true>(connection, address, ports) : table.learn<false>(connection, address, ports);
     }
     return table;
 }

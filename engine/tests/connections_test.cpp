@@ -165,23 +165,42 @@ TEST(Connections, CountingOrdersCountTheSourcePortFirst) {
     EXPECT_EQ(source(down[1]), 1032);
 }
 
+void learn(StateTable& table, std::uint32_t connection, const std::uint8_t* source, std::uint32_t ports) {
+    table.ipv6() ? table.learn<true>(connection, source, ports) : table.learn<false>(connection, source, ports);
+}
+
 TEST(StateTable, LearnsAConnectionOnceAndFindsAnotherTranslation) {
-    using Arrival = StateTable::Arrival;
     const std::uint8_t one[16]{198, 19, 0, 1, 5, 6, 7, 8}, other[16]{198, 19, 0, 2, 5, 6, 7, 8};
     for (const bool ipv6 : {false, true}) {
         StateTable table(space_of(ConnectionOrder::random), 10, ipv6);
         EXPECT_EQ(table.learned(), 0U);
-        EXPECT_EQ(table.learn(3, one, 0x2211'4433), Arrival::opened);
-        EXPECT_EQ(table.learn(3, one, 0x2211'4433), Arrival::known);
+        learn(table, 3, one, 0x2211'4433);
+        learn(table, 3, one, 0x2211'4433);
+        EXPECT_EQ(table.learned(), 1U);
         EXPECT_EQ(table.remapped(), 0U);
-        EXPECT_EQ(table.learn(3, other, 0x2211'4433), Arrival::remapped);
-        EXPECT_EQ(table.learn(3, other, 0x2211'4434), Arrival::remapped);
-        EXPECT_EQ(table.learn(9, one, 0x2211'4433), Arrival::opened);
-        EXPECT_EQ(table.learned(), 2U);
+        learn(table, 3, other, 0x2211'4433);
         EXPECT_EQ(table.remapped(), 1U);
+        learn(table, 3, other, 0x2211'4434);
+        learn(table, 9, one, 0x2211'4433);
+        learn(table, 9, one, 0x2211'4435);
+        EXPECT_EQ(table.learned(), 2U);
+        EXPECT_EQ(table.remapped(), 2U);
         const std::uint64_t* entry = table.entry(3);
         EXPECT_EQ(std::memcmp(entry, other, ipv6 ? 16 : 4), 0);
         EXPECT_EQ(entry[ipv6 ? 2 : 0] >> 32U, 0x4434'2211U);  // ports change places
+    }
+}
+
+TEST(StateTable, LearnsPortsThatAre0) {
+    const std::uint8_t one[16]{198, 19, 0, 1, 5, 6, 7, 8};
+    for (const bool ipv6 : {false, true}) {
+        StateTable table(space_of(ConnectionOrder::random), 10, ipv6);
+        learn(table, 3, one, 0);
+        learn(table, 3, one, 0);
+        EXPECT_EQ(table.learned(), 1U);
+        EXPECT_EQ(table.remapped(), 0U);
+        learn(table, 3, one, 0x2211'4433);
+        EXPECT_EQ(table.remapped(), 1U);
     }
 }
 
@@ -189,7 +208,7 @@ TEST(StateTable, TellsTheLastConnectionsThatWereLearned) {
     const std::uint8_t source[16]{198, 19, 0, 1};
     StateTable table(space_of(ConnectionOrder::random), 10, false);
     EXPECT_TRUE(table.last_learned(3).empty());
-    for (const std::uint32_t connection : {8U, 2U, 5U}) table.learn(connection, source, 0x2211'4433);
+    for (const std::uint32_t connection : {8U, 2U, 5U}) learn(table, connection, source, 0x2211'4433);
     EXPECT_EQ(table.last_learned(2), (std::vector<std::uint32_t>{5, 8}));
     EXPECT_EQ(table.last_learned(9), (std::vector<std::uint32_t>{2, 5, 8}));
 }

@@ -142,7 +142,7 @@ def earlier_throughput(directory: Path, wanted: Conditions) -> dict[str, Any]:
         measured = AllConditions.model_validate({name: recorded[name] for name in OF_TRAFFIC if name in recorded})
         deviations = [one["text"] for one in summary.get("deviations", ()) if one["clause"] in OF_A_SEARCH]
         deviations += limited_by_tester(
-            (one["case"][FRAME_SIZE.name], one["limited_by"])
+            (one["case"][FRAME_SIZE.name], one.get("limited_by"))
             for one in summary["points"]
             if one["throughput_fps"]["median"] is not None
         )

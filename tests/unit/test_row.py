@@ -383,6 +383,24 @@ def test_a_few_frames_of_the_duts_own_are_taken_off(tmp_path: Path, shown: str, 
     assert (result.dut_losses, result.dut_losses_unknown) == ({Direction.FORWARD: lost}, None)
 
 
+@pytest.mark.parametrize(
+    ("members", "lost"),
+    [
+        ({"late": 100}, {}),
+        ({"corrupted": 100}, {}),
+        ({"tester_drops": {"kernel_socket": 100}}, {}),
+        ({"late": 50, "tester_drops": {"kernel_socket": 5_000}}, {}),
+        ({"late": 60, "corrupted": 10}, {"PLAT: not_forwarded": 30}),
+        ({"corrupted": 140}, {}),
+    ],
+)
+def test_what_left_the_last_dut_is_not_its_loss(tmp_path: Path, members: dict[str, Any], lost: dict[str, int]) -> None:
+    """Late and corrupted frames, and those that the tester dropped, are lost in the trial, but the DUTs sent them."""
+    run = sent_on(tmp_path, "forward 1000\n", forward=counts(received=900, **members))
+    result = linked(tmp_path, "forward 0\n").losses_during(run)
+    assert (result.dut_losses, result.dut_losses_unknown) == ({Direction.FORWARD: lost}, None)
+
+
 def test_one_direction_that_does_not_fit_leaves_the_other(tmp_path: Path) -> None:
     row = linked(tmp_path, "forward 0\nreverse 0\n")
     both = {"forward": counts(received=900), "reverse": counts(received=990)}

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from dutperf.dut import printed
 from dutperf.dut.commands import RunningCommand
 from dutperf.dut.printed import ByCause
-from dutperf.model import LEFT_AND_RIGHT, Direction, TrialResult
+from dutperf.model import LEFT_AND_RIGHT, Direction, DirectionCounts, TrialResult
 from dutperf.setup.configuration import ConfigError, DutCommands, LinkBetween
 from dutperf.spelling import with_and
 
@@ -97,47 +97,54 @@ def lost_between(
         links = {place: ways[way] for place, ways in passed.items() if way in ways}
         if not counts or not links:
             continue
-        sent, received = sum(one.sent for one in counts), sum(one.received for one in counts)
+        sent, arrived = sum(one.sent for one in counts), sum(map(_arrived, counts))
+        dropped = sum(sum(one.tester_drops.values()) for one in counts)
         towards = list(names) if way is Direction.FORWARD else list(names)[::-1]
         behind = {place + 1 if way is Direction.FORWARD else len(names) - 1 - place: place for place in links}
         told = {number: links[place] for number, place in behind.items()}
         if silent := [number for number, place in behind.items() if place not in counting]:
-            unknown.append(_uncounted(towards, min(silent), received, way))
-        elif isinstance(fitting := _fitting(told, sent, received, towards, way), str):
+            unknown.append(_uncounted(towards, min(silent), arrived, way))
+        elif isinstance(fitting := _fitting(told, sent, arrived, towards, way), str):
             unknown.append(fitting)
         else:
-            lost[way] = _of_each(fitting, towards, {name: own[name].get(way, {}) for name in towards if name in own})
+            at = fitting | {len(towards): min(arrived + dropped, *fitting.values())}
+            lost[way] = _of_each(at, towards, {name: own[name].get(way, {}) for name in towards if name in own})
     return lost, unknown
 
 
-def _uncounted(towards: Sequence[str], number: int, received: int, way: Direction) -> str:
+def _arrived(counts: DirectionCounts) -> int:
+    """Frames that the last DUT forwarded and the tester counted: late and corrupted ones were lost at no DUT."""
+    return min(counts.sent, counts.received + counts.late + counts.corrupted)
+
+
+def _uncounted(towards: Sequence[str], number: int, arrived: int, way: Direction) -> str:
     link = f"the link behind {with_and(towards[:number])}"
-    if received:
-        return f"{received:,} frames arrived over {link}, of which it counted none ({way}): what does passed count?"
+    if arrived:
+        return f"{arrived:,} frames arrived over {link}, of which it counted none ({way}): what does passed count?"
     return f"on {link} no frame has been counted yet ({way}): none was sent there, or passed counts something else"
 
 
 def _fitting(
-    told: Mapping[int, int], sent: int, received: int, towards: Sequence[str], way: Direction
+    told: Mapping[int, int], sent: int, arrived: int, towards: Sequence[str], way: Direction
 ) -> dict[int, int] | str:
-    """The frames at the end, on each link by the number of DUTs before it, and at the other end; a few frames of the
-    DUTs' own are taken off. A text: they do not fit together."""
+    """The frames that were sent, and those on each link by the number of DUTs before it; a few frames of the DUTs' own
+    are taken off. A text: they do not fit together."""
     margin = max(OWN_FRAMES_AT_LEAST, min(OWN_FRAMES, sent // 100))
     at, most = {0: sent}, sent
     for number in sorted(told):
         count = told[number]
         before = with_and(towards[:number])
-        if count < received - margin:
+        if count < arrived - margin:
             return (
-                f"only {count:,} frames were counted behind {before}, but {received:,} arrived ({way}): what does"
+                f"only {count:,} frames were counted behind {before}, but {arrived:,} arrived ({way}): what does"
                 " passed count?"
             )
-        if sent == received:  # what the DUTs send themselves does not matter
+        if sent == arrived:  # what the DUTs send themselves does not matter
             count = sent
         if count > most + margin:
             return f"{count:,} frames were counted behind {before}, which was sent {most:,} ({way})"
-        at[number] = most = max(received, min(count, most))
-    return at | {len(towards): received}
+        at[number] = most = max(arrived, min(count, most))
+    return at
 
 
 def _of_each(at: Mapping[int, int], towards: Sequence[str], own: Mapping[str, Mapping[str, int]]) -> dict[str, int]:

@@ -420,11 +420,13 @@ def test_causes_are_about_queries_and_answers(changes: dict[str, Any]) -> None:
         ({"wrong_address": 1}, "at least 1 of the 1 queries not answered in time (1 wrong address) are the DUT's own"),
         ({"nxdomain": 1}, "(1 nxdomain)"),
         ({"servfail": 1}, None),
+        ({"nodata": 1}, None),
         ({}, None),
     ],
 )
 def test_no_disturbance_makes_a_wrong_answer(wrong: dict[str, int], proof: str | None) -> None:
-    """A late or lost query has no answer, or a late one; the DUT says SERVFAIL where it waited in vain itself."""
+    """A late or lost query has no answer, or a late one; where the DUT waited in vain itself it says SERVFAIL, or has no
+    records."""
     one = counts(5000, 4999).model_copy(update={"answers": Answers(wrong=wrong)})
     asked = TRIAL.model_copy(update={"question": Question(resolution=0.1)})
     found = proven_failed(asked, {Direction.FORWARD: one}, (Cause(code=DUT_DISTURBED, text=""),))

@@ -166,8 +166,9 @@ class NameServer(Value):
     ttl_s: Annotated[int, Field(ge=0, le=2**31 - 1)] = 86_400
 
 
-WRONG_BY_CONTENT = ("nodata", "nxdomain", "refused", "wrong_prefix", "wrong_address", "truncated")
-"""Not ``servfail``: a DUT says so if it waits in vain itself."""
+WRONG_BY_CONTENT = ("nxdomain", "refused", "wrong_prefix", "wrong_address", "truncated")
+"""Not ``servfail`` and ``nodata``: a DUT that waits for an answer in vain may say so (Unbound has no records if only
+its query for the A record was lost)."""
 
 
 class Answers(Value):

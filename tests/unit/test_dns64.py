@@ -511,7 +511,14 @@ def test_a_dut_that_asks_more_than_it_has_to_is_told(asks: float, is_told: bool,
     """Not of a few repeated queries, which the figure does not show."""
     tester = Asked(SimulatedTester(SimulatedDut(capacity_fps=5_000)), asks=asks)
     remarks = " ".join(measured(tester, tmp_path, resolution="20%").remarks())
-    assert ("times per query, not 2.00: it retries" in remarks) == is_told
+    assert ("times per query, not 2.00: it has not cached" in remarks) == is_told
+
+
+def test_a_dut_that_does_not_cache_what_it_should_is_told(tmp_path: Path) -> None:
+    """The figure is that of new names."""
+    tester = Asked(SimulatedTester(SimulatedDut(capacity_fps=5_000)), asks=2.0)
+    remarks = " ".join(measured(tester, tmp_path, resolution="20%", cached=100).remarks())
+    assert "2.00 times per query, not 0.00: it has not cached the names that it should" in remarks
 
 
 def test_queries_over_tcp_are_told(tmp_path: Path) -> None:

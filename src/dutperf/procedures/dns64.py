@@ -57,10 +57,9 @@ from dutperf.setup.option import SEARCH, Option
 from dutperf.setup.questions import TIMEOUT_S, WithQuestions
 from dutperf.spelling import with_and
 
-FEWEST_SHARE = 0.99
-"""Of the queries that the DUT has to send, so that its cache is what the case says."""
-MOST_SHARE = 1.01
-"""A few that it repeats are not worth a remark."""
+UPSTREAM_MARGIN = 0.02
+"""Queries for each of the client's that the DUT may send less or more than it has to: a few that it repeats are not
+worth a remark."""
 USUAL_QUERIES = 2.0
 """That a DUT sends to the name server for a name that it does not know and that has no AAAA record."""
 
@@ -183,6 +182,19 @@ class UpstreamQueries(Value):
     per_query: float
     """For each query of the client."""
 
+    def remarks(self, needed: float) -> Iterator[str]:
+        """``needed``: queries for each of the client's."""
+        said = f": the DUT asked the tester's name server {self.per_query:.2f} times per query, not {needed:.2f}: it"
+        if self.per_query < needed - UPSTREAM_MARGIN:
+            yield f"{said} has names in its cache that should not be there, or asks another server too"
+        if self.per_query > needed + UPSTREAM_MARGIN:
+            yield (
+                f"{said} has not cached the names that it should, retries, minimises names, asks for both types at"
+                f" once, or for others ({self.other:,} of these)"
+            )
+        if self.tcp:
+            yield f": the DUT asked the tester's name server over TCP: {self.tcp:,} queries of this trial"
+
 
 class OtherNames(Value):
     """Names of another name server's, and how many of them all trials so far had asked for."""
@@ -246,20 +258,8 @@ class Dns64Point(SearchPoint):
         if self.is_self_test and self.dns64_qps.median is not None:
             proved = looped_back.proved_by(int(self.dns64_qps.median))
             yield f": a self-test of the tester alone, which proves DNS64 servers of up to {proved:,} queries/s"
-        fewest = _fewest_upstream(self.case)
-        if self.upstream is not None and not self.is_self_test and self.upstream.per_query < FEWEST_SHARE * fewest:
-            yield (
-                f": the DUT asked the tester's name server {self.upstream.per_query:.2f} times per query, not"
-                f" {fewest:.2f}: it has names in its cache that should not be there, or asks another server too"
-            )
-        if self.upstream is not None and self.upstream.per_query > MOST_SHARE * USUAL_QUERIES:
-            yield (
-                f": the DUT asked the tester's name server {self.upstream.per_query:.2f} times per query, not"
-                f" {USUAL_QUERIES:.2f}: it retries, minimises names, or asks for other types ({self.upstream.other:,}"
-                " of these)"
-            )
-        if self.upstream is not None and self.upstream.tcp:
-            yield f": the DUT asked the tester's name server over TCP: {self.upstream.tcp:,} queries of this trial"
+        if self.upstream is not None and not self.is_self_test:
+            yield from self.upstream.remarks(_needed_upstream(self.case))
         if self.other_names is not None:
             yield from self.other_names.remarks()
         yield from super().remarks()
@@ -289,7 +289,7 @@ def _other_names(trials: Sequence[Trial]) -> OtherNames | None:
     return OtherNames(names=addresses.network.num_addresses, asked=addresses.first + asked[-1].new_names(queries))
 
 
-def _fewest_upstream(case: Case) -> float:
+def _needed_upstream(case: Case) -> float:
     """Queries for each of the client's that a DUT sends whose cache has the cached names alone."""
     fresh, with_aaaa = 1 - case[CACHED_NAMES] / 100, case[AAAA_NAMES] / 100
     return fresh * (USUAL_QUERIES - with_aaaa)

@@ -425,8 +425,7 @@ def test_causes_are_about_queries_and_answers(changes: dict[str, Any]) -> None:
     ],
 )
 def test_no_disturbance_makes_a_wrong_answer(wrong: dict[str, int], proof: str | None) -> None:
-    """A late or lost query has no answer, or a late one; where the DUT waited in vain itself it says SERVFAIL, or has no
-    records."""
+    """A late or lost query has no answer, or a late one; a DUT that waited in vain itself says SERVFAIL, or has no records."""
     one = counts(5000, 4999).model_copy(update={"answers": Answers(wrong=wrong)})
     asked = TRIAL.model_copy(update={"question": Question(resolution=0.1)})
     found = proven_failed(asked, {Direction.FORWARD: one}, (Cause(code=DUT_DISTURBED, text=""),))
@@ -558,6 +557,31 @@ def test_a_self_test_says_what_it_proves(tmp_path: Path) -> None:
     assert isinstance(point, Dns64Point)
     assert "proves DNS64 servers of up to 10,000 queries/s" in " ".join(point.remarks())
     assert not {"RFC 8219 section 9.2.1"} & {one.clause for one in summary.deviations}
+
+
+class Slower(Asked):
+    """A tester whose later trials answer less."""
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        self.tester.dut = SimulatedDut(capacity_fps=22_000 if len(self.trials) < 26 else 11_000)
+        return super().run(trial, on_progress)
+
+
+def test_a_self_test_proves_what_a_measurement_takes_from_it(tmp_path: Path) -> None:
+    """By the lowest of its repetitions, and no DUT with a timeout shorter than four times its own."""
+    plan = questions(LOOPED_BACK, with_aaaa=100, resolution=1, timeout_s=1)
+    [point] = measure(Slower(SimulatedTester(), asks=1), plan, tmp_path, "dns64").points
+    assert isinstance(point, Dns64Point)
+    assert point.dns64_qps.median == 22_000
+    assert TesterAlone.of_directory(tmp_path).proves_qps == 5_000
+    said = " ".join(point.remarks())
+    assert "proves DNS64 servers of up to 5,000 queries/s with timeouts of 4 s or longer" in said
+
+
+def test_only_names_that_all_have_an_aaaa_record_prove_a_rate(tmp_path: Path) -> None:
+    tester = Asked(SimulatedTester(SimulatedDut(capacity_fps=22_000)), asks=1)
+    [point] = measure(tester, questions(LOOPED_BACK, with_aaaa=50, resolution="20%"), tmp_path, "dns64").points
+    assert "a self-test" not in " ".join(point.remarks())
 
 
 def self_test(directory: Path, config: dict[str, Any] = LOOPED_BACK, **conditions: Any) -> Path:

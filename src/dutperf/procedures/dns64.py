@@ -42,8 +42,8 @@ from dutperf.procedures import evidence, looped_back, repeated_searches, searche
 from dutperf.procedures.bench import Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
 from dutperf.procedures.known_truth import SEARCH_S, KnownTruth, fps, highest_rate
-from dutperf.procedures.looped_back import OptionalTesterAlone
-from dutperf.procedures.repeated_searches import RateSearches, SearchPoint, UpperBound
+from dutperf.procedures.looped_back import OptionalTesterAlone, TesterAlone
+from dutperf.procedures.repeated_searches import RateSearches, SearchFinding, SearchPoint, UpperBound
 from dutperf.procedures.searches import SearchRange
 from dutperf.results import deviations
 from dutperf.results.deviations import Facts
@@ -241,6 +241,8 @@ class Dns64Point(SearchPoint):
     upstream: UpstreamQueries | None
     is_self_test: bool
     """Whether the tester's client asked its own name server (RFC 8219 section 9.2.1)."""
+    self_test: TesterAlone | None
+    """None: it is none, has names without an AAAA record or cached ones, or found no rate."""
     other_names: OtherNames | None
     """None: the tester's own name server knew the names."""
     repetitions: Repetitions
@@ -255,9 +257,11 @@ class Dns64Point(SearchPoint):
     def remarks(self) -> Iterator[str]:
         if self.unanswered and self.upper_bound is not None:
             yield f": at the upper bound, {self.upper_bound.load}: {self.unanswered}"
-        if self.is_self_test and self.dns64_qps.median is not None:
-            proved = looped_back.proved_by(int(self.dns64_qps.median))
-            yield f": a self-test of the tester alone, which proves DNS64 servers of up to {proved:,} queries/s"
+        if (alone := self.self_test) is not None:
+            yield (
+                f": a self-test of the tester alone, which proves DNS64 servers of up to {alone.proves_qps:,} queries/s"
+                f" with timeouts of {alone.proves_from_s:g} s or longer"
+            )
         if self.upstream is not None and not self.is_self_test:
             yield from self.upstream.remarks(_needed_upstream(self.case))
         if self.other_names is not None:
@@ -269,15 +273,24 @@ def point(recorded: Recorded) -> Dns64Point:
     dns64_qps, members = repeated_searches.found(recorded)
     results = recorded.of(ResultEvent)
     passed = _highest_that_passed(results)
+    is_self_test = bool(recorded.limits.get("looped_back"))
     return Dns64Point(
         **members,
         dns64_qps=dns64_qps,
         unanswered=_at_upper_bound(results, members["upper_bound"]),
         answer_us=None if passed is None else _answer_times(passed.directions()[Direction.FORWARD].delay_us),
         upstream=None if passed is None else _upstream(passed),
-        is_self_test=bool(recorded.limits.get("looped_back")),
+        is_self_test=is_self_test,
+        self_test=_self_tested(recorded) if is_self_test else None,
         other_names=_other_names([event.trial for event in recorded.of(TrialEvent)]),
     )
+
+
+def _self_tested(recorded: Recorded) -> TesterAlone | None:
+    if recorded.case.key() != looped_back.CASE:
+        return None
+    rates = [search.lower_bound for search in recorded.of(SearchFinding)]
+    return TesterAlone.of_rates(rates, recorded.conditions.timeout_s)
 
 
 def _other_names(trials: Sequence[Trial]) -> OtherNames | None:

@@ -9,6 +9,7 @@ quarter of the timeout before a rate r counts; then it takes at most half of the
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -16,6 +17,7 @@ from pydantic import BeforeValidator, Field
 
 from dutperf import journal
 from dutperf.journal import Finding, JournalError, PlanEvent, of_kind
+from dutperf.judge.own_server import SHARE_OF_TIMEOUT
 from dutperf.model import AAAA_NAMES, CACHED_NAMES, Value
 from dutperf.procedures.repeated_searches import SearchFinding
 from dutperf.setup import configuration
@@ -29,11 +31,6 @@ HOW = "dutperf dns64 --lab loopback --with-aaaa 100 --timeout 0.25"
 """How to measure it, on ports of the same kind."""
 
 
-def proved_by(qps: int) -> int:
-    """The highest rate of a DNS64 server that a tester proves which alone answers ``qps``."""
-    return int(qps / (2 * (1 + DELTA)))
-
-
 class TesterAlone(Value):
     """The highest rate that the tester alone passed, and the timeout of its queries."""
 
@@ -43,12 +40,22 @@ class TesterAlone(Value):
     @property
     def proves_qps(self) -> int:
         """The highest rate of a DNS64 server that it proves."""
-        return proved_by(self.qps)
+        return int(self.qps / (2 * (1 + DELTA)))
+
+    @property
+    def proves_from_s(self) -> float:
+        """The shortest timeout of that server's queries."""
+        return self.timeout_s / SHARE_OF_TIMEOUT
+
+    @classmethod
+    def of_rates(cls, rates: Sequence[int | None], timeout_s: float) -> Self | None:
+        """The lowest of the repetitions; None: there are none, or one found no rate."""
+        found = [rate for rate in rates if rate is not None]
+        return cls(qps=min(found), timeout_s=timeout_s) if found and len(found) == len(rates) else None
 
     @classmethod
     def of_directory(cls, directory: Path) -> Self:
-        """From the results of a measurement of the tester alone: the lowest of its repetitions. Raises ValueError: it
-        is none, or found no rate."""
+        """From the results of a measurement of the tester alone. Raises ValueError: it is none, or found no rate."""
         try:
             events = journal.read(directory)
         except JournalError as error:
@@ -64,9 +71,9 @@ class TesterAlone(Value):
             raise ValueError(f"{directory} has results of a DUT, not of the tester alone: {HOW}")
         found = [SearchFinding.of(one) for one in of_kind(events, Finding) if one.event == SearchFinding.name()]
         rates = [one.lower_bound for one in found if one.case == CASE]
-        if not rates or None in rates:
+        if (alone := cls.of_rates(rates, plan.conditions["timeout_s"])) is None:
             raise ValueError(f"{directory} has no rate for names that all have an AAAA record: {HOW}")
-        return cls(qps=min(rate for rate in rates if rate is not None), timeout_s=plan.conditions["timeout_s"])
+        return alone
 
 
 def _of_path(given: Any) -> Any:

@@ -425,7 +425,7 @@ def test_causes_are_about_queries_and_answers(changes: dict[str, Any]) -> None:
     ],
 )
 def test_no_disturbance_makes_a_wrong_answer(wrong: dict[str, int], proof: str | None) -> None:
-    """A late or lost query has no answer, or a late one; a DUT that waited in vain itself says SERVFAIL, or has no records."""
+    """A late or lost query has no answer, or a late one; a DUT that waited in vain says SERVFAIL, or has no records."""
     one = counts(5000, 4999).model_copy(update={"answers": Answers(wrong=wrong)})
     asked = TRIAL.model_copy(update={"question": Question(resolution=0.1)})
     found = proven_failed(asked, {Direction.FORWARD: one}, (Cause(code=DUT_DISTURBED, text=""),))

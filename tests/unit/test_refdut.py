@@ -18,6 +18,7 @@ from dutperf.dut.device import Device
 from dutperf.dut.reference import ReferenceDevice
 from dutperf.lab.refdut import Dns64Properties, NatProperties, Properties, RefDut, RefDutError
 from dutperf.lab.reference import Dns64Options, NatOptions, Ports, ReferenceOptions, open_request, sides_of_tester
+from dutperf.model import Direction
 from dutperf.setup import configuration
 
 QUANTILES = {"p50": 1.0, "p99": 2.0, "p999": 3.0, "max": 4.0}
@@ -120,6 +121,17 @@ def test_in_a_row_only_a_nat_is_asked_to_delete_connections(
 ) -> None:
     answering, _ = serve(COUNTERS | counted)
     assert by_control(answering).deletes_connections() == deletes
+
+
+def test_what_its_ports_lost_is_its_loss(serve: Serve) -> None:
+    answering, _ = serve(
+        COUNTERS | {"left": {"lost_before": 7, "lost_after": 2}, "right": {"lost_before": 1, "lost_after": 5}}
+    )
+    lost = by_control(answering).losses()
+    assert lost == {
+        Direction.FORWARD: DIRECTION["lost"] | {"port_before": 7, "port_after": 5},
+        Direction.REVERSE: DIRECTION["lost"] | {"port_before": 1, "port_after": 2},
+    }
 
 
 def test_options_of_a_nat_become_a_request() -> None:

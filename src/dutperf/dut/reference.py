@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from dutperf.dut.device import Device
 from dutperf.dut.printed import ByCause
-from dutperf.lab.refdut import RefDut, RefDutError
+from dutperf.lab.refdut import PortLosses, RefDut, RefDutError
 from dutperf.model import Direction
 from dutperf.setup.configuration import ConfigError
 
@@ -30,7 +30,10 @@ class ReferenceDevice(Device):
             truth = self._client.counters()
         except RefDutError as error:
             return str(error)
-        return {Direction.FORWARD: truth.forward.lost, Direction.REVERSE: truth.reverse.lost}
+        return {
+            Direction.FORWARD: truth.forward.lost | _at_ports(truth.left, truth.right),
+            Direction.REVERSE: truth.reverse.lost | _at_ports(truth.right, truth.left),
+        }
 
     def deletes_connections(self) -> bool:
         return self._counted() is not None
@@ -57,3 +60,8 @@ class ReferenceDevice(Device):
     @property
     def _client(self) -> RefDut:
         return RefDut(Path(str(self.described.control)))
+
+
+def _at_ports(way_in: PortLosses, way_out: PortLosses) -> dict[str, int]:
+    """What a direction lost in the kernel's buffers of the ports by which its frames enter and leave the DUT."""
+    return {"port_before": way_in.lost_before, "port_after": way_out.lost_after}

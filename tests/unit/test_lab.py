@@ -271,6 +271,18 @@ def test_a_table_larger_than_the_kernels_is_refused_with_what_to_do(
         nft_nat44.table_size("nft-nat44", 262_145)
 
 
+def test_the_size_of_the_table_is_read_after_the_rules_that_load_connection_tracking(
+    asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conntrack, "MAXIMUM", tmp_path / "max")
+    with pytest.raises(LabError, match=r"kernel has no connection tracking: .*No such file"):
+        nft_nat44.table_size("nft-nat44", None)
+    one = lab._lab("nft-nat44")
+    with pytest.raises(LabError, match="has no connection tracking"):
+        one.build(site.Site.draft(one.name), one.parse({}))
+    assert any("masquerade" in text for text in asked)
+
+
 @pytest.mark.parametrize(
     ("options", "statement", "outside"),
     [

@@ -76,11 +76,11 @@ class NatOptions(ConntrackOptions):
 
 def build(site: Site, options: NatOptions) -> dict[str, Any]:
     cores = site.dut_cores(options.cores)
-    maximum = table_size(site.record.lab, options.table)
     site.add_router(options.mtu, cores)
     for side, port in ((LEFT, "dl"), (RIGHT, "dr")):
         site.dut.ip(*side.ip4(port), *(side.ip6(port) if has_ipv6() else ()))
     start_nat(site.dut, options)
+    maximum = table_size(site.record.lab, options.table)
     return {
         **tester(cores, routed_sides(4, ipv6=has_ipv6())),
         "stateful": stateful(options),
@@ -94,8 +94,11 @@ def build(site: Site, options: NatOptions) -> dict[str, Any]:
 
 
 def table_size(lab: str, wanted: int | None) -> int:
-    """The kernel's maximum of connections. Raises LabError: it is below ``wanted``."""
-    maximum = int(conntrack.MAXIMUM.read_text())
+    """The kernel's maximum of connections. Raises LabError: it is below ``wanted``, or the kernel tracks none."""
+    try:
+        maximum = int(conntrack.MAXIMUM.read_text())
+    except OSError as error:
+        raise LabError(f"lab {lab}: this machine's kernel has no connection tracking: {error}") from None
     if wanted is not None and wanted > maximum:
         raise LabError(
             f"lab {lab}: option table={wanted}: this machine's kernel tracks {maximum} connections at most, and a"
@@ -105,7 +108,7 @@ def table_size(lab: str, wanted: int | None) -> int:
 
 
 def start_nat(dut: Namespace, options: ConntrackOptions) -> None:
-    """Load the rules, and set the timeouts."""
+    """Load the rules, for which the kernel loads its connection tracking, and set the timeouts."""
     dut.nft(ruleset(options.statement()))
     dut.sysctl(timeouts(options))
 

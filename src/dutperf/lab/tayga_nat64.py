@@ -24,7 +24,6 @@ def configuration(data_dir: Path) -> str:
 
 
 def build(site: Site, options: ConntrackOptions) -> dict[str, Any]:
-    maximum = table_size(site.record.lab, options.table)
     site.add_router(options.mtu)
     site.dut.ip(*LEFT.ip6("dl"), *RIGHT.ip4("dr"), *RIGHT.ip6("dr"))
     version = start_tayga(site, options.mtu, configuration(site.directory))
@@ -34,6 +33,7 @@ def build(site: Site, options: ConntrackOptions) -> dict[str, Any]:
         f"route add {OWN_IPV6}/128 dev {TUN}",
     )
     start_nat(site.dut, options)
+    maximum = table_size(site.record.lab, options.table)
     return {
         **tester([site.dut_core], translated_sides(options.outside()[0], RIGHT_BEHIND_NAT64)),
         "stateful": stateful(options),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dutperf import dut
 from dutperf.cli.output import console
-from dutperf.dut import printed
+from dutperf.dut import commands, printed
 from dutperf.dut.device import Device
 from dutperf.dut.printed import ByCause
 from dutperf.model import Direction, TrialResult, Verdict
@@ -106,6 +106,26 @@ def test_a_reset_that_is_killed_ends_with_all_that_it_started(tmp_path: Path) ->
     start = Device(with_commands(reset=f"(sleep 1; touch {tmp_path / 'late'}) & wait")).reset
     start().kill()
     time.sleep(1.2)
+    assert not (tmp_path / "late").exists()
+
+
+def test_a_reset_that_is_killed_may_start_the_dut_again(tmp_path: Path) -> None:
+    reset = f"trap 'touch {tmp_path / 'started'}' EXIT; trap 'exit 1' TERM; touch {tmp_path / 'stopped'}; sleep 30"
+    running = Device(with_commands(reset=reset)).reset()
+    while not (tmp_path / "stopped").exists():
+        time.sleep(0.01)
+    running.kill()
+    assert (tmp_path / "started").exists()
+
+
+def test_a_reset_that_does_not_end_itself_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(commands, "GRACE_S", 0.2)
+    reset = f"trap '' TERM; touch {tmp_path / 'deaf'}; sleep 1; sleep 1; touch {tmp_path / 'late'}"
+    running = Device(with_commands(reset=reset)).reset()
+    while not (tmp_path / "deaf").exists():
+        time.sleep(0.01)
+    running.kill()
+    time.sleep(2.2)
     assert not (tmp_path / "late").exists()
 
 

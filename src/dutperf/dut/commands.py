@@ -19,6 +19,9 @@ from typing import Protocol
 from dutperf.dut import printed
 from dutperf.setup.configuration import Command, ConfigError
 
+GRACE_S = 2.0
+"""Time for a command to end itself, in seconds."""
+
 
 class Running(Protocol):
     """An action on the DUT that was started."""
@@ -91,9 +94,18 @@ class RunningCommand:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):
+    """A reset may start the DUT again before it ends. Until it is waited for, nobody else has its number."""
+    deadline_s = time.monotonic() + GRACE_S
+    with suppress(ProcessLookupError, ChildProcessError):
+        os.killpg(process.pid, signal.SIGTERM)
+        while not _has_ended(process) and time.monotonic() < deadline_s:
+            time.sleep(0.01)
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _exit_text(status: int) -> str:

@@ -51,9 +51,9 @@ SINGLE: dict[str, tuple[Packet, list[type[Packet]]]] = {
 def in_guest(made: dict[str, Any], place: int, *argv: str) -> str:
     """Output of a command in the namespace of a guest's DUT."""
     device = made["dut"][0] if isinstance(made["dut"], list) else made["dut"]
-    *ask, _ = device["commands"]["reset"]
+    *ask, _, limit_s = device["commands"]["reset"]
     command = f"{IP_PROGRAM} netns exec {NAMESPACES[place]} {shlex.join(argv)}"
-    return subprocess.run([*ask, command], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([*ask, command, limit_s], check=True, capture_output=True, text=True).stdout
 
 
 def passed(made: dict[str, Any]) -> dict[Direction, int]:

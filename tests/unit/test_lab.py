@@ -7,17 +7,32 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
 from dutperf import lab
-from dutperf.lab import LabError, conntrack, definition, hosts, linux_bridge, netns, nft_nat44, site
+from dutperf.lab import (
+    LabError,
+    conntrack,
+    definition,
+    encapsulation,
+    hosts,
+    linux_bridge,
+    netns,
+    nft_nat44,
+    outage,
+    site,
+)
+from dutperf.lab.guest import machine
+from dutperf.lab.guest.namespace import GuestNamespace
 from dutperf.lab.kernel_router import RouterOptions, ruleset
 from dutperf.lab.netns import Namespace, core_mask, run
 from dutperf.lab.site import Owner, Record
@@ -254,6 +269,51 @@ STATISTICS = """entries  clashres found insert_failed drop early_drop
 00000005  00000000 00000001 0000000a 00000002 000000ff
 00000005  00000001 00000000 00000000 00000001 00000001
 """
+
+
+@pytest.mark.parametrize(("ended_by", "stop", "status"), [(None, "true", 0), ("TERM", "true", 1), (None, "false", 1)])
+def test_an_outage_ends_also_where_its_script_does_not_come_to_its_end(
+    ended_by: str | None, stop: str, status: int, tmp_path: Path
+) -> None:
+    """A standing lab would stay dead."""
+    switch = tmp_path / "switch"
+    script = outage.script(f"echo off > {switch}; {stop}", 30 if ended_by else 0.1, f"echo on > {switch}")
+    running = subprocess.Popen(["sh", "-ec", script], start_new_session=True)
+    while ended_by and not (switch.exists() and switch.read_text() == "off\n"):
+        time.sleep(0.01)
+    if ended_by:
+        os.killpg(running.pid, signal.Signals[f"SIG{ended_by}"])
+    assert running.wait(5) == status
+    assert switch.read_text() == "on\n"
+
+
+@pytest.mark.usefixtures("asked")
+def test_commands_have_time_for_a_long_reset() -> None:
+    one = lab._lab("kernel-ipv4")
+    options = one.parse({"reset_s": "100"})
+    assert one.made(site.Site.draft(one.name), options)["dut"]["commands"]["time_limit_s"] > 100
+    in_guest = machine.reset(site.Site.draft("kernel-vm"), 100)
+    assert float(in_guest[-1]) > 100
+    row = [{"name": "CLAT"}, {"name": "PLAT", "commands": {"reset": "true"}}]
+    options.limit_commands(row)
+    assert row[0] == {"name": "CLAT"}
+
+
+def test_a_reset_of_a_guest_fails_where_one_of_its_steps_does() -> None:
+    """The exit status of a script without ``-e`` is that of its last line."""
+    script = machine.reset(site.Site.draft("jool-siit"), 0.01, stop="false", start="true")[-2]
+    harmless = re.sub(r"/proc/sys/net/\S+?(?=[;' ]|$)", "/dev/null", script, flags=re.MULTILINE)
+    assert "/proc" not in harmless
+    assert subprocess.run(["sh", "-c", harmless], check=False).returncode == 1
+
+
+def test_a_reset_of_duts_of_a_guest_fails_where_one_of_them_does() -> None:
+    class Fails(GuestNamespace):
+        def entered(self, argv: Iterable[str]) -> str:
+            return f"sh -c 'exit {self.name}'"
+
+    duts = [Fails(status, site.Site.draft("gre")) for status in "30"]
+    assert subprocess.run(["sh", "-ec", encapsulation.reset(duts, 0.01)], check=False).returncode == 3
 
 
 def test_statistics_of_connection_tracking_are_sums_over_the_cores() -> None:

@@ -137,7 +137,7 @@ class _Construction:
         parsed = lab.parse(options)
         lab.check_machine()
         remove_leftovers()
-        return cls(Site.draft(name, stays=stays), lambda site: lab.build(site, parsed))
+        return cls(Site.draft(name, stays=stays), lambda site: lab.made(site, parsed))
 
     def finish(self) -> dict[str, Any]:
         self.site.prepare()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 PROGRAMS = {"ip": "iproute2", "ethtool": "ethtool", "nft": "nftables"}
 """Programs that every lab needs, each with its Debian package."""
+
+
+COMMAND_S = 60.0
+"""Time limit of a command that does not wait itself, in seconds."""
 
 
 class LabOptions(BaseModel):
@@ -41,6 +45,11 @@ class ResetOptions(LabOptions):
     """Options of a lab for ``dutperf reset``."""
 
     reset_s: Annotated[float, Field(gt=0, le=3600, description="duration of a reset, in s")] = 0.5
+
+    def limit_commands(self, duts: Iterable[Mapping[str, Any]]) -> None:
+        """Give the commands of each DUT of a configuration time for a reset."""
+        for commands in filter(None, (dut.get("commands") for dut in duts)):
+            commands["time_limit_s"] = COMMAND_S + self.reset_s
 
 
 EndOption = Annotated[
@@ -87,6 +96,14 @@ class Lab(Generic[OptionsT]):
             return self.options.model_validate(dict(options))
         except ValidationError as error:
             raise LabError(f"lab {self.name}: {self._explanation(error)}") from None
+
+    def made(self, site: Site, options: OptionsT) -> dict[str, Any]:
+        """What ``build`` returns, with the time limits of its commands."""
+        configuration = self.build(site, options)
+        if isinstance(options, ResetOptions):
+            dut = configuration["dut"]
+            options.limit_commands([dut] if isinstance(dut, dict) else dut)
+        return configuration
 
     def check_machine(self) -> None:
         """Raises LabError, with a remedy, if this machine or user cannot run the lab."""

@@ -102,7 +102,7 @@ def in_guest(kind: Encapsulation, site: Site, options: GuestOptions, ends: Seque
         start_router(one)
         about = {"version": kernel.release, **machine.identity(options, kernel, site)}
         duts.append({**about, **set_up(kind, one, end, options)})
-    duts[0].setdefault("commands", {})["reset"] = machine.ask(site, reset(namespaces, options.reset_s))
+    duts[0].setdefault("commands", {})["reset"] = machine.ask(site, reset(namespaces, options.reset_s), options.reset_s)
     machine.start(site, outer, options, kernel, contents(kind, kernel, script))
     return duts, namespaces
 
@@ -132,7 +132,9 @@ def cables(duts: Sequence[Namespace], mtu: int, mtu_between: int) -> list[str]:
 
 def reset(duts: Sequence[GuestNamespace], reset_s: float) -> str:
     """The script that stops the forwarding of all DUTs of a guest."""
-    return "".join(f"{one.entered(['sh', '-ec', kernel_router.stopped(one, reset_s)])} &\n" for one in duts) + "wait\n"
+    scripts = (one.entered(["sh", "-ec", kernel_router.stopped(one, reset_s)]) for one in duts)
+    started = "".join(f'{script} &\nall="$all $!"\n' for script in scripts)
+    return f"{started}for one in $all; do wait $one; done\n"
 
 
 def set_up(kind: Encapsulation, dut: Namespace, end: End, options: ResetOptions) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from dutperf.lab import filters
+from dutperf.lab import filters, outage
 from dutperf.lab.addresses import LEFT, RIGHT, routed_sides, tester
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.netns import DUT_PORTS, Namespace, has_ipv6
@@ -87,7 +87,8 @@ def stopped(dut: Namespace, reset_s: float) -> str:
     """The script for this, to run in the DUT's namespace."""
     paths = ["ipv4/ip_forward", *(["ipv6/conf/all/forwarding"] if dut.has_ipv6() else [])]
     switches = " ".join(f"/proc/sys/net/{path}" for path in paths)
-    return f"turn() {{ for switch in {switches}; do echo $1 > $switch; done; }}; turn 0; sleep {reset_s:g}; turn 1"
+    off, on = (f"for switch in {switches}; do echo {value} > $switch; done" for value in (0, 1))
+    return outage.script(off, reset_s, on)
 
 
 def filtered(site: Site) -> list[str]:

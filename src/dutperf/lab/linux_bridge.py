@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from dutperf.lab import bridge_limit, kernel_router
+from dutperf.lab import bridge_limit, kernel_router, outage
 from dutperf.lab.definition import Cores, Lab, ResetOptions
 from dutperf.lab.netns import TESTER_PORTS, Namespace, run, standalone
 from dutperf.lab.site import Site
@@ -70,7 +70,7 @@ def build(site: Site, options: BridgeOptions) -> dict[str, Any]:
 
 def reset(site: Site, reset_s: float) -> list[str]:
     """The command that stops the bridge for ``reset_s`` seconds. It forgets all addresses."""
-    script = f"ip link set {BRIDGE} down; sleep {reset_s:g}; ip link set {BRIDGE} up"
+    script = outage.script(f"ip link set {BRIDGE} down", reset_s, f"ip link set {BRIDGE} up")
     return site.dut.command(["sh", "-ec", script])
 
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from dutperf import installation
+from dutperf.lab import outage
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.netns import DUT_PORTS, TESTER_PORTS, run
@@ -179,8 +180,8 @@ def install(switch: Switch, rules: Iterable[str]) -> list[list[str]]:
 
 def reset(switch: Switch, rules: Iterable[str], reset_s: float) -> list[str]:
     """The command that takes the rules away for ``reset_s`` seconds: all frames are dropped."""
-    steps = [switch.openflow("del-flows"), ["sleep", f"{reset_s:g}"], *install(switch, rules)]
-    return ["sh", "-ec", "; ".join(shlex.join(step) for step in steps)]
+    start = "; ".join(map(shlex.join, install(switch, rules)))
+    return ["sh", "-ec", outage.script(shlex.join(switch.openflow("del-flows")), reset_s, start)]
 
 
 def losses(switch: Switch) -> list[str]:

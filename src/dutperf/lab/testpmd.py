@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dutperf.lab import telemetry
+from dutperf.lab import outage, telemetry
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.memif import memory_ports
 from dutperf.lab.netns import standalone
@@ -111,7 +111,7 @@ def reset(site: Site, options: TestpmdOptions) -> list[str]:
     def turn(mode: str) -> str:
         return f"printf 'stop\\nset fwd {mode}\\nstart\\n' > {prompt(site)}"
 
-    return ["sh", "-ec", f"{turn('rxonly')}; sleep {options.reset_s:g}; {turn(options.forward)}"]
+    return ["sh", "-ec", outage.script(turn("rxonly"), options.reset_s, turn(options.forward))]
 
 
 def version(site: Site) -> str:

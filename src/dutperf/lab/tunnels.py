@@ -218,7 +218,7 @@ def ds_lite(dut: Namespace, end: End, options: DsLiteOptions) -> dict[str, Any]:
     nft_nat44.start_nat(dut, options)
     return {
         **nft_nat44.about(options, options.table),
-        "commands": {name: dut.command(["sh", "-c", script]) for name, script in kernel_vm.CONNECTIONS.items()},
+        "commands": {name: dut.command(["sh", "-ec", script]) for name, script in kernel_vm.CONNECTIONS.items()},
     }
 
 

@@ -15,7 +15,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dutperf.lab.definition import ResetOptions
+from dutperf.lab import outage
+from dutperf.lab.definition import COMMAND_S, ResetOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.guest import initramfs, shell
 from dutperf.lab.guest.packages import Kernel
@@ -172,9 +173,10 @@ def _taps() -> tuple[str, str]:
     return left, right
 
 
-def ask(site: Site, script: str) -> list[str]:
-    """The command that runs a script in the guest and prints what it says."""
-    return standalone(shell, str(site.directory / "shell"), script)
+def ask(site: Site, script: str, lasts_s: float = 0) -> list[str]:
+    """The command that runs a script in the guest, up to its first error, and prints what it says. ``lasts_s``: how
+    long it waits itself."""
+    return standalone(shell, str(site.directory / "shell"), f"set -e\n{script}", f"{COMMAND_S + lasts_s:g}")
 
 
 FORWARDING = ("ipv4/ip_forward", "ipv6/conf/all/forwarding")
@@ -202,8 +204,8 @@ def reset(site: Site, reset_s: float, stop: str = "", start: str = "") -> list[s
     def turn(value: int) -> str:
         return "; ".join(f"echo {value} > /proc/sys/net/{path}" for path in FORWARDING)
 
-    steps = (turn(0), stop, f"usleep {round(reset_s * 1e6)}", start, turn(1))
-    return ask(site, "\n".join(filter(None, steps)))
+    stopping, starting = ("; ".join(filter(None, steps)) for steps in ((turn(0), stop), (start, turn(1))))
+    return ask(site, outage.script(stopping, reset_s, starting), reset_s)
 
 
 def identity(options: GuestOptions, kernel: Kernel, site: Site) -> dict[str, Any]:

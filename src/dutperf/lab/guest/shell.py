@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A root shell in the guest: scripts go over a serial port to :data:`AGENT`, their output and exit status come
-back. Also a program of its own: ``python3 -I -S shell.py SOCKET SCRIPT``. It imports nothing of this package."""
+back. Also a program of its own, ``python3 -I -S shell.py SOCKET SCRIPT SECONDS``, which imports nothing of this
+package."""
 
 from __future__ import annotations
 
@@ -80,11 +81,11 @@ class Shell:
         return end[1].decode(), output.decode(errors="replace").rstrip("\n")
 
 
-def main(path: str, script: str) -> None:
+def main(path: str, script: str, timeout_s: str) -> None:
     """Print what the script does; ends with its exit status."""
     shell = Shell(Path(path))
     try:
-        status, output = shell.status(script)
+        status, output = shell.status(script, float(timeout_s))
     except Silent as error:
         sys.exit(f"shell: {error}")
     print(output)
@@ -93,6 +94,6 @@ def main(path: str, script: str) -> None:
 
 if __name__ == "__main__":
     try:
-        main(*sys.argv[1:3])
+        main(*sys.argv[1:4])
     except OSError as error:
         sys.exit(f"shell: {error.strerror or error}")

@@ -64,7 +64,7 @@ def stateful(site: Site, options: StatefulOptions) -> dict[str, Any]:
     }
     made = boot(site, options, "jool", settings, translated_sides(outside, RIGHT_BEHIND_NAT64))
     count = f"jool -i {INSTANCE} stats display --all | sed -n 's/^JSTAT_SESSIONS: //p'"
-    clear = f"jool instance remove {INSTANCE}; jool file handle /{CONFIGURATION}"
+    clear = f"jool instance remove {INSTANCE} && jool file handle /{CONFIGURATION}"
     made["dut"]["commands"] |= {
         "count_connections": machine.ask(site, count),
         "clear_connections": machine.ask(site, clear),

@@ -83,7 +83,11 @@ _STATISTICS = "conntrack -S 2> /dev/null | tr ' ' '\\n' | awk -F = '{ sum[$1] +=
 _TOLD = "for (name in sum) if (name ~ /early_drop|insert_failed|^drop/) print name, sum[name]"
 CONNECTIONS = {
     "count_connections": f"{_COUNT}\n{_STATISTICS.replace('CODE', _TOLD)}",
-    "clear_connections": f"conntrack -F > /dev/null 2>&1\nwhile [ $({_COUNT}) -gt 0 ]; do usleep 1000; done",
+    "clear_connections": (
+        "conntrack -F > /tmp/cleared 2>&1 || { cat /tmp/cleared; exit 1; }\n"
+        f"for wait in $(seq 2000); do [ $({_COUNT}) -gt 0 ] || exit 0; usleep 1000; done\n"
+        "echo connections are left after all were deleted; exit 1"
+    ),
     "losses": (
         _STATISTICS.replace("CODE", 'print "forward conntrack_drop", sum["drop"] + 0')
         + "\nnft list counter ip nat reverse_no_connection"

@@ -6,6 +6,7 @@ package."""
 from __future__ import annotations
 
 import base64
+import os
 import re
 import socket
 import sys
@@ -14,17 +15,17 @@ from pathlib import Path
 
 AGENT = r"""#!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs what the host says, one script in base64 a line, and answers with its output and a line of its exit status.
-printf '\001ready\n'
-while IFS= read -r line; do
-    echo "$line" | base64 -d > /tmp/script
+# Runs what the host says, in each line a mark and a script in base64, and answers with the script's output and a line
+# of the mark and the exit status.
+printf '\001ready 0\n'
+while read -r mark script; do
+    echo "$script" | base64 -d > /tmp/script
     sh /tmp/script < /dev/null 2>&1
-    printf '\001%s\n' "$?"
+    printf '\001%s %s\n' "$mark" "$?"
 done
 """
-"""The guest's end."""
-_ANSWERED = re.compile(rb"\x01(\w+)\n")
-"""The agent's line after the output of a script: its exit status, and before the first ``ready``."""
+"""The guest's end. A host may leave before the answer, which then comes to the next one."""
+_ENDS = re.compile(rb"\x01\w* \d+\n")
 
 
 class Silent(Exception):
@@ -44,7 +45,7 @@ class Shell:
         self._received = b""
 
     def await_ready(self, timeout_s: float) -> None:
-        self._answer(timeout_s)
+        self._answer("ready", timeout_s)
 
     def run(self, script: str, timeout_s: float = 60) -> str:
         """Output of a script, standard error among it, without the last end of line. Raises Failed, Silent."""
@@ -55,17 +56,18 @@ class Shell:
 
     def status(self, script: str, timeout_s: float = 60) -> tuple[int, str]:
         """Exit status and output of a script. Raises Silent."""
-        self._socket.sendall(base64.b64encode(script.encode()) + b"\n")
-        status, output = self._answer(timeout_s)
-        return int(status), output
+        mark = os.urandom(8).hex()
+        self._socket.sendall(f"{mark} {base64.b64encode(script.encode()).decode()}\n".encode())
+        return self._answer(mark, timeout_s)
 
     def close(self) -> None:
         """Leave; the guest does not notice."""
         self._socket.close()
 
-    def _answer(self, timeout_s: float) -> tuple[str, str]:
-        deadline_s = time.monotonic() + timeout_s
-        while (end := _ANSWERED.search(self._received)) is None:
+    def _answer(self, mark: str, timeout_s: float) -> tuple[int, str]:
+        """Without what came before: answers to others."""
+        deadline_s, answered = time.monotonic() + timeout_s, re.compile(rf"\x01{mark} (\d+)\n".encode())
+        while (end := answered.search(self._received)) is None:
             self._socket.settimeout(max(0.01, deadline_s - time.monotonic()))
             try:
                 received = self._socket.recv(65536)
@@ -78,7 +80,7 @@ class Shell:
                 )
             self._received += received
         output, self._received = self._received[: end.start()], self._received[end.end() :]
-        return end[1].decode(), output.decode(errors="replace").rstrip("\n")
+        return int(end[1]), _ENDS.split(output)[-1].decode(errors="replace").rstrip("\n")
 
 
 def main(path: str, script: str, timeout_s: str) -> None:

@@ -14,6 +14,8 @@ from dutperf.cli.commands.overload import flow_numbers
 from dutperf.journal import JOURNAL
 from dutperf.model import LEFT_AND_RIGHT, Load
 from dutperf.report.html import REPORT
+from dutperf.results import overload
+from dutperf.results.comparison import Figure
 from dutperf.results.overload import degradations, table
 from dutperf.results.summary import SUMMARY, Summary
 from dutperf.setup.conditions import Rate
@@ -37,6 +39,13 @@ def test_a_lower_throughput_of_many_flows_is_a_degradation(tmp_path: Path) -> No
     shown = table(list(found.values()))
     assert shown is not None
     assert [row[-1][0] for row in shown.rows] == ["-", "+"]
+
+
+@pytest.mark.parametrize(("one", "many", "worse"), [(-1, 2, None), (2, -1, None), (-1, -2, 100), (1, 2, 100)])
+def test_figures_of_different_signs_have_no_share(one: float, many: float, worse: float | None) -> None:
+    """An IPDV has a sign: -200 % would say nothing."""
+    figures = (Figure(median=value, values=(value,)) for value in (one, many))
+    assert overload._percent(*figures, rises=True) == worse
 
 
 def test_higher_losses_and_delays_of_many_flows_are_degradations(tmp_path: Path) -> None:

@@ -137,4 +137,6 @@ def _percent(first: Figure, last: Figure, *, rises: bool) -> float | None:
     of_one, of_all = _median(first), _median(last)
     if not of_one or of_all is None or LimitedBy.RANGE in (first.limited_by, last.limited_by):
         return None
+    if of_one * of_all < 0:  # an IPDV has a sign
+        return None
     return (of_all - of_one if rises else of_one - of_all) / of_one * 100

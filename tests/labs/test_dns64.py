@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scapy.all import UDP, IPv6
 
 from dutperf import lab
 from dutperf.lab import dns64, site
@@ -19,6 +20,7 @@ from dutperf.lab.dns_servers import SERVERS
 from dutperf.setup.configuration import parse
 
 from .dns_peers import AAAA, A, a_of, aaaa_of, counters, name, peers_of
+from .stations import stations_of
 from .test_labs import dut_pids, left_over, namespaces_of, start_owner, wait_for
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("lab_records")]
@@ -60,6 +62,15 @@ def test_it_synthesises_what_is_not_there_and_asks_nothing_twice_and_nobody_else
         assert outside is not None
         assert outside.rcode != 0
         assert peers.foreign_frames() == []
+
+
+@pytest.mark.parametrize("lab_name", LABS)
+def test_it_forwards_nothing(lab_name: str) -> None:
+    """A throughput would be that of this kernel's router, under the server's name."""
+    with lab.bring_up(lab_name, {}) as configuration, stations_of(configuration) as both:
+        source, destination = (configuration[side]["ipv6"].partition("/")[0] for side in ("left", "right"))
+        passed = both.exchange("left", [IPv6(src=source, dst=destination) / UDP(dport=7)], expected=1, wait_s=1)
+    assert not [frame for frame in passed if frame.haslayer(UDP) and frame[UDP].dport == 7]
 
 
 @pytest.mark.parametrize("lab_name", LABS)

@@ -23,7 +23,7 @@ from dutperf.lab import dns_counters
 from dutperf.lab.addresses import LEFT, NAT64_PREFIX, RIGHT, tester
 from dutperf.lab.definition import Cores, Lab, ResetOptions
 from dutperf.lab.dns_servers import SERVERS, DnsServer, Task, log
-from dutperf.lab.netns import DUT_PORTS, package_version, standalone
+from dutperf.lab.netns import DUT_PORTS, FORWARDING, package_version, standalone
 from dutperf.lab.site import Site, await_start
 from dutperf.lab.transparent import Version
 
@@ -54,6 +54,7 @@ class DnsServerOptions(ResetOptions):
 def build(server: DnsServer, site: Site, options: DnsServerOptions) -> dict[str, Any]:
     cores = site.dut_cores(options.cores)
     site.add_router(options.mtu, cores)
+    site.dut.sysctl(dict.fromkeys(FORWARDING, 0))  # no frame may pass under the server's name
     for side, port in zip((LEFT, RIGHT), DUT_PORTS, strict=True):
         site.dut.ip(*side.ip4(port), *side.ip6(port))
     task = task_of(site, options)

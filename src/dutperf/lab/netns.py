@@ -26,6 +26,8 @@ CABLES = tuple(zip(TESTER_PORTS, DUT_PORTS, strict=True))
 """Both ends of each cable."""
 NAMED = Path("/run/netns")
 _IPV6_SETTINGS = Path("/proc/sys/net/ipv6")
+FORWARDING = ("ipv4/ip_forward", "ipv6/conf/all/forwarding")
+"""Settings of a router, below ``net``."""
 NEIGHBOUR_LIFE_S = 3600
 """Lifetime of the DUT's neighbour entries without traffic."""
 
@@ -212,8 +214,7 @@ def prepare_router(dut: Namespace) -> None:
     """
     dut.create()
     dut.sysctl({
-        "ipv4/ip_forward": 1,
-        "ipv6/conf/all/forwarding": 1,
+        **dict.fromkeys(FORWARDING, 1),
         "ipv4/conf/all/rp_filter": 0,
         "ipv4/conf/default/rp_filter": 0,
         "ipv6/conf/all/accept_dad": 0,

@@ -20,7 +20,7 @@ from dutperf.lab.definition import COMMAND_S, ResetOptions
 from dutperf.lab.errors import LabError
 from dutperf.lab.guest import initramfs, shell
 from dutperf.lab.guest.packages import Kernel
-from dutperf.lab.netns import DUT_PORTS, NEIGHBOUR_LIFE_S, run, standalone
+from dutperf.lab.netns import DUT_PORTS, FORWARDING, NEIGHBOUR_LIFE_S, run, standalone
 from dutperf.lab.site import Site, await_start
 
 Accelerator = Literal["kvm", "tcg"]
@@ -177,9 +177,6 @@ def ask(site: Site, script: str, lasts_s: float = 0) -> list[str]:
     """The command that runs a script in the guest, up to its first error, and prints what it says. ``lasts_s``: how
     long it waits itself."""
     return standalone(shell, str(site.directory / "shell"), f"set -e\n{script}", f"{COMMAND_S + lasts_s:g}")
-
-
-FORWARDING = ("ipv4/ip_forward", "ipv6/conf/all/forwarding")
 
 
 def routing(commands: Iterable[str], mtu: int) -> str:

@@ -21,7 +21,9 @@ Properties of_queries(const Properties& properties) {
     return {.seed = properties.seed,
             .capacity_fps = properties.capacity_fps,
             .queue_frames = properties.queue_frames,
-            .cores = properties.cores};
+            .cores = properties.cores,
+            .flow_cache = properties.flow_cache,
+            .flow_miss_ns = properties.flow_miss_ns};
 }
 
 Packet packet_of(rte_mbuf* frame) { return {rte_pktmbuf_mtod(frame, std::uint8_t*), rte_pktmbuf_data_len(frame)}; }

@@ -320,6 +320,14 @@ def test_capacity_is_a_rate_of_queries_and_each_query_takes_one_service_time() -
     assert took >= 200 / 500
 
 
+def test_a_query_of_an_unknown_flow_is_served_longer() -> None:
+    with dns64(flow_cache=1, flow_miss_us=150_000) as ends:
+        began = time.monotonic()
+        for number in range(2):
+            assert len(ends.ask([query(name_of(number), number)])) == 1  # each from a port of its own
+        assert time.monotonic() - began >= 0.3
+
+
 def test_answers_are_delayed() -> None:
     with dns64(delay_ms=150) as ends:
         began = time.monotonic()

@@ -88,16 +88,19 @@ class ReferenceOptions(LabOptions, Properties):
     reset_at_s: Annotated[Seconds, Field(description="start of the reset, in s after the first frame")] = 0
 
     @model_validator(mode="after")
-    def _times_of_something(self) -> Self:
-        for time_option, of in (
+    def _each_has_an_effect(self) -> Self:
+        for option, of in (
             ("stall_at_s", "stall_ms"),
             ("reset_at_s", "reset_s"),
             ("jitter_ms", "jitter"),
+            ("jitter", "jitter_ms"),
             ("extra_delay_ms", "extra_delay_every"),
+            ("extra_delay_every", "extra_delay_ms"),
+            ("extra_delay", "extra_delay_ms"),
             ("flow_cache", "flow_miss_us"),
         ):
-            if time_option in self.model_fields_set and not self.model_fields_set & {of, of.removesuffix("_every")}:
-                raise ValueError(f"option {time_option} needs {of}")
+            if option in self.model_fields_set and not self.model_fields_set & {of, of.removesuffix("_every")}:
+                raise ValueError(f"option {option} needs {of}")
         return self
 
     def properties(self) -> Properties:

@@ -114,7 +114,7 @@ public:
     void clear_counts() {
         for (Direction& direction : directions_) direction.counts = {};
     }
-    // Frames of a direction inside the DUT.
+    // Frames of a direction inside the DUT, without copies.
     [[nodiscard]] std::uint64_t held(std::size_t direction) const { return directions_[direction].held; }
 
 private:
@@ -246,7 +246,6 @@ private:
               .copy = false,
               .held_back = way.reorder(k) && !copy});  // a copy must not leave before its original
         if (!copy) return;
-        ++way.held;
         hold({.due = due,
               .order = 0,
               .what = {*copy, arrived.direction, arrived.number, arrived.at},
@@ -286,11 +285,11 @@ private:
 
     void depart(const Delayed& frame, std::vector<Departure>& out) {
         Direction& way = directions_[frame.what.direction];
-        --way.held;
         if (frame.copy) {
             ++way.counts.duplicated;
-        } else if (frame.what.number + 1 < way.highest) {
-            ++way.counts.reordered;  // RFC 4737
+        } else {
+            --way.held;
+            if (frame.what.number + 1 < way.highest) ++way.counts.reordered;  // RFC 4737
         }
         way.highest = std::max(way.highest, frame.what.number + 1);
         out.push_back({frame.what.frame, frame.what.direction, frame.what.at, frame.due, frame.copy});

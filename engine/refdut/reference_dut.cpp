@@ -115,6 +115,7 @@ void ReferenceDut::clear_counts() {
     if (nat_) forwarder_.nat()->table().clear_counts();
     if (resolver_) resolver_->clear_counts();
     unsent_ = 0;
+    checksums_before_ = forwarder_.checksums_computed();
     counts_ = {};
     times_ = {};
     for (std::size_t side = 0; side < 2; ++side) port_counters_[side] = ports_[side]->counters();

@@ -103,7 +103,9 @@ public:
     [[nodiscard]] DutCounts counts(std::size_t direction) const;
     [[nodiscard]] const DutTimes& times(std::size_t direction) const { return times_[direction]; }
     [[nodiscard]] DutPortLosses port_losses(std::size_t side);
-    [[nodiscard]] std::uint64_t checksums_computed() const { return forwarder_.checksums_computed(); }
+    [[nodiscard]] std::uint64_t checksums_computed() const {
+        return forwarder_.checksums_computed() - checksums_before_;
+    }
     [[nodiscard]] const Port& port(std::size_t side) const { return *ports_[side]; }
     [[nodiscard]] std::uint64_t clock_hz() const { return clock_hz_; }
 
@@ -146,7 +148,8 @@ private:
     Forwarder forwarder_;
     std::optional<NatRequest> nat_;
     std::optional<Dns64Request> dns64_;
-    std::uint64_t resets_ = 0;  // after which the connections, or the resolver's memory, were deleted
+    std::uint64_t checksums_before_ = 0;  // of the forwarder when the counters were cleared
+    std::uint64_t resets_ = 0;            // after which the connections, or the resolver's memory, were deleted
     Pool control_pool_, copy_pool_, message_pool_;
     std::vector<std::unique_ptr<Port>> ports_;
     std::array<std::unique_ptr<NeighbourResponder>, 2> responders_;

@@ -247,6 +247,17 @@ TEST(Pipeline, AResetLosesHeldAndArrivingFrames) {
     EXPECT_EQ(run.pipeline.held(0), 0U);
 }
 
+// Of originals alone: received = forwarded + lost + held.
+TEST(Pipeline, ACopyThatIsDelayedIsNotHeld) {
+    Bench run({.delay_ns = 1'000 * kMs, .duplicate = {.every = 1}});
+    run.offer(10);
+    run.pipeline.advance(500 * kMs, run.out);
+    EXPECT_EQ(run.pipeline.held(0), 10U);
+    run.finish();
+    EXPECT_EQ(run.out.size(), 20U);
+    EXPECT_EQ(run.pipeline.held(0), 0U);
+}
+
 TEST(Pipeline, DirectionsAreCountedSeparately) {
     Bench run({.loss = {.every = 2}});
     run.offer(10, kMs, 0);

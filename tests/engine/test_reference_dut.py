@@ -194,6 +194,15 @@ def test_udp_without_a_checksum(tmp_path: Path, choice: str, computed: int, lost
     assert (counters["checksums_computed"], counters["reverse"]["lost"]["unsupported"]) == (computed, lost)
 
 
+def test_a_cleared_count_of_checksums_is_0(tmp_path: Path) -> None:
+    without = IP(src="198.19.0.2", dst="198.18.0.2", ttl=9) / UDP(sport=49184, dport=7, chksum=0) / Raw(b"data")
+    with started(tmp_path, {"left": [], "right": [without]}) as process:
+        assert until_all_were_received(process, {"reverse": 1})["checksums_computed"] == 1
+        process.send({"id": 3, "method": "clear"})
+        assert process.receive(20)["event"] == "done"
+        assert until_all_were_received(process, {"reverse": 0})["checksums_computed"] == 0
+
+
 def test_what_is_only_routed_is_the_same_but_for_its_hop_limit(tmp_path: Path) -> None:
     packet = IPv6(src="2001:2::2", dst="2001:2:0:8000::2", hlim=64, tc=5, fl=7) / UDP(sport=1, dport=2) / Raw(b"data")
     left, counters = passed(tmp_path, {"left": [packet], "right": []})

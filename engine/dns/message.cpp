@@ -16,7 +16,6 @@ constexpr std::size_t kRecordFixedSize = 10, kQuestionFixedSize = 4;
 constexpr std::uint16_t kDnssecOk = 0x8000;                            // RFC 3225
 constexpr std::uint16_t kCopied = 0x7800 | header::kRecursionDesired;  // of the query's flags: opcode, RD
 
-constexpr std::array<std::uint8_t, 3> kNsLabel{2, 'n', 's'};
 constexpr std::array<std::uint8_t, 11> kHostmasterLabel{10, 'h', 'o', 's', 't', 'm', 'a', 's', 't', 'e', 'r'};
 constexpr std::uint32_t kSerial = 1, kRefresh = 3600, kRetry = 600, kExpire = 86400;
 

@@ -20,6 +20,7 @@ inline constexpr std::size_t kHeaderSize = 12, kMaxNameSize = 255, kMaxLabelSize
 inline constexpr std::uint16_t kServerPort = 53;
 inline constexpr std::uint16_t kUdpSize = 1232;  // that we announce: fits into the smallest MTU of IPv6
 inline constexpr std::uint16_t kClassIn = 1;
+inline constexpr std::array<std::uint8_t, 3> kNsLabel{2, 'n', 's'};  // before the zone: its server
 
 namespace type {
 inline constexpr std::uint16_t kA = 1, kNs = 2, kSoa = 6, kAaaa = 28, kOpt = 41;

@@ -8,7 +8,6 @@ namespace dutperf::dns {
 namespace {
 
 constexpr std::uint8_t kEdnsVersion = 0;
-constexpr std::array<std::uint8_t, 3> kNsLabel{2, 'n', 's'};
 
 bool is_ns(Bytes name) { return name[0] == kNsLabel[0] && (name[1] | 0x20U) == 'n' && (name[2] | 0x20U) == 's'; }
 

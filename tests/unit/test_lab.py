@@ -455,6 +455,19 @@ def test_records_come_back_as_written(state: Path) -> None:
     assert json.loads((state / "b.json").read_text())["owner"] is None
 
 
+@pytest.mark.usefixtures("state")
+def test_a_lab_is_taken_down_where_its_program_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken_down: list[str] = []
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr(Record, "take_down", lambda one: taken_down.append(one.id))
+    Record("b", "tayga-siit", None).write()
+    assert lab.down("tayga-siit")
+    assert taken_down == ["b"]
+    with pytest.raises(LabError, match="needs ip, which is not installed"):
+        enter("tayga-siit", {})
+
+
 def test_only_what_dead_owners_left_is_removed(state: Path) -> None:
     mine, staying = Record("a", "loopback", Owner.me()), Record("b", "loopback", None)
     left = Record("c", "loopback", Owner(os.getpid(), 1))

@@ -114,7 +114,7 @@ def standing(name: str) -> list[Path]:
 def down(name: str) -> bool:
     """Take down every lab ``name`` that :func:`up` built; returns whether there was one. Raises LabError: unknown lab,
     or no root."""
-    _lab(name).check_machine()
+    _lab(name).check_root()
     remove_leftovers()
     with exclusively(), defer_signals():
         staying = [record for record in records() if record.lab == name and record.owner is None]

@@ -105,10 +105,14 @@ class Lab(Generic[OptionsT]):
             options.limit_commands([dut] if isinstance(dut, dict) else dut)
         return configuration
 
-    def check_machine(self) -> None:
-        """Raises LabError, with a remedy, if this machine or user cannot run the lab."""
+    def check_root(self) -> None:
+        """Raises LabError, with a remedy, if this user cannot have network namespaces."""
         if os.geteuid() != 0:
             raise LabError(f"lab {self.name} needs root for its network namespaces: {invocation.as_root()}")
+
+    def check_machine(self) -> None:
+        """Raises LabError, with a remedy, if this machine or user cannot run the lab."""
+        self.check_root()
         for program, package in {**PROGRAMS, **self.programs}.items():
             if shutil.which(program) is None:
                 raise LabError(

@@ -20,6 +20,7 @@ from scapy.all import IP, UDP, VXLAN, Ether, IPv6, IPv6ExtHdrSegmentRouting, Pac
 from dutperf import lab
 from dutperf.cli.commands import lab as cli_lab
 from dutperf.dut import printed
+from dutperf.dut.commands import RunningCommand
 from dutperf.lab import LabError, kernel_router, site, tayga_siit
 from dutperf.model import LEFT_AND_RIGHT
 from dutperf.setup.configuration import load, parse
@@ -366,6 +367,28 @@ def test_a_lab_gives_a_configuration_leaves_nothing_and_the_host_alone(name: str
     assert not namespaces_of(configuration)
     assert not left_over(lab_records)
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+@pytest.mark.parametrize(
+    ("name", "addresses"),
+    [
+        ("tayga-siit", ("2001:2::2", "2001:2:0:1000::2")),
+        ("kernel-ipv6", ("2001:2::2", "2001:2:0:8000::2")),
+    ],
+)
+def test_a_reset_that_is_ended_early_starts_the_dut_again(name: str, addresses: tuple[str, str]) -> None:
+    """A standing lab would stay dead."""
+    with lab.bring_up(name, {"reset_s": "100"}) as configuration, stations_of(configuration) as both:
+
+        def passes(wait_s: float) -> bool:
+            return len(both.exchange("left", [udp(*addresses)], expected=1, wait_s=wait_s)) == 1
+
+        assert passes(5)
+        commands = configuration["dut"]["commands"]
+        running = RunningCommand(commands["reset"], "reset", commands["time_limit_s"])
+        assert wait_for(lambda: not passes(0.2))
+        running.kill()
+        assert wait_for(lambda: passes(0.2))
 
 
 def test_two_labs_at_once_do_not_meet() -> None:

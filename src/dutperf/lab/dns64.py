@@ -9,7 +9,6 @@ one, does not meet it.
 from __future__ import annotations
 
 import platform
-import shlex
 import socket
 import struct
 from collections.abc import Sequence
@@ -19,11 +18,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from dutperf.lab import dns_counters
+from dutperf.lab import dns_counters, outage
 from dutperf.lab.addresses import LEFT, NAT64_PREFIX, RIGHT, tester
 from dutperf.lab.definition import Cores, Lab, ResetOptions
 from dutperf.lab.dns_servers import SERVERS, DnsServer, Task, log
 from dutperf.lab.netns import DUT_PORTS, FORWARDING, package_version, standalone
+from dutperf.lab.outage import Daemons
 from dutperf.lab.site import Site, await_start
 from dutperf.lab.transparent import Version
 
@@ -125,16 +125,14 @@ def commands(server: DnsServer, site: Site, task: Task, cores: Sequence[int], re
 
 
 def reset(server: DnsServer, site: Site, task: Task, cores: Sequence[int], reset_s: float) -> list[str]:
-    """The command that kills the server, and restarts it ``reset_s`` seconds later with an empty cache, on the same
-    cores and with the same priority."""
-    processes = range(server.processes(task))
-    program = f'[ "$(readlink /proc/$pid/exe)" = "$(realpath "$(command -v {server.program})")" ]'
-    kill = f"for pid in $(ip netns pids {site.dut.name}); do {program} && kill -KILL $pid || true; done"
+    """The command that kills the server, and restarts it ``reset_s`` seconds later with an empty cache."""
+    processes = server.processes(task)
+    sockets = task.threads // processes * processes
+    listen = f"[ $(grep -c '{listening_address()}' /proc/net/udp6) -ge {sockets} ]"
+    logs = [log(site.directory, number) for number in range(processes)]
     forget = f"rm -rf {site.directory}/cache {site.directory}/control"  # Knot Resolver's, which outlives it
-    pinned = ["taskset", "--cpu-list", ",".join(map(str, cores)), *unconfined(server.argv(task))]
-    again = f"echo -20 > /proc/self/autogroup || true; exec {shlex.join(site.dut.command(pinned))}"
-    starts = [f"setsid sh -c {shlex.quote(again)} >> {log(site.directory, number)} 2>&1 &" for number in processes]
-    return ["sh", "-ec", f"{kill}; {forget}; sleep {reset_s:g}; {' '.join(starts)}"]
+    daemons = Daemons(server.program, unconfined(server.argv(task)), logs, cores, listen)
+    return outage.restart(site.dut, daemons, reset_s, forget)
 
 
 LABS = tuple(

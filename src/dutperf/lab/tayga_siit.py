@@ -10,10 +10,10 @@ DUT's kernel forwards native IPv6 between the sides (background traffic) without
 from __future__ import annotations
 
 import platform
-import shlex
 from pathlib import Path
 from typing import Any
 
+from dutperf.lab import outage
 from dutperf.lab.addresses import (
     LEFT,
     RIGHT,
@@ -25,6 +25,7 @@ from dutperf.lab.addresses import (
 )
 from dutperf.lab.definition import Lab, ResetOptions
 from dutperf.lab.netns import package_version, run
+from dutperf.lab.outage import Daemons
 from dutperf.lab.site import Site, await_start
 
 TUN = "nat64"
@@ -69,16 +70,10 @@ def identity(site: Site, version: str) -> dict[str, Any]:
 
 
 def reset(site: Site, reset_s: float) -> list[str]:
-    """The command that kills TAYGA and restarts it ``reset_s`` seconds later, on the same core and with
-    the same priority."""
-    mine = '[ "$(cat /proc/$pid/comm)" = tayga ] && kill -KILL $pid || true'
-    start = site.dut.command(["taskset", "--cpu-list", str(site.dut_core), "stdbuf", "--output=L", *command_line(site)])
-    restart = f"echo -20 > /proc/self/autogroup || true; exec {shlex.join(start)}"
-    script = (
-        f"for pid in $(ip netns pids {site.dut.name}); do {mine}; done; sleep {reset_s:g}; setsid sh -c"
-        f" {shlex.quote(restart)} >> {log(site)} 2>&1 &"
-    )
-    return ["sh", "-ec", script]
+    """The command that kills TAYGA and restarts it ``reset_s`` seconds later."""
+    argv = ["stdbuf", "--output=L", *command_line(site)]
+    has_tun = f'[ "$(cat /sys/class/net/{TUN}/carrier)" = 1 ]'
+    return outage.restart(site.dut, Daemons("tayga", argv, [log(site)], [site.dut_core], has_tun), reset_s)
 
 
 def command_line(site: Site) -> list[str]:

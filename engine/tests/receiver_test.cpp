@@ -380,6 +380,21 @@ TEST(Receiving, CountsTheLossesOfALongOutageByGroup) {
     EXPECT_EQ(receiver.statistics().group_losses(), lost);
 }
 
+// A phase without a drain leaves them in the DUT.
+TEST(Receiving, AMarkedFrameFromBeforeTheStartIsOfAnEarlierTrial) {
+    const Bytes marked(60, 0x11);
+    Receiver receiver({.expected = {expected_of(0)},
+                       .marks = {{{.at = 0, .bytes = {marked.begin(), marked.begin() + ethernet::kType}}}}});
+    receiver.start(3);
+    take_all(receiver, {marked, marked, marked});  // at 2
+    EXPECT_EQ(receiver.recognised(0).frames, 0U);
+    EXPECT_EQ(receiver.counts().stale, 3U);
+    receiver.start(2);
+    take_all(receiver, {marked});
+    EXPECT_EQ(receiver.recognised(0).frames, 1U);
+    EXPECT_EQ(receiver.counts().stale, 3U);
+}
+
 // Those of a batch are compared with the one before.
 TEST(Receiving, AnAddressThatThePortAnswersForHidesNoOthers) {
     for (const std::vector<std::uint32_t>& tags : {std::vector<std::uint32_t>{}, {0x81000064}}) {

@@ -132,6 +132,22 @@ TEST(LengthLog, KnowsHowManyFramesOfALongTrialHaveBeenSent) {
     EXPECT_EQ(log.arrivals().sent[0], 42'949'673U);
 }
 
+// Otherwise up to a burst of losses would be made up for by what came while nothing had been sent.
+TEST(LengthLog, WhatCameBeforeTheStartIsNoFrameOfTheTrial) {
+    constexpr std::uint64_t kSent = 10;
+    std::atomic<std::uint64_t> sent = 0;
+    LengthLog log({.sent = &sent, .in_hand = 32, .frames_for_neighbours = false, .only_untagged = true}, kSent);
+    log.start(100);
+    const Bytes frame = plain_frame(200);
+    const auto arrive = [&](Ticks at) {
+        if (log.may_be(frame.data(), frame.size(), at)) log.note(frame.data(), frame.size());
+    };
+    for (Ticks at = 95; at < 100; ++at) arrive(at);
+    sent = kSent;
+    for (Ticks at = 105; at < 110; ++at) arrive(at);
+    EXPECT_EQ(match_lengths(LengthCycle({162}), kSent, log.arrivals()).in_order, 5U);
+}
+
 TEST(PacketLength, LeavesOutAFragmentHeader) {
     Bytes frame = udp_frame(220, true);
     frame[kIpv6Layout.ip_at() + ipv6::kNextHeader] = ipv6::kFragment;

@@ -9,6 +9,7 @@
 
 #include "frame/packet_length.hpp"
 #include "measure/length_match.hpp"
+#include "platform/ticks.hpp"
 
 namespace dutperf {
 
@@ -29,9 +30,11 @@ public:
         : watched_(watched), room_(frames + frames / 4 + kSome), lengths_(room_), sent_(room_) {}
 
     [[nodiscard]] bool only_untagged() const { return watched_.only_untagged; }
+    // What arrives earlier is no frame of the list: none had left. To be called before the first arrival.
+    void start(Ticks earliest) { earliest_ = earliest; }
     // Whether a frame without a tag may be one of the list's.
-    [[nodiscard]] bool may_be(const std::uint8_t* frame, std::size_t length) const {
-        return watched_.frames_for_neighbours || !is_for_neighbours(frame, length);
+    [[nodiscard]] bool may_be(const std::uint8_t* frame, std::size_t length, Ticks arrival) const {
+        return arrival >= earliest_ && (watched_.frames_for_neighbours || !is_for_neighbours(frame, length));
     }
     void note(const std::uint8_t* frame, std::size_t length) {
         if (count_ == room_) [[unlikely]] {
@@ -56,6 +59,7 @@ private:
     static constexpr std::uint64_t kSome = 65536;
 
     Watched watched_;
+    Ticks earliest_ = 0;
     std::size_t room_, count_ = 0;
     std::uint64_t not_noted_ = 0;
     std::vector<std::uint16_t> lengths_;

@@ -11,8 +11,6 @@ namespace dutperf {
 
 namespace {
 
-// Fillers before the first test frame; less than the time between RunningTrial::begin() and its start.
-constexpr double kLeadS = 0.0015;
 // IEEE 802's EtherType for local experiments, then a text, then the path.
 constexpr std::array<std::uint8_t, 2> kEtherType{0x88, 0xB5};
 constexpr std::string_view kText = "dutperf filler ";
@@ -53,8 +51,8 @@ LineFiller::LineFiller(const LineFillerParts& parts)
 
 std::uint64_t LineFiller::start(Ticks start) {
     start_ = start;
-    begins_ = start - static_cast<Ticks>(kLeadS * static_cast<double>(clock_hz_));
-    lead_ = static_cast<std::uint64_t>(kLeadS * static_cast<double>(line_hz_));
+    begins_ = start - static_cast<Ticks>(kLineLeadS * static_cast<double>(clock_hz_));
+    lead_ = static_cast<std::uint64_t>(kLineLeadS * static_cast<double>(line_hz_));
     if (additional_ != nullptr) additional_->start(lead_);
     return lead_;
 }

@@ -24,6 +24,9 @@ namespace dutperf {
 // The longest frame of Ethernet without tags, without FCS.
 inline constexpr std::size_t kLongestFiller = 1518 - kFcsSize;
 
+// Fillers before the first test frame; less than the time between RunningTrial::begin() and its start.
+inline constexpr double kLineLeadS = 0.0015;
+
 struct LineFillerParts {
     rte_mempool* pool;  // of this sender alone
     Mac source{}, destination{};

@@ -116,9 +116,13 @@ void Receiver::take_corrupted(const Tag& tag, Corruption how) {
     of != nullptr ? of->statistics.take_corrupted(tag.sequence, how) : statistics().take_corrupted(how);
 }
 
-bool Receiver::take_recognised(const std::uint8_t* frame, std::size_t length) {
+bool Receiver::take_recognised(const std::uint8_t* frame, std::size_t length, Ticks arrival) {
     for (std::size_t mark = 0; mark < parts_.marks.size(); ++mark) {
         if (!has_marks(parts_.marks[mark], frame, length)) continue;
+        if (arrival < earliest_) {
+            statistics().take_stale(1);
+            return true;
+        }
         Recognised& found = recognised_[mark];
         ++found.frames;
         found.length = std::min(length, found.last.size());
@@ -129,9 +133,9 @@ bool Receiver::take_recognised(const std::uint8_t* frame, std::size_t length) {
 }
 
 void Receiver::take_other(const std::uint8_t* frame, std::size_t length, RxStatistics::Burst& taken) {
-    if (take_recognised(frame, length)) return;
+    if (take_recognised(frame, length, taken.arrival)) return;
     const std::vector<FrameBytes> replies = parts_.neighbours.take(frame, length);
-    if (replies.empty() && statistics().may_be_untagged(frame, length)) {
+    if (replies.empty() && statistics().may_be_untagged(frame, length, taken.arrival)) {
         turn_to(*paths_.front(), taken);
         return statistics().take_untagged(frame, length, taken);
     }

@@ -66,6 +66,10 @@ public:
     Receiver(const Receiver&) = delete;
     Receiver& operator=(const Receiver&) = delete;
 
+    // What arrives earlier and is known by its bytes alone, without a number, is of an earlier trial. To be called
+    // before the first turn.
+    void start(Ticks earliest) { earliest_ = earliest; }
+
     // See RxStatistics::touch.
     std::size_t touch() {
         std::size_t histograms = 0;
@@ -362,8 +366,9 @@ private:
     void capture_unless_expected(const Captured& one, bool intact, bool changed) {
         if (one.payload != nullptr && !intact) {
             parts_.capture->take(CapturedAs::damaged, one.frame, one.length, one.arrival);
-        } else if (changed || (one.payload == nullptr ? !statistics().may_be_untagged(one.frame, one.length)
-                                                      : !is_expected(read_tag(one.payload)))) {
+        } else if (changed ||
+                   (one.payload == nullptr ? !statistics().may_be_untagged(one.frame, one.length, one.arrival)
+                                           : !is_expected(read_tag(one.payload)))) {
             parts_.capture->take(CapturedAs::unexpected, one.frame, one.length, one.arrival);
         }
     }
@@ -402,7 +407,7 @@ private:
     void set_plain_reference(const rte_mbuf& one);
 
     void take_other(const std::uint8_t* frame, std::size_t length, RxStatistics::Burst& taken);
-    bool take_recognised(const std::uint8_t* frame, std::size_t length);
+    bool take_recognised(const std::uint8_t* frame, std::size_t length, Ticks arrival);
 
     ReceiverParts parts_;
     TrialMark trial_ = 0;
@@ -424,6 +429,7 @@ private:
     std::uint32_t most_waiting_ = 0;
     bool saw_all_ = false;
     bool vlans_may_be_absent_ = true;  // in frames of any path and kind
+    Ticks earliest_ = 0;               // of frames that are recognised
     Ticks emptied_ = 0;                // frames that are taken next arrived later than this; 0: unknown
     std::uint32_t carried_ = 0;        // frames of the preceding turns that did not empty the queue
     std::array<rte_mbuf*, kBurst> burst_{};

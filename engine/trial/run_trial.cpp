@@ -234,10 +234,21 @@ void RunningTrial::begin() {
     if (sending_.load() == 0)
         end_.set_after_drain(parts_.start + ticks_of(spec_.duration_ns, bed_.clock_hz) +
                              ticks_of(spec_.drain_ns, bed_.clock_hz));
+    const Ticks lead = longest_lead();
     for (const Direction direction : spec_.active()) {
         const SendingTime time = sending_times_[index_of(direction)].later(parts_.start);
         for (const auto& sender : parts_.senders[index_of(direction)]) sender->start(time);
+        if (const auto& log = parts_.lengths[index_of(direction)]) log->start(time.begin - lead);
     }
+    for (const auto& receivers : parts_.receivers) {
+        for (const auto& receiver : receivers) receiver->start(parts_.start - lead);
+    }
+}
+
+// How long before its time a frame may leave, at most.
+Ticks RunningTrial::longest_lead() const {
+    const double lead_s = spec_.fill ? kLineLeadS : bed_.offloads.contains(Offload::send_at) ? kMaxLeadS : 0;
+    return static_cast<Ticks>(lead_s * static_cast<double>(bed_.clock_hz));
 }
 
 void RunningTrial::stop() {

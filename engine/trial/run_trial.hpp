@@ -72,6 +72,7 @@ private:
     void plan_sending();
     void start();
     void begin();
+    [[nodiscard]] Ticks longest_lead() const;
     void loop_is_ready();
     void loop_is_done();
     [[nodiscard]] bool loops_have_ended() const { return running_.load() == 0; }

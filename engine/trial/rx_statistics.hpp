@@ -187,8 +187,8 @@ public:
         return expected_.untagged != nullptr && expected_.untagged->only_untagged();
     }
     // Whether a frame without a tag may be one of this trial.
-    [[nodiscard]] bool may_be_untagged(const std::uint8_t* frame, std::size_t length) const {
-        return expected_.untagged != nullptr && expected_.untagged->may_be(frame, length);
+    [[nodiscard]] bool may_be_untagged(const std::uint8_t* frame, std::size_t length, Ticks arrival) const {
+        return expected_.untagged != nullptr && expected_.untagged->may_be(frame, length, arrival);
     }
     // Takes such a frame. It counts as received until the lengths are matched.
     void take_untagged(const std::uint8_t* frame, std::size_t length, Burst& taken) {

@@ -4,6 +4,7 @@
 // It must be read at least once in 2^31 frames.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace dutperf {
@@ -25,6 +26,18 @@ public:
 
 private:
     std::uint64_t before_ = 0, last_ = 0;
+};
+
+// The part of a counter that no other counter has. They are read one after the other, so the others must be read later:
+// what they count meanwhile makes this part too small, never too large, until the next reading. It never decreases.
+class RestOfCounter {
+public:
+    std::uint64_t operator()(std::uint64_t all, std::uint64_t in_others) {
+        return rest_ = std::max(rest_, all - std::min(all, in_others));
+    }
+
+private:
+    std::uint64_t rest_ = 0;
 };
 
 }  // namespace dutperf

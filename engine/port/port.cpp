@@ -365,22 +365,30 @@ std::optional<unsigned> Port::mtu_of_other_end() const {
 
 PortCounters Port::counters() {
     PortCounters now;
-    rte_eth_stats driver{};
-    if (rte_eth_stats_get(id(), &driver) == 0) {
-        now.nic_missed = driver_counters_.missed(driver.imissed);
-        // a driver that has both counts the same in both
-        now.no_buffer = driver_counters_.no_buffer(std::max(driver.rx_nombuf, failed_allocations_->count()));
-        now.receive_errors = driver_counters_.receive_errors(driver.ierrors);
-        now.driver_sent = driver_counters_.sent(driver.opackets);
-        now.driver_send_errors = driver_counters_.send_errors(driver.oerrors);
-    }
     if (options_.spec.uses_kernel_interface()) read_kernel_counters(now);
+    read_driver_counters(now);
+    // a veth also counts the frames that an AF_XDP socket had no room for
+    if (xdp_ && last_.kind == "veth")
+        now.kernel_backlog = veth_drops_(now.kernel_backlog, now.nic_missed + now.kernel_socket);
     if (link_watch_) {
         link_watch_->poll_now();
         now.carrier_changes = link_watch_->changes();
         if (unplugged()) now.change = "the card of " + the_port(side()) + " was unplugged";
     }
     return now;
+}
+
+// Where the driver reports nothing, the last values are still true.
+void Port::read_driver_counters(PortCounters& into) {
+    if (rte_eth_stats read{}; rte_eth_stats_get(id(), &read) == 0) driver_read_ = read;
+    into.nic_missed = driver_counters_.missed(driver_read_.imissed);
+    // a driver that has both counts the same in both
+    into.no_buffer = driver_counters_.no_buffer(std::max(driver_read_.rx_nombuf, failed_allocations_->count()));
+    into.receive_errors += driver_counters_.receive_errors(driver_read_.ierrors);
+    into.driver_sent = driver_counters_.sent(driver_read_.opackets);
+    into.driver_send_errors = driver_counters_.send_errors(driver_read_.oerrors);
+    if (xdp_) ring_full_ = std::max(ring_full_, xdp_->ring_full());
+    into.kernel_socket += ring_full_;
 }
 
 void Port::read_kernel_counters(PortCounters& into) {
@@ -391,13 +399,10 @@ void Port::read_kernel_counters(PortCounters& into) {
     into.change = change_since(opened_, interface, needed_mtu(options_));
     if (packet_sockets_) socket_drops_ += packet_sockets_->take_drops();
     taken_down_ += events.downs + (interface && interface->is_up ? 0 : 1);
-    into.kernel_socket = socket_drops_ + (xdp_ ? xdp_->ring_full() : 0);
+    into.kernel_socket = socket_drops_;
     into.taken_down = taken_down_;
     into.kernel_backlog = last_.counters.not_received;
-    into.receive_errors += last_.counters.receive_errors;
-    // a veth also counts the frames that an AF_XDP socket had no room for
-    if (xdp_ && last_.kind == "veth")
-        into.kernel_backlog -= std::min(into.kernel_backlog, into.nic_missed + into.kernel_socket);
+    into.receive_errors = last_.counters.receive_errors;
     into.interface_sent = last_.counters.sent;
     into.carrier_changes = last_.carrier_changes;
     into.counts_transmitted = true;

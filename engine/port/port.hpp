@@ -3,6 +3,8 @@
 // counters of its driver and of the kernel.
 #pragma once
 
+#include <rte_ethdev.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -30,7 +32,7 @@
 
 namespace dutperf {
 
-// Counts since the port was opened. Their differences over a trial show where frames were lost.
+// Counts since the port was opened; none ever decreases. Their differences over a trial show where frames were lost.
 struct PortCounters {
     std::uint64_t nic_missed = 0, no_buffer = 0, receive_errors = 0;  // by the driver
     std::uint64_t kernel_socket = 0, kernel_backlog = 0;              // by the kernel, before the driver
@@ -149,7 +151,9 @@ private:
     [[nodiscard]] std::uint16_t device_queues() const {
         return static_cast<std::uint16_t>(options_.queues * queues_apart_);
     }
+    // The kernel's first: see RestOfCounter.
     void read_kernel_counters(PortCounters& into);
+    void read_driver_counters(PortCounters& into);
 
     PortOptions options_;
     std::uint16_t queues_apart_;
@@ -161,7 +165,9 @@ private:
     std::uint32_t transmit_ring_ = 0, receive_ring_ = 0;
     KernelInterface opened_, last_;  // the kernel's interface, when the port was opened and when it was last there
     bool removed_ = false;           // it was, and its sockets are dead
-    std::uint64_t socket_drops_ = 0, taken_down_ = 0;
+    std::uint64_t socket_drops_ = 0, ring_full_ = 0, taken_down_ = 0;
+    RestOfCounter veth_drops_;
+    rte_eth_stats driver_read_{};
     struct {
         MonotonicCounter missed, no_buffer, receive_errors, sent, send_errors;
     } driver_counters_;

@@ -26,6 +26,16 @@ TEST(MonotonicCounter, ExtendsCountersThatWrapOrRestart) {
     }
 }
 
+// The counters are read one after the other while frames are dropped.
+TEST(RestOfCounter, NeverDecreases) {
+    RestOfCounter rest;
+    const std::uint64_t before = rest(12, 10);
+    EXPECT_EQ(before, 2U);
+    EXPECT_EQ(rest(20, 20) - before, 0U);
+    EXPECT_EQ(rest(20, 21) - before, 0U);
+    EXPECT_EQ(rest(25, 21) - before, 2U);
+}
+
 // A trial that handed 100 frames over.
 struct Row {
     const char* name;

@@ -124,11 +124,7 @@ int open_place(const Place& place) {
 
 std::string command_of(pid_t process) {
     std::ifstream file("/proc/" + std::to_string(process) + "/cmdline");
-    std::string words((std::istreambuf_iterator<char>(file)), {});
-    std::ranges::replace(words, '\0', ' ');
-    std::ranges::replace(words, '\n', ' ');  // the notes follow on lines of their own
-    while (words.ends_with(' ')) words.pop_back();
-    return words.size() > kLongestCommand ? words.substr(0, kLongestCommand) + "..." : words;
+    return short_command({std::istreambuf_iterator<char>(file), {}});
 }
 
 // Who runs this engine: the command that started it, if that is still there.
@@ -171,6 +167,16 @@ bool take_lock(int file) {
 }
 
 }  // namespace
+
+std::string short_command(std::string command) {
+    for (char& one : command) one = static_cast<unsigned char>(one) < ' ' ? ' ' : one;  // notes follow on other lines
+    command.erase(command.find_last_not_of(' ') + 1);
+    if (command.size() <= kLongestCommand) return command;
+    const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(command[at]) & 0xC0U) == 0x80U; };
+    std::size_t end = kLongestCommand;
+    while (end > 0 && continues(end)) --end;
+    return command.substr(0, end) + "...";
+}
 
 std::vector<std::string> resources_of(const PortSpec& spec) {
     using Kind = PortSpec::Kind;

@@ -15,6 +15,9 @@ namespace dutperf {
 // for a port that nobody else can have.
 std::vector<std::string> resources_of(const PortSpec& spec);
 
+// A command for a message: without control characters, and cut between two characters of UTF-8.
+std::string short_command(std::string command);
+
 struct LockedPort {
     std::string side;
     PortSpec spec;

@@ -77,7 +77,8 @@ bool RequestStream::answering(const json& id, const std::function<void()>& what)
 
 void RequestStream::write(json event, const json& id) const {
     event["id"] = id;
-    const std::string line = event.dump() + "\n";
+    // text of the operating system need not be UTF-8, which dump() would throw for
+    const std::string line = event.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
     for (std::size_t written = 0; written < line.size();) {
         const ssize_t count = ::write(output_, line.data() + written, line.size() - written);
         if (count <= 0) return;  // the client is gone: the end of input follows

@@ -106,6 +106,13 @@ TEST_F(Locking, AllowsOneRunItsPortsTwice) {
     EXPECT_EQ(locks.warning(), "");
 }
 
+TEST(ShortCommand, IsCutBetweenTwoCharacters) {
+    const std::string half = std::string(199, 'a') + "\xC3\xA9 and more";
+    EXPECT_EQ(short_command(half), std::string(199, 'a') + "...");
+    EXPECT_EQ(short_command(std::string("dutperf\0run\n-x\0", 15)), "dutperf run -x");
+    EXPECT_EQ(short_command("\xC3\xA9"), "\xC3\xA9");
+}
+
 TEST_F(Locking, FollowsNoLink) {
     std::ofstream(at("victim")) << "precious";
     const std::string lock = resources_of(parse_port_spec("lo", "left.port")).at(0);

@@ -2,8 +2,13 @@
 #include "server/requests.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <optional>
 
 #include "port/port_spec.hpp"
+#include "server/request_stream.hpp"
 
 namespace dutperf {
 namespace {
@@ -762,6 +767,22 @@ TEST(Requests, AGatewayNeedsAnAddressToAskFrom) {
     } catch (const Error& error) {
         EXPECT_EQ(error.field(), "params.left.ipv6");
     }
+}
+
+// File names and commands may be in any encoding.
+TEST(RequestStream, AnswersWithTextThatIsNoUtf8) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(pipe(ends.data()), 0);
+    const RequestStream stream(-1, ends[1]);
+    stream.answering(7, [] { throw Error("port_away", "in use by caf\xE9", "left.port"); });
+    std::array<char, 4096> text{};
+    const ssize_t length = read(ends[0], text.data(), text.size());
+    ASSERT_GT(length, 0);
+    const json event = json::parse(text.data(), text.data() + length);
+    EXPECT_EQ(event["event"], "error");
+    EXPECT_EQ(event["id"], 7);
+    EXPECT_EQ(event["message"], "in use by caf\xEF\xBF\xBD");
+    for (const int end : ends) close(end);
 }
 
 }  // namespace

@@ -213,11 +213,11 @@ void Collection::collect_received(Direction direction, DirectionResult& into) co
     into.stream_delays = merged_stream_delays(statistics);
     if (const auto& changes = statistics.front()->delay_changes()) into.delay_change = changes->changes();
     if (parts_.delay_files[index_of(direction)]) into.delays_file = parts_.delay_files[index_of(direction)]->finish();
-    if (parts_.lengths[index_of(direction)]) {
+    const MissingFrames& missing = missing_of(statistics.front()->window(), numbered_frames(direction));
+    if (parts_.lengths[index_of(direction)])
         match_lengths_of(direction, into);
-    } else {
-        into.losses = losses_of(missing_of(statistics.front()->window(), numbered_frames(direction)), spec_, direction);
-    }
+    else
+        into.losses = losses_of(missing, spec_, direction);
     if (const auto arrivals = merged_arrivals(statistics))
         into.arrivals = arrivals_since(parts_.start, *arrivals, bed_.clock_hz);
     collect_answers(direction, into);

@@ -21,7 +21,7 @@ from scapy.packet import Packet, Raw
 from scapy.utils import PcapReader, RawPcapReader
 
 from dutperf.engine.client import EngineCommand, EngineTester
-from dutperf.model import RecordedFrame, Recording, Trial, TrialResult, Verdict
+from dutperf.model import Capture, RecordedFrame, Recording, Trial, TrialResult, Verdict
 from dutperf.tester import TesterError
 from dutperf.traffic.replayed import Replaying, recording_of, trial_of
 from recordings import MACS, capture, udp
@@ -192,6 +192,22 @@ def test_a_frame_gets_a_tag_where_the_receiver_finds_it(
         result = engine.run(trial)
     assert result.forward is not None
     assert (result.forward.received, result.forward.corrupted) == (len(what), 0)
+
+
+def test_lost_frames_of_a_list_are_captured_by_their_tags(open_engine: OpenEngine, tmp_path: Path) -> None:
+    """Those without a tag have no number; which of them were lost is not known."""
+    wanted = Capture(path=str(tmp_path / "lost.pcapng"), lost=10)
+    engine = open_engine("null", "null")
+    result = engine.run(
+        planned(tmp_path, packets(), quick(rate=20_000, tag=True)).model_copy(update={"capture": wanted})
+    )
+    counts, captured = result.forward, result.capture
+    assert counts is not None
+    assert counts.matched is not None
+    assert captured is not None
+    tagged = counts.sent - counts.matched.sent
+    assert 10 < tagged < counts.sent
+    assert (captured.written.lost, captured.left_out.lost) == (10, tagged - 10)
 
 
 def test_a_second_list_replaces_the_first(command: EngineCommand, tmp_path: Path) -> None:

@@ -98,10 +98,10 @@ public:
     [[nodiscard]] std::uint32_t kernel_queue_size() const {
         return options_.spec.uses_kernel_interface() ? receive_ring_ : 0;
     }
-    // Frames that fit into a receive queue that another process fills, so that nobody on this side counts overruns; 0:
-    // another kind of queue.
-    [[nodiscard]] std::uint32_t peer_queue_size() const {
-        return options_.spec.uses_socket() ? receive_room(options_, id()) : 0;
+    // A receive queue that another process fills, so that nobody on this side counts overruns; none: another kind of
+    // queue.
+    [[nodiscard]] PeerQueue peer_queue() const {
+        return options_.spec.uses_socket() ? dutperf::peer_queue(options_, id()) : PeerQueue{};
     }
     // Whether the port writes into the DUT's input queue itself: a frame that the driver does not accept found that
     // queue full.

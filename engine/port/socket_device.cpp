@@ -13,9 +13,11 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "port/own_sockets.hpp"
 #include "port/rings.hpp"
@@ -38,10 +40,14 @@ Arguments parse(const std::string& devargs) {
     return all;
 }
 
-bool has(const PortSpec& spec, const std::string& key, const std::string& value) {
+std::optional<std::string> argument(const PortSpec& spec, const std::string& key) {
     const Arguments arguments = parse(spec.devargs);
     const auto found = arguments.find(key);
-    return found != arguments.end() && found->second == value;
+    return found != arguments.end() ? std::optional(found->second) : std::nullopt;
+}
+
+bool has(const PortSpec& spec, const std::string& key, const std::string& value) {
+    return argument(spec, key) == value;
 }
 
 // A driver and its arguments. The user's arguments override `defaults` but not `owned`.
@@ -50,7 +56,7 @@ struct Driver {
     Arguments owned, defaults;
 };
 
-constexpr std::uint32_t kMaxMemifRing = 16384, kDefaultMemifRing = 1024;
+constexpr std::uint32_t kMaxMemifRing = 16384;
 
 std::uint32_t memif_ring(const PortOptions& options) {
     return std::min(std::bit_ceil(options.receive_ring), kMaxMemifRing);
@@ -74,9 +80,22 @@ Driver vhost_user(const PortOptions& options) {
 
 Driver memif(const PortOptions& options) {
     const std::uint32_t buffer = std::max<std::uint32_t>(2048, std::bit_ceil<std::uint32_t>(options.max_frame_size));
-    return {"net_memif",
-            {{"socket", options.spec.argument}, {"rsize", log2_of(memif_ring(options))}},
-            {{"role", "client"}, {"socket-abstract", "no"}, {"bsize", std::to_string(buffer)}}};
+    Driver made{"net_memif",
+                {{"socket", options.spec.argument}},
+                {{"role", "client"}, {"socket-abstract", "no"}, {"bsize", std::to_string(buffer)}}};
+    Arguments& sized = listens(options.spec) ? made.defaults : made.owned;  // the client makes the queues
+    sized["rsize"] = log2_of(memif_ring(options));
+    return made;
+}
+
+// Of the size that the user gives.
+PeerQueue memif_queue(const PortOptions& options) {
+    if (!listens(options.spec)) return {.room = memif_ring(options)};
+    const std::string given = argument(options.spec, "rsize").value_or("");
+    unsigned log2 = 0;
+    const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), log2);
+    if (error == std::errc{} && log2 < 32 && end == given.data() + given.size()) return {.room = 1U << log2};
+    return {.room = kMaxMemifRing, .is_known = false};
 }
 
 Driver driver_of(const PortOptions& options) {
@@ -185,13 +204,14 @@ std::string connection_error(const PortOptions& options) {
 }
 
 // The queues of a vhost-user port are in the memory of the other side, the guest, which created them.
-std::uint32_t receive_room(const PortOptions& options, std::uint16_t port) {
+PeerQueue peer_queue(const PortOptions& options, std::uint16_t port) {
     constexpr std::uint16_t kFirstFilledByGuest = 1;
-    if (options.spec.kind == Kind::memif) return listens(options.spec) ? kDefaultMemifRing : memif_ring(options);
-    if (options.spec.kind == Kind::virtio_user) return max_receive_descriptors(options);
+    if (options.spec.kind == Kind::memif) return memif_queue(options);
+    if (options.spec.kind == Kind::virtio_user) return {.room = max_receive_descriptors(options)};
     rte_vhost_vring ring{};
     const int device = rte_eth_vhost_get_vid_from_port_id(port);
-    return device >= 0 && rte_vhost_get_vhost_vring(device, kFirstFilledByGuest, &ring) == 0 ? ring.size : 0;
+    if (device < 0 || rte_vhost_get_vhost_vring(device, kFirstFilledByGuest, &ring) != 0) return {};
+    return {.room = ring.size};
 }
 
 SocketDeadline::SocketDeadline(std::string path, std::chrono::milliseconds timeout)

@@ -34,8 +34,15 @@ void prepare_socket(const PortOptions& options);
 // Why the connection failed: a sentence.
 std::string connection_error(const PortOptions& options);
 
-// Frames that fit into a queue that the other process fills; 0 while there is none.
-std::uint32_t receive_room(const PortOptions& options, std::uint16_t port);
+// A queue that the other process fills.
+struct PeerQueue {
+    std::uint32_t room = 0;  // frames that fit into it; 0: there is none
+    bool is_known = true;    // otherwise they may be fewer
+};
+
+// The client of a memif link makes its queues, and DPDK does not say how large they are: of a server they are known
+// only if the user says so, with DPDK's argument rsize.
+PeerQueue peer_queue(const PortOptions& options, std::uint16_t port);
 
 // Limits how long DPDK waits on sockets of this path. On its own, DPDK waits forever for another process to connect or
 // to answer.

@@ -315,8 +315,10 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
             {"handed_over", count.handed_over}, {"counted", count.counted}, {"by", name_of(count.by)}};
     }
     add_media(result, out);
-    if (const auto& backlog = result.receive_backlog)
-        out["receive_backlog"] = {{"frames", backlog->frames}, {"ring", backlog->ring}, {"counted", backlog->counted}};
+    if (const auto& backlog = result.receive_backlog) {
+        out["receive_backlog"] = {{"frames", backlog->frames}, {"counted", backlog->counted}};
+        if (backlog->ring) out["receive_backlog"]["ring"] = *backlog->ring;
+    }
     if (result.tracked) out["tracked"] = tracked_json(*result.tracked);
     if (!result.received_at.empty()) out["received_at"] = result.received_at;
     if (!result.misdelivered.empty()) out["misdelivered"] = result.misdelivered;

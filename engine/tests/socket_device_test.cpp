@@ -70,6 +70,20 @@ TEST(SocketDevice, IsMadeOfThePortsOptionsAndTheUsersArguments) {
     EXPECT_THROW((void)socket_device(options_of("vhost_user:/s,iface=/t")), Error);
 }
 
+// The client of a memif link makes the queues, however large.
+TEST(SocketDevice, TheQueuesOfAMemifServerAreAsLargeAsTheUserSays) {
+    const auto queue = [](const std::string& text) { return peer_queue(options_of(text), 0); };
+    EXPECT_TRUE(queue("memif:/s").is_known);
+    EXPECT_EQ(queue("memif:/s").room, 1024U);
+    EXPECT_FALSE(queue("memif:/s,role=server").is_known);
+    EXPECT_GE(queue("memif:/s,role=server").room, 16384U) << "as large as may be: a turn empties it";
+    EXPECT_TRUE(queue("memif:/s,role=server,rsize=9").is_known);
+    EXPECT_EQ(queue("memif:/s,role=server,rsize=9").room, 512U);
+    EXPECT_FALSE(queue("memif:/s,role=server,rsize=many").is_known);
+    EXPECT_NE(socket_device(options_of("memif:/s,role=server,rsize=9")).arguments.find("rsize=9"), std::string::npos);
+    EXPECT_THROW((void)socket_device(options_of("memif:/s,rsize=9")), Error);
+}
+
 TEST(SocketDevice, ListensOrConnects) {
     EXPECT_FALSE(listens(parse_port_spec("virtio_user:/s", "")));
     EXPECT_TRUE(listens(parse_port_spec("virtio_user:/s,server=1", "")));

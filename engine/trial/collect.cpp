@@ -532,7 +532,7 @@ void Collection::collect_backlog(Direction direction, DirectionResult& into) con
     if (std::ranges::any_of(receivers, [](const auto& one) { return one->counts_overruns() && !one->saw_all(); }))
         return;
     for (const auto& receiver : receivers) {
-        if (receiver->room() == 0) continue;
+        if (!receiver->watches_queue()) continue;
         if (!into.receive_backlog)
             into.receive_backlog =
                 ReceiveBacklog{.frames = 0, .ring = receiver->room(), .counted = receiver->counts_overruns()};

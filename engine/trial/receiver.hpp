@@ -21,6 +21,7 @@
 #include "platform/clock.hpp"
 #include "port/burst.hpp"
 #include "port/neighbour_watch.hpp"
+#include "port/socket_device.hpp"
 #include "trial/additional.hpp"
 #include "trial/answer_watch.hpp"
 #include "trial/answering.hpp"
@@ -47,8 +48,8 @@ struct ReceiverParts {
     std::optional<ConnectionLearner> learner{};
     // Frames without a tag that have one of these are counted by it, not by their kind.
     std::vector<Marks> marks{};
-    // Frames that the queue holds, if nobody on this side counts its overruns: each turn empties it...
-    std::uint32_t room = 0;
+    // The queue, if nobody on this side counts its overruns: each turn empties it...
+    PeerQueue filled_by_peer{};
     // ... or if the kernel counts them: the backlog is only recorded.
     std::uint32_t ring = 0;
 };
@@ -90,13 +91,14 @@ public:
         std::uint16_t count = take_burst();
         const bool any = count != 0;
         std::uint32_t waited = carried_ + count;
-        while (count >= kNearlyBurst && waited < parts_.room) [[unlikely]] waited += count = take_burst();
+        while (count >= kNearlyBurst && waited < parts_.filled_by_peer.room)
+            [[unlikely]] waited += count = take_burst();
         if (count < kNearlyBurst) [[likely]]
             emptied_ = now;
         if (waited > most_waiting_) [[unlikely]]
             most_waiting_ = waited;
-        carried_ = count >= kNearlyBurst && parts_.room == 0 ? std::min(waited, kMaxCarried)
-                                                             : 0;  // more frames may be waiting behind these
+        carried_ = count >= kNearlyBurst && counts_overruns() ? std::min(waited, kMaxCarried)
+                                                              : 0;  // more frames may be waiting behind these
         return any;
     }
 
@@ -147,11 +149,16 @@ public:
         std::array<std::uint8_t, 512> last{};
     };
     [[nodiscard]] const Recognised& recognised(std::size_t mark) const { return recognised_[mark]; }
-    // The size of a watched queue, and the largest backlog seen in it. The backlog is never underestimated.
     // Replies to ARP and Neighbour Discovery for which there was no room.
     [[nodiscard]] std::uint64_t replies_dropped() const { return replies_dropped_; }
-    [[nodiscard]] std::uint32_t room() const { return parts_.room != 0 ? parts_.room : parts_.ring; }
-    [[nodiscard]] bool counts_overruns() const { return parts_.room == 0; }
+    // The size of a watched queue, if it is known, and the largest backlog seen in it. The backlog is never
+    // underestimated.
+    [[nodiscard]] bool watches_queue() const { return parts_.filled_by_peer.room != 0 || parts_.ring != 0; }
+    [[nodiscard]] std::optional<std::uint32_t> room() const {
+        if (counts_overruns()) return parts_.ring;
+        return parts_.filled_by_peer.is_known ? std::optional(parts_.filled_by_peer.room) : std::nullopt;
+    }
+    [[nodiscard]] bool counts_overruns() const { return parts_.filled_by_peer.room == 0; }
     // Whether the queue was empty at the end; otherwise the backlog may be larger than most_waiting().
     [[nodiscard]] bool saw_all() const { return saw_all_; }
     [[nodiscard]] std::uint32_t most_waiting() const { return most_waiting_; }

@@ -413,10 +413,11 @@ struct Losses {
     MissingFrames::Bins bins{};      // over equal parts of the sending time
 };
 
-// A receive queue: most frames that waited in it at once, its capacity, and whether this side counts frames dropped at
-// a full queue.
+// A receive queue: most frames that waited in it at once, its capacity if it is known, and whether this side counts
+// frames dropped at a full queue.
 struct ReceiveBacklog {
-    std::uint32_t frames = 0, ring = 0;
+    std::uint32_t frames = 0;
+    std::optional<std::uint32_t> ring;
     bool counted = false;
 };
 

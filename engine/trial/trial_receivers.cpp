@@ -252,7 +252,7 @@ std::vector<std::unique_ptr<Receiver>> TrialReceivers::make(std::size_t port) {
                             .answering = spec_.server && spec_.server->port == port ? parts_.answering.get() : nullptr,
                             .learner = connections_.learner_at(port),
                             .marks = marks(port),
-                            .room = open.peer_queue_size(),
+                            .filled_by_peer = open.peer_queue(),
                             .ring = open.kernel_queue_size()};
         std::ranges::transform(paths, std::back_inserter(parts.expected), expect);
         if (paths.empty()) parts.expected.push_back(expect(Direction::none));

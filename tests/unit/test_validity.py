@@ -248,6 +248,16 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
         {"receive_queue"},
     ),
     (
+        "a receive queue of unknown size that held less than a burst",
+        {"received": 990, "receive_backlog": ReceiveBacklog(frames=55)},
+        set(),
+    ),
+    (
+        "a receive queue of unknown size that held a burst",
+        {"received": 990, "receive_backlog": ReceiveBacklog(frames=56)},
+        {"receive_queue"},
+    ),
+    (
         "a kernel's queue that was never half full while the receiver was away",
         {**AWAY, "receive_backlog": ReceiveBacklog(frames=512, ring=1024, counted=True)},
         set(),

@@ -21,6 +21,7 @@ from dutperf.model import (
     DirectionCounts,
     LateBursts,
     LateFrames,
+    ReceiveBacklog,
     StampCounts,
     Trial,
 )
@@ -63,6 +64,9 @@ disagree by more, the clock was set."""
 QUEUE_CERTAINLY_NOT_FULL = 0.5
 """A receive queue was certainly not full if no more than this share of it was occupied: a frame may
 take two places, and a driver frees them with a delay."""
+ONE_BURST = 56
+"""So many frames of a queue of unknown size may have been all that fit into it: the receiving loop takes a burst of
+fewer as a queue that it emptied."""
 REMEDIES = {
     "kernel_backlog": "the card's ring or a queue of the kernel was full: a larger ring (ethtool -G) or"
     " net.core.netdev_max_backlog, or a core for the port's interrupts may help",
@@ -327,7 +331,7 @@ def _receiver_stall(trial: Trial, _direction: Direction, counts: DirectionCounts
     After an overrun the loop finds the ring full. If it found far fewer frames, the ring lost none.
     """
     stall_us, ring_us, backlog = counts.stall_us.receiver, counts.receive_ring_us, counts.receive_backlog
-    if backlog is not None and backlog.counted and backlog.frames <= backlog.ring * QUEUE_CERTAINLY_NOT_FULL:
+    if backlog is not None and backlog.counted and not _may_be_full(backlog):
         return None
     if not loss_matters(trial, counts) or stall_us <= min(
         LATENESS_LIMIT_WITH_LOSS_US, ring_us or LATENESS_LIMIT_WITH_LOSS_US
@@ -345,17 +349,21 @@ def _receive_queue(trial: Trial, _direction: Direction, counts: DirectionCounts)
     """... also if the DUT itself puts frames into the tester's receive queue, and drops them when it is
     full."""
     backlog = counts.receive_backlog
-    if (
-        backlog is None
-        or backlog.counted
-        or not loss_matters(trial, counts)
-        or backlog.frames <= backlog.ring * QUEUE_CERTAINLY_NOT_FULL
-    ):
+    if backlog is None or backlog.counted or not loss_matters(trial, counts) or not _may_be_full(backlog):
         return None
+    size = f"of {backlog.ring:,}" if backlog.ring else "of unknown size"
+    remedy = "" if backlog.ring else ": state its size, 2^N frames, as rsize=N in the port"
     return (
-        f"{backlog.frames:,} frames waited in a receive queue of {backlog.ring:,}, which may have been full while"
-        f" {counts.counted.were_lost}"
+        f"{backlog.frames:,} frames waited in a receive queue {size}, which may have been full while"
+        f" {counts.counted.were_lost}{remedy}"
     )
+
+
+def _may_be_full(backlog: ReceiveBacklog) -> bool:
+    """Whether a queue may have been full at its largest backlog."""
+    if backlog.ring is None:
+        return backlog.frames >= ONE_BURST
+    return backlog.frames > backlog.ring * QUEUE_CERTAINLY_NOT_FULL
 
 
 def _late_in_tester(trial: Trial, _direction: Direction, counts: DirectionCounts) -> str | None:

@@ -302,8 +302,8 @@ class ReceiveBacklog(Value):
 
     frames: Count
     """Most frames that waited in one queue at once."""
-    ring: Annotated[int, Field(ge=1)]
-    """Capacity of a queue, in frames."""
+    ring: Annotated[int, Field(ge=1)] | None = None
+    """Capacity of a queue, in frames; None: it is not known."""
     counted: bool = False
     """Whether the kernel counts frames dropped at a full queue; ``tester_drops`` includes them."""
 

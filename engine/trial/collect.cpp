@@ -97,8 +97,10 @@ private:
     void collect_departures(Direction direction, DirectionResult& into) const;
     void collect_stamps(Direction direction, DirectionResult& into) const;
     void collect_clocks(Direction direction, DirectionResult& into) const;
+    [[nodiscard]] const FollowedClock& worst_clock(const std::vector<std::size_t>& ports) const;
     void collect_stalls(Direction direction, DirectionResult& into) const;
     void collect_media(Direction direction, DirectionResult& into) const;
+    void collect_receive_ring(std::size_t port, DirectionResult& into) const;
     void collect_line(Direction direction, DirectionResult& into) const;
     [[nodiscard]] std::vector<const Receiver::Recognised*> recognised(std::size_t port, const PortMark& mark) const;
     void collect_port_counters(Direction direction, DirectionResult& into) const;
@@ -394,9 +396,10 @@ void Collection::collect_additional(Direction direction, DirectionResult& into) 
         AdditionalResult& result = into.additional.emplace_back();
         result.intended = kinds[kind].among(spec_.intended(direction), spec_.sends_ns(direction));
         result.sent = sender->sent(kind);
-        for (const auto* forwarded :
-             recognised(bed_.receiving_port(direction), {PortMark::Of::forwarded, direction, kind}))
-            result.received += forwarded->frames;
+        for (const std::size_t port : bed_.receiving_ports(direction)) {
+            for (const auto* forwarded : recognised(port, {PortMark::Of::forwarded, direction, kind}))
+                result.received += forwarded->frames;
+        }
         for (const auto* replies : recognised(bed_.sending_port(direction), {PortMark::Of::reply, direction, kind})) {
             result.replies += replies->frames;
             if (replies->frames != 0)
@@ -423,9 +426,16 @@ void Collection::collect_stamps(Direction direction, DirectionResult& into) cons
         into.stamps->no_receive = into.stamped_received - std::min(into.stamped_received, arrived);
     }
     if (!bed_.offloads.contains(Offload::receive_timestamps) || spec_.stamping == Stamping::none) return;
+    const std::vector<std::size_t> receiving = bed_.receiving_ports(direction);
     NicArrivals& arrivals = into.nic_arrivals.emplace();
     for (const auto& receiver : receivers(direction)) arrivals.add(receiver->stamp_counts(direction));
-    arrivals.uncertainty = bed_.clocks[bed_.receiving_port(direction)]->uncertainty();
+    arrivals.uncertainty = worst_clock(receiving).uncertainty();
+}
+
+// Of the cards at these ports.
+const FollowedClock& Collection::worst_clock(const std::vector<std::size_t>& ports) const {
+    const auto uncertainty = [&](std::size_t port) { return bed_.clocks[port]->uncertainty(); };
+    return *bed_.clocks[std::ranges::max(ports, {}, uncertainty)];
 }
 
 // Without stamps of the kernel or of cards these are the loops', or, with offloads, those of the DPDK cards.
@@ -436,13 +446,14 @@ void Collection::collect_clocks(Direction direction, DirectionResult& into) cons
     const auto ns = [&](double ticks) { return ticks * 1e9 / static_cast<double>(bed_.clock_hz); };
     Clocks& clocks = into.clocks.emplace();
     clocks.error_ns = ns(bed_.skew_ticks);
-    const auto by_card = [&](Offload offload, std::size_t port, StampClock& clock) {
+    const auto by_card = [&](Offload offload, const std::vector<std::size_t>& ports, StampClock& clock) {
         if (!bed_.offloads.contains(offload)) return;
-        clock = {.name = bed_.clocks[port]->name(), .at = Stamps::card};
-        clocks.error_ns += ns(bed_.clocks[port]->uncertainty());
+        const FollowedClock& worst = worst_clock(ports);
+        clock = {.name = worst.name(), .at = Stamps::card};
+        clocks.error_ns += ns(worst.uncertainty());
     };
-    by_card(Offload::send_at, bed_.sending_port(direction), clocks.sending);
-    by_card(Offload::receive_timestamps, bed_.receiving_port(direction), clocks.receiving);
+    by_card(Offload::send_at, {bed_.sending_port(direction)}, clocks.sending);
+    by_card(Offload::receive_timestamps, bed_.receiving_ports(direction), clocks.receiving);
 }
 
 // The longest stalls of all loops that serve the direction.
@@ -462,8 +473,8 @@ void Collection::collect_stalls(Direction direction, DirectionResult& into) cons
 
 void Collection::collect_media(Direction direction, DirectionResult& into) const {
     const StreamSpec& stream = *spec_.streams[index_of(direction)];
-    const std::size_t from = bed_.sending_port(direction), to = bed_.receiving_port(direction);
-    const Port &out = *bed_.ports[from], &in = *bed_.ports[to];
+    const std::size_t from = bed_.sending_port(direction);
+    const Port& out = *bed_.ports[from];
     const std::uint32_t mbps = parts_.media_mbps[from];
     into.media = media_limit(spec_, direction, mbps, share_of_others(bed_, spec_, direction, mbps));
     // with send_at stamps hold the send time, not the time of handing over; a line that is filled has its frames early
@@ -475,13 +486,18 @@ void Collection::collect_media(Direction direction, DirectionResult& into) const
                                         : transmit_wait(stream, bed_.queues * of_queue, obeys_pauses(out) ? 0 : mbps);
         into.transmit_wait->full = into.not_accepted != 0;
     }
-    // of one queue: it is unknown how evenly a card spreads the frames
-    if (in.is_card()) {
-        const double rate_fps = spec_.most_at_once(paths_into(bed_, spec_, to), [&](Direction path) {
-            return static_cast<double>(spec_.streams[index_of(path)]->highest_rate_fps());
-        });
-        into.receive_ring_us = 1e6 * in.receive_ring() / rate_fps;
-    }
+    for (const std::size_t to : bed_.receiving_ports(direction)) collect_receive_ring(to, into);
+}
+
+// Of the ring that is full first, and of one queue: it is unknown how evenly a card spreads the frames.
+void Collection::collect_receive_ring(std::size_t port, DirectionResult& into) const {
+    const Port& in = *bed_.ports[port];
+    if (!in.is_card()) return;
+    const double rate_fps = spec_.most_at_once(paths_into(bed_, spec_, port), [&](Direction path) {
+        return static_cast<double>(spec_.streams[index_of(path)]->highest_rate_fps());
+    });
+    const double full_us = 1e6 * in.receive_ring() / rate_fps;
+    into.receive_ring_us = std::min(into.receive_ring_us.value_or(full_us), full_us);
 }
 
 void Collection::collect_line(Direction direction, DirectionResult& into) const {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 
 #include "platform/cores.hpp"
@@ -424,7 +425,9 @@ TrialResult RunningTrial::finish(const FrameGroups::Alive& alive) {
     for (const auto& loop : loops_) parts_.stalls.push_back(loop->stall);
     result.directions = collect(bed_, spec_, parts_, alive);
     for (const Direction direction : spec_.active())
-        result.directions[index_of(direction)]->switched_on = switched_on[bed_.receiving_port(direction)];
+        for (const std::size_t port : bed_.receiving_ports(direction))
+            std::ranges::copy(switched_on[port],
+                              std::back_inserter(result.directions[index_of(direction)]->switched_on));
     if (spec_.server) result.server = collect_server(bed_, spec_, parts_);
     if (spec_.capture) result.capture = capture_.write(parts_, began_ns_);
     if (spec_.connections) {

@@ -22,7 +22,8 @@ from dutperf.frames import Stack, build
 from dutperf.model import Poisson, Stream, Trial
 from frame_rows import ENDPOINTS
 
-from .protocol import MS, Json, Opening, Refused
+from .conftest import with_fake_nic
+from .protocol import MS, Engine, Json, Opening, Refused
 from .streams import stream
 
 TAG_AT = 42
@@ -417,3 +418,25 @@ def test_a_replay_without_tags_does_not_go_with_several_receiving_ports(opened: 
     engine.ask("load", {"frames": [{"bytes": "02" * 12 + "88b5" + "00" * 50}]})
     with pytest.raises(Refused, match="one receiving port only"):
         engine.run(other_streams={"all": {"rate_fps": 1000, "replay": {"frames": 1}}})
+
+
+def to_several(opened: Opening) -> Engine:
+    """Stream `all` may arrive at two ports, to the second of which path b->c leads as well."""
+    ports = [{"name": name, "port": "ring", "ipv4": f"198.18.{number}.2"} for number, name in enumerate("abc")]
+    return opened([other("all", "a", "b") | {"also_to": ["c"]}], ports=ports, paths=[{"from": "b", "to": "c"}])
+
+
+def test_of_several_receiving_ports_the_first_full_ring_counts(
+    command: EngineCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DUTPERF_FAKE_NIC", "card")
+    opening = Opening(with_fake_nic(command))
+    try:
+        result = to_several(opening).run(paths={"b->c": plain(50_000)}, other_streams={"all": plain(1000)})
+    finally:
+        opening.close()
+    at_b_us, at_c_us = (1e6 * 4096 / rate_fps for rate_fps in (1000, 51_000))
+    assert at_c_us < at_b_us / 10
+    assert result["other_streams"]["all"]["receive_ring_us"] == pytest.approx(
+        result["paths"]["b->c"]["receive_ring_us"]
+    )

@@ -73,6 +73,11 @@ void TrialStamps::open() {
         if (stream.questions)
             throw Error("bad_request", "the kernel's stamps are not for questions, which have no tag: leave it at loop",
                         "params.stamps");
+        if (!bed_.path(direction).also_to.empty())
+            throw Error("bad_request",
+                        "the kernel's stamps are for frames that arrive at one port, and those of " +
+                            bed_.name_of(direction) + " may arrive at several: leave it at loop",
+                        "params.stamps");
         StampLog::OfPath& path = paths[index_of(direction)];
         if (stream.described) path.unchecked_kinds = stream.described->unchecked_kinds();
         path.arriving = arriving(bed_, spec_, direction, bed_.receiving_port(direction));

@@ -426,6 +426,15 @@ def to_several(opened: Opening) -> Engine:
     return opened([other("all", "a", "b") | {"also_to": ["c"]}], ports=ports, paths=[{"from": "b", "to": "c"}])
 
 
+def test_stamps_of_the_kernel_do_not_go_with_several_receiving_ports(opened: Opening) -> None:
+    """The delays would be those of the frames that arrive at one of them."""
+    engine, streams = to_several(opened), {"other_streams": {"all": plain(1000)}}
+    with pytest.raises(Refused, match="may arrive at several"):
+        engine.run(stamps="kernel", stamping="every", **streams)
+    result = engine.run(stamps="auto", stamping="every", **streams)
+    assert "may arrive at several" in result["loop_stamps_because"]
+
+
 def test_of_several_receiving_ports_the_first_full_ring_counts(
     command: EngineCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:

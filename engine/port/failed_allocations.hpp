@@ -4,7 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dutperf {
@@ -18,12 +21,18 @@ public:
     // The port must be configured: its queues have their own counters.
     explicit FailedAllocations(std::uint16_t port);
 
-    // Since the driver started to count.
-    [[nodiscard]] std::uint64_t count() const;
+    // Reads that many counters; false: the driver did not report them.
+    using Read = std::function<bool(std::span<std::uint64_t>)>;
+    FailedAllocations(std::size_t counters, Read read) : values_(counters), read_(std::move(read)) {}
+
+    // Since the driver started to count. The last value if it does not report one: a counter that seems to restart at 0
+    // would count twice (MonotonicCounter).
+    std::uint64_t count();
 
 private:
-    std::uint16_t port_;
-    std::vector<std::uint64_t> ids_;  // of the counters
+    std::vector<std::uint64_t> values_;
+    Read read_;
+    std::uint64_t last_ = 0;
 };
 
 }  // namespace dutperf

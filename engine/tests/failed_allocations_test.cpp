@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace dutperf {
 namespace {
 
@@ -19,6 +21,19 @@ TEST(FailedAllocations, ExcludeCountersThatAreCountedElsewhere) {
                              "tx_q0_drop_total", "rx_good_packets"}) {
         EXPECT_FALSE(counts_failed_allocations(name)) << name;
     }
+}
+
+TEST(FailedAllocations, KeepTheLastValueWhereTheDriverReportsNone) {
+    std::uint64_t each = 100;
+    FailedAllocations counter(2, [&each](std::span<std::uint64_t> into) {
+        std::ranges::fill(into, each);
+        return each != 0;
+    });
+    EXPECT_EQ(counter.count(), 200U);
+    each = 0;
+    EXPECT_EQ(counter.count(), 200U);
+    each = 101;
+    EXPECT_EQ(counter.count(), 202U);
 }
 
 }  // namespace

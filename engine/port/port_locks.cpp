@@ -22,6 +22,7 @@
 
 #include "platform/error.hpp"
 #include "port/left_changes.hpp"
+#include "port/socket_device.hpp"
 
 namespace dutperf {
 
@@ -157,6 +158,28 @@ void append_line(int file, const std::string& text) {
     if (fstat(file, &about) == 0) (void)!pwrite(file, line.data(), line.size(), about.st_size);
 }
 
+// Two sockets that meet in the engine are the ends of a cable. Devices of DPDK may share what they are given: one
+// receives from an interface to which another one sends.
+bool are_one(const PortSpec& one, const PortSpec& other) {
+    const auto is_device = [](const PortSpec& spec) { return spec.kind == PortSpec::Kind::vdev; };
+    if (is_device(one) || is_device(other)) return false;
+    if (one.uses_socket() && listens(one) != listens(other)) return false;
+    const std::vector<std::string> of_one = resources_of(one), of_other = resources_of(other);
+    return std::ranges::find_first_of(of_one, of_other) != of_one.end();
+}
+
+void require_different(const std::vector<LockedPort>& ports) {
+    for (auto other = ports.begin(); other != ports.end(); ++other) {
+        const auto one = std::find_if(ports.begin(), other,
+                                      [&](const LockedPort& before) { return are_one(before.spec, other->spec); });
+        if (one == other) continue;
+        throw Error(
+            "bad_request",
+            one->side + " and " + other->side + " are the same port, " + other->spec.argument + ": name another one",
+            other->side + ".port");
+    }
+}
+
 bool take_lock(int file) {
     const auto until = std::chrono::steady_clock::now() + kPatience;
     while (flock(file, LOCK_EX | LOCK_NB) != 0) {
@@ -197,6 +220,7 @@ std::vector<std::string> resources_of(const PortSpec& spec) {
 }
 
 PortLocks::PortLocks(const std::vector<LockedPort>& ports, const std::string& directory) {
+    require_different(ports);
     const Place place = place_of_locks();
     const int folder =
         directory.empty() ? open_place(place) : open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -27,7 +27,8 @@ struct LockedPort {
 class PortLocks {
 public:
     // Waits briefly for another engine that is just ending. `directory`: where the locks are; empty: where only this
-    // user can write. Throws Error "port_away" for the field "<side>.port", whose message names the holder.
+    // user can write. Throws Error "port_away" for the field "<side>.port", whose message names the holder;
+    // "bad_request" if two of the ports are one.
     explicit PortLocks(const std::vector<LockedPort>& ports, const std::string& directory = {});
     ~PortLocks();
     PortLocks(const PortLocks&) = delete;

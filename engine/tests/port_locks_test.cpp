@@ -100,10 +100,37 @@ TEST_F(Locking, TellsPortsByWhatTheyAre) {
     }
 }
 
-TEST_F(Locking, AllowsOneRunItsPortsTwice) {
-    const auto spec = parse_port_spec("lo", "left.port");
-    const PortLocks locks({{.side = "left", .spec = spec}, {.side = "right", .spec = spec}}, folder_);
-    EXPECT_EQ(locks.warning(), "");
+TEST_F(Locking, RefusesOnePortAsTwoOfARun) {
+    const std::string socket = at("s");
+    struct Row {
+        std::string left, right;
+        bool is_one;
+    };
+    const std::vector<Row> rows{
+        {"lo", "lo", true},
+        {"af_packet:lo", "af_xdp:lo", true},
+        {"0000:01:00.0", "01:00.0", true},
+        {"memif:" + socket, "memif:" + socket, true},
+        {"memif:" + socket + ",id=0", "memif:" + socket + ",id=1", false},
+        {"memif:" + socket, "memif:" + socket + ",role=server", false},
+        {"virtio_user:" + socket, "vhost_user:" + socket, false},
+        {"vdev:net_pcap0,rx_iface=lo", "vdev:net_pcap1,tx_iface=lo", false},
+        {"ring", "ring", false},
+        {"null", "null", false},
+    };
+    for (const Row& row : rows) {
+        std::vector<LockedPort> both = left(row.left);
+        both.push_back({.side = "right", .spec = parse_port_spec(row.right, "right.port")});
+        std::string refused;
+        try {
+            const PortLocks locks(both, folder_);
+        } catch (const Error& error) {
+            refused = error.code() + " " + error.field() + " " + error.what();
+        }
+        EXPECT_EQ(refused.starts_with("bad_request right.port left and right are the same port"), row.is_one)
+            << row.left << " and " << row.right << ": " << refused;
+        EXPECT_EQ(refused.empty(), !row.is_one) << refused;
+    }
 }
 
 TEST(ShortCommand, IsCutBetweenTwoCharacters) {

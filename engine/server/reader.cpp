@@ -50,8 +50,9 @@ std::uint64_t Reader::integer(const std::string& name, Range range, std::uint64_
 std::int64_t Reader::signed_integer(const std::string& name, std::int64_t most) {
     if (!has(name)) return 0;
     const json& found = member(name);
-    const bool fits =
-        found.is_number_integer() && found.get<std::int64_t>() >= -most && found.get<std::int64_t>() <= most;
+    const bool fits = found.is_number_unsigned() ? found.get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
+                                                 : found.is_number_integer() && found.get<std::int64_t>() >= -most &&
+                                                       found.get<std::int64_t>() <= most;
     if (!fits) fail(name, "must be an integer from -" + std::to_string(most) + " to " + std::to_string(most));
     return found.get<std::int64_t>();
 }

@@ -769,6 +769,24 @@ TEST(Requests, AGatewayNeedsAnAddressToAskFrom) {
     }
 }
 
+TEST(Reader, TakesNoLargeNumberForANegativeOne) {
+    const auto read = [](const json& value) -> std::optional<std::int64_t> {
+        const json request{{"n", value}};
+        try {
+            return Reader(request, "").signed_integer("n", 10);
+        } catch (const Error&) {
+            return std::nullopt;
+        }
+    };
+    EXPECT_EQ(read(json::parse("-4")), -4);
+    EXPECT_EQ(read(json::parse("10")), 10);
+    EXPECT_EQ(read(-4), -4);
+    EXPECT_EQ(read(json::parse("18446744073709551612")), std::nullopt);
+    EXPECT_EQ(read(json::parse("11")), std::nullopt);
+    EXPECT_EQ(read(json::parse("-11")), std::nullopt);
+    EXPECT_EQ(read(1.0), std::nullopt);
+}
+
 // File names and commands may be in any encoding.
 TEST(RequestStream, AnswersWithTextThatIsNoUtf8) {
     std::array<int, 2> ends{};

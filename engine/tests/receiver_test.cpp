@@ -9,6 +9,8 @@
 #include <tuple>
 #include <vector>
 
+#include "platform/eal.hpp"
+#include "port/pool.hpp"
 #include "tests/example_frames.hpp"
 #include "tests/test_frame.hpp"
 
@@ -310,6 +312,13 @@ Bytes readdressed(Bytes bytes, const Ipv4& destination) {
     return bytes;
 }
 
+Bytes with_ports(Bytes bytes, std::uint16_t source, std::uint16_t destination) {
+    std::uint8_t* const udp = &bytes[kIpv4Layout.transport_at()];
+    store_be16(udp + udp::kSourcePort, source);
+    store_be16(udp + udp::kDestinationPort, destination);
+    return bytes;
+}
+
 constexpr Ipv4 kSentTo{198, 19, 0, 2}, kInNetwork{198, 19, 77, 2}, kOfPort{198, 19, 9, 9}, kElsewhere{198, 19, 0, 3};
 
 // Of frames to hosts with one address in each of many networks; the port answers for one address more.
@@ -393,6 +402,21 @@ TEST(Receiving, AMarkedFrameFromBeforeTheStartIsOfAnEarlierTrial) {
     take_all(receiver, {marked});
     EXPECT_EQ(receiver.recognised(0).frames, 1U);
     EXPECT_EQ(receiver.counts().stale, 3U);
+}
+
+TEST(Receiving, CapturesTheQueriesOfATrialToo) {
+    start_eal({.memory = MemoryChoice::no_huge_pages, .megabytes = 64, .pci_devices = {}});
+    const Pool pool = make_pool({.name = "answers", .count = 1023, .frame_size = 2560});
+    dns::TcpConnections connections(1);
+    Answering answering({.zone = *dns::parse_zone("zone"), .ipv4 = Ipv4{198, 19, 0, 2}}, connections, pool.get(), 1);
+    CaptureBuffer capture({.path = "", .most = {1}}, 2048);
+    Receiver receiver({.expected = {expected_of(0)}, .capture = &capture, .answering = &answering});
+    const Bytes query =
+        readdressed(with_ports(test_frame({.size = 100, .trial = kTrial}), 1024, dns::kServerPort), {198, 19, 0, 2});
+    take_all(receiver, {query});
+    EXPECT_EQ(receiver.counts().received.load(), 0U) << "the name server took it";
+    ASSERT_EQ(capture.kept().size(), 1U);
+    EXPECT_EQ(capture.kept()[0].size, query.size());
 }
 
 // Those of a batch are compared with the one before.

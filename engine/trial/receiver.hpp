@@ -275,11 +275,10 @@ private:
     // Whether a frame was an intact test frame, with which others of a batch may be compared.
     enum class Intact : std::uint8_t { no, plain, described };
 
-    Intact take_one(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals = nullptr) {
+    Intact take_one(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals = nullptr,
+                    bool captured = false) {
         const std::uint8_t* frame = begin_of(one);
         const std::size_t length = rte_pktmbuf_data_len(&one);
-        const bool captured =
-            parts_.capture != nullptr && parts_.capture->take(CapturedAs::first, frame, length, taken.arrival);
         const AnyTag found = statistics().has_only_untagged() ? AnyTag{} : find(frame, length);
         const bool changed = found.intact && take_changed(found, frame, length);
         if (parts_.capture != nullptr && !captured) [[unlikely]]
@@ -329,7 +328,11 @@ private:
 
     // Takes a frame that may be a DNS message.
     void take_any(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals = nullptr) {
-        if (!one_by_one_ || !take_message(one, taken, arrivals)) take_one(one, taken, arrivals);
+        const bool captured = parts_.capture != nullptr && capture_first(one, taken.arrival);
+        if (!one_by_one_ || !take_message(one, taken, arrivals)) take_one(one, taken, arrivals, captured);
+    }
+    bool capture_first(const rte_mbuf& one, Ticks arrival) {
+        return parts_.capture->take(CapturedAs::first, begin_of(one), rte_pktmbuf_data_len(&one), arrival);
     }
     // Takes a DNS message, if the frame is one that is expected here.
     bool take_message(const rte_mbuf& one, RxStatistics::Burst& taken, BurstArrivals* arrivals);

@@ -389,6 +389,25 @@ TEST(Receiving, CountsTheLossesOfALongOutageByGroup) {
     EXPECT_EQ(receiver.statistics().group_losses(), lost);
 }
 
+// Of connections, each number of which costs an access to a large table.
+TEST(Receiving, SaysThatItIsAliveWhileItReportsALongLoss) {
+    constexpr std::uint64_t kLost = (std::uint64_t{1} << 28U) - 1, kOfWindow = std::uint64_t{1} << 26U;
+    Expected expected = expected_of(0);
+    expected.frames = kLost + 1;
+    std::uint64_t missing = 0, at_once = 0, alive = 0;
+    expected.on_missing = [&](std::uint64_t /*number*/, std::uint64_t count) {
+        missing += count;
+        at_once = std::max(at_once, count);
+    };
+    Receiver receiver({.expected = {expected}});
+    take_all(receiver, {test_frame({.size = 64, .trial = kTrial, .sequence = kLost})});
+    receiver.statistics().window().missing_of(kLost + 1);
+    receiver.statistics().count_long_losses([&] { ++alive; });
+    EXPECT_EQ(missing, kLost);
+    EXPECT_LE(at_once, kOfWindow / 4);
+    EXPECT_GE(alive, 11U);
+}
+
 // A phase without a drain leaves them in the DUT.
 TEST(Receiving, AMarkedFrameFromBeforeTheStartIsOfAnEarlierTrial) {
     const Bytes marked(60, 0x11);

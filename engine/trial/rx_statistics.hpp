@@ -233,11 +233,21 @@ public:
     [[nodiscard]] const std::vector<Histogram>& stream_delays() const { return stream_delays_; }
     // Frames of each group that are missing, or late, in the windows so far, but for long losses.
     [[nodiscard]] const std::vector<std::uint64_t>& group_losses() const { return group_losses_; }
-    // Counts these. After the trial. `alive`: see FrameGroups.
+    // Counts these. After the trial. `alive` is called every second or so meanwhile: of connections each number costs
+    // an access to a large table.
     void count_long_losses(const FrameGroups::Alive& alive) {
-        for (const LongLoss& one : std::exchange(long_losses_, {})) {
-            if (one.missing && expected_.on_missing) expected_.on_missing(one.number, one.count);
-            if (one.of_groups) expected_.groups->add(one.number, one.number + one.count, group_losses_, alive);
+        constexpr std::uint64_t kAtATime = std::uint64_t{1} << 24U;
+        std::uint64_t counted = 0;  // since `alive` was called
+        for (LongLoss rest : std::exchange(long_losses_, {})) {
+            while (rest.count > 0) {
+                LongLoss some = rest;
+                some.count = std::min(rest.count, kAtATime - counted);
+                count(some);
+                rest.number += some.count;
+                rest.count -= some.count;
+                counted = (counted + some.count) % kAtATime;
+                if (alive && counted == 0) alive();
+            }
         }
     }
     [[nodiscard]] SequenceWindow& window() { return window_; }
@@ -277,6 +287,11 @@ private:
         if (count > kLongLoss) return long_losses_.push_back({number, count, true, of_groups});
         if (expected_.on_missing) expected_.on_missing(number, count);
         if (of_groups) lose(number, count);
+    }
+
+    void count(const LongLoss& one) {
+        if (one.missing && expected_.on_missing) expected_.on_missing(one.number, one.count);
+        if (one.of_groups) expected_.groups->add(one.number, one.number + one.count, group_losses_);
     }
 
     // Windows that are merged must not slide.

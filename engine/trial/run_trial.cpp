@@ -290,7 +290,7 @@ bool RunningTrial::done() {
     if (!loops_have_ended()) return false;
     const bool waited =
         now_ticks() - last_sent() > static_cast<Ticks>(kCountsLateS * static_cast<double>(bed_.clock_hz));
-    if (!drains_ || waited ||
+    if (!drains_ || waited || spec_.drain_ns == 0 ||
         std::ranges::all_of(spec_.active(), [this](Direction direction) { return is_counted(direction); }))
         return true;
     for (PortHosts* hosts : bed_.hosts) hosts->serve();

@@ -102,6 +102,18 @@ def test_a_card_that_counts_late_is_awaited_only_where_frames_are_missing(measur
 
 
 @pytest.mark.alone
+def test_a_phase_without_a_drain_is_not_followed_by_a_wait(measure: Measure) -> None:
+    """Its counts are not final anyway, and the next phase follows at once."""
+
+    def took_s(trials: int) -> float:
+        began = time.monotonic()
+        measure("card loses", trials=trials, drain_ns=0)
+        return time.monotonic() - began
+
+    assert took_s(4) - took_s(1) < 3 * (0.2 + 0.5)
+
+
+@pytest.mark.alone
 def test_at_the_media_s_rate_a_trial_is_granted_what_clocks_differ_by(measure: Measure) -> None:
     _, limited = measure(f"card media={MEDIA_MBPS}", rate_fps=round(MEDIA_FPS))
     assert limited.media is not None

@@ -26,7 +26,6 @@ constexpr std::uint64_t kSendingGraceShare = 100, kSendingGraceNs = 50'000'000;
 constexpr std::uint64_t kSilentDrains = 2;  // further drains where no frame of a path came, each of up to...
 constexpr std::uint64_t kLongestSilentDrainNs = 5'000'000'000;
 constexpr double kCountsLateS = 1.5;  // some cards update their driver's counters once a second
-constexpr std::uint64_t kFramesBetweenReadings = std::uint64_t{1} << 30U;
 // So many histograms of a loop have all of their memory before the trial (0.9 MiB each). More have so many blocks each
 // in stock, which is what frames that are not disturbed use at first.
 constexpr std::size_t kFewHistograms = 64, kBlocksOfEach = 64;
@@ -275,17 +274,7 @@ void RunningTrial::look_after() {
     for (FollowedClock* clock : bed_.clocks) {
         if (clock != nullptr) clock->follow();
     }
-    read_counters_in_time();
     stamps_.look_after();
-}
-
-// 32-bit counters must be read before they wrap twice, and many cards' counters stop at their maximum.
-void RunningTrial::read_counters_in_time() {
-    std::uint64_t sent_so_far = 0;
-    for (const Direction direction : spec_.active()) sent_so_far += sent(direction);
-    if (sent_so_far - sent_at_reading_ < kFramesBetweenReadings) return;
-    sent_at_reading_ = sent_so_far;
-    for (Port* port : bed_.ports) port->counters();
 }
 
 bool RunningTrial::done() {

@@ -51,7 +51,8 @@ public:
     [[nodiscard]] std::uint64_t sent(Direction direction) const;
     [[nodiscard]] std::uint64_t received(Direction direction) const;
     [[nodiscard]] std::uint64_t received_at(Direction direction, std::size_t port) const;
-    // Current counters of the ports.
+    // Current counters of the ports. Called for each progress event, which is often enough for 32-bit counters (see
+    // Port::counters), many of which stop at their maximum.
     [[nodiscard]] std::vector<PortCounters> read_counters();
     // Counts so far, with these port counters.
     [[nodiscard]] SoFar so_far(Direction direction, const std::vector<PortCounters>& now) const;
@@ -80,7 +81,6 @@ private:
     [[nodiscard]] bool listens_on(Ticks now) const;
     [[nodiscard]] bool is_silent(Direction direction) const;
     [[nodiscard]] Ticks last_sent() const;
-    void read_counters_in_time();
 
     TestBed bed_;
     TrialSpec spec_;
@@ -94,7 +94,6 @@ private:
     TrialReceivers receivers_;
     std::vector<std::unique_ptr<Loop>> loops_;
     PerDirection<SendingTime> sending_times_;           // from the start of the trial
-    std::uint64_t sent_at_reading_ = 0;                 // frames of all paths, at the last reading of the counters
     std::uint64_t began_ns_ = 0;                        // when the first frame is due, since 1970
     double began_s_ = 0;                                // when the first frame is due, by CLOCK_MONOTONIC
     TrialEnd end_;                                      // of the loops

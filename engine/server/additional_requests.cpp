@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/additional_requests.hpp"
 
-#include <map>
-
 #include "server/described_requests.hpp"
 
 namespace dutperf {
@@ -26,8 +24,6 @@ Marks read_marks(Reader& additional, const std::string& name) {
 }
 
 AdditionalFrames read_one(Reader one, std::uint16_t max_frame_size) {
-    static const std::map<std::string, NextHop> next_hops{
-        {"given", NextHop::given}, {"next_hop4", NextHop::ipv4}, {"next_hop6", NextHop::ipv6}};
     AdditionalFrames additional;
     one.text("name");
     for (const std::string& text : one.texts("frames")) additional.frames.push_back(bytes_of(one, "frames", text));
@@ -38,7 +34,7 @@ AdditionalFrames read_one(Reader one, std::uint16_t max_frame_size) {
             one.fail("frames", "must have " + std::to_string(kMinEthernetLength) + " to " +
                                    std::to_string(max_frame_size - kFcsSize) + " bytes");
     }
-    additional.destination = next_hops.at(one.text("destination_mac", {"given", "next_hop4", "next_hop6"}, "given"));
+    additional.destination = read_next_hop(one);
     if (one.has("after_frames") == one.has("every_ns")) one.fail("every_ns", "or after_frames must be given, not both");
     if (one.has("after_frames")) additional.after_frames = one.integer("after_frames", {1, kMillion});
     if (one.has("every_ns")) additional.every_ns = one.integer("every_ns", {kMillion, kLongestTrialNs});

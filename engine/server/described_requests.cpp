@@ -139,14 +139,12 @@ Dissected found_in(const std::vector<std::uint8_t>& sent, const DescribedFrame& 
 }
 
 DescribedFrame read_described_frame(Reader frame, std::uint16_t max_frame_size) {
-    static const std::map<std::string, NextHop> next_hops{
-        {"given", NextHop::given}, {"next_hop4", NextHop::ipv4}, {"next_hop6", NextHop::ipv6}};
     DescribedFrame described;
     described.size = static_cast<std::uint16_t>(frame.integer("size", {kMinEthernetSize, max_frame_size}));
     described.head = bytes_of(frame, "bytes", frame.text("bytes"));
     described.tag_at = static_cast<std::uint16_t>(frame.integer("tag_at", {0, kMaxFrameSize}));
     described.source_mac_of_port = frame.text("source_mac", {"port", "given"}, "port") == "port";
-    described.destination = next_hops.at(frame.text("destination_mac", {"given", "next_hop4", "next_hop6"}, "given"));
+    described.destination = read_next_hop(frame);
     described.host = frame.integer("host", {0, kMostHosts - 1}, 0);
     for (Reader& checksum : frame.objects("checksums")) described.checksums.push_back(read_checksum(checksum));
     for (Reader& field : frame.objects("fields")) described.fields.push_back(read_field(field));
@@ -283,6 +281,11 @@ std::vector<std::uint8_t> bytes_of(const Reader& reader, const std::string& name
         bytes[i / 2] = static_cast<std::uint8_t>(i % 2 == 0 ? *digit << 4U : bytes[i / 2] | *digit);
     }
     return bytes;
+}
+
+NextHop read_next_hop(Reader& frame) {
+    return frame.choice<NextHop>(
+        "destination_mac", {{"given", NextHop::given}, {"next_hop4", NextHop::ipv4}, {"next_hop6", NextHop::ipv6}});
 }
 
 std::vector<VlanTags> read_vlan_tags(Reader& reader) {

@@ -10,6 +10,9 @@ namespace dutperf {
 // The bytes of a text with two hexadecimal digits for each; it is the reader's member `name`.
 std::vector<std::uint8_t> bytes_of(const Reader& reader, const std::string& name, const std::string& text);
 
+// Where a frame of a list, a kind or an additional frame goes.
+NextHop read_next_hop(Reader& frame);
+
 // The choices of VLAN tags in `arrives_with`.
 std::vector<VlanTags> read_vlan_tags(Reader& reader);
 

@@ -74,6 +74,11 @@ std::string Reader::text(const std::string& name, const std::vector<std::string>
     fail(name, "must be one of " + all + ", not '" + found + "'");
 }
 
+std::size_t Reader::index_of_text(const std::string& name, const std::vector<std::string>& choices) {
+    const auto chosen = std::ranges::find(choices, text(name, choices, choices.front()));
+    return static_cast<std::size_t>(chosen - choices.begin());
+}
+
 bool Reader::flag(const std::string& name) {
     if (!has(name)) return false;
     const json& found = member(name);

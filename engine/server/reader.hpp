@@ -31,6 +31,13 @@ public:
     std::int64_t signed_integer(const std::string& name, std::int64_t most);
     std::string text(const std::string& name);
     std::string text(const std::string& name, const std::vector<std::string>& choices, const std::string& otherwise);
+    // The value of the text; that of the first choice if it is missing.
+    template <class Value>
+    Value choice(const std::string& name, const std::vector<std::pair<std::string, Value>>& choices) {
+        std::vector<std::string> names;
+        for (const auto& [text, value] : choices) names.push_back(text);
+        return choices[index_of_text(name, names)].second;
+    }
     bool flag(const std::string& name);  // false if it is missing
     std::optional<Mac> mac(const std::string& name);
     std::optional<Ipv4> ipv4(const std::string& name);
@@ -54,6 +61,7 @@ public:
     }
 
 private:
+    std::size_t index_of_text(const std::string& name, const std::vector<std::string>& choices);
     const nlohmann::json& member(const std::string& name);
     std::optional<std::string> optional_text(const std::string& name);
 

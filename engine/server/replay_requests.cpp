@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/replay_requests.hpp"
 
-#include <map>
-
 #include "server/described_requests.hpp"
 
 namespace dutperf {
@@ -13,13 +11,11 @@ constexpr std::uint64_t kLongestNs = 86'400'000'000'000;
 constexpr std::int64_t kLargestChange = 9216;
 
 FrameList::Given read_given(Reader& frame) {
-    static const std::map<std::string, NextHop> next_hops{
-        {"given", NextHop::given}, {"next_hop4", NextHop::ipv4}, {"next_hop6", NextHop::ipv6}};
     FrameList::Given given;
     given.at_ns = frame.integer("at_ns", {0, kLongestNs}, 0);
     given.bytes = bytes_of(frame, "bytes", frame.text("bytes"));
     given.source_mac_of_port = frame.text("source_mac", {"port", "given"}, "port") == "port";
-    given.destination = next_hops.at(frame.text("destination_mac", {"given", "next_hop4", "next_hop6"}, "given"));
+    given.destination = read_next_hop(frame);
     if (frame.has("tag_at")) given.tag_at = static_cast<std::uint16_t>(frame.integer("tag_at", {0, kMaxFrameSize}));
     frame.finish();
     return given;

@@ -240,12 +240,11 @@ StreamSpec read_stream(Reader stream, std::uint16_t max_frame_size, std::uint64_
 }
 
 void read_stamping(Reader& params, TrialSpec& spec) {
-    static const std::map<std::string, Stamping> choices{
-        {"none", Stamping::none}, {"tagged", Stamping::tagged}, {"every", Stamping::every}};
-    spec.stamping = choices.at(params.text("stamping", {"none", "tagged", "every"}, "none"));
-    static const std::map<std::string, Stamps> clocks{
-        {"loop", Stamps::loop}, {"kernel", Stamps::kernel}, {"card", Stamps::card}, {"auto", Stamps::automatic}};
-    spec.stamps = clocks.at(params.text("stamps", {"loop", "kernel", "card", "auto"}, "loop"));
+    spec.stamping = params.choice<Stamping>(
+        "stamping", {{"none", Stamping::none}, {"tagged", Stamping::tagged}, {"every", Stamping::every}});
+    spec.stamps = params.choice<Stamps>(
+        "stamps",
+        {{"loop", Stamps::loop}, {"kernel", Stamps::kernel}, {"card", Stamps::card}, {"auto", Stamps::automatic}});
     if (spec.stamping == Stamping::none) spec.stamps = Stamps::loop;
     auto tagged = params.optional_object("tagged");
     if (tagged.has_value() != (spec.stamping == Stamping::tagged)) params.fail("tagged", "goes with stamping 'tagged'");
@@ -333,15 +332,6 @@ void read_by_flow(Reader& params, TrialSpec& spec) {
     }
 }
 
-template <class Value>
-Value read_choice(Reader& from, const char* name, const std::vector<std::pair<std::string, Value>>& choices) {
-    std::vector<std::string> names;
-    names.reserve(choices.size());
-    for (const auto& [choice, value] : choices) names.push_back(choice);
-    const std::string chosen = from.text(name, names, names.front());
-    return std::ranges::find(choices, chosen, &std::pair<std::string, Value>::first)->second;
-}
-
 void check_connections(const Reader& connections, const std::vector<Path>& paths, const TrialSpec& spec) {
     const ConnectionSpec& wanted = *spec.connections;
     const std::string& initiator = paths[index_of(wanted.initiator)].name;
@@ -403,26 +393,22 @@ void read_connections(Reader& params, const std::vector<Path>& paths, TrialSpec&
     auto connections = params.optional_object("connections");
     if (!connections) return check_fields_of_connections(paths, spec);
     ConnectionSpec& read = spec.connections.emplace();
-    read.use = read_choice<ConnectionUse>(*connections, "use",
-                                          {{"open", ConnectionUse::open},
-                                           {"traffic", ConnectionUse::traffic},
-                                           {"each", ConnectionUse::each},
-                                           {"lost", ConnectionUse::lost}});
-    read.initiator = read_choice<Direction>(*connections, "initiator", paths_of_ports(paths));
+    read.use = connections->choice<ConnectionUse>("use", {{"open", ConnectionUse::open},
+                                                          {"traffic", ConnectionUse::traffic},
+                                                          {"each", ConnectionUse::each},
+                                                          {"lost", ConnectionUse::lost}});
+    read.initiator = connections->choice<Direction>("initiator", paths_of_ports(paths));
     read.replying = way_back(paths, read.initiator);
     read.count = static_cast<std::uint32_t>(connections->integer("count", {1, kLargestPermutation}));
-    read.order = read_choice<ConnectionOrder>(*connections, "order",
-                                              {{"random", ConnectionOrder::random},
-                                               {"increasing", ConnectionOrder::increasing},
-                                               {"decreasing", ConnectionOrder::decreasing}});
+    read.order = connections->choice<ConnectionOrder>("order", {{"random", ConnectionOrder::random},
+                                                                {"increasing", ConnectionOrder::increasing},
+                                                                {"decreasing", ConnectionOrder::decreasing}});
     read.seed = connections->integer("seed", {0, kLargestExact}, 0);
-    read.opening =
-        read_choice<Opening>(*connections, "opening", {{"each", Opening::each}, {"random", Opening::random}});
-    read.responder = read_choice<ResponderOrder>(*connections, "responder",
-                                                 {{"random", ResponderOrder::random},
-                                                  {"in_order", ResponderOrder::in_order},
-                                                  {"decreasing", ResponderOrder::decreasing},
-                                                  {"first", ResponderOrder::first}});
+    read.opening = connections->choice<Opening>("opening", {{"each", Opening::each}, {"random", Opening::random}});
+    read.responder = connections->choice<ResponderOrder>("responder", {{"random", ResponderOrder::random},
+                                                                       {"in_order", ResponderOrder::in_order},
+                                                                       {"decreasing", ResponderOrder::decreasing},
+                                                                       {"first", ResponderOrder::first}});
     read.entries = static_cast<std::uint32_t>(connections->integer("entries", {1, kLargestPermutation}, 0));
     read.ipv6 = read_version(*connections, 4) == 6;
     check_fields_of_connections(paths, spec);
@@ -484,10 +470,9 @@ SideRequest read_side(Reader side, const std::string& name) {
 }
 
 MemoryChoice read_memory(Reader& params) {
-    static const std::map<std::string, MemoryChoice> choices{{"auto", MemoryChoice::automatic},
-                                                             {"huge_pages", MemoryChoice::huge_pages},
-                                                             {"no_huge_pages", MemoryChoice::no_huge_pages}};
-    return choices.at(params.text("memory", {"auto", "huge_pages", "no_huge_pages"}, "auto"));
+    return params.choice<MemoryChoice>("memory", {{"auto", MemoryChoice::automatic},
+                                                  {"huge_pages", MemoryChoice::huge_pages},
+                                                  {"no_huge_pages", MemoryChoice::no_huge_pages}});
 }
 
 Offloads read_offloads(Reader& params) {

@@ -111,7 +111,7 @@ json additional_json(const std::vector<AdditionalResult>& kinds) {
 
 json icmp_errors_json(const IcmpErrors& errors) {
     json out = json::array();
-    for (const auto& [error, frames] : errors) {
+    for (const auto& [error, frames] : errors.seen) {
         json one{{"protocol", error.ipv6 ? "icmpv6" : "icmp"},
                  {"type", error.type},
                  {"code", error.code},
@@ -322,7 +322,7 @@ json direction_json(const DirectionResult& result, std::uint64_t clock_hz) {
     if (result.tracked) out["tracked"] = tracked_json(*result.tracked);
     if (!result.received_at.empty()) out["received_at"] = result.received_at;
     if (!result.misdelivered.empty()) out["misdelivered"] = result.misdelivered;
-    if (!result.icmp_errors.empty()) out["icmp_errors"] = icmp_errors_json(result.icmp_errors);
+    if (result.icmp_errors.frames != 0) out["icmp_errors"] = icmp_errors_json(result.icmp_errors);
     if (result.losses) {
         const Losses& losses = *result.losses;
         out["losses"] = {{"first_s", losses.first_s},

@@ -283,9 +283,8 @@ void Collection::collect_misdelivered(Direction direction, DirectionResult& into
 
 // They go to the sender of the packet that they are about.
 void Collection::collect_icmp_errors(Direction direction, DirectionResult& into) const {
-    for (const auto& receiver : parts_.receivers[bed_.sending_port(direction)]) {
-        for (const CountedError& one : receiver->icmp_errors()) dutperf::add(into.icmp_errors, one);
-    }
+    for (const auto& receiver : parts_.receivers[bed_.sending_port(direction)])
+        into.icmp_errors.add(receiver->icmp_errors());
 }
 
 // Arrivals without a tag counted as received so far. Which frames of the same length were lost is not known, so there

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of the test frames that arrived in another way than they may, by what they had: VLAN tags, or a destination
-// address.
+// Counts of frames that arrived, by what they had: the VLAN tags or the destination address of test frames that may not
+// have it, and what ICMP and ICMPv6 errors say. A DUT that answers with these says why it does not forward frames.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "frame/address.hpp"
+#include "frame/arrival.hpp"
 #include "frame/vlan_tags.hpp"
 
 namespace dutperf {
 
-template <class Value>
+// kMost: different ones that are named.
+template <class Value, std::size_t kMost = 8>
 struct Others {
-    static constexpr std::size_t kMost = 8;  // different ones that are named
-
     struct Seen {
         Value value;
         std::uint64_t frames;
@@ -46,5 +46,7 @@ struct Others {
 
 using OtherTags = Others<VlanTags>;
 using OtherDestinations = Others<IpAddress>;
+constexpr std::size_t kMostIcmpErrors = 16;
+using IcmpErrors = Others<IcmpError, kMostIcmpErrors>;
 
 }  // namespace dutperf

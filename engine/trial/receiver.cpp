@@ -141,7 +141,7 @@ void Receiver::take_other(const std::uint8_t* frame, std::size_t length, RxStati
     }
     const InnermostPacket innermost = innermost_packet(frame, length);
     statistics().take_other(kind_in_tunnels(frame, length, innermost));
-    if (const auto error = icmp_error_of(innermost)) add(icmp_errors_, {*error, 1});
+    if (const auto error = icmp_error_of(innermost)) icmp_errors_.add(*error);
     for (const FrameBytes& reply : replies) {
         rte_mbuf* buffer = make_frame(parts_.control_pool, reply);
         if (buffer != nullptr && rte_ring_enqueue(parts_.control, buffer) == 0) continue;

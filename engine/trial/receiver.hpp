@@ -27,7 +27,6 @@
 #include "trial/answering.hpp"
 #include "trial/capture.hpp"
 #include "trial/connection_learner.hpp"
-#include "trial/icmp_errors.hpp"
 #include "trial/nic_stamps.hpp"
 #include "trial/rx_statistics.hpp"
 
@@ -57,7 +56,7 @@ struct ReceiverParts {
 class Receiver {
 public:
     explicit Receiver(ReceiverParts parts) : parts_(std::move(parts)), recognised_(parts_.marks.size()) {
-        icmp_errors_.reserve(kMostIcmpErrors);
+        icmp_errors_.seen.reserve(kMostIcmpErrors);
         for (const Expected& expected : parts_.expected) expect(expected);
         parts_.expected.clear();  // the paths have their own
         one_by_one_ |= parts_.capture != nullptr || parts_.answers || parts_.answering != nullptr;

@@ -33,7 +33,6 @@
 #include "trial/any_tag.hpp"
 #include "trial/capture.hpp"
 #include "trial/departures.hpp"
-#include "trial/icmp_errors.hpp"
 #include "trial/nic_stamps.hpp"
 #include "trial/others.hpp"
 #include "trial/stamps.hpp"

@@ -3,7 +3,7 @@
 // their number. The interval is halved repeatedly. Of the n times of a part, Binomial(n, 1/2) are in its earlier half.
 // A part with few times draws them one by one and sorts them. So any time can be computed without the earlier ones, no
 // error adds up over a trial, and all of it uses integers: the package computes the same times
-// (src/dutperf/pattern.py).
+// (src/dutperf/model/pattern.py).
 #pragma once
 
 #include <algorithm>

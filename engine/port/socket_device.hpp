@@ -27,8 +27,8 @@ DeviceName socket_device(const PortOptions& options);
 // Whether the tester listens on the socket; otherwise the other process does.
 bool listens(const PortSpec& spec);
 
-// Removes a socket that a dead process left where the tester will listen. Throws Error "port_unavailable" if there is
-// no socket to connect to, or if another program listens on it.
+// Removes a socket that a dead process left where the tester will listen. Throws Error "port_away" if there is no
+// socket to connect to, or if another program listens on it; "port_unavailable" if the path is of something else.
 void prepare_socket(const PortOptions& options);
 
 // Why the connection failed: a sentence.

@@ -416,8 +416,7 @@ void read_connections(Reader& params, const std::vector<Path>& paths, TrialSpec&
     connections->finish();
 }
 
-// Every path must have enough frames to tag.
-// Of a stream beside the paths that has fewer frames, all are tagged.
+// Every path must have enough frames to tag. Of a stream beside the paths that has fewer, all are tagged.
 void check_tagging(const Reader& params, const std::vector<Path>& paths, const TrialSpec& spec) {
     if (spec.stamping != Stamping::tagged) return;
     for (const Direction direction : spec.active()) {

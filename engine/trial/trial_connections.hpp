@@ -15,7 +15,7 @@ namespace dutperf {
 class TrialConnections {
 public:
     // The state table is made new for connections that are opened. Throws Error "connections": it has not those of the
-    // trial; "bad_request": the ports' offloads do not go with them.
+    // trial.
     TrialConnections(const TestBed& bed, const TrialSpec& spec);
 
     [[nodiscard]] ConnectionChoice choice(Direction direction) const;

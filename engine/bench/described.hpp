@@ -47,7 +47,8 @@ inline DescribedFrames made_of(const std::vector<DescribedFrame>& frames, const 
     for (const DescribedFrame& frame : frames) {
         const auto stream = static_cast<std::uint8_t>(kinds.size() << kStreamKindShift);
         kinds.emplace_back(
-            DescribedTemplate(frame, {.source = {}, .destination = {}, .trial = 0, .stream = stream, .seed = 1}),
+            DescribedTemplate(
+                frame, {.source = {}, .destination = {}, .trial = 0, .stream = stream, .seed = 1, .flow_seed = 1}),
             next_generation());
     }
     return {session().bed().frame_pools[0], std::move(kinds), order};

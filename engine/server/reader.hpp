@@ -35,6 +35,7 @@ public:
     template <class Value>
     Value choice(const std::string& name, const std::vector<std::pair<std::string, Value>>& choices) {
         std::vector<std::string> names;
+        names.reserve(choices.size());
         for (const auto& [text, value] : choices) names.push_back(text);
         return choices[index_of_text(name, names)].second;
     }

@@ -102,10 +102,10 @@ def test_what_is_done_in_a_guest_s_namespace_is_written_down_for_its_set_up() ->
         "/usr/bin/ip netns exec left ip -batch - << 'END'\naddr add 198.18.0.1/24 dev dl\nEND\n",
         "/usr/bin/ip netns exec right nft -f - << 'END'\ntable ip t { }\nEND\n",
     ]
-    *_, socket, script = far.command(["nft", "list", "counters"])
+    *_, socket, script, _ = far.command(["nft", "list", "counters"])
     assert (socket, script) == (
         str(site.directory / "shell"),
-        "/usr/bin/ip netns exec right nft list counters",
+        "set -e\n/usr/bin/ip netns exec right nft list counters",
     )
     assert len(cables([near, far], 1504, 1524)) == 3
     assert len(cables([near], 1524, 1524)) == 2

@@ -17,6 +17,7 @@ from test_dut_discovery import DUT, facts, process
 
 from dutperf.engine.client import EngineCommand
 from dutperf.engine.factory import cores_of_dut
+from dutperf.machine.cpu_sets import siblings
 from dutperf.setup import configuration
 from dutperf.tester import TesterError
 from dutperf.watch import core_choice, namespace_probe, socket_peers
@@ -26,6 +27,12 @@ from dutperf.watch.dut_core import DutCores
 ENGINE = ("dutperf-engine",)
 VETHS = ("af_packet:eth1", "eth2")
 ON = {"roles": {"forward_send": 0, "forward_receive": 0, "reverse_send": 0, "reverse_receive": 0}}
+
+
+@pytest.fixture(autouse=True)
+def one_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the machine of the tests has."""
+    monkeypatch.setattr(core_choice, "siblings", lambda _core: frozenset())
 
 
 @pytest.fixture
@@ -150,6 +157,18 @@ def test_a_core_that_both_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         "the tester's loops have core 0, where the DUT works too: core 0"
     )
     assert choice.watched(ON) == DutCores((0,), namespaces=(DUT,), by_tester=True)
+
+
+def test_a_hardware_thread_beside_the_dut_s_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Cores 0 and 4 are one physical core: what the loops do on one slows the DUT on the other."""
+    for core, threads in ((0, "0,4"), (4, "0,4"), (1, "1,5")):
+        (tmp_path / f"cpu{core}/topology").mkdir(parents=True)
+        (tmp_path / f"cpu{core}/topology/thread_siblings_list").write_text(f"{threads}\n")
+    monkeypatch.setattr(core_choice, "siblings", lambda core: siblings(core, tmp_path))
+    assert (siblings(4, tmp_path), siblings(9, tmp_path)) == ({0}, frozenset())
+    why = configured([4], [], here=True).stated(ON)["core_choice"]["why"]
+    assert why.endswith("the tester's loops have core 0, hardware threads of the DUT's: core 0")
+    assert "hardware" not in configured([1], [], here=True).stated(ON)["core_choice"]["why"]
 
 
 def test_a_process_whose_core_the_loops_have_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from itertools import groupby
+from pathlib import Path
 
 Cores = frozenset[int]
 
@@ -26,6 +27,14 @@ def from_mask(text: str) -> Cores:
     for word in text.strip().split(","):
         bits = bits << 32 | int(word, 16)
     return frozenset(core for core in range(bits.bit_length()) if bits >> core & 1)
+
+
+def siblings(core: int, cpus: Path = Path("/sys/devices/system/cpu")) -> Cores:
+    """The other hardware threads of the core's physical one; none where the kernel does not tell."""
+    try:
+        return from_list((cpus / f"cpu{core}/topology/thread_siblings_list").read_text()) - {core}
+    except (OSError, ValueError):
+        return frozenset()
 
 
 def as_list(cores: Collection[int]) -> str:

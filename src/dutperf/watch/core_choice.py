@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dutperf.machine.cpu_sets import Cores, as_list
+from dutperf.machine.cpu_sets import Cores, as_list, siblings
 from dutperf.model import ports_of
 from dutperf.spelling import with_and
 from dutperf.watch import namespace_probe, socket_peers
@@ -82,6 +82,8 @@ class CoreChoice:
         """The cores of both and the reason, for the result, as JSON types."""
         loops = _loops(environment)
         shared = sorted(loops & set(self.dut_cores))
+        # Two of them share one physical core: each is slower by what the other does, which no counter shows.
+        threads = sorted(loops & Cores().union(*map(siblings, self.dut_cores))) if self.is_here else []
         reasons = [self.why] if self.why else []
         if self.dut_cores and self.is_here and self.watched(environment) is None:
             reasons.append("nobody watches what others take of these cores: that needs root")
@@ -89,6 +91,7 @@ class CoreChoice:
             [
                 f"the tester's loops have {named(loops)}"
                 + (f", where the DUT works too: {named(shared)}" if shared else "")
+                + (f", hardware threads of the DUT's: {named(threads)}" if threads else "")
             ]
             if loops
             else []

@@ -132,7 +132,7 @@ TEST(LengthLog, KnowsHowManyFramesOfALongTrialHaveBeenSent) {
     EXPECT_EQ(log.arrivals().sent[0], 42'949'673U);
 }
 
-// Otherwise up to a burst of losses would be made up for by what came while nothing had been sent.
+// Otherwise what came while nothing had been sent would hide up to a burst of losses.
 TEST(LengthLog, WhatCameBeforeTheStartIsNoFrameOfTheTrial) {
     constexpr std::uint64_t kSent = 10;
     std::atomic<std::uint64_t> sent = 0;

@@ -86,11 +86,11 @@ class Bench:
         ready = replace(self._ready, invocation=_invocation(definition, conditions))
         try:
             suite.measure(measurements, ready, directory, watch, self._next)
-        finally:
+        except BaseException:
             with suppress(JournalError):
-                begun = [one.events for one in results.read(directory).measured if one.events]
-                self._next = journal.next_trial(begun[-1]) if begun else self._next
-        return results.read(directory)
+                self._count(results.read(directory))
+            raise
+        return self._count(results.read(directory))
 
     def trial(self, rate: Rate | str | float | None = None, conditions: SingleTrial | None = None) -> TrialResult:
         """Run one trial; see :func:`trial`."""
@@ -175,6 +175,12 @@ class Bench:
         for started in self._traffic:
             with suppress(TesterError):
                 started.end()
+
+    def _count(self, measured: Results) -> Results:
+        """Count the trials of a measurement as this bench's."""
+        if begun := [one.events for one in measured if one.events]:
+            self._next = journal.next_trial(begun[-1])
+        return measured
 
     def _number(self) -> int:
         """Of another trial."""

@@ -174,7 +174,8 @@ def point_builder(kind: Kind, point: type[TimesPoint]) -> PointBuilder:
     def build(recorded: Recorded) -> TimesPoint:
         events = recorded.of(TimesFinding)
         rule = fixed_repetitions(recorded.conditions)
-        beyond, dead = (any(not event.valid for event in events), any(event.not_forwarding for event in events))
+        beyond = any(not event.valid for event in events)
+        dead = any(event.not_forwarding for event in events)
         used = dict.fromkeys(direction for event in events for direction in event.readings)
         directions = tuple(used) or recorded.conditions.active()
         readings = {

@@ -80,25 +80,23 @@ def _written(job: Mapping[str, Any], file: Path) -> Path:
 def jobs_of(plan: Mapping[str, Any], directory: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """The plans of the jobs with their names: one for each frame size and mix. A file that the plan names relative to
     ``directory`` is absolute there."""
-    jobs: list[tuple[list[str], dict[str, Any]]] = [([], {**plan})]
+    jobs: list[tuple[list[str], dict[str, Any]]] = [([], _with_absolute_paths(plan, directory))]
     for keys, prefix in DIVIDED:
         jobs = [one for names, job in jobs for one in _divided(names, job, keys, prefix)]
     for names, job in jobs:
-        if "config" in job:
-            job["config"] = str((directory / job["config"]).resolve())
-        if "all" in job:
-            job["all"] = _absolute(job["all"], directory)
-        job["procedures"] = {name: _absolute(own, directory) for name, own in job["procedures"].items()}
         yield "-".join(names) or "all", job
 
 
-def _absolute(options: Mapping[str, Any] | None, directory: Path) -> dict[str, Any] | None:
-    """With absolute paths: those of a plan are relative to its own directory."""
-    known = {key: one for definition in every() for key, one in plan_file.options_of_procedure(definition).items()}
-    paths = {key for key, one in known.items() if one.metavar == "DIR"}
-    if options is None:
-        return None
-    return {key: str((directory / str(value)).resolve()) if key in paths else value for key, value in options.items()}
+def _with_absolute_paths(plan: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+    offered = {key: one for definition in every() for key, one in plan_file.options_of_procedure(definition).items()}
+    paths = {"config", *(key for key, one in offered.items() if one.metavar == "DIR")}
+
+    def absolute(members: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: str((directory / str(one)).resolve()) if key in paths else one for key, one in members.items()}
+
+    measured = {name: own and absolute(own) for name, own in plan["procedures"].items()}
+    of_all = {"all": plan["all"] and absolute(plan["all"])} if "all" in plan else {}
+    return absolute(plan) | of_all | {"procedures": measured}
 
 
 def _divided(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dutperf.model import LimitedBy
-from dutperf.search import Outcome
+from dutperf.search import Loss, Outcome
 from dutperf.search.binary import SearchResult
 from dutperf.search.burst import FIRST_FRAMES, BurstSearch
 
@@ -81,6 +81,19 @@ def test_a_dead_dut_has_no_value_and_is_asked_for_a_sign_of_life() -> None:
     found = search((4_096, 0.01, 1), lambda _: S)
     assert (found.not_forwarding, found.lower_bound, found.limited_by) == (True, None, LimitedBy.DUT)
     assert found.loads == ((64, S), (64, S), (1, S), (1, S))
+
+
+@pytest.mark.parametrize("began", range(2, 20))
+@pytest.mark.parametrize("trials", [2, 3, 5])
+def test_an_outage_of_several_bursts_decides_no_search(began: int, trials: int) -> None:
+    one, number = BurstSearch(4_096, 0.001, 1), 0
+    while (frames := one.next_load()) is not None:
+        if began <= number < began + trials:
+            one.record_outcome(S, Loss(frames, frames, one_episode=True))
+        else:
+            one.record_outcome(P if frames <= 1_000 else F)
+        number += 1
+    assert one.result().lower_bound == 1_000
 
 
 def test_a_dut_without_a_buffer_is_not_dead() -> None:

@@ -207,7 +207,7 @@ ALL = CLEAN.sent // 100
         pytest.param(dict.fromkeys(range(30, 45), ALL) | {45: 3}, 15 * ALL, True, id="the first afterwards too"),
         pytest.param(dict.fromkeys(range(40, 45), ALL), ALL, False, id="now and then one came through"),
         pytest.param(dict.fromkeys(range(40, 45), ALL) | {80: 3}, 5 * ALL, False, id="others much later"),
-        pytest.param(dict.fromkeys(range(100), ALL), 100 * ALL, False, id="all frames of the trial"),
+        pytest.param(dict.fromkeys(range(100), ALL), 100 * ALL, True, id="all frames of the trial"),
     ],
 )
 def test_one_outage(lost: dict[int, int], longest_run: int, is_outage: bool) -> None:
@@ -217,6 +217,13 @@ def test_one_outage(lost: dict[int, int], longest_run: int, is_outage: bool) -> 
 
 def test_frames_that_came_late_are_no_episode() -> None:
     assert loss.episode([counts({50: 700}, late=3)]) is None
+
+
+def test_a_disturbance_may_have_lost_a_few_others_beside_an_outage() -> None:
+    outage = dict.fromkeys(range(40, 45), ALL)
+    beside = counts(outage | {80: 3}, 5 * ALL, late=1)
+    assert (loss.episode([beside]), loss.episode([beside], disturbed=True) is not None) == (None, True)
+    assert loss.episode([counts(outage | {80: ALL}, 5 * ALL)], disturbed=True) is None, "a sixth of all lost"
 
 
 def test_checksums_that_hosts_refuse_are_told_beside_the_loss() -> None:

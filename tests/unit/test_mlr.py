@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dutperf.model import LimitedBy
-from dutperf.search import NO_LOSS, Loss, Outcome
-from dutperf.search.binary import MAX_RETRIES, Bounds, BoundsError, Resolution, SearchResult
+from dutperf.search import MAX_RETRIES, NO_LOSS, Loss, Outcome
+from dutperf.search.binary import Bounds, BoundsError, Resolution, SearchResult
 from dutperf.search.lengths import Lengths
 from dutperf.search.mlr import MlrSearch
 
@@ -222,7 +222,7 @@ def test_a_dut_that_dies_has_no_value(trials: int) -> None:
         TO_100K,
         lambda rate, length: lossy(rate, rate) if next(before, None) is None else capable_of(54_321)(rate, length),
     )
-    assert len(offered) == trials + 2
+    assert len(offered) == trials + 2 + (MAX_RETRIES if trials else 0)
     assert (found.not_forwarding, found.lower_bound, found.limited_by) == (True, None, LimitedBy.DUT)
     assert found.upper_bound == offered[-1][0] == 400
     assert all(
@@ -287,6 +287,24 @@ def test_a_load_that_failed_by_one_episode_is_offered_again(episode: int) -> Non
         if next(number) != episode or lost.lost:
             return outcome, lost
         return Outcome.FAILED, Loss(700, lost.sent, one_episode=True)
+
+    found, _ = search(TO_100K, measure)
+    undisturbed, _ = search(TO_100K, calm)
+    assert (found.lower_bound, found.upper_bound) == (undisturbed.lower_bound, undisturbed.upper_bound)
+
+
+@pytest.mark.parametrize("trials", [2, 3])
+@pytest.mark.parametrize("began", range(12))
+def test_an_outage_of_several_trials_decides_no_search(began: int, trials: int) -> None:
+    """The DUT goes down in one trial, and forwards nothing in those after it."""
+    calm, numbers = capable_of(60_000), count()
+
+    def measure(load: int, duration_s: float) -> Told:
+        outcome, lost = calm(load, duration_s)
+        after = next(numbers) - began
+        if 0 < after < trials:
+            return Outcome.NOT_FORWARDING, Loss(lost.sent, lost.sent, one_episode=True)
+        return (outcome, lost) if after or lost.lost else (Outcome.FAILED, Loss(700, lost.sent, one_episode=True))
 
     found, _ = search(TO_100K, measure)
     undisturbed, _ = search(TO_100K, calm)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dutperf.model import LimitedBy
-from dutperf.search import Loss, Outcome
+from dutperf.search import MAX_RETRIES, Loss, Outcome
 from dutperf.search.binary import HIGHEST, BinarySearch, Bounds, BoundsError, Resolution, SearchResult, Start
 
 P, F, S, U = Outcome.PASSED, Outcome.FAILED, Outcome.NOT_FORWARDING, Outcome.UNMEASURABLE
@@ -119,7 +119,8 @@ def test_a_dut_that_dies_has_no_value(limits: Bounds, truth_fps: int, trials: in
         assert found.not_forwarding
         assert found.lower_bound is None
         assert found.limited_by is LimitedBy.DUT
-        assert [outcome for _, outcome in found.loads[trials:]] == [S, S]
+        forwarded = start is not None or any(outcome is P for _, outcome in found.loads[:trials])
+        assert [outcome for _, outcome in found.loads[trials:]] == [S, S] + [S] * (MAX_RETRIES if forwarded else 0)
         assert found.loads[-1][0] == limits.lowest
 
 
@@ -367,7 +368,16 @@ TABLE = [
         500,
         LimitedBy.DUT,
     ),
-    ("dies half-way", Bounds(FINE), None, [P, P, S, S], [1000, 2000, 4000, 10], None, LimitedBy.DUT),
+    ("dies half-way", Bounds(FINE), None, [P, P] + [S] * 5, [1000, 2000, 4000] + [10] * 4, None, LimitedBy.DUT),
+    (
+        "is down for a while half-way: also where nothing came through of two probes",
+        Bounds(Resolution(step=500)),
+        None,
+        [P, P, S, S, S, P, P, P, P],
+        [1000, 2000, 4000, 10, 10, 10, 3000, 3500],
+        3500,
+        LimitedBy.DUT,
+    ),
 ]
 
 
@@ -388,6 +398,33 @@ def test_course(
     assert [rate for rate, _ in found.loads] == rates
     assert (found.lower_bound, found.limited_by) == (value, limited_by)
     assert found.not_forwarding == (outcomes[-2:] == [S, S])
+
+
+EPISODE = Loss(lost=700, sent=600_000, one_episode=True)
+OF_ROUTER = Bounds(Resolution(share=0.005), initial=100_000)
+OUTAGE = Loss(lost=10, sent=10, one_episode=True)
+
+
+@pytest.mark.parametrize("trials", [1, 2, 3])
+@pytest.mark.parametrize("began", range(12))
+@pytest.mark.parametrize("start", [None, Start(226_000, 20_000)])
+def test_an_outage_of_several_trials_decides_no_search(began: int, trials: int, start: Start | None) -> None:
+    """The DUT goes down in one trial, and forwards nothing in those after it."""
+    one = BinarySearch(OF_ROUTER, start)
+    for number in range(MOST_TRIALS):
+        if (load := one.next_load()) is None:
+            break
+        if 0 < number - began < trials:
+            one.record_outcome(S, OUTAGE)
+        elif load > 230_000:
+            one.record_outcome(F, Loss(lost=load - 230_000, sent=load))
+        else:
+            one.record_outcome(*((F, EPISODE) if number == began else (P,)))
+    found = one.result()
+    assert found.limited_by is LimitedBy.DUT
+    assert found.lower_bound is not None
+    assert found.upper_bound is not None
+    assert found.lower_bound <= 230_000 < found.upper_bound <= 1.006 * found.lower_bound
 
 
 def test_a_share_as_resolution_is_of_the_upper_end() -> None:
@@ -474,10 +511,6 @@ def test_steps_begin_anew_above_a_load_that_passed_when_it_was_offered_again() -
             break
         one.record_outcome(Outcome.PASSED if seen[load] > 1 else outcomes.get(load, Outcome.PASSED))
     assert load == 11_600
-
-
-EPISODE = Loss(lost=700, sent=600_000, one_episode=True)
-OF_ROUTER = Bounds(Resolution(share=0.005), initial=100_000)
 
 
 def in_episodes(

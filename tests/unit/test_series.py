@@ -34,6 +34,8 @@ def offered(rates: tuple[int, ...], outcomes: list[Outcome], *, to_the_end: bool
         pytest.param([U, U, P], False, [1000, 900, 800, 700], id="beyond the tester's reach it goes on downwards"),
         pytest.param([P], True, list(RATES), id="to the end"),
         pytest.param([S, S], False, [1000, 10], id="dead: one more trial, at a low rate"),
+        pytest.param([P, S, S, S, P], False, [1000, 900, 10, 10, 10, 800, 700], id="down for a while"),
+        pytest.param([P] + [S] * 5, False, [1000, 900, 10, 10, 10, 10], id="dead since"),
         pytest.param([F, S, F, F], False, [1000, 900, 10, 800, 700, 600], id="silent once, alive at the low rate"),
         pytest.param(
             [S, P, S, P],

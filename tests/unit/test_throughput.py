@@ -17,7 +17,7 @@ from dutperf.procedures import evidence
 from dutperf.procedures.evidence import outcome_of
 from dutperf.procedures.searches import bounds
 from dutperf.run.campaign import PlanError
-from dutperf.search import Outcome
+from dutperf.search import MAX_RETRIES, Outcome
 from dutperf.setup.conditions import Rate
 from dutperf.setup.configuration import Dut, LinkBetween
 from dutperf.tester import ProgressCallback, truth
@@ -148,7 +148,7 @@ def test_a_dut_that_forwards_nothing_ends_each_case_after_a_probe(
     assert "the DUT forwards nothing" in dead[0].message
     assert dead[0].limited_by is LimitedBy.DUT
     assert dead[0].throughput_fps.values[-1] is None
-    assert len(tester.trials) <= 2 * 2 + (0 if silent else dies_after)
+    assert len(tester.trials) <= 2 * 2 + (0 if silent else dies_after + MAX_RETRIES)
     assert journal_lines(out)[-1]["outcome"] == "ended"
 
 
@@ -242,16 +242,30 @@ def test_what_a_trial_says(result: dict[str, Any], tolerance: float, outcome: Ou
     assert outcome_of(made, plan(loss_tolerance=tolerance).conditions) is outcome
 
 
-def test_a_rate_that_failed_once_stays_failed_and_the_failure_is_shown(tmp_path: Path) -> None:
-    """Silent at the minimum rate, alive when asked again: no throughput, and not called dead."""
+class Deaf(SimulatedTester):
+    """Tests a DUT that forwards nothing in those trials, by their number, that ``deaf`` names."""
 
-    class DeafAtFirst(SimulatedTester):
-        def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
-            self.dut = SimulatedDut(dies_after_trials=None if self.trials else 0)
-            return super().run(trial, on_progress)
+    def __init__(self, deaf: Callable[[int], bool]) -> None:
+        super().__init__()
+        self._deaf = deaf
 
-    [point] = measure(DeafAtFirst(), plan(repetitions=1, min_rate=fps(1_000)), tmp_path).points
-    assert (point.limited_by, point.throughput_fps.values, point.trials.valid) == (LimitedBy.RANGE, (None,), 2)
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        self.dut = SimulatedDut(dies_after_trials=0 if self._deaf(len(self.trials)) else None)
+        return super().run(trial, on_progress)
+
+
+def test_a_dut_that_is_silent_in_the_first_trial_is_measured(tmp_path: Path) -> None:
+    """As one that still starts."""
+    tester = Deaf(lambda number: number == 0)
+    [point] = measure(tester, plan(repetitions=1, min_rate=fps(1_000), max_rate=fps(50_000)), tmp_path).points
+    assert (point.limited_by, point.throughput_fps.median) == (LimitedBy.RANGE, 50_000)
+
+
+def test_a_rate_that_failed_each_time_stays_failed_and_the_failure_is_shown(tmp_path: Path) -> None:
+    """Silent at the minimum rate, alive in each probe: no throughput, and not called dead."""
+    tester = Deaf(lambda number: number % 2 == 0)
+    [point] = measure(tester, plan(repetitions=1, min_rate=fps(1_000)), tmp_path).points
+    assert (point.limited_by, point.throughput_fps.values, point.trials.valid) == (LimitedBy.RANGE, (None,), 8)
     assert "forward lost 5,000 of 5,000 frames" in point.message
     assert point.upper_bound is not None
     assert point.upper_bound.forward is not None

@@ -28,7 +28,7 @@ from dutperf.journal import Finding, RepetitionFinding, ResultEvent
 from dutperf.lab.refdut import Properties
 from dutperf.model import Case, Direction, LimitedBy, Load, Sparse, TrialResult, Unit, Value
 from dutperf.model.digits import lost_share
-from dutperf.procedures import evidence, rates
+from dutperf.procedures import evidence, rates, searches
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, Place, Plan, PlanError
 from dutperf.procedures.definition import Chapter, Definition
@@ -130,7 +130,7 @@ class FrameLossProcedure(Procedure[FrameLoss]):
         return fmean(self._lengths or map(len, self._rates.values()))
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> SeriesFinding:
-        self._series = series = self._begun(self._rates[place.case])
+        self._series = series = self._begun(self._rates[place.case], has_forwarded=bool(prior))
         offered, message = 0, None
         while (value := series.next_load()) is not None:
             load, probing = Load.fps(value), series.probing
@@ -139,7 +139,7 @@ class FrameLossProcedure(Procedure[FrameLoss]):
             if not probing:
                 offered += 1
                 bench.record(_measured(load, outcome, result), place)
-            series.record_outcome(outcome)
+            series.record_outcome(outcome, searches.loss_of(result))
             if series.not_forwarding:
                 message = self.no_forwarding(result)
             if self.is_hopeless:
@@ -148,9 +148,10 @@ class FrameLossProcedure(Procedure[FrameLoss]):
         self._lengths.append(offered)
         return SeriesFinding(not_forwarding=series.not_forwarding, message=message)
 
-    def _begun(self, rates_fps: Sequence[int]) -> Series:
+    def _begun(self, rates_fps: Sequence[int], *, has_forwarded: bool = False) -> Series:
         lowest = self.conditions.every.of_directions.least_fps
-        return Series(rates_fps, to_the_end=self.conditions.rates is not None, lowest=lowest)
+        to_the_end = self.conditions.rates is not None
+        return Series(rates_fps, to_the_end=to_the_end, lowest=lowest, has_forwarded=has_forwarded)
 
     def announce(self, bench: Bench, place: Place, done: Prior) -> None:
         text = done[-1].message or _result(self._series, self.conditions)

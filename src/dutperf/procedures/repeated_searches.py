@@ -17,7 +17,7 @@ from dutperf.procedures import evidence, searches
 from dutperf.procedures.base import Prior, Procedure
 from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan
 from dutperf.procedures.searches import SearchRange
-from dutperf.results import loss, points
+from dutperf.results import points
 from dutperf.results.points import Loss, Recorded
 from dutperf.results.statistics import Missing, Repetitions, Statistics, statistics, without_number
 from dutperf.search import Loss as OfferedLoss
@@ -155,10 +155,11 @@ class RepeatedSearches(Procedure[ConditionsT]):
         return self.finding(members, place.case, search_result, offered)
 
     def _loss_of(self, result: TrialResult) -> OfferedLoss:
-        """What a trial lost. Connections are lost in episodes for reasons of their own: those that a full table
-        has no room for were opened in a row."""
+        """What a trial lost. Connections and frames of a burst are lost in episodes for reasons of their own: those
+        that a full table or buffer has no room for were sent in a row. But it is never full for all of them."""
         lost = searches.loss_of(result)
-        return lost if self.unit is Unit.FRAMES_PER_SECOND else replace(lost, one_episode=False)
+        is_episode = lost.one_episode and (self.unit is Unit.FRAMES_PER_SECOND or lost.lost == lost.sent)
+        return replace(lost, one_episode=is_episode)
 
     def result_members(self, case: Case, search_result: SearchResult, offered: Sequence[Offered]) -> dict[str, Any]:
         """The result of a search for one goal, as members of a finding."""
@@ -209,7 +210,9 @@ class RepeatedSearches(Procedure[ConditionsT]):
         load = Load(search_result.upper_bound, self.unit)
         result = _not_passed(search_result.upper_bound, offered)
         if search_result.not_forwarding:
-            return self.nothing_came(result)
+            forwarded = [one.value for one in offered if one.outcome is Outcome.PASSED]
+            before = f"; it forwarded {Load(forwarded[-1], self.unit)} before" if forwarded else ""
+            return self.nothing_came(result) + before
         if search_result.limited_by is LimitedBy.TESTER:
             who = "limited by the tester " if limit_of(result) is LimitedBy.TESTER else ""
             return f"{who}at {load}: {self.why_unmeasurable(case, result)}"
@@ -224,9 +227,8 @@ class RepeatedSearches(Procedure[ConditionsT]):
 
     def _episode(self, result: TrialResult, of_load: Sequence[Offered]) -> str:
         """What to know of a trial that failed by one episode, as the end of a clause."""
-        lost = self._loss_of(result)
-        episode = loss.episode(result.directions().values())
-        if episode is None or not lost.one_episode:
+        episode = searches.episode_of(result)
+        if episode is None or not self._loss_of(result).one_episode:
             return ""
         times = sum(one.outcome is Outcome.FAILED for one in of_load)
         again = f"; each of {times} trials at this rate failed" if times > 1 else ""

@@ -77,7 +77,9 @@ def make(conditions: SearchRange, bounds: Bounds, prior: PriorResults | None = N
     if conditions.every.search == "binary":
         return BinarySearch(bounds, None if prior is None else restart.begin(bounds, prior, seed))
     try:
-        search: Search = _mlr().MlrSearch(bounds, conditions.loss_goals(), _lengths(conditions))
+        search: Search = _mlr().MlrSearch(
+            bounds, conditions.loss_goals(), _lengths(conditions), has_forwarded=prior is not None
+        )
     except BoundsError as error:
         raise PlanError(str(error), option=_option_of(error)) from error
     return search
@@ -137,13 +139,17 @@ def question(conditions: SearchRange, bounds: Bounds, rate_fps: int) -> Question
 def loss_of(result: TrialResult) -> Loss:
     """The loss of the direction that lost the greater share of its frames: loss goals apply to each
     direction."""
-    directions = result.directions().values()
-    one_episode = loss.episode(directions) is not None
+    one_episode = episode_of(result) is not None
     return max(
-        (Loss(counts.lost, counts.sent, one_episode) for counts in directions),
+        (Loss(counts.lost, counts.sent, one_episode) for counts in result.directions().values()),
         key=lambda one: one.ratio,
         default=NO_LOSS,
     )
+
+
+def episode_of(result: TrialResult) -> loss.Episode | None:
+    """The one in which a trial lost its frames, beside those that a disturbance of the tester explains."""
+    return loss.episode(result.directions().values(), disturbed=result.proven_failed is not None)
 
 
 def _resolution(rate: Rate, media_fps: int | None) -> Resolution:

@@ -48,15 +48,16 @@ class Episode:
         return f"{self.name}, all within {span_in_words(self.span_s)}"
 
 
-def episode(counts: Iterable[DirectionCounts]) -> Episode | None:
-    """The one in which a trial lost all its lost frames: short, or an outage of some length in which nearly every frame
-    was lost. None: there was none, or other losses too.
+def episode(counts: Iterable[DirectionCounts], *, disturbed: bool = False) -> Episode | None:
+    """The one in which a trial lost all its lost frames: short, or an outage of some length, up to the whole trial, in
+    which nearly every frame was lost. None: there was none, or other losses too. ``disturbed``: a few others may be
+    the tester's.
 
     A DUT that is overloaded loses frames for as long as it is, and not all of them. One episode may be the DUT's (a
     pause that comes now and then, a restart) or somebody else's turn on its core; the trial alone cannot tell.
     """
     lossy = [one for one in counts if one.lost]
-    losses = [one.losses for one in lossy if one.losses is not None and not one.late]
+    losses = [one.losses for one in lossy if one.losses is not None and (disturbed or not one.late)]
     if not lossy or len(losses) < len(lossy) or sum(one.lost for one in lossy) < FEWEST_IN_EPISODE:
         return None
     first_s, last_s = min(one.first_s for one in losses), max(one.last_s for one in losses)
@@ -64,13 +65,15 @@ def episode(counts: Iterable[DirectionCounts]) -> Episode | None:
     limit_s = EPISODE_SHARE * send_time_s
     if last_s - first_s <= limit_s:
         return Episode("one short episode", last_s - first_s) if last_s < send_time_s - limit_s else None
-    return Episode("one outage", last_s - first_s) if all(map(_is_outage, lossy, losses)) else None
+    are_outages = [_is_outage(*one, disturbed) for one in zip(lossy, losses, strict=True)]
+    return Episode("one outage", last_s - first_s) if all(are_outages) else None
 
 
-def _is_outage(counts: DirectionCounts, losses: Losses) -> bool:
-    """Whether nearly all lost frames were lost in a row, and the others close to them."""
-    due = (losses.last_s - losses.first_s) * counts.sent / counts.send_time_s
-    return counts.lost < counts.sent and losses.longest_run >= OUTAGE_SHARE * max(counts.lost, due)
+def _is_outage(counts: DirectionCounts, losses: Losses, disturbed: bool) -> bool:
+    """Whether nearly all lost frames were lost in a row, and the others close to them if nothing ``disturbed`` the
+    trial."""
+    due = 0.0 if disturbed else (losses.last_s - losses.first_s) * counts.sent / counts.send_time_s
+    return losses.longest_run >= OUTAGE_SHARE * max(counts.lost, due)
 
 
 def where(counts: DirectionCounts) -> dict[str, int]:

@@ -38,3 +38,33 @@ class Loss:
 
 
 NO_LOSS = Loss(lost=0, sent=0)
+
+MAX_RETRIES = 3
+"""How many loads of a search may be offered again; it bounds the search on a tester that is
+disturbed all the time."""
+
+
+class Probes:
+    """Trials at a low load after one in which nothing came through: whether the DUT forwards at all.
+
+    One shows it. A DUT that forwarded before may be down for a while (it restarts, its table is flushed): it is
+    probed ``MAX_RETRIES`` times more.
+    """
+
+    def __init__(self, *, has_forwarded: bool = False) -> None:
+        self._has_forwarded = has_forwarded
+        self._in_vain = 0
+        self.not_forwarding = False
+        """Whether the DUT forwards nothing at all."""
+
+    def see(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
+        """Take the outcome of a load."""
+        some_came = outcome is Outcome.FAILED and loss.lost < loss.sent
+        self._has_forwarded |= some_came or outcome is Outcome.PASSED
+
+    def another(self, outcome: Outcome) -> bool:
+        """Take the outcome of a probe. Returns whether it is to be sent again."""
+        self._in_vain = self._in_vain + 1 if outcome is Outcome.NOT_FORWARDING else 0
+        most = 1 + MAX_RETRIES if self._has_forwarded else 1
+        self.not_forwarding = self._in_vain >= most
+        return 0 < self._in_vain < most

@@ -13,9 +13,10 @@ above one that failed. For such a DUT it finds the highest load that passed belo
 failed, and two searches may differ.
 
 A trial that lost all its frames within one episode may have failed by that episode and not by its
-load: a pause that comes now and then, or somebody else's turn on the DUT's core. Where such a trial bounds
-the result, its load is offered again (``MAX_RETRIES`` loads at most). It bounds the result if it fails again:
-a DUT that pauses in every trial fails each of them. Else the search goes on above it.
+load: a pause that comes now and then, somebody else's turn on the DUT's core, or a restart (an outage, in
+which several trials in a row may lose all their frames). Where such a trial bounds the result, its load is
+offered again (``MAX_RETRIES`` times in a search at most). It bounds the result if it fails again: a DUT that
+pauses in every trial fails each of them. Else the search goes on above it.
 
 A load that could not be measured may be bad luck. Where only such a load bounds the result, it is
 offered once more, and then one a little higher. Where a load a little higher has failed, the DUT's
@@ -34,7 +35,7 @@ from math import ceil, log2
 from typing import Literal, Protocol
 
 from dutperf.model import LimitedBy, Load, Unit
-from dutperf.search import NO_LOSS, Loss, Outcome
+from dutperf.search import MAX_RETRIES, NO_LOSS, Loss, Outcome, Probes
 
 DEFAULT_START = 1_000
 """First load where neither an initial nor a minimum load nor the media's maximum is known."""
@@ -47,9 +48,6 @@ WIDENED = 2
 """So many resolutions may lie between the bounds where the loads between could not be measured..."""
 WIDENED_SHARE = 0.005
 """... or this share of the upper bound, whichever is more."""
-MAX_RETRIES = 3
-"""How many loads of a search may be offered again; it bounds the search on a tester that is
-disturbed all the time."""
 TYPICAL_TRIALS = 14
 """Estimate for a search without prior results."""
 
@@ -208,12 +206,12 @@ class BinarySearch:
     """A :class:`Search` for one goal, which is already in the outcomes.
 
     Where nothing comes through in some direction, the DUT may not work at all. The lowest load is
-    then tried once as a probe. If nothing comes through either, the search ends without a lower
-    bound.
+    then a probe (:class:`dutperf.search.Probes`). If nothing comes through either, the search ends without
+    a lower bound.
     """
 
     def __init__(self, bounds: Bounds, start: Start | None = None) -> None:
-        """``start`` only saves trials: the result rests on this search's own trials."""
+        """``start``, where an earlier search ended, only saves trials: the result rests on this search's own."""
         self._bounds = bounds
         self._start = start
         self._narrowed = 0
@@ -224,10 +222,11 @@ class BinarySearch:
         self._by_episode: set[int] = set()
         """Loads that failed by one episode."""
         self._looked_again: set[int] = set()
-        """... and were offered again."""
+        """... and were offered again, when the DUT was not down."""
+        self._looks = 0
         self._probed_for: int | None = None
         """The load whose outcome waits for the probe."""
-        self._not_forwarding = False
+        self._probes = Probes(has_forwarded=start is not None)
         self._lower: int | None = None
 
     @property
@@ -239,7 +238,7 @@ class BinarySearch:
         return min(self._not_passed, default=None)
 
     def next_load(self) -> int | None:
-        if self._not_forwarding:
+        if self._probes.not_forwarding:
             return None
         if self._probed_for is not None:
             return self._bounds.lowest
@@ -258,26 +257,30 @@ class BinarySearch:
         if load is None:
             raise ValueError("the search has ended")
         self._loads.append((load, outcome))
-        is_second_look = self._probed_for is None and load in self._by_episode
-        if is_second_look:
-            self._looked_again.add(load)
+        self._probes.see(outcome, loss)
         if self._probed_for is not None:
             self._after_probe(load, self._probed_for, outcome)
-        elif outcome is Outcome.NOT_FORWARDING:
+            return
+        is_second_look = load in self._by_episode
+        if is_second_look:
+            self._looks += 1
+            is_down = outcome is Outcome.NOT_FORWARDING and loss.one_episode
+            self._looked_again |= set() if is_down else {load}
+        elif loss.one_episode and outcome in (Outcome.FAILED, Outcome.NOT_FORWARDING):
+            self._by_episode.add(load)
+        if outcome is Outcome.NOT_FORWARDING:
             self._probed_for = load
         elif is_second_look:
             self._look_again(load, outcome)
         else:
-            if outcome is Outcome.FAILED and loss.one_episode:
-                self._by_episode.add(load)
             self._narrow(load, outcome)
 
     def result(self) -> SearchResult:
         return SearchResult(
-            lower_bound=None if self._not_forwarding else self.lower,
+            lower_bound=None if self._probes.not_forwarding else self.lower,
             limited_by=self._limited_by(),
             upper_bound=self._upper_bound(),
-            not_forwarding=self._not_forwarding,
+            not_forwarding=self._probes.not_forwarding,
             loads=tuple(self._loads),
             unmeasurable=tuple(sorted(load for load in self._not_passed if load < (self._upper_bound() or 0))),
         )
@@ -333,7 +336,7 @@ class BinarySearch:
     def _needs_second_look(self) -> bool:
         """Whether the upper bound is a load that failed once, by one episode."""
         doubtful = self._upper_bound() in self._by_episode - self._looked_again
-        return doubtful and len(self._looked_again) < MAX_RETRIES
+        return doubtful and self._looks < MAX_RETRIES
 
     def _look_again(self, load: int, outcome: Outcome) -> None:
         """Take the outcome of a load that failed by one episode before. Only a trial that passes
@@ -346,7 +349,7 @@ class BinarySearch:
         return self._upper_outcome() is Outcome.UNMEASURABLE and not self._confirmed and self._retries < MAX_RETRIES
 
     def _upper_bound(self) -> int | None:
-        if self._not_forwarding:
+        if self._probes.not_forwarding:
             return self._loads[-1][0]
         return self._failed if self._is_bracketed() else self.upper
 
@@ -387,16 +390,18 @@ class BinarySearch:
     def _after_probe(self, lowest: int, probed_for: int, outcome: Outcome) -> None:
         """Take the probe's outcome at the lowest load, and with it that of ``probed_for``, where
         nothing came through."""
-        self._probed_for = None
-        self._not_forwarding = outcome is Outcome.NOT_FORWARDING
-        if self._not_forwarding:
+        if self._probes.another(outcome):
             return
-        self._narrow(probed_for, Outcome.FAILED)
+        self._probed_for = None
+        if self._probes.not_forwarding:
+            return
+        if self._not_passed.get(probed_for) is not Outcome.FAILED:  # else it was offered again
+            self._narrow(probed_for, Outcome.FAILED)
         if self.lower is None and lowest < probed_for and outcome is not Outcome.UNMEASURABLE:
             self._narrow(lowest, outcome)
 
     def _limited_by(self) -> LimitedBy:
-        if self._not_forwarding:
+        if self._probes.not_forwarding:
             return LimitedBy.DUT
         if self.upper is None:
             return LimitedBy.MEDIA if self._bounds.maximum_is_media else LimitedBy.RANGE

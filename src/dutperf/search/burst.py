@@ -40,7 +40,6 @@ class BurstSearch(BinarySearch):
         )
         self._verifications = verifications
         self._failures = 0
-        self._probing = False
         self._offered: list[tuple[int, Outcome]] = []
         """With all verifications."""
 
@@ -48,15 +47,15 @@ class BurstSearch(BinarySearch):
         frames = self.next_load()
         if frames is None:
             raise ValueError("the search has ended")
-        if outcome is Outcome.NOT_FORWARDING and frames < PROBE_FRAMES and not self._probing:
+        if outcome is Outcome.NOT_FORWARDING and frames < PROBE_FRAMES and self._probed_for is None:
             outcome = Outcome.FAILED
         self._offered.append((frames, outcome))
         if outcome in (Outcome.FAILED, Outcome.NOT_FORWARDING) and self._failures < self._verifications:
             self._failures += 1
             return
         self._failures = 0
-        self._probing = outcome is Outcome.NOT_FORWARDING and not self._probing
-        super().record_outcome(outcome)  # an episode is no other failure: the burst was offered again
+        # A short episode is no other failure: the burst was offered again. An outage lasts longer than both.
+        super().record_outcome(outcome, loss if outcome is Outcome.NOT_FORWARDING else NO_LOSS)
 
     def result(self) -> SearchResult:
         result = replace(super().result(), loads=tuple(self._offered))

@@ -15,8 +15,9 @@ Other goals need several full-length trials at a load, up to their duration sum,
 more than the goal's share.
 
 A trial that lost all its frames within one episode and fails a goal may have failed by that episode and
-not by its load. The library sees it if the load, offered once more, fails as well (``MAX_RETRIES`` loads at
-most); else it sees the second trial. With an exceed ratio the goal itself allows for such trials.
+not by its load, also where it lost every frame. The library sees it if the load, offered once more, fails as
+well (``MAX_RETRIES`` times at most); else it sees the second trial. With an exceed ratio the goal
+itself allows for such trials.
 
 The library never sees an invalid trial: its load is offered once more. If it still cannot be
 measured, the search ends, limited by the tester. Only where this is the first load, the upper end
@@ -34,8 +35,8 @@ from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossR
 from MLRsearch import GoalResult as LibraryGoalResult
 
 from dutperf.model import LimitedBy
-from dutperf.search import NO_LOSS, Loss, Outcome
-from dutperf.search.binary import MAX_RETRIES, Bounds, BoundsError, GoalResult, SearchResult
+from dutperf.search import MAX_RETRIES, NO_LOSS, Loss, Outcome, Probes
+from dutperf.search.binary import Bounds, BoundsError, GoalResult, SearchResult
 from dutperf.search.lengths import Lengths
 
 PRECEDING_TARGETS = 2
@@ -81,7 +82,10 @@ class MlrSearch:
     ``goals``. Raises BoundsError: the range has one load only, or reaches so low that loads would be fractions of a
     frame/s apart."""
 
-    def __init__(self, bounds: Bounds, goals: Sequence[float], lengths: Lengths) -> None:
+    def __init__(
+        self, bounds: Bounds, goals: Sequence[float], lengths: Lengths, *, has_forwarded: bool = False
+    ) -> None:
+        """``has_forwarded``: the DUT did in an earlier search."""
         self._bounds = bounds
         self._goals = tuple(goals)
         self._lengths = lengths
@@ -96,7 +100,7 @@ class MlrSearch:
         self._doubted: _Trial | None = None
         """The trial that failed by one episode, while its load is offered again."""
         self._probed_for: _Trial | None = None
-        self._not_forwarding = False
+        self._probes = Probes(has_forwarded=has_forwarded)
         self._results: dict[float, LibraryGoalResult] | None = None
         self._next = self._run()
 
@@ -124,20 +128,18 @@ class MlrSearch:
             raise ValueError("the search has ended")
         trial = replace(self._next, outcome=outcome, loss=loss)
         self._offered.append(trial)
+        self._probes.see(outcome, loss)
         if self._probed_for is not None:
             self._next = self._after_probe(self._probed_for, trial)
         elif outcome is Outcome.NOT_FORWARDING:
             self._probed_for = trial
-            self._next, self._doubted = _Trial(float(self._lowest), trial.duration_s), None
+            self._next = _Trial(float(self._lowest), trial.duration_s)
         elif self._doubted is not None:
             self._next = self._after_second_look(self._doubted, trial)
-        elif self._is_doubtful(trial):
-            self._doubts += 1
-            self._doubted, self._next = trial, _Trial(trial.exact, trial.duration_s)
         elif outcome is Outcome.UNMEASURABLE:
             self._next = self._retry_or_lower(trial)
         else:
-            self._next = self._add(trial)
+            self._next = self._doubt_or_add(trial)
 
     def result(self) -> SearchResult:
         """The first goal's result, with the results of all goals; final when :meth:`next_load` is
@@ -157,9 +159,20 @@ class MlrSearch:
     def _after_probe(self, probed_for: _Trial, probe: _Trial) -> _Trial | None:
         """The lowest load was probed after nothing came through: the search ends if nothing came
         through again."""
+        if self._probes.another(probe.outcome):
+            return probe
         self._probed_for = None
-        self._not_forwarding = probe.outcome is Outcome.NOT_FORWARDING
-        return None if self._not_forwarding else self._add(probed_for)
+        if self._probes.not_forwarding:
+            return None
+        if self._doubted is not None:
+            return self._after_second_look(self._doubted, probed_for)
+        return self._doubt_or_add(probed_for)
+
+    def _doubt_or_add(self, trial: _Trial) -> _Trial | None:
+        if not self._is_doubtful(trial):
+            return self._add(trial)
+        self._doubts, self._doubted = self._doubts + 1, trial
+        return _Trial(trial.exact, trial.duration_s)
 
     def _is_doubtful(self, trial: _Trial) -> bool:
         """Whether a trial fails a goal by one episode."""
@@ -169,7 +182,11 @@ class MlrSearch:
 
     def _after_second_look(self, doubted: _Trial, again: _Trial) -> _Trial | None:
         """The load that failed by one episode was offered again: the second trial counts if it passes for
-        the goals that the first one failed."""
+        the goals that the first one failed. If the DUT was down in it, the load is offered once more."""
+        is_down = again.outcome is Outcome.NOT_FORWARDING and again.loss.one_episode
+        if is_down and self._doubts < MAX_RETRIES:
+            self._doubts += 1
+            return _Trial(doubted.exact, doubted.duration_s)
         self._doubted = None
         failed = [goal for goal in self._goals if doubted.outcome_for(goal) is Outcome.FAILED]
         passed = all(again.outcome_for(goal) is Outcome.PASSED for goal in failed)
@@ -221,9 +238,10 @@ class MlrSearch:
         )
 
     def _result_for(self, goal: float) -> SearchResult:
-        upper = self._offered[-1].load if self._not_forwarding else self._upper_bound(goal)
-        lower = None if self._not_forwarding else self._lower_bound(goal)
-        return SearchResult(lower, self._limited_by(lower, upper), upper, self._not_forwarding, self._loads(goal))
+        dead = self._probes.not_forwarding
+        upper = self._offered[-1].load if dead else self._upper_bound(goal)
+        lower = None if dead else self._lower_bound(goal)
+        return SearchResult(lower, self._limited_by(lower, upper), upper, dead, self._loads(goal))
 
     def _loads(self, goal: float) -> tuple[tuple[int, Outcome], ...]:
         """Every load offered, in order, without the shorter trials that lost no more than the goal
@@ -280,7 +298,7 @@ class MlrSearch:
         return float(rate)
 
     def _limited_by(self, lower: int | None, upper: int | None) -> LimitedBy:
-        if self._not_forwarding:
+        if self._probes.not_forwarding:
             return LimitedBy.DUT
         if upper is None:
             return LimitedBy.MEDIA if self._bounds.maximum_is_media else LimitedBy.RANGE

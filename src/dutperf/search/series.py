@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dutperf.search import Outcome
+from dutperf.search import NO_LOSS, Loss, Outcome, Probes
 from dutperf.search.binary import DEFAULT_MINIMUM
 
 PASSES_IN_A_ROW = 2
@@ -21,25 +21,29 @@ class Series:
     """Call :meth:`next_load` and :meth:`record_outcome` in turn until the former is None.
 
     Where nothing comes through in some direction, the DUT may not work at all. A low load is then
-    tried once as a probe. If nothing comes through either, the series ends; else the DUT lost all
-    frames of the load before.
+    a probe (:class:`dutperf.search.Probes`). If nothing comes through either, the series ends; else the DUT
+    lost all frames of the load before.
     """
 
-    def __init__(self, loads: Sequence[int], *, to_the_end: bool, lowest: int = 1) -> None:
+    def __init__(self, loads: Sequence[int], *, to_the_end: bool, lowest: int = 1, has_forwarded: bool = False) -> None:
         """``loads`` from the highest down; ``to_the_end``: offer all of them, whatever passes; ``lowest``: a probe has
-        no lower load."""
+        no lower load; ``has_forwarded``: the DUT did in an earlier series."""
         self._loads = loads
         self._probe = max(DEFAULT_MINIMUM, lowest)
         self._to_the_end = to_the_end
         self._offered = 0
         self._passes_in_a_row = 0
         self._probed_for: int | None = None
-        self.not_forwarding = False
-        """Whether the DUT forwards nothing at all."""
+        self._probes = Probes(has_forwarded=has_forwarded)
         self.lower: int | None = None
         """Highest load that passed."""
         self.upper: int | None = None
         """Lowest load that did not pass."""
+
+    @property
+    def not_forwarding(self) -> bool:
+        """Whether the DUT forwards nothing at all."""
+        return self._probes.not_forwarding
 
     @property
     def probing(self) -> bool:
@@ -53,14 +57,14 @@ class Series:
             return min(self._probe, self._probed_for)
         return self._loads[self._offered] if self.trials_left() else None
 
-    def record_outcome(self, outcome: Outcome) -> None:
+    def record_outcome(self, outcome: Outcome, loss: Loss = NO_LOSS) -> None:
         """Take the outcome of the load that :meth:`next_load` named. Raises ValueError: the series has ended."""
         load = self.next_load()
         if load is None:
             raise ValueError("the series has ended")
+        self._probes.see(outcome, loss)
         if self.probing:
-            self._probed_for = None
-            self.not_forwarding = outcome is Outcome.NOT_FORWARDING
+            self._probed_for = self._probed_for if self._probes.another(outcome) else None
             return
         self._offered += 1
         self._count(load, outcome)

@@ -25,7 +25,7 @@ from dutperf.model import (
     Trial,
     TrialResult,
 )
-from dutperf.procedures.ramp import PARTS, Ends, Ramp, ends_of, read
+from dutperf.procedures.ramp import PARTS, Ends, Ramp, RampFinding, ends_of, read
 from dutperf.results.summary import SUMMARY
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.setup.conditions import Rate
@@ -166,8 +166,8 @@ def reading(lost: dict[str, int], late: dict[str, int] | None = None, unevenly: 
 
 def test_a_loss_where_frames_left_late_is_not_the_first() -> None:
     told = reading({"b50": 3, "b150": 2, "b151": 5}, late={"b50": 8})
-    assert told.lossless_fps == FROM_FPS + 50 * BIN_FPS
-    assert told.first_loss_fps == FROM_FPS + 151 * BIN_FPS  # the end of its bin: the uncertainty grew
+    assert told.lossless_fps == FROM_FPS + 150 * BIN_FPS, "the DUT lost nothing at higher rates either"
+    assert told.first_loss_fps == FROM_FPS + 151 * BIN_FPS  # the end of its bin
     assert [number for number, part in enumerate(told.parts) if part.late] == [10]
     assert [(number, part.lost) for number, part in enumerate(told.parts) if part.lost] == [(10, 3), (30, 7)]
 
@@ -175,12 +175,61 @@ def test_a_loss_where_frames_left_late_is_not_the_first() -> None:
 def test_losses_only_where_frames_left_late_are_nobodys() -> None:
     told = reading({"b50": 3}, late={"b50": 8})
     assert told.first_loss_fps is None
-    assert told.lossless_fps == FROM_FPS + 50 * BIN_FPS
+    assert told.lossless_fps == TO_FPS
+    at_the_end = reading({"b249": 3}, late={"b249": 8})
+    assert (at_the_end.first_loss_fps, at_the_end.lossless_fps) == (None, FROM_FPS + 249 * BIN_FPS)
+
+
+def test_neither_first_nor_steady_loss_is_where_frames_left_late() -> None:
+    """Late from the 70th bin to the 149th: the DUT lost its first frame somewhere there."""
+    late = {f"b{number}": 5 for number in range(70, 150)}
+    told = reading({f"b{number}": 9 for number in range(80, LOSS_BINS)}, late=late)
+    assert told.lossless_fps == pytest.approx(FROM_FPS + 70 * BIN_FPS)
+    assert told.first_loss_fps is not None
+    assert told.first_loss_fps > FROM_FPS + 150 * BIN_FPS
+    assert told.steady_loss_fps == told.first_loss_fps
+    found = RampFinding(readings={Direction.FORWARD: told}, message=None)
+    assert found.is_uncertain(ENDS)
+    clear = RampFinding(readings={Direction.FORWARD: reading({"b50": 3, "b150": 2}, late={"b50": 8})}, message=None)
+    assert not clear.is_uncertain(ENDS)
+
+
+class LateInTheMiddle(SimulatedTester):
+    """Sends frames late for most of the first ``disturbed`` trials, which nevertheless count as valid."""
+
+    def __init__(self, disturbed: int) -> None:
+        super().__init__(SimulatedDut(capacity_fps=6_000))
+        self._disturbed = disturbed
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        result = super().run(trial, on_progress)
+        if len(self.trials) > self._disturbed:
+            return result
+        bins = tuple(5 if 60 <= number < 200 else 0 for number in range(LOSS_BINS))
+        late = LateBursts(frames=sum(bins), bins=bins)
+        ways = result.directions().items()
+        disturbed = {str(way): each.model_copy(update={"late_bursts": late}) for way, each in ways}
+        return result.model_copy(update=disturbed)
+
+
+@pytest.mark.parametrize("disturbed", [0, 1, 2])
+def test_a_ramp_with_an_uncertain_first_loss_is_repeated(tmp_path: Path, disturbed: int) -> None:
+    tester = LateInTheMiddle(disturbed)
+    [point] = ramp(tester, tmp_path).points
+    assert len(tester.trials) == disturbed + 1
+    assert point.first_loss_fps.median == pytest.approx(6_000, abs=100)
+
+
+def test_a_first_loss_that_stays_uncertain_is_no_figure(tmp_path: Path) -> None:
+    [point] = ramp(LateInTheMiddle(3), tmp_path).points
+    assert (point.has_number, point.limited_by, point.first_loss_fps.median) == (False, LimitedBy.TESTER, None)
+    assert point.message.startswith("limited by the tester from 3,400 to 9,")
+    assert len(point.parts) == PARTS, "its losses and delays are shown"
 
 
 def test_a_short_stall_explains_as_many_losses_as_frames_that_left_late() -> None:
     told = reading({"b50": 3, "b150": 4}, unevenly={"b50": 3, "b150": 3})
-    assert told.lossless_fps == FROM_FPS + 50 * BIN_FPS
+    assert told.lossless_fps == FROM_FPS + 150 * BIN_FPS
     assert told.first_loss_fps == FROM_FPS + 151 * BIN_FPS
     assert reading({"b50": 3}, unevenly={"b50": 3}).first_loss_fps is None
 

@@ -7,8 +7,9 @@ offered; so each loss has a rate, and each of the equal parts of the ramp its ow
 
 The first loss is the rate at which the first lost frame was due. A part in which frames left late,
 or shortly after, blames nobody: the first loss is then that of the next part without, and its
-uncertainty grows. A DUT that buffers b frames loses its first one later than at its capacity: where
-the rate rises by s frames/s each second, sqrt(2 s b) frames/s above.
+uncertainty grows. A ramp that leaves it too uncertain is repeated, and has no figure if each one
+does. A DUT that buffers b frames loses its first one later than at its capacity: where the rate rises by
+s frames/s each second, sqrt(2 s b) frames/s above.
 """
 
 from __future__ import annotations
@@ -59,6 +60,11 @@ PARTS = 50
 """Equal parts of the ramp with losses and delays of their own."""
 FROM_SHARE = 100
 """By default the ramp begins at one in so many parts of its highest rate."""
+UNCERTAIN_SHARE, UNCERTAIN_BINS = 0.1, 5
+"""A first loss is too uncertain if it may lie lower by more than this share of it, and than so many 250ths of the
+ramp."""
+ATTEMPTS = 3
+"""Trials of a repetition at most."""
 
 
 class Ramp(WithDuration, WithStamps, Steady):
@@ -148,9 +154,11 @@ class Reading(Value):
     first_loss_fps: float | None
     """None: the DUT lost nothing that could be blamed on it."""
     lossless_fps: float
-    """Nothing was lost up to this rate: the beginning of the first 250th with a loss."""
+    """The DUT lost nothing up to this rate: the end of the last 250th before the first loss in which no frame was
+    lost or late."""
     steady_loss_fps: float | None
-    """From this rate on frames were lost in every 250th; None: not even in the last one."""
+    """From this rate on frames were lost in every 250th, in the first of them certainly by the DUT; None: not even in
+    the last one."""
     parts: tuple[PartCounts, ...]
 
 
@@ -175,6 +183,17 @@ class RampFinding(RepetitionFinding):
         """Of the direction that loses earlier."""
         return min((one for each in self.readings.values() if (one := each.steady_loss_fps) is not None), default=None)
 
+    def within(self, ends: Ends) -> tuple[float, float]:
+        """The rates between which the DUT lost its first frame, or the last one up to which it lost none."""
+        highest = ends.to_fps if self.first_loss_fps is None else self.first_loss_fps
+        return self.lossless_fps or 0.0, highest
+
+    def is_uncertain(self, ends: Ends) -> bool:
+        """Whether too many frames left late for a figure."""
+        lowest, highest = self.within(ends)
+        fewest = UNCERTAIN_BINS * (ends.to_fps - ends.from_fps) / LOSS_BINS
+        return bool(self.readings) and highest - lowest > max(UNCERTAIN_SHARE * highest, fewest)
+
 
 def read(trial: Trial, direction: Direction, counts: DirectionCounts, ends: Ends) -> Reading:
     """What a direction of a valid ``trial`` shows."""
@@ -183,16 +202,19 @@ def read(trial: Trial, direction: Direction, counts: DirectionCounts, ends: Ends
     clear = frozenset(clear_parts(late, counts.lateness_us.max, trial.duration_s))
     lossy = [bin_ for bin_, frames in enumerate(lost) if frames]
     unevenly = late_frames(counts)  # a short queue loses one frame at most for each of these
-    blamed = next((bin_ for bin_ in lossy if bin_ in clear and lost[bin_] > unevenly[bin_]), None)
-    steady = next((bin_ for bin_ in range(LOSS_BINS, 0, -1) if not lost[bin_ - 1]), 0)
+    blamed = [bin_ for bin_ in lossy if bin_ in clear and lost[bin_] > unevenly[bin_]]
+    first_bin = blamed[0] if blamed else LOSS_BINS
+    lossless = max((bin_ + 1 for bin_ in clear if bin_ < first_bin and not lost[bin_]), default=0)
+    last_lossless = max((bin_ for bin_ in range(LOSS_BINS) if not lost[bin_]), default=-1)
+    steady = next((bin_ for bin_ in blamed if bin_ > last_lossless), None)
     first_loss_fps = None
-    if blamed is not None and counts.losses is not None:
-        is_first = blamed == lossy[0]
-        first_loss_fps = ends.at(counts.losses.first_s / trial.duration_s if is_first else (blamed + 1) / LOSS_BINS)
+    if blamed and counts.losses is not None:
+        is_first = first_bin == lossy[0]
+        first_loss_fps = ends.at(counts.losses.first_s / trial.duration_s if is_first else (first_bin + 1) / LOSS_BINS)
     return Reading(
         first_loss_fps=first_loss_fps,
-        lossless_fps=ends.at((lossy[0] if lossy else LOSS_BINS) / LOSS_BINS),
-        steady_loss_fps=ends.at(steady / LOSS_BINS) if steady < LOSS_BINS else None,
+        lossless_fps=ends.at(lossless / LOSS_BINS),
+        steady_loss_fps=None if steady is None else max(ends.at(steady / LOSS_BINS), first_loss_fps or 0.0),
         parts=tuple(_parts(trial, direction, counts, (lost, clear))),
     )
 
@@ -251,6 +273,18 @@ class RampProcedure(Procedure[Ramp]):
         return trial.with_streams(streams).model_copy(update={"stamping": Stamping.EVERY, "delay_parts": PARTS})
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> RampFinding:
+        ends, found = self._ends[place.case], self._of_trial(bench, place)
+        attempts = 1
+        while found.is_uncertain(ends) and attempts < ATTEMPTS:
+            attempts, found = attempts + 1, self._of_trial(bench, place)
+        if not found.is_uncertain(ends):
+            return found
+        lowest, highest = found.within(ends)
+        where = f"limited by the tester from {lowest:,.0f} to {highest:,.0f} frames/s"
+        message = f"{where}: it sent frames late there, so where the DUT began to lose some is not known"
+        return found.model_copy(update={"valid": False, "message": message})
+
+    def _of_trial(self, bench: Bench, place: Place) -> RampFinding:
         load, ends = self.first_load(place.case), self._ends[place.case]
         result, trial = self.measure(bench, load, place), self.trial(place.case, load, 0, place.duration_s)
         members, usable = self.read(result)
@@ -330,7 +364,7 @@ class RampPoint(points.Point):
     @property
     def has_number(self) -> bool:
         """A ramp without a loss has a result too."""
-        return bool(self.parts)
+        return bool(self.parts) and self.limited_by is None
 
     def main_figure(self) -> MainFigure:
         if self.first_loss_fps.median is not None:
@@ -416,7 +450,8 @@ def point(recorded: Recorded) -> RampPoint:
 
     def of(values: Sequence[float | None]) -> Statistics:
         rule = recorded.conditions.every.repetitions
-        return statistics(values, rule, Missing.HIGHEST.number) if usable else without_number(())
+        none = without_number(values if usable else ())
+        return none if beyond or not usable else statistics(values, rule, Missing.HIGHEST.number)
 
     return RampPoint(
         case=recorded.case,
@@ -470,11 +505,8 @@ def _part(found: Sequence[RampFinding], ends: Ends, part: int) -> RampPart:
 
 def _uncertainty_fps(found: Sequence[RampFinding], ends: Ends) -> float | None:
     """The widest of all repetitions."""
-    widths = [
-        one.first_loss_fps - one.lossless_fps
-        for one in found
-        if one.first_loss_fps is not None and one.lossless_fps is not None
-    ]
+    bounds = [one.within(ends) for one in found if one.first_loss_fps is not None]
+    widths = [highest - lowest for lowest, highest in bounds]
     return max((ends.to_fps - ends.from_fps) / LOSS_BINS, *widths) if widths else None
 
 
@@ -489,10 +521,10 @@ def _message(found: Sequence[RampFinding], ends: Ends) -> str:
 
 def _first_loss(found: RampFinding, ends: Ends) -> str:
     """The result of a repetition, in a few words."""
-    if not found.readings:
+    if not found.readings or not found.valid:
         return str(found.message)
     if found.first_loss_fps is None:
-        lossless = found.lossless_fps == ends.to_fps
+        lossless = not any(part.lost for reading in found.readings.values() for part in reading.parts)
         text = "no frame was lost" if lossless else "frames were lost only where the tester sent some late"
         return f"{text} from {ends.from_fps:,} to {ends.to_fps:,} frames/s"
     width_fps = _uncertainty_fps([found], ends)

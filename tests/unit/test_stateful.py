@@ -45,6 +45,7 @@ from dutperf.results import tables
 from dutperf.results.summary import Summary
 from dutperf.run import campaign
 from dutperf.run.campaign import Plan
+from dutperf.run.waiting import PROBE_NS, probe, probe_fps
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial, each, make
 from dutperf.setup.configuration import ConfigError, Dut, ParameterError, Setup
@@ -508,11 +509,43 @@ def test_a_search_of_rates_that_are_all_too_high_finds_no_capacity(conditions: d
     assert (point.capacity.median, point.limited_by) == (2_000, "dut")
 
 
+def test_a_dut_with_connections_is_probed_by_opening_some() -> None:
+    """A NAT forwards no replies before, however long one waits."""
+    plan = plan_of("throughput", Nat(), connections=10_000)
+    made = plan.traffic.trial(plan.traffic.cases()[0], Load.fps(probe_fps(plan.conditions)), 0)
+    short = probe(made)
+    assert (short.preliminary, short.duration_ns) == ((), PROBE_NS)
+    assert short.connections is not None
+    assert short.connections.use is ConnectionUse.OPEN
+    assert short.streams().keys() == {Direction.FORWARD}
+
+
+def test_a_dut_that_forwards_nothing_has_no_table(tmp_path: Path) -> None:
+    point = measured("table-capacity", Nat(rate_cps=0), tmp_path, max_rate="5k", repetitions=2)
+    assert (point.steps, point.limited_by, point.capacity.median) == ((), "dut", None)
+    assert point.message.startswith("the DUT forwards nothing in the forward direction")
+    assert len([line for line in journal_lines(tmp_path) if line["event"] == "result"]) == 2, "a rate, and the probe"
+
+
 def test_a_collapse_ends_the_search_for_a_rate(tmp_path: Path) -> None:
-    point = measured("table-capacity", Nat(rate_cps=0), tmp_path, max_rate="5k", repetitions=1)
-    [step] = point.steps
-    assert (step.collapsed, step.fits, point.limited_by) == (True, False, "dut")
-    assert len([line for line in journal_lines(tmp_path) if line["event"] == "result"]) == 1
+    """With 1,500 connections or more."""
+
+    class Collapses(NatTester):
+        def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+            assert trial.connections is not None
+            self.nat = Nat(rate_cps=0) if trial.connections.count >= 1_500 else nat
+            return super().run(trial, on_progress)
+
+    nat = Nat()
+    plan = plan_of("table-capacity", nat, max_rate="5k", repetitions=1, capacity_error=500)
+    [point] = campaign.measure(procedures.find("table-capacity"), Collapses(nat), plan, tmp_path, Log()).points
+    assert isinstance(point, table_capacity.CapacityPoint)
+    assert [(step.connections, step.collapsed, step.fits) for step in point.steps] == [
+        (1_000, False, True),
+        (2_000, True, False),
+        (1_500, True, False),
+    ]
+    assert (point.capacity.median, point.limited_by) == (1_000, "dut")
 
 
 def test_what_fits_is_told_if_more_cannot_be_measured(tmp_path: Path) -> None:
@@ -778,13 +811,19 @@ DISTURBED = [
     ("frames lost in connections that are left", Opened(counts=late_burst(4_000)), {"capacity": 10**6}, set()),
     ("a wait for the core", starved(waited_s=0.005), {}, {"dut_disturbed"}),
     ("one that is too short", starved(waited_s=0.00498), {}, set()),
+    (
+        "one that is shorter than from a frame to the next",
+        starved(waited_s=0.000009),
+        {"lost_replies": frozenset({0}), "capacity": 9_999},
+        set(),
+    ),
     ("others on the core", starved(share=0.06), {}, {"dut_disturbed"}),
 ]
 
 
 @pytest.mark.parametrize(("opened", "nat", "codes"), [row[1:] for row in DISTURBED], ids=[row[0] for row in DISTURBED])
 def test_connections_that_a_disturbed_opening_may_have_cost_are_no_loss(
-    opened: Opened, nat: dict[str, int], codes: set[str]
+    opened: Opened, nat: dict[str, Any], codes: set[str]
 ) -> None:
     """The DUT forwards all frames of the opening phase at 100,000/s, and has no entry for 500 of 10,000."""
     dut = Nat(**{"capacity": 9_500, "evicts": True, "lost_replies": frozenset(range(500)), **nat})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from math import ceil
+from math import ceil, floor
 
 from dutperf.judge import own_server, setup_faults
 from dutperf.judge.own_loss import (
@@ -140,7 +140,8 @@ def doubts(
     if _taken(phase, missed) > DUT_CORE_TAKEN_LIMIT:
         return (_core_taken(phase, missed, "connections were opened"),)
     paused_s = _paused_s(phase, counts, missed)
-    frames = ceil(sum(one.sent for one in counts.values()) * paused_s / phase.duration_s)
+    meanwhile = sum(one.sent for one in counts.values()) * paused_s / phase.duration_s
+    frames = floor(meanwhile + 1e-6)  # in less than the time between two frames none had to wait behind another
     return (Cause(code=DUT_DISTURBED, text=_waited(paused_s), frames=frames),) if frames else ()
 
 

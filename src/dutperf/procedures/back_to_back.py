@@ -57,6 +57,7 @@ from dutperf.setup.conditions import (
 )
 from dutperf.setup.given import default
 from dutperf.setup.option import Option
+from dutperf.setup.ratio import AnyRatio
 from dutperf.statistics.stopping import Rule
 
 TIMING_FRAMES = 8
@@ -91,7 +92,7 @@ class _Limits:
         duration_ns = (
             frames * 1_000_000_000 // self.rate_fps
         )  # frame k is due at k / rate: exactly ``frames`` are due before
-        emptying_ns = frames * 1_000_000_000 // self.throughput_fps - duration_ns
+        emptying_ns = max(0, frames * 1_000_000_000 // self.throughput_fps - duration_ns)
         drain_ns = min(LONGEST_DRAIN_NS, trial.drain_ns + emptying_ns)
         return trial.within(duration_ns, drain_ns=drain_ns)
 
@@ -117,14 +118,15 @@ class BackToBack(WithMaximum, AtThroughput, WithTolerance, WithPacing, Steady):
         ),
     ] = 30.0
     burst_resolution: Annotated[
-        float,
+        AnyRatio,
         Field(gt=0, le=0.5),
         Option(
             "Resolution at which the search ends, as a share of the burst",
             label="resolution of the search, share of the burst",
             metavar="RATIO",
+            text=True,
         ),
-    ] = 0.005
+    ] = default(0.005)
     verifications: Annotated[
         int,
         Field(ge=0, le=100),
@@ -376,7 +378,10 @@ def _figures(found: Sequence[BurstFinding], limits: Mapping[str, Any], rule: Rul
 
 def _message(found: Sequence[BurstFinding], limits: Mapping[str, Any]) -> str:
     if not limits["measured"]:
-        return f"the throughput, {limits['throughput_fps']:,} frames/s, is the maximum rate: no burst is too long"
+        throughput, rate = f"{limits['throughput_fps']:,}", f"{limits['rate_fps']:,}"
+        return (
+            f"the throughput, {throughput} frames/s, is no less than the rate of a burst, {rate}: no burst is too long"
+        )
     return repeated_searches.message(found)
 
 

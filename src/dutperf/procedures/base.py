@@ -23,7 +23,7 @@ from dutperf.model import (
     to_json,
 )
 from dutperf.procedures import evidence
-from dutperf.procedures.bench import Bench, ConditionsT, Place, Plan, fixed_repetitions
+from dutperf.procedures.bench import Bench, ConditionsT, MakeTrial, Place, Plan, fixed_repetitions
 from dutperf.procedures.trial_action import TrialAction
 from dutperf.setup.configuration import ConfigError
 from dutperf.statistics import stopping
@@ -150,8 +150,8 @@ class Procedure(ABC, Generic[ConditionsT]):
         last = [self._measured(bench, case, len(needed) - index - 1) for index, case in enumerate(needed)]
         return last[-1].message if last and all(one.not_forwarding for one in last) else None
 
-    def measure(self, bench: Bench, load: Load, place: Place) -> TrialResult:
-        make = partial(self.trial, place.case, load, duration_s=place.duration_s)
+    def measure(self, bench: Bench, load: Load, place: Place, make: MakeTrial | None = None) -> TrialResult:
+        make = make or partial(self.trial, place.case, load, duration_s=place.duration_s)
         result = bench.measure(load, place, make, self.action())
         if result.verdict is Verdict.VALID:
             self._had_valid.add(place.case)

@@ -38,6 +38,7 @@ from dutperf.search.binary import BinarySearch, Bounds, Resolution, Search
 from dutperf.setup.conditions import Steady, WithDuration, WithMaximum, WithPacing, WithTolerance
 from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
+from dutperf.setup.ratio import AnyRatio
 from dutperf.setup.steady_pattern import LONGEST_BURST
 
 BURST: Axis[int] = Axis("burst_frames", "frames", "burst")
@@ -64,14 +65,15 @@ class BurstInterval(WithMaximum, WithDuration, WithTolerance, WithPacing, Steady
         ),
     ] = default(BURSTS)
     interval_resolution: Annotated[
-        float,
+        AnyRatio,
         Field(gt=0, le=0.5),
         Option(
             "Resolution at which the search ends, as a share of the interval",
             label="resolution of the search, share of the interval",
             metavar="RATIO",
+            text=True,
         ),
-    ] = 0.005
+    ] = default(0.005)
 
     @field_validator("bursts", mode="before")
     @classmethod

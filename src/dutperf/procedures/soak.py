@@ -49,7 +49,9 @@ from dutperf.setup.conditions import (
     WithStreams,
     WithTolerance,
 )
+from dutperf.setup.given import default
 from dutperf.setup.option import Option
+from dutperf.setup.ratio import AnyRatio
 from dutperf.spelling import count_of
 from dutperf.statistics import sequential, stopping
 from dutperf.statistics.stopping import Stopped
@@ -74,23 +76,25 @@ class Soak(
         ),
     ] = 100.0
     target: Annotated[
-        float,
+        AnyRatio,
         Field(gt=0, lt=1),
         Option(
             "Probability of a trial with loss that the soak tests",
             label="probability of a lossy trial that is asked about",
             metavar="RATIO",
+            text=True,
         ),
-    ] = 0.05
+    ] = default(0.05)
     confidence: Annotated[
-        float,
+        AnyRatio,
         Field(ge=0.5, le=0.9999),
         Option(
             "Confidence of the interval of that probability",
             label="confidence of the interval",
             metavar="RATIO",
+            text=True,
         ),
-    ] = stopping.CONFIDENCE
+    ] = default(stopping.CONFIDENCE)
     soak_s: Annotated[
         float,
         Field(gt=0, le=31_536_000),

@@ -42,6 +42,7 @@ from dutperf.setup.conditions import ConnectionCount, Rate
 from dutperf.setup.configuration import ParameterError
 from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
+from dutperf.setup.ratio import AnyRatio
 from dutperf.traffic import ConnectionTraffic
 
 
@@ -71,24 +72,30 @@ class TableCapacity(OfConnections):
         ),
     ] = 1
     beta: Annotated[
-        float,
+        AnyRatio,
         Field(gt=0, lt=1),
         Option(
             "The exponential search ends below this share of the last rate",
             label="beta of the exponential search",
             metavar="RATIO",
+            text=True,
         ),
-    ] = 0.1
+    ] = default(0.1)
     gamma: Annotated[
-        float,
+        AnyRatio,
         Field(gt=0, lt=1),
         Option(
             "A count fails below this share of the last rate",
             label="gamma of the binary search",
             metavar="RATIO",
+            text=True,
         ),
-    ] = 0.5
+    ] = default(0.5)
     reply_share: ReplyShare = 0.8
+
+
+COLLAPSED = 2
+"""Trials in a row in which nothing comes through. After one alone the DUT may have been down for a while."""
 
 
 class Step(Value):
@@ -118,6 +125,10 @@ class _Unmeasurable(Exception):
         super().__init__(reason)
         self.reason = reason
         self.limit = limit
+
+
+class _ForwardsNothing(Exception):
+    """Not even a few connections at a low rate."""
 
 
 class _NotTried(Exception):
@@ -190,15 +201,21 @@ class TableCapacityProcedure(Procedure[TableCapacity]):
         self, bench: Bench, place: Place, connections: int, lowest: int | None, highest: int | None
     ) -> tuple[int | None, bool]:
         limits = self._bounds(connections, lowest, highest)
-        search = BinarySearch(limits, None)
+        search, in_vain, is_first = BinarySearch(limits, None), 0, lowest is None
         while (rate_cps := search.next_load()) is not None:
             load = Load(rate_cps, Unit.CONNECTIONS_PER_SECOND)
-            result = bench.measure(load, place, partial(self._trial, place.case, rate_cps, connections))
+            result = self.measure(bench, load, place, partial(self._trial, place.case, rate_cps, connections))
+            if self.is_hopeless:
+                raise _Unmeasurable(evidence.invalidity(result), limit_of(result))
             outcome = evidence.outcome_of(result, self.conditions)
-            if outcome is Outcome.NOT_FORWARDING:
+            in_vain = in_vain + 1 if outcome is Outcome.NOT_FORWARDING else 0
+            if in_vain == COLLAPSED and not is_first:
                 return search.lower, True
-            search.record_outcome(outcome, searches.loss_of(result))
+            if is_first or not in_vain:
+                search.record_outcome(outcome, searches.loss_of(result))
         found = search.result()
+        if found.not_forwarding:
+            raise _ForwardsNothing(self.no_forwarding(result))
         if found.lower_bound is None and found.limited_by is LimitedBy.TESTER:
             reason = f"{connections:,} connections could not be measured: {evidence.invalidity(result)}"
             raise _Unmeasurable(reason, limit_of(result))
@@ -222,16 +239,17 @@ class _Capacity:
         try:
             return self._searched()
         except _Unmeasurable as unmeasurable:
-            return CapacityFinding(
-                valid=False,
-                capacity=None,
-                upper_bound=None,
-                limited_by=unmeasurable.limit,
-                steps=tuple(self._steps),
-                message=self._so_far(unmeasurable.reason),
+            return self._without(unmeasurable.limit, self._so_far(unmeasurable.reason)).model_copy(
+                update={"valid": False}
             )
+        except _ForwardsNothing as nothing:
+            return self._without(LimitedBy.DUT, str(nothing)).model_copy(update={"not_forwarding": True})
         except _NotTried as reason:
             return self._found(self._fit, None, self._so_far(str(reason)))
+
+    def _without(self, limit: LimitedBy, message: str) -> CapacityFinding:
+        steps = tuple(self._steps)
+        return CapacityFinding(capacity=None, upper_bound=None, limited_by=limit, steps=steps, message=message)
 
     def _so_far(self, reason: str) -> str:
         """Why no more is known than which connections fit, with those."""

@@ -55,7 +55,9 @@ def probe_fps(conditions: Conditions) -> int:
 
 def probe(trial: Trial) -> Trial:
     """A short form of ``trial``, which has :func:`probe_fps`, without time stamps: nothing is
-    measured."""
+    measured. Of one with connections it is the beginning of the phase that opens them: a NAT forwards nothing
+    else before."""
+    trial = next((one for one in trial.preliminary_trials() if one.connections is not None), trial)
     unstamped = {
         "stamping": Stamping.NONE,
         "tagged": None,
@@ -66,7 +68,11 @@ def probe(trial: Trial) -> Trial:
         "preliminary": (),
         "other_streams": None,
     }
-    times = {"rest_ns": None, "duration_ns": PROBE_NS, "drain_ns": min(trial.drain_ns, PROBE_NS)}
+    times = {
+        "rest_ns": None,
+        "duration_ns": min(trial.duration_ns, PROBE_NS),
+        "drain_ns": min(trial.drain_ns, PROBE_NS),
+    }
     return trial.model_copy(update=unstamped | times)
 
 

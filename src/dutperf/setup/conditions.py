@@ -54,6 +54,7 @@ from dutperf.setup.option import OUTPUT, SEARCH, TRAFFIC, TRIAL, Option, all_off
 from dutperf.setup.pacing import SOFTWARE, fill_of
 from dutperf.setup.rate import AnyRate, OptionalRate
 from dutperf.setup.rate import Rate as Rate
+from dutperf.setup.ratio import READ_RATIO, AnyRatio
 from dutperf.setup.size_mix import SizeMix, is_mix
 from dutperf.setup.steady_pattern import burst_of
 from dutperf.spelling import hint, with_and
@@ -414,16 +415,17 @@ class WithTolerance(Value):
     """Some loss may pass."""
 
     loss_tolerance: Annotated[
-        float,
+        AnyRatio,
         Field(ge=0, lt=1),
         Option(
             "Loss ratio goal: share of a direction's frames",
             clause="RFC 2544: 0",
             label="loss ratio goal per direction",
             metavar="RATIO",
+            text=True,
             panel=TRIAL,
         ),
-    ] = 0.0
+    ] = default(0.0)
 
 
 class WithStreams(Value):
@@ -664,7 +666,7 @@ class WithGoals(Value):
         Option("How the rate is found: binary, or mlr (MLRsearch, RFC 9971)", label="search", panel=SEARCH),
     ] = "binary"
     goals: Annotated[
-        Given[tuple[Annotated[float, Field(ge=0, lt=1)], ...], Sequence[float]],
+        Given[tuple[Annotated[float, READ_RATIO, Field(ge=0, lt=1)], ...], Sequence[float | str]],
         Option(
             "With `search` mlr: loss ratio goal; repeatable: 0 and 0.005",
             label="loss ratios searched for",
@@ -676,15 +678,16 @@ class WithGoals(Value):
     ] = default(())
 
     exceed_ratio: Annotated[
-        float,
+        AnyRatio,
         Field(ge=0, lt=1),
         Option(
             "With `search` mlr: share of a load's trials that may fail",
             label="exceed ratio",
             metavar="RATIO",
+            text=True,
             panel=SEARCH,
         ),
-    ] = 0.0
+    ] = default(0.0)
     duration_sum_s: Annotated[
         Annotated[float, Field(gt=0, le=86_400)] | None,
         Option(

@@ -78,6 +78,11 @@ class Offered:
         return value.text() if hasattr(value, "text") else value
 
     @property
+    def is_path(self) -> bool:
+        """Whether its value is of this machine's file system, which a plan names from its own directory."""
+        return self.name == "frame_from" or self.metavar == "DIR"
+
+    @property
     def metavar(self) -> str | None:
         """Placeholder of the value in ``--help``."""
         return self.option.metavar or ("S" if self.name.endswith("_s") else None)

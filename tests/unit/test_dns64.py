@@ -66,7 +66,7 @@ from dutperf.procedures.looped_back import TesterAlone
 from dutperf.run import campaign
 from dutperf.setup import configuration
 from dutperf.setup.conditions import SingleTrial
-from dutperf.setup.configuration import ConfigError
+from dutperf.setup.configuration import ConfigError, ParameterError
 from dutperf.setup.ports import with_media
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
@@ -185,6 +185,19 @@ def test_without_cached_names_a_trial_has_no_phase_before_it() -> None:
             },
         },
     }
+
+
+@pytest.mark.parametrize(
+    ("conditions", "words"),
+    [
+        ({"preliminary_rate": "50%"}, "media's speed"),
+        ({"preliminary_rate": 10, "cached_names": 1_000_000}, "longer than a day"),
+    ],
+)
+def test_a_cache_that_cannot_be_filled_names_the_rate(conditions: dict[str, Any], words: str) -> None:
+    with pytest.raises(ParameterError, match=words) as caught:
+        planned(Case({CACHED_NAMES: 40, AAAA_NAMES: 20}), **conditions)
+    assert caught.value.key == "preliminary_rate"
 
 
 def test_cached_names_are_asked_for_once_before_the_trial() -> None:
@@ -629,6 +642,13 @@ def test_results_that_are_no_self_test_are_refused(
     with pytest.raises(ConfigError) as refused:
         Dns64(self_test_from=tested)
     assert message in str(refused.value)
+
+
+def test_a_self_test_that_was_ended_proves_nothing(tmp_path: Path) -> None:
+    tested = self_test(tmp_path / "self", repetitions=1) / journal.JOURNAL
+    tested.write_text("".join(tested.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(ConfigError, match="is not complete: 'dutperf resume' ends it"):
+        Dns64(self_test_from=tested.parent)
 
 
 def test_a_directory_without_results_is_no_self_test(tmp_path: Path) -> None:

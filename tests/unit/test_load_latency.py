@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,21 @@ def test_each_load_has_its_rate_delays_and_loss(tmp_path: Path) -> None:
     assert all(curve.x == (0, 10, 50, 100, 120) for curve in (*delay.curves, *loss.curves))
 
 
+@pytest.mark.parametrize("pattern", ["constant", "bursts:64", "poisson"])
+def test_lone_frames_are_alone(tmp_path: Path, pattern: str) -> None:
+    """No frame of the other direction is under way either, and none in a burst."""
+    tester = SimulatedTester()
+    load_latency(tester, tmp_path, loads=(0, 50), pattern=pattern)
+    lone, _ = tester.trials
+    due = sorted(lone.times(way).due_ns(frame) for way in lone.streams() for frame in range(lone.intended(way)))
+    assert len(due) == 2 * LONE_FPS
+    assert {later - earlier for earlier, later in pairwise(due)} == {5_000_000}
+
+
+def test_lone_frames_of_a_slow_dut_are_fewer() -> None:
+    assert rates_of((0.0, 10.0, 100.0), 500, None) == (25, 50, 500)
+
+
 def test_a_load_beyond_the_tester_leaves_the_others(tmp_path: Path) -> None:
     tester = SimulatedTester(limits=SimulatedLimits(receive_fps=7_000))
     [point] = load_latency(tester, tmp_path, loads=(50, 100)).points
@@ -89,7 +105,7 @@ def test_loads_that_are_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("loads", "throughput_fps", "media_fps", "words"),
     [
-        ((0, 1), 5_000, None, r"1 % of 5,000 frames/s are 50 frames/s: not more than lone frames, 100"),
+        ((0, 1), 100, None, r"1 % of 100 frames/s are 1 frames/s: not more than lone frames, 1"),
         ((10, 11), 5, None, r"11 % of 5 frames/s are 1 frames/s: not more than 10 %, 1"),
         ((50, 120), 10_000, 11_000, r"120 % of 10,000 frames/s are above the highest rate, 11,000"),
     ],

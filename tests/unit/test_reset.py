@@ -13,7 +13,8 @@ import pytest
 from dutperf import journal, procedures
 from dutperf.dut.device import Device
 from dutperf.journal import ResultEvent, ResumedJournal, of_kind
-from dutperf.model import LimitedBy, Trial, TrialResult, Verdict
+from dutperf.model import Arrivals, LimitedBy, Trial, TrialResult, Verdict
+from dutperf.procedures.reset import Reset, read
 from dutperf.procedures.times import TimesPoint
 from dutperf.run import attempts, campaign
 from dutperf.run.campaign import PlanError, Summary
@@ -21,7 +22,7 @@ from dutperf.setup.conditions import Rate
 from dutperf.setup.configuration import ConfigError, Dut
 from dutperf.tester import ProgressCallback
 from dutperf.tester.simulated import SimulatedDut, SimulatedLimits, SimulatedTester
-from plans import Log, SimulatedDevice, measure, plan, resume
+from plans import Log, SimulatedDevice, counts, measure, plan, resume
 
 RATE_FPS = 20_000
 
@@ -99,6 +100,21 @@ def test_where_there_is_no_time_it_is_said_why(dut: SimulatedDut, outcome: str, 
     )  # one that is not over takes the figures away: another one would be for nothing
     assert point.outcomes["forward"][outcome] == point.outcomes["reverse"][outcome] == point.repetitions == repetitions
     assert words in point.message
+
+
+@pytest.mark.parametrize(
+    ("gap_s", "last_s", "outcome"),
+    [
+        pytest.param((10.0, 40.0), 59.9999, "measured", id="it came back"),
+        pytest.param((10.0, 40.0), 45.0, "not_over", id="it is down again, for less long so far"),
+        pytest.param((1.0, 7.0), 55.0, "not_over", id="away since the reset, shorter than before it"),
+        pytest.param((1.0, 7.0), 59.9999, "not_caused", id="before the reset"),
+    ],
+)
+def test_what_the_arrivals_of_a_trial_show(gap_s: tuple[float, float], last_s: float, outcome: str) -> None:
+    arrivals = Arrivals(first_s=0.0, last_s=last_s, longest_gap_from_s=gap_s[0], longest_gap_to_s=gap_s[1])
+    made = counts(60_000, 30_000, arrivals=arrivals)
+    assert read(made, Reset(duration_s=60.0, reset_after_s=10.0), {}).outcome == outcome
 
 
 def test_a_rate_beyond_the_tester_has_no_figures(tmp_path: Path) -> None:

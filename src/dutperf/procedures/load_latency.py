@@ -46,7 +46,7 @@ from dutperf.setup.given import Given, default
 from dutperf.setup.option import Option
 
 LONE_FPS = 100
-"""Rate of lone frames: 10 ms apart, longer than a frame stays in a DUT without a queue."""
+"""Rate of lone frames at most: 10 ms apart, longer than a frame stays in a DUT without a queue."""
 HIGHEST_LOAD = 1000
 """In % of the throughput."""
 
@@ -82,7 +82,9 @@ class LoadLatency(AtThroughput, WithDuration, WithTolerance, WithPattern, WithSt
 def rates_of(loads: Sequence[float], throughput_fps: int, media_fps: int | None) -> tuple[int, ...]:
     """The rate of each of the ascending loads, in frames/s; ``media_fps`` is the media's maximum (None: unknown).
     Raises PlanError: two loads are the same rate, or a load is not possible."""
-    rates = tuple(max(1, round(throughput_fps * load / 100)) if load else LONE_FPS for load in loads)
+    rates = tuple(max(1, round(throughput_fps * load / 100)) for load in loads)
+    if not loads[0]:
+        rates = (min(LONE_FPS, max(1, rates[1] // 2)) if rates[1:] else LONE_FPS, *rates[1:])
     limit_fps = min(media_fps or HIGHEST, HIGHEST)
     if rates[-1] > limit_fps:
         raise PlanError(
@@ -94,6 +96,18 @@ def rates_of(loads: Sequence[float], throughput_fps: int, media_fps: int | None)
             before = "lone frames" if not loads[number - 1] else f"{loads[number - 1]:g} %"
             raise PlanError(f"{text} {before}, {rates[number - 1]:,}", option="loads")
     return rates
+
+
+def _lone(trial: Trial) -> Trial:
+    """The trial with frames at even intervals, those of each path between those of the others."""
+    streams = trial.streams()
+    apart_ns = 1_000_000_000 // max(one.rate_fps for one in streams.values()) // len(streams)
+    return trial.with_streams(
+        {
+            way: one.with_rate(one.rate_fps).model_copy(update={"begin_ns": number * apart_ns or None})
+            for number, (way, one) in enumerate(streams.items())
+        }
+    )
 
 
 class DelayFigures(Value):
@@ -155,7 +169,8 @@ class LoadLatencyProcedure(Procedure[LoadLatency]):
         return len(self.conditions.loads)
 
     def trial(self, case: Case, load: Load, number: int, duration_s: float | None = None) -> Trial:
-        return super().trial(case, load, number, duration_s).model_copy(update={"stamping": Stamping.EVERY})
+        trial = super().trial(case, load, number, duration_s).model_copy(update={"stamping": Stamping.EVERY})
+        return trial if self.conditions.loads[0] or load != self.first_load(case) else _lone(trial)
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> LoadsFinding:
         """One series. A DUT that forwards nothing at the first
@@ -293,8 +308,8 @@ def _delay_chart(points: Sequence[LoadLatencyPoint]) -> Chart:
         y_label="delay of the slower direction, µs",
         curves=tuple(curves),
         caption=(
-            f"0 %: lone frames, {LONE_FPS} frames/s. Of the frames that arrived. The tester's own sending and receiving"
-            " is included."
+            f"0 %: lone frames, at most {LONE_FPS} frames/s. Of the frames that arrived. The tester's own sending and"
+            " receiving is included."
         ),
         x_range=(0, None),
         y_scale=charts.scale_of(y for curve in curves for y in curve.y),

@@ -63,6 +63,8 @@ class TesterAlone(Value):
         plan = next(of_kind(events, PlanEvent), None)
         if plan is None or plan.procedure != "dns64":
             raise ValueError(f"{directory} is no measurement of a DNS64 server: {HOW}")
+        if not journal.is_complete(events):
+            raise ValueError(f"{directory} is not complete: 'dutperf resume' ends it, or give another one")
         try:
             is_looped = configuration.parse(plan.config, str(directory)).is_looped_back
         except ConfigError as error:

@@ -105,7 +105,7 @@ def read(counts: DirectionCounts, conditions: Reset, _rates: Rates) -> Reading:
         )
     interval_s, gap_s = end_s / counts.sent, arrivals.longest_gap_s
     least_s = max(LEAST_OUTAGE_S, LEAST_OUTAGE_FRAMES * interval_s)
-    if end_s - arrivals.last_s > max(least_s, gap_s):
+    if end_s - arrivals.last_s > least_s:
         return Reading(
             outcome="not_over",
             remark=(

@@ -35,6 +35,7 @@ from dutperf.setup.configuration import ConfigError, ParameterError, Setup
 from dutperf.setup.dns64 import Dns64Setup
 from dutperf.setup.questions import WithQuestions
 from dutperf.traffic.base import TrafficKind
+from dutperf.traffic.connections import LONGEST_S
 
 LONGEST_ANSWER = 600
 """Bytes of a frame with FCS: an answer of 512 bytes (RFC 1035 4.2.1) over IPv6."""
@@ -126,11 +127,18 @@ class QuestionTraffic(TrafficKind):
     def _filling_the_cache(self, case: Case, number: int) -> tuple[Phase, ...]:
         """Asks once for each name that the DUT is to have in its cache. Names that are not answered become cached at
         their first query in the trial, so any loss is tolerated."""
-        rate = self._asked.preliminary_rate.fps(self.maximum_fps(case))
+        try:
+            rate = self._asked.preliminary_rate.offered_fps(self.maximum_fps(case))
+        except ValueError as error:
+            raise ParameterError(str(error), "preliminary_rate") from None
+        time_ns = -(-self._asked.cached_names * _NS // rate)
+        if time_ns > LONGEST_S * _NS:
+            text = f"{self._asked.cached_names:,} names take longer than a day at {rate:,} in a second"
+            raise ParameterError(text, "preliminary_rate")
         phase = Phase(
             trial=number % TRIAL_NUMBERS,
             rest_ns=self._rest_ns,
-            duration_ns=-(-self._asked.cached_names * _NS // rate),
+            duration_ns=time_ns,
             question=Question(tolerated_loss=ANY_LOSS),
             **self._members(case, number % TRIAL_NUMBERS, rate, None),
         )

@@ -205,6 +205,9 @@ AF_XDP = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_af_xdp.so.23"
         ),
         ("NUMA", {"sys/devices/system/node/node1/cpulist": "8-15\n"}, "note", "node1: cores 8-15"),
         ("governor", {GOVERNOR: "powersave\n"}, "missing", "performance, powersave"),
+        ("governor", {GOVERNOR: ""}, "ok", "performance"),  # as of a core that is offline, whose file cannot be read
+        ("virtual machine", {"proc/cpuinfo": ARM64.format(0)}, "note", "this kind of processor does not tell"),
+        ("virtual machine", {"sys/hypervisor/type": "xen\n"}, "note", "interrupt"),
         ("TSC", {"proc/cpuinfo": CPU.format(0).replace("nonstop_tsc ", "")}, "missing", "does not report nonstop_tsc"),
         ("TSC", {CLOCK: "hpet\n"}, "missing", "hpet"),
         ("TSC", {CLOCK: "kvm-clock\n"}, "ok", "kvm-clock"),

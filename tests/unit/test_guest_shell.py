@@ -79,6 +79,12 @@ def test_what_a_silent_guest_said_is_told(connect: Connect) -> None:
         shell.run("true", 0.1)
 
 
+def test_a_guest_that_has_ended_is_not_a_slow_one(connect: Connect) -> None:
+    shell = connect(lambda client: client.sendall(b"panic"))
+    with pytest.raises(Silent, match=r"the guest has ended; it said 'panic'"):
+        shell.run("true", 60)
+
+
 @pytest.mark.parametrize(
     ("conntrack", "left", "words"),
     [("false", 0, None), ("echo refused; false", 5, "refused"), ("true", 5, "connections are left"), ("true", 0, "")],

@@ -109,4 +109,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _exit_text(status: int) -> str:
-    return f"ended with status {status}" if status > 0 else f"was ended by {signal.Signals(-status).name}"
+    if status > 0:
+        return f"ended with status {status}"
+    known = -status in {one.value for one in signal.Signals}
+    return f"was ended by {signal.Signals(-status).name if known else f'signal {-status}'}"

@@ -45,8 +45,10 @@ def run(argv: Sequence[str]) -> Done:
     """Run a program; a missing one has the exit status 127, as in a shell."""
     environment = os.environ | {"PATH": f"{os.environ.get('PATH', '')}:{SYSTEM_PATHS}", "LC_ALL": "C"}
     try:
-        done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
-    except FileNotFoundError:
+        done = subprocess.run(
+            argv, env=environment, capture_output=True, errors="replace", timeout=TIME_LIMIT_S, check=False
+        )
+    except (FileNotFoundError, PermissionError):  # the latter also where a directory of PATH is closed
         return Done(127, errors=f"{argv[0]} is not installed")
     except subprocess.TimeoutExpired:
         return Done(124, errors=f"{argv[0]} did not end within {TIME_LIMIT_S} s")

@@ -202,9 +202,8 @@ def numa(machine: Machine) -> Iterator[Finding]:
 
 def governor(machine: Machine) -> Iterator[Finding]:
     """Frequency scaling, which delays the first frames after a pause."""
-    governors = {
-        path.read_text().strip() for path in machine.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
-    }
+    paths = machine.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
+    governors = {one for path in paths if (one := machine.read(str(path.relative_to(machine.root))))}  # or offline
     if not governors:
         yield Finding("governor", "note", "the kernel shows no frequency scaling")
     elif governors == {"performance"}:
@@ -418,15 +417,18 @@ def locked_memory(machine: Machine) -> Iterator[Finding]:
 
 def virtualization(machine: Machine) -> Iterator[Finding]:
     """Whether this is a virtual machine, whose hypervisor may take cores at any time."""
-    if "hypervisor" in machine.cpu_field("flags").split():
+    flags = machine.cpu_field("flags").split()  # of x86 only
+    if "hypervisor" in flags or machine.read("sys/hypervisor/type"):
         vendor = machine.read("sys/class/dmi/id/sys_vendor")
         yield Finding(
             "virtual machine",
             "note",
             f"yes{f' ({vendor})' if vendor else ''}; its host can interrupt the hot loops, and trials then report it",
         )
-    else:
+    elif flags:
         yield Finding("virtual machine", "ok", "no")
+    else:
+        yield Finding("virtual machine", "note", "this kind of processor does not tell")
 
 
 def steal_time(machine: Machine) -> Iterator[Finding]:

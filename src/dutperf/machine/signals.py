@@ -24,10 +24,12 @@ def exit_on_signals() -> Iterator[None]:
 def defer_signals() -> Iterator[None]:
     """Within, termination signals are held back; they are raised afterwards."""
     deferred: list[int] = []
-    with _handled(set(TERMINATION), lambda number, _frame: deferred.append(number)):
-        yield
-    for number in deferred:
-        signal.raise_signal(number)
+    try:
+        with _handled(set(TERMINATION), lambda number, _frame: deferred.append(number)):
+            yield
+    finally:
+        for number in deferred:
+            signal.raise_signal(number)
 
 
 def _exit(number: int, _frame: FrameType | None) -> None:

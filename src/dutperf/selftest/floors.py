@@ -78,7 +78,7 @@ def by_stamps(
 ) -> tuple[Calibration, dict[str, str]]:
     """The floors of the delays of the smallest frames by each kind of time stamps, on a bench that is open for
     :func:`stamped_conditions`; and why there is none of the other kinds. ``loops``: the same tester's calibration,
-    whose floors stay if these are its ports."""
+    whose floors stay if these are its ports. Raises DisturbedError: none could be measured."""
     environment, frame_size, rate_fps = bench.tester.environment(), loops.floors[0].frame_size, loops.floors[0].rate_fps
     floors = list(loops.floors) if calibration.key_of(environment) == loops.key else []
     missing: dict[str, str] = {}
@@ -92,6 +92,8 @@ def by_stamps(
             missing[stamps] = str(error)
         else:
             floors.append(Floor(frame_size=frame_size, limit_fps=None, rate_fps=rate_fps, stamps=stamps, **delays))
+    if not floors:
+        raise DisturbedError("; ".join(missing.values()))
     return calibration.made(environment, floors, loops.date), missing
 
 

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import gzip
+import lzma
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from dutperf.lab.errors import LabError
+from dutperf.spelling import with_and
 
 
 def lay_out(root: Path) -> None:
@@ -22,8 +27,10 @@ def lay_out(root: Path) -> None:
 
 
 def install_busybox(root: Path, busybox: Path) -> None:
-    """Busybox (a static one), and links of its applets."""
+    """Busybox, the libraries that one needs which is not static, and links of its applets."""
     shutil.copy2(busybox, root / "usr/bin/busybox")
+    for library in libraries(busybox):
+        copy_with_links(library, root)
     for applet in subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split():
         if applet != "busybox":
             (root / "usr/bin" / applet).symlink_to("busybox")
@@ -36,9 +43,10 @@ def write_script(path: Path, text: str) -> None:
 
 
 def libraries(program: Path, places: Sequence[Path] = ()) -> set[Path]:
-    """The libraries that the loader needs for ``program``, and the loader; ``places``: where else they may be."""
+    """The libraries that the loader needs for ``program``, and the loader; ``places``: where else they may be. A static
+    program needs none."""
     environment = {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(map(str, places))} if places else None
-    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True, env=environment).stdout
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, env=environment).stdout
     return {Path(path) for path in re.findall(r"(/\S+) \(0x", listed)}
 
 
@@ -56,16 +64,20 @@ def copy_with_links(path: Path, root: Path, place: Path | None = None) -> None:
 
 def install_modules(root: Path, modules: Path, names: Iterable[str], more: Iterable[Path] = ()) -> None:
     """The named modules of ``modules``, a kernel's directory, with those that they depend on, and the tables by which
-    ``modprobe`` finds these; ``more``: files of further modules. Raises KeyError if there is no module of a name."""
-    others = {_named(path.stem): path for path in more}
-    files = {_named(path.stem): path for path in modules.rglob("*.ko")} | others
-    wanted = {*map(_named, names), *others}
+    ``modprobe`` finds these; ``more``: files of further modules. Raises LabError if there is no module of a name."""
+    others = {_named(path): path for path in more}
+    files = {_named(path): path for path in modules.rglob("*.ko*")} | others
+    if missing := {*map(_spelled, names)} - files.keys():
+        raise LabError(f"{modules} has no module {with_and(sorted(missing))}")
+    wanted = {*map(_spelled, names), *others}
     needed = {files[one] for name in wanted for one in (name, *_dependencies(name, files))}
     target = root / "lib/modules" / modules.name
     target.mkdir(parents=True)
     lists = {modules / f"modules.{kind}" for kind in ("builtin", "builtin.modinfo", "order")}
-    for file in lists | needed:
+    for file in lists:
         shutil.copy2(file, target)
+    for file in needed:
+        (target / f"{file.name.partition('.ko')[0]}.ko").write_bytes(_read_module(file))
     depmod = shutil.which("depmod") or "/usr/sbin/depmod"
     subprocess.run([depmod, "--basedir", root, modules.name], check=True)
 
@@ -85,14 +97,31 @@ def pack(root: Path, archive: Path) -> Path:
     return archive
 
 
-def _named(module: str) -> str:
+def _named(file: Path) -> str:
+    return _spelled(file.name.partition(".ko")[0])
+
+
+def _spelled(module: str) -> str:
     return module.replace("-", "_")
+
+
+def _read_module(file: Path) -> bytes:
+    """What the kernel loads: distributions compress it, and the guest's ``modprobe`` may not know how."""
+    match file.suffix:
+        case ".xz":
+            return lzma.decompress(file.read_bytes())
+        case ".gz":
+            return gzip.decompress(file.read_bytes())
+        case ".zst":
+            return subprocess.run(["zstd", "-dcq", file], capture_output=True, check=True).stdout
+        case _:
+            return file.read_bytes()
 
 
 def _dependencies(name: str, files: dict[str, Path]) -> list[str]:
     """The modules that must be there before ``name``, the one to be loaded last first. What is no
     file is part of the kernel."""
-    stated = re.search(rb"\0depends=([^\0]*)", files[name].read_bytes())
-    direct = [other for other in map(_named, stated[1].decode().split(",")) if other in files] if stated else []
+    stated = re.search(rb"\0depends=([^\0]*)", _read_module(files[name]))
+    direct = [other for other in map(_spelled, stated[1].decode().split(",")) if other in files] if stated else []
     all_of_them = [one for other in direct for one in (other, *_dependencies(other, files))]
     return [*reversed(dict.fromkeys(reversed(all_of_them)))]

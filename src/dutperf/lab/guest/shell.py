@@ -72,15 +72,17 @@ class Shell:
             try:
                 received = self._socket.recv(65536)
             except TimeoutError:
+                raise Silent(f"the guest did not answer within {timeout_s:g} s; {self._said()}") from None
+            except ConnectionResetError:
                 received = b""
             if not received:
-                raise Silent(
-                    f"the guest did not answer within {timeout_s:g} s; it said"
-                    f" {self._received.decode(errors='replace')!r}"
-                )
+                raise Silent(f"the guest has ended; {self._said()}")
             self._received += received
         output, self._received = self._received[: end.start()], self._received[end.end() :]
         return int(end[1]), _ENDS.split(output)[-1].decode(errors="replace").rstrip("\n")
+
+    def _said(self) -> str:
+        return f"it said {self._received.decode(errors='replace')!r}"
 
 
 def main(path: str, script: str, timeout_s: str) -> None:

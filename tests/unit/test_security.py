@@ -223,6 +223,18 @@ def test_a_run_with_stamps_of_the_kernel_had_the_same_ports(driver: str, is_beli
         Source.of_plan({"config": str(config)}, mapping)
 
 
+def test_a_run_is_resumed_with_its_own_configuration_from_any_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, out = write(tmp_path, "Engine"), tmp_path / "out"
+    monkeypatch.chdir(tmp_path)
+    assert throughput(Path(config.name), out).exit_code == 0
+    cut_off(out)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert dutperf("resume", out).exit_code == 0
+
+
 def test_a_configuration_that_others_may_have_written_is_used_only_where_it_is_named(tmp_path: Path) -> None:
     config, out = write(tmp_path, "Engine"), tmp_path / "out"
     assert throughput(config, out).exit_code == 0

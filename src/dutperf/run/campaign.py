@@ -380,7 +380,7 @@ class Campaign:
             most = visit.goes_on_after(trial, result)
             if most is None:
                 break
-            note = f"trial {self._trials} says nothing about the DUT, attempt {attempt} of {most}"
+            note = f"trial {self._trials} says nothing about the DUT, attempt {attempt} of at most {most}"
         return result
 
     def _await_quiet(self, longest_s: float) -> None:

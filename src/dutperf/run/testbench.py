@@ -125,7 +125,7 @@ class Source:
         if self.lab is not None:
             return {"lab": self.lab, "lab_options": self.lab_options}
         names = configuration.commands_of(setup)
-        return {"config": str(self.file)} | ({"commands": names} if names else {})
+        return {"config": str(self.file and self.file.absolute())} | ({"commands": names} if names else {})
 
     @contextmanager
     def setup(self, max_frame_size: int) -> Iterator[Setup]:

@@ -43,6 +43,14 @@ def test_too_many_arguments(tmp_path: Path) -> None:
     assert "with a bench and 2 arguments: too many" in error
 
 
+@pytest.mark.parametrize(
+    ("returned", "status"), [("True", 0), ("False", 3), ("None", 0), ("0", 0), ("4", 4), ("256", 2), ("-1", 2)]
+)
+def test_what_main_returns_is_the_exit_status(tmp_path: Path, returned: str, status: int) -> None:
+    """A truth value says whether all is well, as ``is_valid`` does."""
+    assert script(tmp_path, f"def main(bench):\n    return {returned}\n")[0] == status
+
+
 @pytest.mark.parametrize("text", ["def main(bench):\n    (\n", "import no_such_module\n", "1 / 0\n"])
 def test_a_file_that_python_does_not_run_is_not_a_fault_of_dutperf(tmp_path: Path, text: str) -> None:
     status, error = script(tmp_path, text)

@@ -27,6 +27,8 @@ from dutperf.journal.files import BeingWritten
 from dutperf.run import lease
 from dutperf.run.lease import LeaseError
 from dutperf.run.progress import PROGRESS
+from dutperf.run.suite import FORMAT, PLAN, SUITE
+from dutperf.setup.configuration import ConfigError
 
 TESTBED = f"unit-test-{os.getpid()}"
 
@@ -133,6 +135,24 @@ def test_the_check_of_a_plan_finds_a_setup_that_cannot_be_used(source: str, word
     assert (done.exit_code, words in done.stderr) == (2, True), done.stderr
 
 
+def test_a_mix_is_one_frame_size_though_it_has_commas(tmp_path: Path) -> None:
+    plan = {"all": {"frame-size": "imix:64=7,594=4,1518=1"}, "procedures": {"pdv": None}}
+    assert [job["all"]["frame-size"] for _, job in jobs_of(plan, tmp_path)] == ["imix:64=7,594=4,1518=1"]
+
+
+def test_the_capture_of_a_frame_is_named_from_the_plan(tmp_path: Path) -> None:
+    plan = {"lab": "kernel-ipv4", "procedures": {"throughput": {"frame-from": "one.pcap:3"}}}
+    [(_, job)] = jobs_of(plan, tmp_path)
+    assert job["procedures"]["throughput"] == {"frame-from": f"{tmp_path / 'one.pcap'}:3"}
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
+    with pytest.raises(ConfigError, match=f"cannot read {tmp_path / 'one.pcap'}"):
+        plan_file.load(tmp_path / "plan.yaml")
+    given = {"lab": "kernel-ipv4", "procedures": {"latency": {"throughput-from": ["a", "b"]}}}
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(given))
+    with pytest.raises(ConfigError, match="takes one value, not a list"):
+        plan_file.load(tmp_path / "plan.yaml")
+
+
 # --- started any number of times ------------------------------------------------------------------
 
 
@@ -159,11 +179,25 @@ def test_it_refuses_the_directory_of_another_plan(tmp_path: Path) -> None:
     assert "needs --out" in dutperf("run", plan, "--or-resume").stderr
 
 
+@pytest.mark.parametrize("source", [{"lab_options": {"cores": "1"}}, {}])
+def test_it_refuses_a_run_with_other_options_of_the_lab(tmp_path: Path, source: dict[str, Any]) -> None:
+    """They are not in the plan."""
+    plan, out = a_plan(tmp_path), tmp_path / "out"
+    text = {"lab": "refdut-ipv4", "procedures": yaml.safe_load(plan.read_text())["procedures"]}
+    plan.write_text(yaml.safe_dump(text))
+    out.mkdir()
+    (out / PLAN).write_bytes(plan.read_bytes())
+    document = {"format": FORMAT, "source": {"lab": "refdut-ipv4", **source}, "measurements": []}
+    (out / SUITE).write_text(json.dumps(document))
+    again = run(plan, out, "--lab-option", "cores=2")
+    assert (again.exit_code, "has a run with other options of the lab" in again.stderr) == (2, True), again.stderr
+
+
 def test_a_job_that_is_started_twice_at_once_measures_once(tmp_path: Path) -> None:
     """The second one leaves a journal alone that the first has just created, and in which nothing stands yet."""
     plan, out = a_plan(tmp_path, **{"frame-size": 84}), tmp_path / "out"
     out.mkdir()
-    (out / "plan.yaml").write_bytes(plan.read_bytes())
+    (out / PLAN).write_bytes(plan.read_bytes())
     with JournalWriter.create(out) as first:
         for again in (run(plan, out), dutperf("run", plan, "--out", out)):
             assert again.exit_code in (NOT_NOW, 2)

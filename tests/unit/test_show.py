@@ -80,6 +80,12 @@ def test_heads_are_whole_as_long_as_the_columns_have_room_without_a_space_beside
     assert max(map(len, lines)) <= columns
 
 
+@pytest.mark.parametrize("name", ["voice [ef]", "[/24]", "/srv/[old]/x"])
+def test_names_of_others_are_text_without_markup(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    output().print(console.table(Table(name, (name, "figure"), ((name, name),))))
+    assert capsys.readouterr().out.count(name) == 4
+
+
 def test_the_effect_of_offloads_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     told = shown(
         capsys,

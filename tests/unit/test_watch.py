@@ -33,7 +33,7 @@ from dutperf import procedures
 from dutperf.api import results
 from dutperf.cli.output import live, log, metrics, watch, webhook
 from dutperf.cli.output.watch import Watchers
-from dutperf.journal import WriteError
+from dutperf.journal import JournalError, WriteError
 from dutperf.model import FRAME_SIZE, Case, Load
 from dutperf.results.comparison import figures_of
 from dutperf.run import progress, suite
@@ -181,7 +181,7 @@ def test_metrics_that_cannot_be_had_are_said_before_anything_is_measured(tmp_pat
         taken.listen()
         with pytest.raises(ConfigError, match="metrics cannot be served there"):
             measure(tmp_path / "suite", Watchers(metrics_port=taken.getsockname()[1]))
-    with pytest.raises(WriteError, match="cannot write"):
+    with pytest.raises(JournalError, match="cannot write"):
         measure(tmp_path / "suite", Watchers(metrics_file=tmp_path / "none" / "dutperf.prom"))
     assert not (tmp_path / "suite").exists()
 
@@ -281,6 +281,8 @@ def test_a_terminal_shows_what_is_done_under_way_and_left() -> None:
         ("address-ageing", "ageing_s", "seconds", 1),
         ("broadcast", "delay_us.p2.min", "seconds", 1e-6),
         ("ndp-capacity", "neighbours", "neighbours", 1),
+        ("latency", "paths.lan->wan_s.TL", "seconds", 1e-3),
+        ("load-latency", "loads.delay_us.lan->wan_ms.p99", "seconds", 1e-6),
     ],
 )
 def test_metrics_have_the_unit_of_the_figure(procedure: str, figure: str, unit: str, factor: float) -> None:
@@ -420,7 +422,7 @@ def test_a_server_that_speaks_no_http_changes_nothing(
     assert time.monotonic() - began_s < 4, "one byte at a time does not keep the command"
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://a/b", "ci.example/hook", "http://"])
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://a/b", "ci.example/hook", "http://", "http://[::1/hook"])
 def test_what_is_no_url_of_the_web_is_refused_before_anything_is_measured(url: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is no URL"):
         measure(tmp_path / "suite", Watchers(webhook=url))

@@ -160,10 +160,11 @@ def _typed(one: Offered, value: object, place: Location, directory: Path) -> Any
         raise _Invalid(place, yaml_text.TRUTH_VALUE)
     if not all(isinstance(each, str | int | float) for each in listed) or not listed:
         raise _Invalid(place, "should be a number, a text, or a list of them")
-    if one.metavar == "DIR":
-        return directory / str(listed[0])
     if isinstance(value, list) and not (one.option.several or one.option.listed or "," in (one.metavar or "")):
         raise _Invalid(place, "takes one value, not a list")
+    if one.is_path:
+        path = directory / str(listed[0])
+        return path if one.metavar == "DIR" else str(path)
     if len(listed) > 1:
         return listed
     return str(listed[0]) if "," in (one.metavar or "") else listed[0]

@@ -141,11 +141,11 @@ def _beside(path: Path, content: str | bytes, *, synced: bool = True) -> Iterato
 
 @contextmanager
 def _failing(path: Path) -> Iterator[None]:
-    """Errors of the system within are a WriteError of ``path``."""
+    """Errors of the system within are a WriteError of ``path`` where the disk is full or fails, else a JournalError."""
     try:
         yield
     except OSError as error:
-        raise WriteError(f"cannot write {path}: {error.strerror}") from error
+        raise not_written(path, error) from error
 
 
 def make_directory(path: Path) -> None:

@@ -13,8 +13,8 @@ from dutperf.cli import options, source_options
 from dutperf.cli.errors import reported, say
 from dutperf.cli.output import live, terminal
 from dutperf.cli.source_options import split_source
-from dutperf.exit_status import ABORTED
-from dutperf.model import MOST_CAPTURED, Capture, Trial, to_json
+from dutperf.exit_status import ABORTED, INVALID
+from dutperf.model import MOST_CAPTURED, Capture, Trial, Verdict, to_json
 from dutperf.run.testbench import bench
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import ConfigError
@@ -54,14 +54,17 @@ def _listen(source: Any, wanted: Capture, seconds: float, *, as_json: bool) -> N
         say(f"capturing for {live.duration(seconds)}")
         result = ready.tester.run(trial)
     captured = result.capture
+    for cause in result.causes:
+        say(cause.text)
     if captured is None:
-        for cause in result.causes:
-            say(cause.text)
         raise typer.Exit(ABORTED)
     if captured.error is not None:
         raise ConfigError(f"cannot write {wanted.path}: {captured.error}", "--to")
     if as_json:
-        typer.echo(json.dumps(to_json(captured)))
+        causes = [cause.text for cause in result.causes]
+        typer.echo(json.dumps({**to_json(captured), "verdict": result.verdict.value, "causes": causes}))
     else:
         more = f"; {captured.left_out.first:,} more arrived (--frames)" if captured.left_out.first else ""
         terminal.line(f"{count_of(captured.written.first, 'frame')} in {wanted.path}{more}")
+    if result.verdict is not Verdict.VALID:
+        raise typer.Exit(INVALID)

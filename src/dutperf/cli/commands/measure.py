@@ -75,12 +75,11 @@ def show_result(result: Summary | SuiteSummary, directory: Path, as_json: bool, 
     """Show the result and write the report; returns the exit status. It is called before the test bench is taken
     down: what was measured is told also where that fails. ``verbose``: each deviation.
     """
+    has_report = _report(directory)  # first: it is written even where nothing can be shown
     if as_json:
         typer.echo(json.dumps(result.model_dump(mode="json")))
     else:
         console.result(result, verbose=verbose)
-    has_report = _report(directory)
-    if not as_json:
         what = "summaries" if isinstance(result, SuiteSummary) else "journal, summary"
         terminal.line(f"{what} and {REPORT} are in {directory}" if has_report else f"the results are in {directory}")
         terminal.line("\n  ".join(["next:", *calling.after_measuring(directory, newest_beside(directory))]))

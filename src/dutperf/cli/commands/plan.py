@@ -21,6 +21,7 @@ from dutperf.procedures import every, find
 from dutperf.setup import yaml_text
 from dutperf.setup.conditions import Conditions, WithFrameSizes
 from dutperf.setup.configuration import ConfigError
+from dutperf.setup.size_mix import is_mix
 
 app = group("plan", no_args_is_help=True, help="Check a plan, or split it into jobs.")
 
@@ -89,7 +90,7 @@ def jobs_of(plan: Mapping[str, Any], directory: Path) -> Iterator[tuple[str, dic
 
 def _with_absolute_paths(plan: Mapping[str, Any], directory: Path) -> dict[str, Any]:
     offered = {key: one for definition in every() for key, one in plan_file.options_of_procedure(definition).items()}
-    paths = {"config", *(key for key, one in offered.items() if one.metavar == "DIR")}
+    paths = {"config", *(key for key, one in offered.items() if one.is_path)}
 
     def absolute(members: Mapping[str, Any]) -> dict[str, Any]:
         return {key: str((directory / str(one)).resolve()) if key in paths else one for key, one in members.items()}
@@ -118,6 +119,8 @@ def _divided(
 
 
 def _listed(value: object) -> list[Any]:
+    if isinstance(value, str) and is_mix(value):
+        return [value]  # its commas are its own
     if isinstance(value, str):
         return [part.strip() for part in value.split(",")]
     return list(value) if isinstance(value, list) else []

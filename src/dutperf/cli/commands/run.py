@@ -4,22 +4,24 @@ in one command."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from dutperf import journal
 from dutperf.cli import options, plan_file
 from dutperf.cli.commands.measure import measure_all, show_result
 from dutperf.cli.commands.resume import resume_and_show
 from dutperf.cli.errors import say
 from dutperf.cli.output.watch import Watchers, watched
-from dutperf.journal import WriteError, held, is_being_written, not_written
+from dutperf.journal import PlanEvent, WriteError, held, is_being_written, not_written, of_kind
+from dutperf.run import suite
 from dutperf.run.earlier_runs import fresh_directory
 from dutperf.run.suite import PLAN, SUITE, has_begun
-from dutperf.run.testbench import bench
+from dutperf.run.testbench import Source, bench
 from dutperf.setup.configuration import ConfigError
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN.yaml", help="Test setup, procedures and their options.")]
@@ -60,6 +62,7 @@ def run(
     directory = out or fresh_directory(plan.stem)
     with _kept(plan, out) if or_resume else nullcontext():
         if or_resume and _has_begun(directory):
+            _check_lab_options(directory, source)
             resume_and_show(directory, source.file, as_json, verbose, watchers)
         with bench(source, *(conditions for _, conditions in planned.wanted), say=say) as ready:
             result = measure_all(planned.wanted, ready, directory, watchers)
@@ -92,6 +95,18 @@ def _kept(plan: Path, out: Path | None) -> Iterator[None]:
         if isinstance(full := not_written(kept, error), WriteError):
             raise full from None
         raise ConfigError(f"cannot write {kept}: {error.strerror}", "--out") from None
+
+
+def _check_lab_options(directory: Path, source: Source) -> None:
+    """Raises ConfigError: the run in ``directory`` has a lab with other options."""
+    recorded = suite.read(directory)[0].get("source", {}) if (directory / SUITE).exists() else _source_of(directory)
+    if source.lab is not None and recorded.get("lab_options", {}) != dict(source.lab_options):
+        raise ConfigError(f"{directory} has a run with other options of the lab", "--lab-option")
+
+
+def _source_of(directory: Path) -> Mapping[str, Any]:
+    plan = next(of_kind(journal.read(directory), PlanEvent), None)
+    return {} if plan is None else plan.source
 
 
 def _has_begun(directory: Path) -> bool:

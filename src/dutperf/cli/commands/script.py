@@ -20,7 +20,7 @@ from dutperf.cli.errors import reported, say
 from dutperf.cli.sentences import status_of
 from dutperf.cli.source_options import split_source
 from dutperf.errors import DutperfError
-from dutperf.exit_status import WRONG_USAGE
+from dutperf.exit_status import INVALID, WRONG_USAGE
 from dutperf.run.testbench import USUAL_FRAME_SIZE, bench
 from dutperf.setup.conditions import SingleTrial
 from dutperf.setup.configuration import ConfigError
@@ -45,8 +45,17 @@ def script(
         source, _ = split_source(chosen)
         opened = bench(source, SingleTrial(), longest=USUAL_FRAME_SIZE)
         with opened as ready, closing(api.Bench(ready)) as made, _errors_of(file):
-            status = main(made, *given)
-    raise typer.Exit(status if isinstance(status, int) else 0)
+            status = _status_of(main(made, *given))
+    raise typer.Exit(status)
+
+
+def _status_of(returned: object) -> int:
+    """The exit status for what ``main`` returned: a truth value says whether all is well."""
+    if isinstance(returned, bool):
+        return 0 if returned else INVALID
+    if isinstance(returned, int) and not 0 <= returned <= 255:
+        raise ConfigError(f"returned {returned}, but an exit status is 0 to 255", MAIN)
+    return returned if isinstance(returned, int) else 0
 
 
 @contextmanager

@@ -52,7 +52,7 @@ from dutperf.tester import calibration
 CALIBRATION = "calibration"
 OUTCOME = "selftest.json"
 NAMES = (CALIBRATION, *(check.name for check in checks.ALL))
-_STYLE = {Judgement.OK: "green", Judgement.OFF: "bold red", Judgement.INVALID: "yellow"}
+_STYLE: dict[str, str] = {Judgement.OK: "green", Judgement.OFF: "bold red", Judgement.INVALID: "yellow"}
 
 ConfigFile = Annotated[
     Path | None,
@@ -204,8 +204,8 @@ def _tell(outcome: Outcome, directory: Path, *, as_json: bool) -> None:
         rows = tuple(stamps_rows(outcome))
         out.print(console.table(Table(stamps_title(outcome.by_stamps), STAMPS_COLUMNS, rows)))
     if outcome.findings:
-        judged = ((*row(one)[:-1], f"[{_STYLE[one.judgement]}]{one.judgement}[/]") for one in outcome.findings)
-        out.print(console.table(Table("measured and true values", COLUMNS, tuple(judged))))
+        rows = tuple(map(row, outcome.findings))
+        out.print(console.table(Table("measured and true values", COLUMNS, rows), _STYLE))
     for note in notes(outcome):
         out.print(note, markup=False, highlight=False)
     out.print(f"journals and {OUTCOME} are in {directory}", markup=False, highlight=False, soft_wrap=True)

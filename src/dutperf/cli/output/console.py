@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rich.console import JustifyMethod
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from dutperf.cli.output.terminal import line, output
 from dutperf.model import (
@@ -280,17 +282,17 @@ def _counts(title: str, result: TrialResult) -> Table:
     directions = result.all_directions()
     if result.paths is not None or all(direction.stream for direction in directions):
         return _paths(title, result)
-    table = Table(title=title, title_justify="left")
+    table = Table(title=escape(title), title_justify="left")
     table.add_column("", overflow="fold")
     for direction in directions:
-        table.add_column(direction.value, justify="right", overflow="fold")
+        table.add_column(escape(direction.value), justify="right", overflow="fold")
     is_by_metrics = any(counts.by_metrics for counts in directions.values())
     for name, cell in _ALWAYS if is_by_metrics else (*_ALWAYS, *_OF_ENGINE):
-        table.add_row(name, *(cell(counts) for counts in directions.values()))
+        table.add_row(name, *(escape(cell(counts)) for counts in directions.values()))
     for name, cell in _WHERE_ANY:
         cells = [cell(counts) for counts in directions.values()]
         if any(cells):
-            table.add_row(name, *cells)
+            table.add_row(name, *map(escape, cells))
     places = [
         loss.where_in_words(
             loss.where(counts),
@@ -300,7 +302,7 @@ def _counts(title: str, result: TrialResult) -> Table:
         for direction, counts in directions.items()
     ]
     if any(places):
-        table.add_row("lost where", *places)
+        table.add_row("lost where", *map(escape, places))
     return table
 
 
@@ -325,11 +327,11 @@ def _paths(title: str, result: TrialResult) -> Table:
     """A line for each path, and where there are several, all of them in sum."""
     directions = result.directions()
     shown = [row for number, row in enumerate(_OF_PATHS) if number < 4 or any(map(row[1], directions.values()))]
-    table = Table(title=title, title_justify="left")
+    table = Table(title=escape(title), title_justify="left")
     for name in ("path", *(name for name, _ in shown)):
         table.add_column(name, justify="left" if name == "path" else "right", overflow="fold")
     for direction, counts in result.all_directions().items():
-        table.add_row(direction.value, *(cell(counts) for _, cell in shown))
+        table.add_row(escape(direction.value), *(escape(cell(counts)) for _, cell in shown))
     if len(directions) > 1:
         table.add_section()
         total = _in_sum(result)
@@ -447,17 +449,17 @@ def _summary(of: Summary, verbose: bool) -> None:
         console.print(f"deviates from {deviation.clause}: {deviation.text}", markup=False, highlight=False)
 
 
-def table(shown: tables.Table) -> Table:
+def table(shown: tables.Table, styles: Mapping[str, str] = MappingProxyType({})) -> Table:
     """Words left-aligned, figures right-aligned, without columns that are empty. In a terminal that is too
-    narrow for whole words and figures they are folded, never cut off."""
+    narrow for whole words and figures they are folded, never cut off. ``styles``: of some texts."""
     used = [number for number in range(len(shown.heads)) if any(row[number] for row in shown.rows)]
     widths, padding = _widths(shown, used)
     drawn = Table(title=escape(shown.title), title_justify="left", padding=(0, padding))
     for number, width in zip(used, widths, strict=True):
         justify: JustifyMethod = "left" if shown.is_word(number) else "right"
-        drawn.add_column(shown.heads[number], justify=justify, overflow="fold", width=width)
+        drawn.add_column(escape(shown.heads[number]), justify=justify, overflow="fold", width=width)
     for row in shown.rows:
-        drawn.add_row(*(row[number] for number in used))
+        drawn.add_row(*(Text(row[number], style=styles.get(row[number], "")) for number in used))
     return drawn
 
 

@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 
 from dutperf.api import results
 from dutperf.cli.output.news import News
-from dutperf.journal import WriteError
+from dutperf.journal import JournalError, not_written
 from dutperf.model import Axis, Case, Direction, DirectionCounts, Load, TrialResult, Unit
 from dutperf.results.comparison import figures_of
 from dutperf.run.campaign import Observer, Status
@@ -183,7 +183,7 @@ def _unit(figure: str, procedure: str) -> tuple[str, float]:
         return _COUNTS[figure], 1.0
     if "loss_ratio" in figure:
         return "ratio", 1.0
-    parts = figure.split(".")
+    parts = [part for part in figure.split(".") if "->" not in part]  # the names of ports say nothing
     for suffix, factor in _TIMES.items():
         if any(part.endswith(suffix) for part in parts):
             return "seconds", factor
@@ -240,7 +240,7 @@ def _served(metrics: Metrics, place: Place) -> Iterator[None]:
         return
     try:
         server, thread = start_http_server(place.port, place.address or LOOPBACK, metrics.registry)
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         raise ConfigError(
             f"metrics cannot be served there: {getattr(error, 'strerror', None) or error}", "--metrics-port"
         ) from None
@@ -253,16 +253,16 @@ def _served(metrics: Metrics, place: Place) -> Iterator[None]:
 
 
 def _write(metrics: Metrics, place: Place) -> None:
-    """Raises WriteError if the file cannot be written."""
+    """Raises WriteError: the disk is full or fails. Raises JournalError: the file cannot be written otherwise."""
     if place.file is None:
         return
     try:
         write_to_textfile(str(place.file), metrics.registry)
     except OSError as error:
-        raise WriteError(f"cannot write {place.file}: {error.strerror}") from error
+        raise not_written(place.file, error) from error
 
 
 def _update_file(metrics: Metrics, place: Place) -> None:
     """Write the file; an error does not end the measurement under way."""
-    with suppress(WriteError):
+    with suppress(JournalError):
         _write(metrics, place)

@@ -28,13 +28,20 @@ TIMEOUT_S = 10.0
 def at_end(url: str, directory: Path) -> Iterator[None]:
     """Posts what is in ``directory`` at the end, as JSON. A server that does not take it is named, and changes nothing.
     Raises ConfigError: no URL of the web."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not _is_of_the_web(url):
         raise ConfigError(f"{url} is no URL such as https://ci.example/hook", "--webhook")
     try:
         yield
     finally:
         _post(url, ended(directory, sys.exc_info()[1]))
+
+
+def _is_of_the_web(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # half an IPv6 address
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def ended(directory: Path, error: BaseException | None) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from starlette.testclient import TestClient
 import frame_bytes
 from dutperf.captures import CapturedFrame
 from dutperf.frames import KINDS
-from dutperf.model import Bursts, Direction, SoFar, Trial, TrialResult, Verdict
+from dutperf.model import Bursts, Cause, Direction, SoFar, Trial, TrialResult, Verdict
 from dutperf.otg import app, certificate, coverage, flows, headers, links, recorded, tls, trial_log
 from dutperf.otg.generator import Generator
 from dutperf.otg.links import Links
@@ -627,6 +627,61 @@ def test_one_flow_stops_beside_another(lasting: TestClient) -> None:
     assert int(metrics(lasting)["f1"]["frames_tx"]) > int(paused["f1"]["frames_tx"])
     transmit(lasting, "stop")
     assert all(one["transmit"] == "stopped" for one in metrics(lasting).values())
+
+
+class FirstInvalid(Lasting):
+    """In its first trial the tester drops frames."""
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        result = super().run(trial, on_progress)
+        if trial.trial != 1:
+            return result
+        dropped = Cause(code="tester_drops", text="the tester dropped 5 frames")
+        return result.model_copy(update={"verdict": Verdict.INVALID, "causes": (dropped,)})
+
+
+DROPPED = "not valid: the tester dropped 5 frames"
+TWO_ENDLESS = configured(
+    *(flow(name=name, duration={"continuous": {}}) for name in ("f1", "f2")),
+    captures=[{"name": "c", "port_names": ["p2"]}],
+)
+
+
+@pytest.fixture
+def dropping() -> Iterator[TestClient]:
+    for client in serving(FirstInvalid):
+        client.post("/config", json=TWO_ENDLESS)
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "change"),
+    [
+        ("POST", "/control/state", {"traffic": {"flow_transmit": {"state": "start", "flow_names": ["f2"]}}}),
+        ("POST", "/control/state", {"port": {"capture": {"state": "start"}}}),
+        ("PATCH", "/config/append", [{"flows": [flow(name="f3")]}]),
+        ("PATCH", "/config/delete", [{"flows": ["f2"]}]),
+    ],
+)
+def test_stop_tells_of_every_trial_whose_counts_a_flow_has(
+    method: str, path: str, change: Any, dropping: TestClient
+) -> None:
+    """The trial that the change ends was invalid; the next one is valid."""
+    transmit(dropping, "start", "f1")
+    assert dropping.request(method, path, json=change).status_code == 200
+    assert DROPPED in transmit(dropping, "pause", "f1")
+    transmit(dropping, "resume", "f1")
+    for _ in range(2):
+        assert DROPPED in transmit(dropping, "stop", "f1"), "also if the first answer got lost"
+    transmit(dropping, "start", "f1")
+    assert DROPPED not in transmit(dropping, "stop", "f1"), "its counts are new"
+
+
+def test_what_stop_told_of_a_flow_says_nothing_of_those_that_are_sent_later(dropping: TestClient) -> None:
+    transmit(dropping, "start", "f1")
+    assert transmit(dropping, "stop") == [DROPPED]
+    transmit(dropping, "start", "f2")
+    assert transmit(dropping, "stop") == []
 
 
 def test_rates_are_those_of_the_last_half_second(lasting: TestClient) -> None:

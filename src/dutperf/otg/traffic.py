@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -54,6 +54,8 @@ _MIDDLE = 15 / 16
 """Of a bucket of delays, which is an eighth of them wide, as a share of the largest."""
 _PATIENCE_S = 0.5
 """Between two attempts to open ports whose gateway did not answer."""
+_MOST_DOUBTFUL = 100
+"""Trials of a flow that were not valid, of which it keeps the causes: the latest."""
 STARTED, STOPPED, PAUSED = "started", "stopped", "paused"
 
 
@@ -134,6 +136,24 @@ class RunningFlow:
     flow: Flow
     state: str = STOPPED
     totals: Totals = field(default_factory=Totals)
+    doubts: deque[Sequence[str]] = field(default_factory=lambda: deque(maxlen=_MOST_DOUBTFUL))
+    """Why trials since its start, whose counts are in the totals, say nothing about the DUT."""
+    is_told: bool = False
+    """Of all these doubts, by the answer to a stop or a pause."""
+
+    def begin(self) -> None:
+        """From the start, without what was counted before."""
+        self.state, self.totals = STARTED, Totals()
+        self.forget()
+
+    def doubt(self, texts: Sequence[str]) -> None:
+        if texts:
+            self.doubts.append(texts)
+            self.is_told = False
+
+    def forget(self) -> None:
+        self.doubts.clear()
+        self.is_told = False
 
 
 @dataclass
@@ -265,10 +285,28 @@ class Transmission:
         if begins:
             self._open(must=True)
         with self._between_trials("while other flows were changed", names) as warnings:
+            if begins:
+                self._forget_told(names)
             for name in names:
                 self._change(self.flows[name], state)
-            warnings += [] if begins else self.log.doubts()
+            warnings += [] if begins else self._doubts(names)
         return warnings
+
+    def _forget_told(self, begun: Sequence[str]) -> None:
+        """A stop of all flows after the ``begun`` ones tells nothing again of those that had been stopped before: a
+        search would never get a valid trial."""
+        for name, one in self.flows.items():
+            if name not in begun and one.state == STOPPED and one.is_told:
+                one.forget()
+
+    def _doubts(self, names: Sequence[str]) -> list[str]:
+        """Why counts of these flows say nothing about the DUT: of all trials that they have been in since their
+        starts."""
+        texts: dict[str, None] = {}
+        for one in map(self.flows.__getitem__, names):
+            one.is_told = True
+            texts |= dict.fromkeys(text for each in one.doubts for text in each)
+        return list(texts)
 
     @contextmanager
     def _between_trials(self, when: str, chosen: Sequence[str] = ()) -> Iterator[list[str]]:
@@ -289,7 +327,7 @@ class Transmission:
 
     def _change(self, one: RunningFlow, state: str) -> None:
         if state == "start" or (state == "resume" and one.state == STOPPED):
-            one.totals, one.state = Totals(), STARTED
+            one.begin()
         elif state == "resume":
             one.state = STARTED
         elif state == "stop" or one.state == STARTED:
@@ -381,7 +419,13 @@ class Transmission:
             for name in part.names:
                 self.flows[name].state = STOPPED
         if part.names:
-            self.log.ended(part.trial, result or _without_counts(part.trial, error))
+            self._judged(part, result or _without_counts(part.trial, error))
+
+    def _judged(self, part: Part, result: TrialResult) -> None:
+        self.log.ended(part.trial, result)
+        doubts = self.log.doubts()
+        for name in part.names:
+            self.flows[name].doubt(doubts)
 
     def _count(self, part: Part, result: TrialResult, lasted_ns: int) -> None:
         """Add what a trial counted of each flow; ``lasted_ns``: for how long it was sent."""

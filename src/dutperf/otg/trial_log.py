@@ -141,7 +141,7 @@ class TrialLog:
 
     def doubts(self) -> list[str]:
         """Why the last trial says nothing about the DUT. What is true of several flows is told of the worst one."""
-        if not self._verdicts or self._last is None:
+        if self._last is None:
             return []
         alike: dict[tuple[str, bool], list[Cause]] = {}
         for one in self._last.causes:

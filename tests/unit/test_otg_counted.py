@@ -164,6 +164,15 @@ class Counting(Opened):
         return TrialResult(trial=trial.trial, verdict=Verdict.VALID, other_streams=found)
 
 
+class Doubling(Counting):
+    """A tenth of the frames is lost, and another tenth arrives twice."""
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        result = super().run(trial, on_progress)
+        each = dict.fromkeys(result.other_streams or {}, counts(100, 90, duplicates=10))
+        return result.model_copy(update={"other_streams": each})
+
+
 @pytest.fixture
 def client() -> Iterator[TestClient]:
     yield from serving(Counting, located=OF_THREE)
@@ -171,15 +180,32 @@ def client() -> Iterator[TestClient]:
 
 def counted(client: TestClient, wanted: dict[str, Any], **request: Any) -> list[dict[str, Any]]:
     """The tagged metrics of a flow that has been sent."""
+    return list(metrics_of(client, wanted, **request).get("tagged_metrics", []))
+
+
+def metrics_of(client: TestClient, wanted: dict[str, Any], **request: Any) -> dict[str, Any]:
+    """Of a flow that has been sent."""
     assert client.post("/config", json={"ports": PORTS, "flows": [wanted]}).status_code == 200
     started = client.post("/control/state", json={"traffic": {"flow_transmit": {"state": "start"}}})
     assert started.status_code == 200, started.text
     for _ in range(200):
+        one: dict[str, Any]
         [one] = client.post("/monitor/metrics", json={"flow": request}).json()["flow_metrics"]
         if one["transmit"] == "stopped":
-            return list(one.get("tagged_metrics", []))
+            return one
         time.sleep(0.02)
     raise AssertionError("the flow does not stop")
+
+
+def test_duplicates_hide_no_loss() -> None:
+    for client in serving(Doubling, located=OF_THREE):
+        found = metrics_of(client, flow())
+        assert (found["frames_tx"], found["frames_rx"], found["loss"]) == ("100", "100", 10.0)
+
+
+def test_a_frame_that_arrives_at_one_of_its_ports_is_not_lost(client: TestClient) -> None:
+    found = metrics_of(client, flow(tx_rx=TO_TWO))
+    assert (found["frames_rx"], found["loss"]) == ("100", 0.0)
 
 
 def test_what_arrived_at_each_port_is_shown(client: TestClient) -> None:

@@ -209,7 +209,7 @@ class Generator:
             for unit, factor in (("bps", 1), ("kbps", 1e3), ("mbps", 1e6)):
                 setattr(metric, f"{way}_rate_{unit}", fps * mean * 8 / factor)
         if flow.with_loss:
-            metric.loss = max(0.0, 100 * (sent - received) / sent) if sent else 0.0
+            metric.loss = max(0.0, 100 * sum(map(self._sent.lost, parts)) / sent) if sent else 0.0
         totals = joined([one.totals for one in parts])
         if flow.with_times and totals.first_ns is not None and totals.last_ns is not None:
             metric.timestamps.first_timestamp_ns, metric.timestamps.last_timestamp_ns = totals.first_ns, totals.last_ns

@@ -65,6 +65,8 @@ class Totals:
 
     sent: int = 0
     received: int = 0
+    """With duplicates."""
+    lost: int = 0
     sent_bytes: float = 0.0
     received_bytes: float = 0.0
     sent_ns: int = 0
@@ -88,6 +90,7 @@ class Totals:
         kinds = counts.kinds or ()
         self.sent += counts.sent
         self.received += received
+        self.lost += counts.lost
         self.received_at.update(counts.received_at or {})
         if counts.tracked is not None:
             for value, frames in (*counts.tracked.values.items(), (None, counts.tracked.others)):
@@ -671,6 +674,13 @@ class Transmission:
             totals.sent_bytes + sent * mean,
             totals.received_bytes + received * mean,
         )
+
+    def lost(self, one: RunningFlow) -> int:
+        """Frames of a flow that did not arrive, however many others arrived twice; of the trial that runs with those
+        under way."""
+        progress = None if self._part is None else self._part.background.progress
+        now = None if progress is None else progress.directions.get(one.flow.direction)
+        return one.totals.lost + (0 if now is None else max(0, now.sent - now.received))
 
     def received_at(self, one: RunningFlow, port: str) -> int:
         """Frames of a flow that arrived at a port, by its name in the configuration."""

@@ -960,6 +960,11 @@ def switch(client: TestClient, state: str, *names: str) -> dict[str, Any]:
     return dict(answer.json())
 
 
+def capture(client: TestClient, state: str, *names: str) -> dict[str, Any]:
+    answer = client.post("/control/state", json={"port": {"capture": {"state": state, "port_names": names}}})
+    return dict(answer.json())
+
+
 def links_of(client: TestClient) -> list[str]:
     return [one["link"] for one in client.post("/monitor/metrics", json={"port": {}}).json()["port_metrics"]]
 
@@ -1064,6 +1069,34 @@ def test_captures_that_no_port_needs_are_deleted(monkeypatch: pytest.MonkeyPatch
     sent.set(Links(), [], messages.Config(), messages.Config())
     assert not both.exists()
     sent.close()
+
+
+class ThirdFailing(Lasting):
+    """One whose third trial cannot begin."""
+
+    def run(self, trial: Trial, on_progress: ProgressCallback | None = None) -> TrialResult:
+        if trial.trial == 3:
+            raise TesterError("the engine is gone", code="internal")
+        return super().run(trial, on_progress)
+
+
+def test_a_capture_that_cannot_begin_changes_nothing() -> None:
+    """What was sent and captured before goes on, and is stopped and started again."""
+    captures = [{"name": "c", "port_names": ["p1", "p2"]}]
+    with contextmanager(serving)(ThirdFailing) as one:
+        one.post("/config", json=configured(flow(duration={"continuous": {}}), captures=captures))
+        transmit(one, "start")
+        assert "errors" not in capture(one, "start", "p1")
+        assert capture(one, "start", "p2")["errors"] == ["the engine is gone"]
+        ports = one.post("/monitor/metrics", json={"port": {}}).json()["port_metrics"]
+        assert [port["capture"] for port in ports] == ["started", "stopped"]
+        assert metrics(one)["f1"]["transmit"] == "started"
+        assert one.post("/monitor/capture", json={"port_name": "p2"}).json()["errors"] == [
+            "port_name: nothing was captured at p2"
+        ]
+        transmit(one, "stop")
+        transmit(one, "start")
+        assert metrics(one)["f1"]["transmit"] == "started"
 
 
 def test_rates_and_bytes_of_a_mix_have_its_mean_size(lasting: TestClient) -> None:

@@ -362,8 +362,6 @@ class Transmission:
         background = TrialInBackground(self._tester, trial, all_sent.note)
         file = None if trial.capture is None else Path(trial.capture.path)
         self._part = Part(trial, sending, background, all_sent, file)
-        if file is not None:
-            self._captured.append((file, self.capturing))
         try:
             background.wait_until_sending()
             progress = background.progress
@@ -372,6 +370,8 @@ class Transmission:
             self._end_part(error)
             self._close_tester()  # a port that was made again is opened the next time
             raise Rejected(error.sentence, code=500, kind="internal") from None
+        if file is not None:
+            self._captured.append((file, self.capturing))
 
     def _next_trial(self, names: Sequence[str]) -> Trial | None:
         """The trial with what is left of these flows; None: nothing is to be sent or captured. Those of which nothing
@@ -624,11 +624,28 @@ class Transmission:
         Rejected: the ports cannot be opened."""
         self.settle()
         self._open(must=True)
-        with self._between_trials("before the capture") as warnings:
+        with (
+            self._captures_undone("while a capture was refused"),
+            self._between_trials("before the capture") as warnings,
+        ):
             self._captured = [(file, before - ports) for file, before in self._captured if before - ports]
             self.capturing |= ports
-            self._delete_captures()
+        self._delete_captures()
         return warnings
+
+    @contextmanager
+    def _captures_undone(self, when: str) -> Iterator[None]:
+        """If something is rejected in the block, send and capture again what was sent and captured before: else no
+        trial could begin."""
+        sending, before = self.sending(), (self.capturing, list(self._captured))
+        try:
+            yield
+        except Rejected:
+            self.capturing, self._captured = before
+            with suppress(Rejected), self._between_trials(when):
+                for name in sending:
+                    self.flows[name].state = STARTED
+            raise
 
     def _delete_captures(self) -> None:
         """Of the files, those that no port needs any more: a server may run for months."""

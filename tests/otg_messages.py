@@ -83,7 +83,7 @@ def serving(
     located: Mapping[str, str] = LOCATED,
     **members: Any,
 ) -> Iterator[TestClient]:
-    settings = EngineSettings(command=("true",))  # instead of the program that takes links down
+    settings = EngineSettings(command=("env", "true"))  # instead of the program that takes links down
     generator = Generator(located, settings, opening(kind, **members), drain_s=0.0, log=log)
     made = app.make(generator, Rules(TOKEN, "127.0.0.1"))
     try:

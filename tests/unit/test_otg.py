@@ -1016,6 +1016,14 @@ def test_a_link_that_the_kernel_does_not_switch_is_an_error() -> None:
 # --- captures -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("command", "status"), [(["ssh", "tester"], 501), (["env"], 200), ([], 200)])
+def test_captures_need_the_engine_here(command: Sequence[str], status: int) -> None:
+    with switching(command, Lasting) as one:
+        one.post("/config", json=configured(flow(), captures=[{"name": "c", "port_names": ["p1"]}]))
+        assert capture(one, "start").get("code", 200) == status
+        assert capture(one, "stop") == {"warnings": []}
+
+
 @pytest.mark.parametrize("is_new", [False, True])
 @given(data=st.lists(st.binary(min_size=60, max_size=200), max_size=5), snap=st.one_of(st.none(), st.integers(64, 100)))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)

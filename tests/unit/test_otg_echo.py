@@ -170,6 +170,17 @@ def test_what_is_not_possible_is_told_with_its_place(version: int, source: str, 
     assert f"protocol.ipv{version}.ping.{said}" in str(caught.value)
 
 
+def test_pings_need_the_engine_here() -> None:
+    generator = Generator(LOCATED, EngineSettings(command=("ssh", "tester")), lambda *_: Opened(), drain_s=0.0)
+    try:
+        generator.set_configuration(of_members(configured(devices=[device(1)]), messages.Config))
+        request = messages.ActionProtocolIpv4PingRequest(src_name="d1", dst_ip="198.19.0.1")
+        with pytest.raises(Rejected, match=r"pings need the engine on this machine: engine\.command has ssh"):
+            generator.ping(4, [request])
+    finally:
+        generator.close()
+
+
 def test_nothing_is_pinged_while_frames_are_captured() -> None:
     generator = Generator(LOCATED, EngineSettings(), lambda *_: Opened(), drain_s=0.0)
     try:

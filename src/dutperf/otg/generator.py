@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from dutperf.engine.client import PROGRAM
 from dutperf.errors import DutperfError
 from dutperf.model import PREAMBLE_AND_GAP
 from dutperf.otg import coverage, echo, flows, links, recorded
@@ -20,6 +21,7 @@ from dutperf.otg.traffic import PAUSED, STARTED, STOPPED, Open, RunningFlow, Tot
 from dutperf.otg.trial_log import TrialLog
 from dutperf.setup.configuration import EngineSettings
 from dutperf.tester import TesterError
+from dutperf.watch.core_choice import is_here
 
 POLL_S = 0.05
 DRAIN_S = 0.5
@@ -295,8 +297,15 @@ class Generator:
             each = [echo.planned(one, version, f"{where}[{n}]", self._sent.links) for n, one in enumerate(requests)]
             if not each:
                 raise Rejected(f"{where}: there is none")
+            self._check_here(where, "pings")
             with self._sent.ports_free():
                 return [(one.source_name, one.destination, self._is_answered(one)) for one in each]
+
+    def _check_here(self, where: str, what: str) -> None:
+        """Raises Rejected: the engine runs on another machine, and its files of captured frames are there."""
+        if not is_here([*self._engine.command, PROGRAM]):
+            first = self._engine.command[0]
+            raise Rejected(f"{where}: {what} need the engine on this machine: engine.command has {first}", code=501)
 
     def _is_answered(self, one: echo.Ping) -> bool:
         try:
@@ -335,7 +344,10 @@ class Generator:
             wanted = frozenset(names or configured)
             if not wanted:
                 raise Rejected("port.capture: no capture is configured")
-            return self._sent.begin_capture(wanted) if state == "start" else self._sent.end_capture(wanted)
+            if state == "stop":
+                return self._sent.end_capture(wanted)
+            self._check_here("port.capture", "captures")
+            return self._sent.begin_capture(wanted)
 
     def captured(self, name: str) -> bytes:
         """A capture file of what arrived at a port since its capture was started. Raises Rejected: nothing was captured

@@ -8,6 +8,7 @@ import asyncio
 import binascii
 import json
 import ssl
+import subprocess
 import time
 import tracemalloc
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +35,7 @@ import frame_bytes
 from dutperf.captures import CapturedFrame
 from dutperf.frames import KINDS
 from dutperf.model import Bursts, Cause, Direction, SoFar, Trial, TrialResult, Verdict
-from dutperf.otg import app, certificate, coverage, flows, headers, links, recorded, tls, trial_log
+from dutperf.otg import app, certificate, coverage, flows, headers, links, port_links, recorded, tls, trial_log
 from dutperf.otg.generator import Generator
 from dutperf.otg.links import Links
 from dutperf.otg.model import Rejected, messages, of_members
@@ -809,8 +810,8 @@ def test_a_gateway_that_does_not_answer_is_a_warning_and_starts_nothing() -> Non
 
 
 @contextmanager
-def served(opened: Open) -> Iterator[TestClient]:
-    generator = Generator(LOCATED, EngineSettings(), opened, drain_s=0.0)
+def served(opened: Open, *command: str) -> Iterator[TestClient]:
+    generator = Generator(LOCATED, EngineSettings(command=command), opened, drain_s=0.0)
     try:
         with TestClient(app.make(generator, Rules(TOKEN, "127.0.0.1")), LOCAL) as one:
             yield one
@@ -865,6 +866,18 @@ def test_a_port_that_cannot_be_opened_is_told_with_its_place(code: str, status: 
         assert started["code"] == (500 if status == 200 else 400)
 
 
+def narrow(_setup: Setup, size: int, _streams: Sequence[Direction]) -> Any:
+    """Opens ports of which the second one takes no long frames."""
+
+    class Narrow(Lasting):
+        def environment(self) -> dict[str, Any]:
+            if size > 1518:
+                raise TesterError("the p2 port takes 1518 bytes", code="port", field="p2.port")
+            return super().environment()
+
+    return Narrow()
+
+
 class Failing(Lasting):
     """One whose flow of 9 frames/s cannot be sent."""
 
@@ -888,17 +901,8 @@ def test_a_change_whose_ports_cannot_be_opened_changes_nothing(
 ) -> None:
     """What is sent goes on, with its counts."""
 
-    def opened(_setup: Setup, size: int, _streams: Sequence[Direction]) -> Any:
-        class Narrow(Lasting):
-            def environment(self) -> dict[str, Any]:
-                if size > 1518:
-                    raise TesterError("the p2 port takes 1518 bytes", code="port", field="p2.port")
-                return super().environment()
-
-        return Narrow()
-
     endless = flow(duration={"continuous": {}}, rate={"pps": "1000"})
-    with served(opened) as one:
+    with served(narrow) as one:
         one.post("/config", json=configured(endless, flow(name="f0")))
         before = one.get("/config").json()
         if is_sent:
@@ -1011,6 +1015,28 @@ def test_a_link_that_the_kernel_does_not_switch_is_an_error() -> None:
         assert told["kind"] == "internal"
         assert told["errors"][0].endswith("no such device")
         assert links_of(one) == ["up", "up"]
+
+
+def test_a_refused_configuration_leaves_links_as_they_were() -> None:
+    with served(narrow, "true") as one:
+        one.post("/config", json=configured(flow()))
+        switch(one, "down", "p2")
+        assert one.post("/config", json=configured(flow(size={"fixed": 2000}))).status_code == 500
+        assert links_of(one) == ["up", "down"]
+
+
+@pytest.mark.parametrize("error", [OSError("no ip"), subprocess.TimeoutExpired("ip", 10)])
+def test_a_link_that_cannot_be_taken_up_again_refuses_no_configuration(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_arguments: Any, **_options: Any) -> Any:
+        raise error
+
+    with switching(["true"], Opened) as one:
+        one.post("/config", json=configured(flow()))
+        switch(one, "down", "p2")
+        monkeypatch.setattr(port_links.subprocess, "run", failing)
+        assert one.post("/config", json=configured(flow())).status_code == 200
 
 
 # --- captures -------------------------------------------------------------------------------------

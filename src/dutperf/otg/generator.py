@@ -78,8 +78,8 @@ class Generator:
         is found out without those of the former one."""
         with self._lock:
             warnings, planned_links, planned_flows = self._planned(wanted)
-            self._port_links.restore()
-            self._sent.set(planned_links, planned_flows, wanted, self._configuration)
+            with self._port_links.restored():
+                self._sent.set(planned_links, planned_flows, wanted, self._configuration)
             self._configuration = messages.Config()
             self._configuration.CopyFrom(wanted)
             return warnings + self._of_flows(planned_flows)

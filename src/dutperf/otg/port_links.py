@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from dutperf.otg.model import Rejected
 from dutperf.setup.configuration import EngineSettings
@@ -39,8 +40,23 @@ class PortLinks:
     def restore(self) -> None:
         """Take all up again, if they are still there."""
         for interface in self.down.values():
-            subprocess.run([*self._command, interface, "up"], capture_output=True, check=False, timeout=_PATIENCE_S)
+            with suppress(Rejected):
+                self._set(interface, "up")
         self.down = {}
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """All are up in the block; if something is rejected in it, those that were down are so again."""
+        before = self.down
+        self.restore()
+        try:
+            yield
+        except Rejected:
+            for name, interface in before.items():
+                with suppress(Rejected):
+                    self._set(interface, "down")
+                    self.down[name] = interface
+            raise
 
     def _set(self, interface: str, state: str) -> None:
         command = [*self._command, interface, state]

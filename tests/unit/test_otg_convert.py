@@ -566,6 +566,12 @@ def test_devices_of_a_script_are_the_hosts_at_the_ports() -> None:
     assert [chosen(one.tx_rx) for one in check_script(ours(given_macs)).flows] == ["port"]
 
 
+def test_devices_of_a_script_may_send_its_longest_frames() -> None:
+    """snappi gives them an MTU of 1,500 bytes else."""
+    wanted = check_script(ours(stream_of(sizes=5000), config=ROUTED))
+    assert [one.ethernets[0].mtu for one in wanted.devices] == [4982, 4982]
+
+
 def test_addresses_that_vary_are_those_of_whole_fields() -> None:
     varying = {"mode": "increasing", "min": 5, "max": 200}
     config = ROUTED | {"right": ROUTED["right"] | {"varying_address": varying}}

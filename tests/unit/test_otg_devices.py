@@ -148,6 +148,24 @@ def test_pairs_have_all_sizes() -> None:
     assert made.stream.shares == (3, 1, 3, 1)
 
 
+def test_frames_of_a_device_are_not_longer_than_its_interface_sends() -> None:
+    """A tag is not part of the packet. The receiver's MTU is no limit of the sender's frames."""
+    devices = [
+        {"name": "a", "ethernets": [ethernet("e11", "p1", "198.18.1.2", mtu=1000)]},
+        {"name": "b", "ethernets": [ethernet("e12", "p1", "198.18.2.2", mtu=9000)]},
+        {"name": "c", "ethernets": [ethernet("e21", "p2", "198.19.0.2", mtu=500)]},
+    ]
+    tagged = [PACKET[0], {"vlan": {"id": {"value": 7}}}, *PACKET[1:]]
+    for size, packet in ((1018, PACKET), (1022, tagged)):
+        planned(between(["a", "b"], ["c"], size={"fixed": size}, packet=packet), devices=devices)
+        with pytest.raises(
+            Rejected, match=rf"flows\[0\].size: {size + 1:,} bytes are too many for the mtu of the interface"
+        ):
+            planned(between(["a", "b"], ["c"], size={"fixed": size + 1}, packet=packet), devices=devices)
+    planned(between(["b"], ["c"], size={"fixed": 1100}), devices=devices)
+    planned(flow(size={"fixed": 1100}), devices=devices)  # no device sends it
+
+
 PORTS = [{"name": f"p{number}", "location": location} for number, location in enumerate(("left", "right", "third"), 1)]
 MORE = [*DEVICES, {"name": "d", "ethernets": [ethernet("e31", "p3", "198.19.3.2")]}]
 

@@ -184,8 +184,7 @@ def _flow(flow: Message, where: str, links: Links, name: str) -> Sequence[Flow]:
     headers = stack_of(flow.packet, f"{where}.packet", first.pairs[0].open)
     # a flow that says nothing of its size has the smallest frames with its headers
     sizes = _sizes(flow.size, f"{where}.size") if flow.HasField("size") else SizeMix.single(headers.min_size)
-    for tx in dict.fromkeys(one.tx for one in routes):
-        _check_longest(flow, tx, max(sizes.sizes), where, links)
+    _check_longest(flow, routes, max(sizes.sizes), where, links)
     media_mbps = links.speeds.get(first.tx)
     if len({one.tx for one in routes}) > 1:
         media_mbps = None  # a share of which of them
@@ -299,11 +298,19 @@ def _in_turn(field: DescribedField, number: int, pairs: int) -> DescribedField:
     return DescribedField(bit=field.bit, bits=field.bits, mode="list", values=tuple(map(str, values)))
 
 
-def _check_longest(flow: Message, tx: str, longest: int, where: str, links: Links) -> None:
-    most = links.longest.get(tx)
+def _check_longest(flow: Message, routes: Sequence[_Route], longest: int, where: str, links: Links) -> None:
+    """Raises Rejected: the MTU of a port, or of a device's interface, from which they are sent is less."""
     tags = sum(chosen(one) == "vlan" for one in flow.packet)
-    if most is not None and longest > most + 4 * tags:
-        raise Rejected(f"{where}.size: {longest:,} bytes are too many for the mtu of {tx} (layer1)")
+    limits = [(links.longest.get(one.tx), f"{one.tx} (layer1)") for one in routes]
+    limits += [
+        (links.longest_of_hosts.get((route.tx, pair.host)), f"the interface that sends from {pair.name}")
+        for route in routes
+        for pair in route.pairs
+        if pair.name
+    ]
+    for most, of in limits:
+        if most is not None and longest > most + 4 * tags:
+            raise Rejected(f"{where}.size: {longest:,} bytes are too many for the mtu of {of}")
 
 
 def _routes(flow: Message, where: str, links: Links) -> tuple[Sequence[_Route], tuple[str, ...]]:

@@ -19,7 +19,7 @@ from dutperf.setup.configuration import SharedPort, Side
 
 NOWHERE = "nowhere"
 """The receiving port of flows that have none: a device of DPDK on which nothing arrives."""
-_ETHERNET = 18
+ETHERNET = 18
 """Bytes of an Ethernet frame beside its packet."""
 MOST_PORTS = 15
 MOST_HOSTS = 256
@@ -77,6 +77,8 @@ class Links:
     """In Mbit/s, of those that have one."""
     longest: dict[str, int] = field(default_factory=dict)
     """Bytes of a frame, of those that have an MTU."""
+    longest_of_hosts: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Likewise, of those whose interfaces have one; by the port's name and their number there."""
     places: dict[str, str] = field(default_factory=dict)
     """Where the configuration has a setting of the engine's, such as ``left.port`` or ``left.gateway4``."""
     ends: dict[str, list[DeviceEnd]] = field(default_factory=dict)
@@ -180,7 +182,7 @@ def _layers(configuration: Message, links: Links) -> None:
             if layer.HasField("speed"):
                 links.speeds[name] = _SPEEDS[name_of(layer, "speed")]
             if layer.HasField("mtu"):
-                links.longest[name] = layer.mtu + _ETHERNET
+                links.longest[name] = layer.mtu + ETHERNET
 
 
 def _devices(configuration: Message, links: Links) -> dict[str, list[dict[str, Any]]]:
@@ -228,6 +230,8 @@ def _interface(
         for version, (one, place) in addresses.items():
             members |= _addressed(one, version, place)
             _check_free(members, version, hosts, f"{place}.address")
+        if ethernet.HasField("mtu"):
+            links.longest_of_hosts[port, len(hosts)] = ethernet.mtu + ETHERNET
         yield _host_of(members, addresses, ethernet.name, port, len(hosts), links)
         hosts.append(members)
 

@@ -367,6 +367,7 @@ def test_a_flow_between_devices_has_their_addresses() -> None:
     assert (port.mac, str(port.ipv4), str(port.gateway4)) == ("02:00:00:00:00:01", "198.18.0.2/24", "198.18.0.1")
 
 
+LOOPBACK = {"eth_name": "e1", "address": "2001:2::1"}
 NEST = {"ports": PORTS, "lags": [{"name": "l"}], "devices": [{"name": "d", "bgp": {"router_id": "1.1.1.1"}}]}
 
 
@@ -393,6 +394,15 @@ NEST = {"ports": PORTS, "lags": [{"name": "l"}], "devices": [{"name": "d", "bgp"
         ),
         (configured(flow(), flow()), ["flows[1].name: 'f1' is there twice"]),
         (configured(flow(name="")), ["flows[0].name is missing"]),
+        (configured(flow(name="e2"), devices=DEVICES), ["devices[1].ethernets[0].name: 'e2' is there twice"]),
+        (
+            configured(flow(name="ip2"), devices=DEVICES),
+            ["devices[1].ethernets[0].ipv4_addresses[0].name: 'ip2' is there twice"],
+        ),
+        (
+            configured(devices=[*DEVICES, {"name": "d3", "ipv6_loopbacks": [LOOPBACK | {"name": "ip1"}]}]),
+            ["devices[2].ipv6_loopbacks[0].name: 'ip1' is there twice"],
+        ),
         (configured(flow(tx_rx={"port": {"tx_name": "nope"}})), ["tx_rx.port.tx_name: there is no port 'nope'"]),
         (configured(flow(tx_rx={"port": {"tx_name": "p1", "rx_names": ["p1"]}})), ["p1 would send to itself"]),
         (configured(flow(size={"fixed": 60})), ["flows[0].size: 60 bytes are too few for f1", "need 64"]),
@@ -792,6 +802,15 @@ def test_neighbours_are_the_gateways_of_devices(client: TestClient) -> None:
         ]
         == "e2"
     )
+
+
+def test_neighbours_of_an_unknown_interface_are_refused(client: TestClient) -> None:
+    client.post("/config", json=configured(devices=DEVICES))
+    for version in (4, 6):
+        wanted = {f"ipv{version}_neighbors": {"ethernet_names": ["e1", "e9"]}}
+        answer = client.post("/monitor/states", json=wanted)
+        told = [f"ipv{version}_neighbors.ethernet_names: there is no interface 'e9'"]
+        assert (answer.status_code, answer.json()["errors"]) == (400, told)
 
 
 def test_a_gateway_that_does_not_answer_is_a_warning_and_starts_nothing() -> None:

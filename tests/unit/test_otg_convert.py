@@ -220,10 +220,10 @@ def test_rates_and_mixes_of_the_model_are_frames_a_second_and_sizes() -> None:
 
 
 def device(port: str, number: int, *versions: int) -> dict[str, Any]:
-    ethernet: dict[str, Any] = {"name": f"e{port}", "connection": {"port_name": port}, "mac": macs(number)}
+    ethernet: dict[str, Any] = {"name": f"e{port}{number}", "connection": {"port_name": port}, "mac": macs(number)}
     net = {4: f"198.18.{number}.", 6: f"2001:2:0:{number}::"}
     for version in versions:
-        one = {"name": f"ip{version}{port}", "address": f"{net[version]}2", "gateway": f"{net[version]}1"}
+        one = {"name": f"ip{version}{port}{number}", "address": f"{net[version]}2", "gateway": f"{net[version]}1"}
         ethernet[f"ipv{version}_addresses"] = [one]
     return {"name": f"d{port}", "ethernets": [ethernet]}
 

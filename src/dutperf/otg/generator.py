@@ -278,8 +278,11 @@ class Generator:
         return frames, octets, fps
 
     def neighbours(self, version: int, ethernets: Sequence[str]) -> list[tuple[str, str, str]]:
-        """Of each gateway: the interface's name, its address and its MAC address; empty: it has not answered."""
+        """Of each gateway: the interface's name, its address and its MAC address; empty: it has not answered. Raises
+        Rejected: an unknown interface."""
         with self._lock:
+            if unknown := [one for one in ethernets if one not in self._sent.links.interfaces]:
+                raise Rejected(f"ipv{version}_neighbors.ethernet_names: there is no interface {unknown[0]!r}")
             self._sent.retry()
             opened, found = self._sent.opened(), list[tuple[str, str, str]]()
             for one in self._sent.links.neighbours:

@@ -154,18 +154,18 @@ def planned(configuration: Message, located: Mapping[str, str]) -> Links:
 
 
 def _twice(configuration: Message) -> Iterator[str]:
-    """Names are unique over the whole configuration."""
+    """Names are unique over the whole configuration; interfaces and addresses that nothing names may have none."""
     seen: set[str] = set()
     objects = [
         *((f"ports[{number}]", one) for number, one in enumerate(configuration.ports)),
         *((f"flows[{number}]", one) for number, one in enumerate(configuration.flows)),
-        *((f"devices[{number}]", one) for number, one in enumerate(configuration.devices)),
+        *_of_devices(configuration),
     ]
     for where, one in objects:
-        if not one.name:
-            yield f"{where}.name is missing"
-        elif one.name in seen:
+        if one.name and one.name in seen:
             yield f"{where}.name: {one.name!r} is there twice"
+        elif not one.name and "." not in where:
+            yield f"{where}.name is missing"
         seen.add(one.name)
     locations = [one.location for one in configuration.ports]
     yield from (
@@ -173,6 +173,22 @@ def _twice(configuration: Message) -> Iterator[str]:
         for number, one in enumerate(locations)
         if one in locations[:number]
     )
+
+
+def _of_devices(configuration: Message) -> Iterator[tuple[str, Message]]:
+    """Devices, their interfaces and addresses: flows, pings and loopbacks name any of them."""
+    for number, device in enumerate(configuration.devices):
+        yield f"devices[{number}]", device
+        for index, ethernet in enumerate(device.ethernets):
+            yield f"devices[{number}].ethernets[{index}]", ethernet
+            yield from _each(ethernet, f"devices[{number}].ethernets[{index}]", "addresses")
+        yield from _each(device, f"devices[{number}]", "loopbacks")
+
+
+def _each(within: Message, where: str, kind: str) -> Iterator[tuple[str, Message]]:
+    """Those of both IP versions."""
+    for name in (f"ipv4_{kind}", f"ipv6_{kind}"):
+        yield from ((f"{where}.{name}[{number}]", one) for number, one in enumerate(getattr(within, name)))
 
 
 def _layers(configuration: Message, links: Links) -> None:

@@ -379,6 +379,36 @@ def test_newest_measurements_without_a_usable_value_are_not_judged(newest: dict[
     assert (judged.outcome, "1 of the newest 3 measurements" in judged.text) == ("not judged", True)
 
 
+def test_a_newest_measurement_without_the_figure_is_not_judged_by_older_ones(store: Store, tmp_path: Path) -> None:
+    for number in range(9):
+        store.add(run(tmp_path / str(number)))
+    store._database.execute("DELETE FROM figure WHERE measurement = ?", [store.find()[-1].id])
+    [found] = trend.trends(store, store.find(), "throughput_fps")
+    [judged] = trend.check([found], [FALLS], 3, 0.05)
+    assert (judged.outcome, "1 of the newest 3 measurements" in judged.text) == ("not judged", True)
+    assert (len(found.moments), found.left_out) == (9, 1)
+
+
+def test_loads_before_which_the_newest_series_ended_are_left_out(store: Store, tmp_path: Path) -> None:
+    """A DUT that has become better loses nothing at fewer loads."""
+    for number in range(9):
+        tester = SimulatedTester(SimulatedDut(capacity_fps=50_000 if number < 6 else 90_000))
+        chosen = plan(frame_sizes=(84,), repetitions=1, max_rate=Rate.parse("100k"), duration_s=1)
+        measure(tester, chosen, tmp_path / str(number), "frame-loss")
+    store.add(tmp_path)
+    rises = Condition.parse("rates.loss_ratio.worst > +0.01")
+    found = trend.trends(store, store.find(), rises.figure)
+    judged = trend.check(found, [rises], 3, 0.05)
+    assert len(found) > len(judged) > 0
+    assert {one.outcome for one in judged} == {"holds"}
+    assert all(one.left_out == 0 for one in found)
+    ended = [one for one in found if one.has_ended(3)]
+    assert {one.outcome for one in trend.check(ended, [rises], 3, 0.05)} == {"not judged"}
+    store._database.execute("DELETE FROM figure WHERE measurement = ?", [store.find()[-1].id])
+    again = trend.trends(store, store.find(), rises.figure)
+    assert {one.outcome for one in trend.check(again, [rises], 3, 0.05)} == {"not judged"}
+
+
 def test_a_dut_that_is_dead_fails_the_gate(tmp_path: Path) -> None:
     file = str(tmp_path / "store.sqlite")
     for number in range(13):

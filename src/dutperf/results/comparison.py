@@ -221,11 +221,19 @@ def bounds(one: Compared) -> Iterator[str]:
                 yield f"{row.where} of {name} is limited by the {what}, not by the DUT, which may do more"
 
 
+_OF_THROUGHPUT = " % of the throughput"
+
+
 def load_in_words(load: Load | None, share_percent: float | None) -> str:
     """``20,000 frames/s``, ``50 % of the throughput``; empty without a load."""
     if share_percent is not None:
-        return f"{share_percent:g} % of the throughput"
+        return f"{share_percent:g}{_OF_THROUGHPUT}"
     return "" if load is None else str(load)
+
+
+def is_share(words: str) -> bool:
+    """Whether :func:`load_in_words` had a share."""
+    return words.endswith(_OF_THROUGHPUT)
 
 
 def digits(figure: float | None, sign: str = "") -> str:
@@ -296,12 +304,14 @@ Key = tuple[Case, Load | float | None, str]
 
 def _rows(name: str, base: Measured, other: Measured, alpha: float) -> Iterator[Row]:
     there, here = _figures(base), _figures(other)
-    ends_by_itself = _ends_by_itself(base) or _ends_by_itself(other)
+    assert base.summary is not None
+    assert other.summary is not None
+    is_open = ends_by_itself(base.summary.conditions) or ends_by_itself(other.summary.conditions)
     for key in sorted({**there, **here}, key=lambda key: key[0].order()):
         case, _, figure = key
         first, second = there.get(key), here.get(key)
         load, share = (one := first or here[key]).load, one.share_percent
-        if ends_by_itself and load is not None and share is None and (first is None or second is None):
+        if is_open and load is not None and share is None and (first is None or second is None):
             continue
         row = Row(measurement=name, case=case, load=load, figure=figure, base=first, other=second)
         why = _why_not(base, first, case, "base") or _why_not(other, second, case, "other")
@@ -309,11 +319,10 @@ def _rows(name: str, base: Measured, other: Measured, alpha: float) -> Iterator[
         yield margined.model_copy(update=_difference(margined, alpha))
 
 
-def _ends_by_itself(one: Measured) -> bool:
-    """Whether its loads are a series of rates, which ends where the DUT loses no more frames: those of a better one
+def ends_by_itself(conditions: Mapping[str, Any]) -> bool:
+    """Whether the loads are a series of rates, which ends where the DUT loses no more frames: those of a better one
     are fewer."""
-    assert one.summary is not None
-    return not one.summary.conditions.get("rates")
+    return not conditions.get("rates")
 
 
 def _figures(one: Measured) -> dict[Key, Figure]:

@@ -9,7 +9,7 @@ of all runs of the last group before them. Runs count, not their repetitions: th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb
@@ -17,6 +17,7 @@ from typing import Literal
 
 import jumpavg
 
+from dutperf.results import comparison
 from dutperf.results.comparison import digits
 from dutperf.results.gate import Condition
 from dutperf.spelling import count_of
@@ -33,6 +34,9 @@ class Moment:
 
     entry: Entry
     figure: Kept
+    """Without values where the measurement lacks it."""
+    has_ended: bool = False
+    """Whether it lacks the figure because its series of loads ended before this one."""
 
     @property
     def is_usable(self) -> bool:
@@ -63,7 +67,7 @@ class Trend:
     procedure: str
     dut: str
     moments: tuple[Moment, ...]
-    """All, in the order of time."""
+    """One for each measurement of the series, in the order of time."""
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -73,7 +77,11 @@ class Trend:
     @property
     def left_out(self) -> int:
         """Measurements that have no usable value: not complete, limited by the tester, nothing passed."""
-        return len(self.moments) - len(_with_values(self.moments))
+        return sum(not one.has_ended for one in self.moments) - len(_with_values(self.moments))
+
+    def has_ended(self, newest: int) -> bool:
+        """Whether a series of loads ended before this one in any of the ``newest`` measurements."""
+        return any(one.has_ended for one in self.moments[-newest:])
 
     def where(self) -> str:
         _, at, load, name = self.key
@@ -82,14 +90,38 @@ class Trend:
 
 def trends(store: Store, entries: Iterable[Entry], figure: str | None = None) -> list[Trend]:
     """The trend of each figure of these measurements, or of those of one name."""
-    by_key: dict[Key, list[Moment]] = {}
+    by_series: dict[str, list[tuple[Entry, dict[Key, Kept]]]] = {}
     for entry in entries:
-        for kept in store.figures(entry.id):
-            if figure is None or kept.name == figure:
-                by_key.setdefault((entry.series, kept.at, kept.load, kept.name), []).append(Moment(entry, kept))
-    return [
-        Trend(key, moments[0].entry.procedure, moments[0].entry.dut, tuple(moments)) for key, moments in by_key.items()
-    ]
+        kept = {
+            (entry.series, one.at, one.load, one.name): one
+            for one in store.figures(entry.id)
+            if figure is None or one.name == figure
+        }
+        by_series.setdefault(entry.series, []).append((entry, kept))
+    return [one for measured in by_series.values() for one in _of_series(measured)]
+
+
+def _of_series(measured: Sequence[tuple[Entry, Mapping[Key, Kept]]]) -> Iterator[Trend]:
+    first = measured[0][0]
+    for key in dict.fromkeys(key for _, kept in measured for key in kept):
+        yield Trend(key, first.procedure, first.dut, tuple(_moment(entry, kept, key) for entry, kept in measured))
+
+
+def _moment(entry: Entry, kept: Mapping[Key, Kept], key: Key) -> Moment:
+    """Also of a measurement that lacks the figure: no older one must take its place among the newest."""
+    if key in kept:
+        return Moment(entry, kept[key])
+    _, at, load, name = key
+    return Moment(entry, Kept(at, load, name, None, (), None, "not measured", 0.0), _has_ended(entry, kept, key))
+
+
+def _has_ended(entry: Entry, kept: Iterable[Key], key: Key) -> bool:
+    """Whether the measurement's loads end by themselves, and did so before this one. A comparison leaves out such a
+    load as well."""
+    _, at, load, name = key
+    others = any((case, figure) == (at, name) for _, case, _, figure in kept)
+    is_of_series = load and not comparison.is_share(load) and comparison.ends_by_itself(entry.conditions)
+    return bool(is_of_series) and entry.complete and others
 
 
 def _with_values(moments: Iterable[Moment]) -> list[Moment]:
@@ -127,6 +159,16 @@ class Judged:
         return f"{self.condition}: {self.outcome}: {self.trend.where()}: {self.text}"
 
 
+def check(found: Sequence[Trend], conditions: Iterable[Condition], newest: int, alpha: float) -> list[Judged]:
+    """Every condition on the trends of its figure, see :func:`judge`. Loads before which a series has ended are left
+    out, unless there are no others."""
+    judged = list[Judged]()
+    for condition in conditions:
+        each = [judge(one, condition, newest, alpha) for one in found if one.key[3] == condition.figure]
+        judged += [one for one in each if not one.trend.has_ended(newest)] or each
+    return judged
+
+
 def judge(trend: Trend, condition: Condition, newest: int, alpha: float) -> Judged:
     """Whether the figure's ``newest`` measurements are beyond the condition's limit, against those of the last group
     before them, at the error rate ``alpha``. A newest measurement in which nothing passed is worse than any."""
@@ -136,7 +178,7 @@ def judge(trend: Trend, condition: Condition, newest: int, alpha: float) -> Judg
 
     now, groups = trend.moments[-newest:], groups_of(_with_values(trend.moments[:-newest]))
     if not groups:
-        have = count_of(len(trend.moments), "measurement")
+        have = count_of(sum(bool(one.figure.values) for one in trend.moments), "measurement")
         return judged("not judged", None, f"{have}: no history before the newest {newest}")
     if unusable := sum(not one.is_usable for one in now):
         text = f"{unusable} of the newest {newest} measurements: not complete, or no usable value"

@@ -77,12 +77,7 @@ def trend(
     """
     with reported(), opened(store) as kept:
         found = _found(kept, kept.find(dut, procedure, since, series), figure)
-        judged = [
-            trends.judge(one, condition, newest, alpha)
-            for condition in _conditions(fail_if, found)
-            for one in found
-            if one.key[3] == condition.figure
-        ]
+        judged = trends.check(found, _conditions(fail_if, found), newest, alpha)
         if junit_file is not None:
             cases = [junit.Checked(one.condition, one.trend.where(), one.outcome, one.text) for one in judged]
             junit.write(junit_file, "dutperf trend", cases)

@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 
 from dutperf import journal, procedures
+from dutperf.api import results
 from dutperf.cli.commands.measure import exit_status
 from dutperf.exit_status import INVALID, NO_NUMBER
 from dutperf.journal import JOURNAL, JournalError
@@ -456,3 +457,14 @@ def test_a_share_of_the_throughput_that_is_too_low_does_not_end_the_suite(tmp_pa
     assert [point.case[FRAME_SIZE] for point in latency.summary.points] == [84, 256]
     assert suite.is_complete(measurements, tmp_path)
     assert suite.summarise(measurements, tmp_path) == summary
+
+
+@pytest.mark.parametrize("name", ["../../elsewhere", "/srv/elsewhere", "a/b", "..", ".", "", "a\0b", None])
+def test_a_suite_has_its_measurements_in_its_own_folders(tmp_path: Path, suite_directory: Path, name: object) -> None:
+    """It may come from anybody, and is written to where it is resumed."""
+    document = json.loads((suite_directory / "suite.json").read_text())
+    document["measurements"][0]["name"] = name
+    (tmp_path / "suite.json").write_text(json.dumps(document))
+    for read in (suite.read, results.read):
+        with pytest.raises(JournalError, match="is not the name of a folder"):
+            read(tmp_path)

@@ -424,6 +424,28 @@ def test_links_in_a_directory_of_results_lead_nowhere(owner: TestClient, tmp_pat
     assert elsewhere.read_text() == "secret\n"
 
 
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("file", ["suite.json", "latency/journal.jsonl"])
+def test_results_that_name_files_are_not_resumed(tmp_path: Path, file: str) -> None:
+    """They may come from anybody, and the run would write there."""
+    path = tmp_path / "results" / "one" / file
+
+    def asked(member: dict[str, Any]) -> str:
+        first, *rest = [path.read_text()] if path.suffix == ".json" else path.read_text().splitlines(keepends=True)
+        document = json.loads(first)
+        document.get("measurements", [document])[-1]["conditions"].update(member)
+        path.write_text("".join([json.dumps(document) + "\n", *rest]))
+        try:
+            web_runs._check_origin(path.parents[len(Path(file).parts) - 1], lambda _: None, lambda _: None)
+        except Refused as error:
+            return str(error)
+        return ""
+
+    assert asked({"frame_from": "a.pcap:1", "frame": "45 00"}) == "", "was read already"
+    assert "names files (delays_to)" in asked({"delays_to": "/etc/cron.d"})
+    assert "names files (delays_to, self_test_from)" in asked({"self_test_from": "/srv"})
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

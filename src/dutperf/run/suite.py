@@ -423,12 +423,20 @@ def _check_readable(document: dict[str, Any]) -> None:
 
 
 def _measurement(document: Mapping[str, Any]) -> Measurement:
+    """Raises ValueError: its name leads out of the suite's directory, or unknown conditions."""
+    if not _is_folder(name := document["name"]):
+        raise ValueError(f"{name!r} is not the name of a folder in it")
     try:
         definition = procedures.find(document["procedure"])
         conditions = definition.conditions.recorded(document["conditions"])
     except ValidationError as error:
         raise ValueError(str(error)) from None
-    return Measurement(document["name"], definition, conditions, document["throughput_of"])
+    return Measurement(name, definition, conditions, document["throughput_of"])
+
+
+def _is_folder(name: object) -> bool:
+    """Whether it is one plain component of a path."""
+    return isinstance(name, str) and name not in ("", ".", "..") and not {"/", "\0"} & set(name)
 
 
 def _write(out: Path, parts: Mapping[str, Part]) -> SuiteSummary:

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from dutperf import lab, procedures
-from dutperf.setup import yaml_text
+from dutperf.setup import frame_file, yaml_text
 from dutperf.setup.option import Offered, offered
 from dutperf.setup.yaml_text import YamlError
 from dutperf.web.errors import Refused
@@ -140,14 +141,31 @@ def _sections(plan: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     return [part for part in parts if isinstance(part, dict)]
 
 
-def _options_with_files() -> set[str]:
-    return {
+@cache
+def _options_with_files() -> frozenset[str]:
+    return frozenset(
         key
         for definition in procedures.every()
         for one in offered(definition.conditions)
         if _FILES.search(one.metavar or "")
         for key in one.keys
-    }
+    )
+
+
+def files_of(recorded: Any) -> Iterator[str]:
+    """Members of recorded conditions or configurations that would have a file read or written. A frame that was read
+    once is not read again."""
+    if isinstance(recorded, Mapping):
+        members = {key.replace("-", "_") for key in _options_with_files()}
+        for key, value in recorded.items():
+            name = str(key).replace("-", "_")
+            was_read = name == frame_file.MEMBER and recorded.get("frame") is not None
+            if name in members and isinstance(value, str) and not was_read:
+                yield name
+            yield from files_of(value)
+    elif isinstance(recorded, list):
+        for value in recorded:
+            yield from files_of(value)
 
 
 def _inside(key: str, value: Any, places: Places) -> str:

@@ -36,7 +36,7 @@ from dutperf.run.suite import PLAN, SUITE
 from dutperf.setup import configuration
 from dutperf.setup.configuration import MEMORY_PORTS, ConfigError
 from dutperf.store import result_directories
-from dutperf.web import overview, own_files
+from dutperf.web import forms, overview, own_files
 from dutperf.web.errors import Refused, without_directories
 from dutperf.web.overview import Overview
 
@@ -46,6 +46,8 @@ PROGRESS_S = 0.1
 MOST_AT_ONCE = 4
 CHECK_S = 60
 _SEEN_FOR_S = 60.0
+_WITH_FILES = ("conditions", "config", "measurements")
+"""Members of a suite's file, and of the first event of a journal."""
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 _Port = tuple[tuple[str, ...], str | None, str]
@@ -249,13 +251,19 @@ def _check_origin(directory: Path, check_plan: Callable[[str], object], check_co
         if (directory / PLAN).exists():
             check_plan((directory / PLAN).read_text(encoding="utf-8"))
         configs = _configs_of(directory)
-        by_others = any(one.get("procedure") == by_clients.READER.name for one in _beginnings(directory))
+        begun = list(_beginnings(directory))
+        by_others = any(one.get("procedure") == by_clients.READER.name for one in begun)
+        files = sorted({name for one in begun for part in _WITH_FILES for name in forms.files_of(one.get(part))})
     except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         raise Refused("its files cannot be read", 409) from None
     if own_files.has_links(directory):
         raise Refused("it cannot be resumed here: its directory has links, to which would be written", 409)
     if by_others:
         raise Refused("it cannot be resumed: clients of dutperf otg chose its trials", 409)
+    if files:
+        raise Refused(
+            f"it cannot be resumed here: it names files ({', '.join(files)}), which are for dutperf resume", 403
+        )
     for config in configs:
         check_config(config)
 

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import shutil
+import sqlite3
 import sys
 import threading
 import time
@@ -24,6 +26,7 @@ from starlette.testclient import TestClient
 
 import documented
 from command_line import dutperf, setup_of, write
+from dutperf.errors import StoreBusy, StoreError
 from dutperf.journal import JournalWriter, PlanEvent
 from dutperf.procedures.bench import PlanError
 from dutperf.procedures.request import Request
@@ -367,6 +370,41 @@ def test_one_run_at_a_time_has_the_ports_of_a_configuration(tmp_path: Path, monk
         end(run)
 
 
+def test_of_two_that_resume_a_run_at_once_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if both had looked at its state before either resumed it."""
+    monkeypatch.setattr(web_runs, "program", lambda: [sys.executable, "-S", "-c", WAITS])
+    both = threading.Barrier(2, timeout=60)
+    monkeypatch.setattr(web_runs, "_check_origin", lambda *_: both.wait())
+    directory = tmp_path / "results" / "one"
+    directory.mkdir(parents=True)
+    (directory / "journal.jsonl").write_text("{}\n")
+    runs, outcomes = Runs((tmp_path / "results",)), list[str]()
+
+    def resumed() -> None:
+        try:
+            runs.resume(run_in(directory), lambda _: None, lambda _: None)
+            outcomes.append("resumed")
+        except Refused as error:
+            outcomes.append(str(error))
+
+    threads = [threading.Thread(target=resumed) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for process in runs._processes.values():
+        process.kill()
+        process.wait()
+    assert sorted(outcomes) == ["resumed", "the run is running"]
+
+
+def test_a_run_that_is_resumed_is_one_of_those_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_runs, "MOST_AT_ONCE", 0)
+    (tmp_path / "journal.jsonl").write_text("{}\n")
+    with pytest.raises(Refused, match="0 runs that were started here"):
+        Runs((tmp_path,)).resume(run_in(tmp_path), lambda _: None, lambda _: None)
+
+
 def test_a_run_is_stopped_and_resumed(owner: TestClient) -> None:
     options = {**SEARCH, "settle": "0.3", "repetitions": "4"}
     plan = {"config": "Engine.yaml", "procedures": {"throughput": options}}
@@ -405,6 +443,52 @@ def test_errors_do_not_tell_where_files_are(reader: TestClient, tmp_path: Path) 
     assert answer.status_code == 404
     assert "journal.jsonl" in answer.text
     assert str(tmp_path) not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (PermissionError(errno.EPERM, "Operation not permitted"), 500, "refused it: Operation not permitted"),
+        (OSError(errno.ENOSPC, "No space left on device", "/srv/x/log.txt"), 500, "left on device (log.txt)"),
+        (StoreBusy("/srv/x/store.sqlite: database is locked"), 503, "store.sqlite: database is locked"),
+        (StoreError("/srv/x/store.sqlite: no such table"), 409, "store.sqlite: no such table"),
+    ],
+)
+def test_errors_of_the_system_and_the_store_are_a_sentence(
+    owner: TestClient, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, text: str
+) -> None:
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Runs, "find", fails)
+    answer = owner.post("/api/runs/x/stop", json={})
+    assert (answer.status_code, text in answer.json()["error"], "/srv" in answer.text) == (status, True, False)
+    page = owner.get("/runs/x")
+    assert (page.status_code, text in page.text) == (status, True)
+
+
+def test_a_store_without_its_tables_is_told(reader: TestClient, tmp_path: Path) -> None:
+    one = ids(reader)[0]
+    with sqlite3.connect(tmp_path / "store.sqlite") as database:
+        database.execute("DROP TABLE figure")
+    for path in ("/api/store/measurements", f"/api/store/measurements/{one}"):
+        answer = reader.get(path)
+        assert (answer.status_code, "no such table" in answer.json()["error"]) == (409, True)
+
+
+def test_results_of_another_version_are_told(reader: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    base, other = ids(reader)[:2]
+    monkeypatch.setattr(stored.results, "read", lambda _: Request.model_validate({"rate": "many"}))
+    monkeypatch.setattr(stored, "REPORT", "none.html")
+    compared = reader.get("/store/compare", params={"base": base, "other": other})
+    report = reader.get(f"/store/measurements/{base}/report")
+    assert (compared.status_code, report.status_code) == (409, 404)
+    assert all("this version cannot read its results" in one.text for one in (compared, report))
+
+
+def test_a_journal_that_goes_meanwhile_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_runs, "journals_of", lambda directory: [directory / "journal.jsonl"])
+    assert web_runs.journals(tmp_path) == []
 
 
 def test_links_in_a_directory_of_results_lead_nowhere(owner: TestClient, tmp_path: Path) -> None:

@@ -240,11 +240,12 @@ class Store:
 
     def figures(self, measurement: str) -> list[Kept]:
         """The figures of a measurement, by its id."""
-        rows = self._database.execute(
-            "SELECT at, load, name, median, repetitions, limited_by, unusable, resolution, missing FROM figure"
-            " WHERE measurement = ? ORDER BY at, load, name",
-            (measurement,),
-        )
+        with self._usable():
+            rows = self._database.execute(
+                "SELECT at, load, name, median, repetitions, limited_by, unusable, resolution, missing FROM figure"
+                " WHERE measurement = ? ORDER BY at, load, name",
+                (measurement,),
+            ).fetchall()
         return [
             Kept(
                 at,

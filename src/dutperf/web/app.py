@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,13 +23,14 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from dutperf.errors import DutperfError
 from dutperf.report import html
 from dutperf.report.templating import environment
 from dutperf.results.measured import moment
 from dutperf.version import __version__
 from dutperf.web import forms, overview, stored
 from dutperf.web.access import Access, Rules
-from dutperf.web.errors import Refused
+from dutperf.web.errors import Refused, without_directories
 from dutperf.web.following import Follower, events
 from dutperf.web.overview import Overview
 from dutperf.web.runs import UNDER_WAY, Run, Runs, progress
@@ -284,7 +286,7 @@ def make(server: Server) -> Starlette:
     return Starlette(
         routes=routes,
         middleware=[Middleware(Access, rules=server.rules)],
-        exception_handlers={Refused: server_refused(server), HTTPException: server_refused(server)},
+        exception_handlers=dict.fromkeys((DutperfError, HTTPException, OSError), server_refused(server)),
     )
 
 
@@ -292,11 +294,7 @@ def server_refused(server: Server) -> Callable[[Request, Exception], Response]:
     """A sentence, as JSON or as a page."""
 
     def refused(request: Request, error: Exception) -> Response:
-        if isinstance(error, Refused):
-            status, text, headers = error.status, str(error), None
-        else:
-            assert isinstance(error, HTTPException)
-            status, text, headers = error.status_code, error.detail, error.headers
+        status, text, headers = _refusal(error)
         if request.url.path.startswith("/api/"):
             return JSONResponse({"error": text}, status, headers)
         page = server._page("error.html.j2", request, text=text)
@@ -305,6 +303,18 @@ def server_refused(server: Server) -> Callable[[Request, Exception], Response]:
         return page
 
     return refused
+
+
+def _refusal(error: Exception) -> tuple[int, str, Mapping[str, str] | None]:
+    """Status of HTTP, sentence, and headers."""
+    if isinstance(error, Refused):
+        return error.status, str(error), None
+    if isinstance(error, HTTPException):
+        return error.status_code, error.detail, error.headers
+    if isinstance(error, OSError):
+        where = f" ({Path(os.fsdecode(error.filename)).name})" if isinstance(error.filename, str | bytes) else ""
+        return 500, f"the server's system refused it: {error.strerror or error}{where}", None
+    return 503 if getattr(error, "is_temporary", False) else 409, without_directories(error), None
 
 
 def document() -> dict[str, Any]:
@@ -327,6 +337,7 @@ def document() -> dict[str, Any]:
             "responses": {
                 "201" if one.answer == "start" else "200": {"description": one.summary, "content": {one.kind: {}}},
                 "4XX": refusal,
+                "5XX": refusal,
             },
         }
         if one.body is not None:

@@ -130,15 +130,14 @@ class Runs:
         check(text)
         ports = _ports_of([plan["config"]] if "config" in plan else [])
         with self._lock:
-            self._require_free(ports)
-            if sum(process.poll() is None for process in self._processes.values()) >= MOST_AT_ONCE:
-                raise Refused(f"{MOST_AT_ONCE} runs that were started here are under way", 409)
+            self._require_room(ports)
             directory = self._directory(name)
             (directory / PLAN).write_text(text, encoding="utf-8")
             return self._launch(ports, directory, "run", str(directory / PLAN), "--or-resume", "--out")
 
-    def _require_free(self, ports: frozenset[_Port]) -> None:
-        """The engine locks its ports as well, and so tells this run from those that were started elsewhere."""
+    def _require_room(self, ports: frozenset[_Port]) -> None:
+        """For one more run. The engine locks its ports as well, and so tells this run from those that were started
+        elsewhere. Raises Refused: the ports are in use, or there are too many runs."""
         for identifier, process in self._processes.items():
             if process.poll() is None and ports & self._ports[identifier]:
                 raise Refused(
@@ -146,6 +145,8 @@ class Runs:
                     " it ends, or stop it",
                     409,
                 )
+        if sum(process.poll() is None for process in self._processes.values()) >= MOST_AT_ONCE:
+            raise Refused(f"{MOST_AT_ONCE} runs that were started here are under way", 409)
 
     def _found_name(self, identifier: str) -> str:
         names = (run.name for run in map(run_in, self._directories) if run.id == identifier)
@@ -154,16 +155,20 @@ class Runs:
     def resume(self, run: Run, check_plan: Callable[[str], object], check_config: Callable[[str], object]) -> Run:
         """Resume it. A directory of results may come from anybody: ``check_plan`` raises Refused where its plan points
         to what may not be started here, ``check_config`` where the configuration that it names does. Raises Refused: it
-        is under way, or complete, its ports are in use by another run, or see above."""
-        if (state := self.state(run)) not in ("stopped", "failed"):
-            raise Refused(f"the run is {state}", 409)
+        is under way, or complete, its ports are in use by another run, there are too many runs, or see above."""
+        self._require_stopped(run)
         _check_origin(run.directory, check_plan, check_config)
         ports = _ports_of(_configs_of(run.directory))
         with self._lock:
-            self._require_free(ports)
+            self._require_stopped(run)  # again: another request may have resumed it meanwhile
+            self._require_room(ports)
             if (run.directory / PLAN).exists():
                 return self._launch(ports, run.directory, "run", str(run.directory / PLAN), "--or-resume", "--out")
             return self._launch(ports, run.directory, "resume")
+
+    def _require_stopped(self, run: Run) -> None:
+        if (state := self.state(run)) not in ("stopped", "failed"):
+            raise Refused(f"the run is {state}", 409)
 
     def stop(self, run: Run) -> None:
         """Interrupt it, as Ctrl-C does: its finished trials stay. Raises Refused: nothing is under way, or the process
@@ -327,7 +332,8 @@ def progress(directory: Path) -> dict[str, Any] | None:
 
 def journals(directory: Path) -> list[Path]:
     """The journals of the run or the suite, the latest last."""
-    return sorted(journals_of(directory), key=lambda path: path.stat().st_mtime)
+    found = {path: stat for path in journals_of(directory) if (stat := _stat(path)) is not None}
+    return sorted(found, key=lambda path: found[path][0])
 
 
 def _stat(path: Path) -> tuple[int, int, int] | None:

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from dutperf.api import results
 from dutperf.errors import DutperfError, StoreError
 from dutperf.report import html
@@ -75,6 +77,8 @@ class Stored:
             found = comparison.compare(read[0], read[1:], comparison.ALPHA, False)
         except (DutperfError, Incomparable) as error:
             raise Refused(without_directories(error), 409) from None
+        except ValidationError as error:
+            raise _of_another_version(error, 409) from None
         tables = [table for one in found.compared for table in comparison.tables_of(one, found.alpha)]
         return (
             first,
@@ -92,7 +96,7 @@ class Stored:
         try:
             return Store(self.file, create=False)
         except DutperfError as error:
-            raise Refused(without_directories(error), 404) from None
+            raise Refused(without_directories(error), 503 if error.is_temporary else 404) from None
 
 
 def _first(figures: Sequence[Kept]) -> str:
@@ -114,6 +118,12 @@ def report_in(directory: Path) -> bytes:
         return html.page(results.read(directory).measured).encode()
     except (OSError, DutperfError) as error:
         raise Refused(without_directories(error), 404) from None
+    except ValidationError as error:
+        raise _of_another_version(error, 404) from None
+
+
+def _of_another_version(error: ValidationError, status: int) -> Refused:
+    return Refused(f"this version cannot read its results ({without_directories(error).splitlines()[0]})", status)
 
 
 def as_json(entry: Entry) -> dict[str, Any]:

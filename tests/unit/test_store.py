@@ -275,8 +275,13 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
         Store(tmp_path / "text")
     with sqlite3.connect(tmp_path / "other") as other:
         other.execute("CREATE TABLE something (x)")
-    with pytest.raises(StoreError, match="no store of this version"):
+    with pytest.raises(StoreError, match="is the database of another program"):
         Store(tmp_path / "other")
+    with sqlite3.connect(tmp_path / "older") as older:
+        older.execute("CREATE TABLE measurement (x)")
+        older.execute("PRAGMA user_version = 1")
+    with pytest.raises(StoreError, match="no store of this version: remove it"):
+        Store(tmp_path / "older")
     with pytest.raises(StoreError, match="there is no store"):
         Store(tmp_path / "none", create=False)
     with pytest.raises(StoreError, match="no results"):

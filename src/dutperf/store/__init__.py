@@ -122,11 +122,16 @@ class Store:
             # at once or not at all, and by one process: tables without a version are no store
             self._database.executescript("BEGIN IMMEDIATE")
             with self._database:
-                if self._version() == 0 and not self._database.execute("SELECT name FROM sqlite_master").fetchall():
+                if self._version() == 0 and not self._tables():
                     for statement in (*SCHEMA.split(";"), f"PRAGMA user_version = {VERSION}"):
                         self._database.execute(statement)
         if self._version() != VERSION:
+            if "measurement" not in self._tables():
+                raise StoreError(f"{self.file} is the database of another program: give another file")
             raise StoreError(f"{self.file} is no store of this version: remove it, and add the directories again")
+
+    def _tables(self) -> set[str]:
+        return {name for (name,) in self._database.execute("SELECT name FROM sqlite_master")}
 
     def _version(self) -> int:
         return int(self._database.execute("PRAGMA user_version").fetchone()[0])

@@ -4,10 +4,12 @@ make documents."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,11 +17,12 @@ from dutperf import file_lock
 from dutperf.api import results
 from dutperf.api.results import Results
 from dutperf.journal import JOURNAL
-from dutperf.report import html
+from dutperf.report import export, html
 from dutperf.report.html import REPORT
+from dutperf.results.tables import Table
 from dutperf.run.suite import SuiteSummary
 from dutperf.tester.simulated import SimulatedDut, SimulatedTester
-from plans import measure, plan
+from plans import NAT44, SWITCH, measure, plan
 from reports import NAMES, STRICT, dutperf, tables_of
 
 pytestmark = STRICT
@@ -34,6 +37,31 @@ def killed(tmp_path: Path) -> Path:
     lines = (whole / JOURNAL).read_bytes().splitlines(keepends=True)
     (tmp_path / "killed" / JOURNAL).write_bytes(b"".join(lines[:-2]) + lines[-2][:20])
     return tmp_path / "killed"
+
+
+def test_a_bar_in_a_cell_divides_no_cells() -> None:
+    text = export.TABLES[export.Format.MARKDOWN](Table("t", ("a|b", "c"), (("x|y", "z"),))).decode()
+    assert [re.split(r"(?<!\\)\|", line)[1:-1] for line in text.splitlines() if "z" in line or "a" in line] == [
+        [" a\\|b   ", " c   "],
+        [" x\\|y   ", " z   "],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("config", "texts"),
+    [
+        (SWITCH, ("ports of the tester; paths: mesh", "<td>eth1</td>", "198.18.0.4/24")),
+        ({"left": NAT44["left"]}, ("ports of the tester", "<td>eth1</td>", "198.18.0.2/24")),
+    ],
+)
+def test_other_setups_than_two_ports_are_a_table(killed: Path, config: dict[str, Any], texts: tuple[str, ...]) -> None:
+    first, *rest = (killed / JOURNAL).read_bytes().splitlines(keepends=True)
+    (killed / JOURNAL).write_bytes(
+        b"".join([json.dumps(json.loads(first) | {"config": config}).encode() + b"\n", *rest])
+    )
+    page = re.sub(r' class="\w+"', "", html.page(results.read(killed).measured))
+    assert "The journal has no setup" not in page
+    assert all(text in page for text in texts)
 
 
 # --- the page -------------------------------------------------------------------------------------

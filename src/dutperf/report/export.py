@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,7 +109,9 @@ def _latex_text(text: str) -> str:
 
 
 def _markdown(table: Table) -> str:
-    return f"**{table.title}**\n\n{_tabulated(table, 'pipe')}\n"
+    """Bars divide cells: those within a cell are escaped."""
+    heads, *rows = [tuple(cell.replace("|", "\\|") for cell in row) for row in (table.heads, *table.rows)]
+    return f"**{table.title}**\n\n{_tabulated(replace(table, heads=heads, rows=tuple(rows)), 'pipe')}\n"
 
 
 def _tabulated(table: Table, form: str) -> str:

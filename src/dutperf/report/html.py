@@ -45,6 +45,7 @@ def page(measured: Sequence[Measured]) -> str:
         started=None if plan is None else moment(plan.time),
         version=__version__,
         setup=_setup(plan),
+        ports=_ports(plan),
         parts=[_part(one) for one in measured],
         overload=overload.table(overload.degradations([one.summary for one in summarised if one.summary is not None])),
         deviations=_deviations(summarised),
@@ -105,6 +106,22 @@ def _setup(plan: PlanEvent | None) -> dict[str, Any] | None:
         "dut": _dut(plan, config),
         "counted": _counted(plan),
     }
+
+
+def _ports(plan: PlanEvent | None) -> Table | None:
+    """The ports of a setup that is not two ports; None: it has none."""
+    config = {} if plan is None else plan.config
+    named = config["ports"] if isinstance(config.get("ports"), Mapping) else config
+    members = ("port", "version", "ipv4", "ipv6")
+    rows = tuple(
+        (name, *(str(port.get(member) or "–") for member in members))
+        for name, port in named.items()
+        if isinstance(port, Mapping) and "port" in port
+    )
+    paths = config.get("paths") or ()
+    texts = [paths] if isinstance(paths, str) else map(str, paths)
+    title = f"ports of the tester{'; paths: ' if paths else ''}{', '.join(texts)}"
+    return Table(title, ("name", "port", "IP version", "IPv4", "IPv6"), rows) if rows else None
 
 
 def _questions(plan: PlanEvent) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import os
 import shutil
 import sqlite3
 import sys
@@ -445,6 +446,25 @@ def test_errors_do_not_tell_where_files_are(reader: TestClient, tmp_path: Path) 
     assert str(tmp_path) not in answer.text
 
 
+def test_a_report_that_is_older_than_its_run_is_made_again(reader: TestClient, tmp_path: Path) -> None:
+    directory = tmp_path / "results" / "one"
+    report = directory / "report.html"
+    report.write_text("as it was")
+    [found] = [one["id"] for one in reader.get("/api/runs").json() if one["name"] == "one"]
+    for number, path in enumerate(sorted(directory.glob("*/journal.jsonl"))):
+        os.utime(path, (1000 + number, 1000 + number))
+    for written_s, is_used in ((1001, True), (1000, False)):
+        os.utime(report, (written_s, written_s))
+        assert (reader.get(f"/runs/{found}/report").text == "as it was") is is_used
+
+
+def test_a_series_has_its_full_name(reader: TestClient) -> None:
+    series = reader.get(f"/api/store/measurements/{ids(reader)[0]}").json()["series"]
+    for name, status in ((series, 200), (series[:-1], 404), (series[:1], 404)):
+        for path in ("/store/series", "/api/store/series"):
+            assert reader.get(f"{path}/{name}").status_code == status
+
+
 @pytest.mark.parametrize(
     ("error", "status", "text"),
     [
@@ -635,6 +655,16 @@ def test_no_path_leads_out(reader: TestClient, path: str) -> None:
 
 def test_options_that_name_files_are_found_by_themselves() -> None:
     assert {"frame-from", "throughput-from"} <= forms._options_with_files()
+
+
+def test_the_form_offers_no_option_that_is_always_refused(tmp_path: Path) -> None:
+    places, keys = Places(tmp_path, (tmp_path,)), set[str]()
+    for procedure in forms.procedures_offered():
+        for key in [option["key"] for option in procedure["options"]]:
+            forms.plan_of({"procedure": procedure["name"], "lab": "x", "options": {key: "1"}}, places)
+            keys.add(key)
+    assert "throughput-from" in keys
+    assert not keys & {"delays-to", "frame-from", "self-test-from"}
 
 
 # --- what it follows ------------------------------------------------------------------------------

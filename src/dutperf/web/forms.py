@@ -19,6 +19,8 @@ from dutperf.web.errors import Refused
 
 MOST_OPTIONS = 100
 _SETUP_KEYS = {"lab", "lab-options", "config"}
+_OF_RESULTS = "throughput-from"
+"""The option whose files are results, which are served."""
 _FILES = re.compile(r"FILE|DIR|PATH")
 
 
@@ -53,9 +55,14 @@ def _text(path: Path) -> str:
 
 
 def procedures_offered() -> list[dict[str, Any]]:
-    """Every procedure with its options, as JSON types."""
+    """Every procedure with its options, as JSON types; without those that are for the command line."""
+    of_files = _options_with_files() - {_OF_RESULTS}
     return [
-        {"name": one.name, "summary": one.summary, "options": [_field(each) for each in offered(one.conditions)]}
+        {
+            "name": one.name,
+            "summary": one.summary,
+            "options": [_field(each) for each in offered(one.conditions) if each.keys[0] not in of_files],
+        }
         for one in procedures.every()
     ]
 
@@ -171,6 +178,6 @@ def files_of(recorded: Any) -> Iterator[str]:
 def _inside(key: str, value: Any, places: Places) -> str:
     if not isinstance(value, str):
         raise Refused(f"{key}: is not a text")
-    if key != "throughput-from":
+    if key != _OF_RESULTS:
         raise Refused(f"{key}: files are for the command line", 403)
     return str(places.within(value, of_results=True))

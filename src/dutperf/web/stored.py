@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from dutperf.api import results
 from dutperf.errors import DutperfError, StoreError
+from dutperf.journal import journals_of
 from dutperf.report import html
 from dutperf.report.html import REPORT
 from dutperf.results import comparison
@@ -64,7 +65,7 @@ class Stored:
         is no such series."""
         with self._open() as store:
             found = store.find(series=series, newest=MOST_OF_A_HISTORY)
-            if not found:
+            if not found or found[0].series != series:  # a part of a name finds several
                 raise Refused("there is no such series", 404)
             return found, store.count(series=series), [trend.as_json(one, "id") for one in trend.trends(store, found)]
 
@@ -112,7 +113,7 @@ def _first(figures: Sequence[Kept]) -> str:
 def report_in(directory: Path) -> bytes:
     """The report in a directory with results. Raises Refused: it cannot be read."""
     try:
-        if (directory / REPORT).is_file():
+        if _has_report(directory):
             with own_files.opened(directory / REPORT) as report:
                 return report.read()
         return html.page(results.read(directory).measured).encode()
@@ -120,6 +121,13 @@ def report_in(directory: Path) -> bytes:
         raise Refused(without_directories(error), 404) from None
     except ValidationError as error:
         raise _of_another_version(error, 404) from None
+
+
+def _has_report(directory: Path) -> bool:
+    """Whether there is a report that no journal is newer than: the run may have been resumed since."""
+    report = directory / REPORT
+    written = [path.stat().st_mtime_ns for path in journals_of(directory)]
+    return report.is_file() and report.lstat().st_mtime_ns >= max(written, default=0)
 
 
 def _of_another_version(error: ValidationError, status: int) -> Refused:

@@ -44,7 +44,7 @@ function showTrial(one) {
     pathData[0].push(trials);
     for (const place of [0, 1, 2]) pathData[place + 1].push(place === kind ? one.load?.value ?? null : null);
     lateData[0].push(trials);
-    lateData[1].push(Math.max(...of.map(counts => counts.lateness_us?.max ?? 0)));
+    lateData[1].push(Math.max(0, ...of.map(counts => counts.lateness_us?.max ?? 0)));
     counted[one.verdict] = (counted[one.verdict] ?? 0) + 1;
     const now = JSON.stringify([one.procedure, one.case]);
     if (now !== histogramOf) [histogram, histogramOf] = [new Map(), now];

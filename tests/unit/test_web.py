@@ -37,7 +37,7 @@ from dutperf.run.requests import Requests
 from dutperf.store import Store
 from dutperf.web import app, following, forms, stored
 from dutperf.web import runs as web_runs
-from dutperf.web.access import COOKIE, MOST_BODY, Rules
+from dutperf.web.access import MOST_BODY, Rules
 from dutperf.web.errors import Refused, without_directories
 from dutperf.web.forms import Places
 from dutperf.web.runs import Run, Runs, run_in
@@ -127,9 +127,21 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(reader: TestClient) -
     )
 
 
+def test_two_servers_on_a_host_do_not_log_each_other_s_user_out(server: app.Server) -> None:
+    other = replace(server, rules=Rules("another-token", "127.0.0.1"))
+    with TestClient(app.make(server), LOCAL) as one, TestClient(app.make(other), LOCAL) as two:
+        one.get("/", params={"token": TOKEN})
+        two.cookies.update(one.cookies)
+        two.get("/", params={"token": "another-token"})
+        one.cookies.update(two.cookies)
+        assert all("Start a run" in each.get("/").text for each in (one, two))
+        named = one.get("/api/openapi.json").json()["components"]["securitySchemes"]["cookie"]["name"]
+        assert named in one.cookies
+
+
 @pytest.mark.parametrize("wrong", ["", "x", TOKEN[:-1], TOKEN + "x", "ä", "\x00"])
 def test_wrong_tokens(reader: TestClient, wrong: str) -> None:
-    reader.cookies.set(COOKIE, wrong.encode("ascii", "ignore").decode().strip("\x00") or "x")
+    reader.cookies.set(Rules(TOKEN, "").cookie, wrong.encode("ascii", "ignore").decode().strip("\x00") or "x")
     assert reader.post("/api/runs", json={}).status_code == 401
     assert reader.get("/", params={"token": wrong or "no"}).status_code == 401
 

@@ -8,6 +8,7 @@ names, so that no other page can reach it under a name of its own (DNS rebinding
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import ipaddress
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-COOKIE = "dutperf_token"
 MOST_BODY = 256 * 1024
 """Bytes of a request."""
 POLICY = (
@@ -35,6 +35,11 @@ class Rules:
     token: str
     address: str
     """Where it listens."""
+
+    @property
+    def cookie(self) -> str:
+        """Name of the cookie that has the token. Cookies are of a host, whatever the port: each server has its own."""
+        return f"dutperf_token_{hashlib.sha256(self.token.encode()).hexdigest()[:8]}"
 
     @property
     def is_local(self) -> bool:
@@ -104,7 +109,7 @@ class Access:
 
     def has_token(self, headers: Headers) -> bool:
         """Whether the request has the token: as a cookie, or as ``Authorization: Bearer TOKEN``."""
-        in_cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+        in_cookie = cookie_parser(headers.get("cookie", "")).get(self._rules.cookie, "")
         return self._rules.is_bearer(headers.get("authorization", "")) or self._rules.is_token(in_cookie)
 
     def _login(self, scope: Scope, given: str) -> Response:
@@ -113,7 +118,7 @@ class Access:
             return JSONResponse({"error": "the token is wrong"}, 401)
         path = "/" + scope["path"].lstrip("/\\")
         answer = RedirectResponse(path, 303)
-        answer.set_cookie(COOKIE, self._rules.token, httponly=True, samesite="strict")
+        answer.set_cookie(self._rules.cookie, self._rules.token, httponly=True, samesite="strict")
         return answer
 
 

@@ -231,7 +231,7 @@ class Server:
         return JSONResponse({"number": number, "figures": trends})
 
     def openapi(self, request: Request) -> Response:
-        return JSONResponse(document())
+        return JSONResponse(document(self.rules.cookie))
 
     # --- parts ---
 
@@ -317,8 +317,8 @@ def _refusal(error: Exception) -> tuple[int, str, Mapping[str, str] | None]:
     return 503 if getattr(error, "is_temporary", False) else 409, without_directories(error), None
 
 
-def document() -> dict[str, Any]:
-    """The interface (OpenAPI 3.1)."""
+def document(cookie: str) -> dict[str, Any]:
+    """The interface (OpenAPI 3.1); ``cookie``: the name of that with the token."""
     paths: dict[str, dict[str, Any]] = {}
     for one in INTERFACE:
         names = [part[1:-1] for part in one.path.split("/") if part.startswith("{")]
@@ -352,7 +352,7 @@ def document() -> dict[str, Any]:
             "schemas": {"Error": {"type": "object", "required": ["error"], "properties": {"error": _TEXT}}},
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
-                "cookie": {"type": "apiKey", "in": "cookie", "name": "dutperf_token"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": cookie},
             },
         },
     }

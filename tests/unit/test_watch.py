@@ -28,6 +28,7 @@ from rich.live import Live
 import documented
 import plans
 import simulated_run
+from command_line import dutperf
 from documented import SimulatedBench
 from dutperf import procedures
 from dutperf.api import results
@@ -90,7 +91,7 @@ def measure(
 ) -> list[Fetching]:
     """A suite on a simulated DUT; what was fetched from ``port`` meanwhile."""
     tester, made = SimulatedTester(documented.JITTERY, SimulatedLimits(disturbed_ratio=0.1), seed=7), []
-    with watch.observers(measurements, directory, watchers) as watching:
+    with watchers.told(directory), watch.observers(measurements, directory, watchers) as watching:
 
         @contextmanager
         def fetching(measurement: Measurement, number: int) -> Iterator[Observer]:
@@ -378,6 +379,14 @@ def test_a_web_server_is_told_how_a_run_ended(error: BaseException, outcome: str
     with server() as (url, told), pytest.raises(type(error)), webhook.at_end(url, tmp_path / "none"):
         raise error
     assert (told[0]["outcome"], told[0]["message"], told[0]["measurements"]) == (outcome, str(error), [])
+
+
+def test_a_web_server_is_told_of_a_run_that_could_not_begin(tmp_path: Path) -> None:
+    with server() as (url, told):
+        done = dutperf("throughput", "--config", tmp_path / "none.yaml", "--out", tmp_path / "out", "--webhook", url)
+    assert done.exit_code == 2
+    assert [one["outcome"] for one in told] == ["failed"]
+    assert "cannot read" in told[0]["message"]
 
 
 def test_a_web_server_that_refuses_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,7 +126,7 @@ def _command(
     source, chosen = split_source(given)
     mixes = condition_options.chosen(definition.conditions, chosen)
     directory = out or fresh_directory(definition.name)
-    with bench(source, *mixes, say=say) as ready:
+    with watchers.told(directory), bench(source, *mixes, say=say) as ready:
         result = measure_all([(definition, conditions) for conditions in mixes], ready, directory, watchers)
         status = show_result(result, directory, as_json, verbose)
     raise typer.Exit(status)

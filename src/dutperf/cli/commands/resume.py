@@ -39,7 +39,7 @@ def resume_and_show(
     """Resume, show the result, and exit with its status."""
     if resumption.is_complete(directory):
         say(f"the measurement in {directory} is complete")
-    with resume_hint(directory):
+    with resume_hint(directory), watchers.told(directory):
         result = resumption.resume(
             directory, lambda measurements: watch.observers(measurements, directory, watchers), config_file
         )

@@ -64,7 +64,8 @@ def run(
         if or_resume and _has_begun(directory):
             _check_lab_options(directory, source)
             resume_and_show(directory, source.file, as_json, verbose, watchers)
-        with bench(source, *(conditions for _, conditions in planned.wanted), say=say) as ready:
+        conditions = [one for _, one in planned.wanted]
+        with watchers.told(directory), bench(source, *conditions, say=say) as ready:
             result = measure_all(planned.wanted, ready, directory, watchers)
             status = show_result(result, directory, as_json, verbose)
         raise typer.Exit(status)

@@ -41,6 +41,11 @@ class Watchers(options.WatchOptions):
         """Within, the testbed is this command's. Raises LeaseError: another one has it."""
         return nullcontext() if self.testbed is None else lease.leased(self.testbed, self.wait_for_testbed, say)
 
+    def told(self, directory: Path) -> AbstractContextManager[None]:
+        """Within, what is in ``directory`` is posted at the end, however it comes: also where the test bench cannot be
+        set up or taken down. Raises ConfigError: no URL of the web."""
+        return nullcontext() if self.webhook is None else webhook.at_end(self.webhook, directory)
+
 
 def watched(command: Callable[..., None]) -> Callable[..., None]:
     """``command`` with the options for progress, as its parameter ``watchers``, and with one-sentence
@@ -64,8 +69,6 @@ def observers(measurements: Sequence[Measurement], directory: Path, watchers: Wa
     """Makes the observer of each measurement; ``directory`` is that of the run or the suite. Raises ConfigError:
     metrics cannot be served on the address. Raises WriteError: the metrics file cannot be written."""
     with ExitStack() as held:
-        if watchers.webhook is not None:
-            held.enter_context(webhook.at_end(watchers.webhook, directory))
         held.enter_context(reporting_every(round(watchers.progress_interval * 1000)))
         watches = [held.enter_context(_shown(measurements, watchers.log_format))]
         watches += [held.enter_context(progress.written(measurements, directory))]

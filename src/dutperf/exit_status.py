@@ -29,11 +29,31 @@ READER_GONE = 141
 
 DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """What fails where the disk does not take more, neither data nor files."""
+SCARCE = frozenset({errno.EAGAIN, errno.EBUSY, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""What fails because of what else runs on this machine."""
 
 DONE = (VALID, NO_NUMBER, INVALID)
 """The job is done: no number from the DUT is a result, and an invalid trial was repeated already."""
 GIVEN_UP = (WRONG_USAGE, FAULT)
 """The same command would end in the same way. A job that ends in any other way is started again."""
+
+
+def status_of_system(error: OSError) -> int | None:
+    """Of an error that the system reports; None: it names no file, so it is a defect here."""
+    if error.errno in DISK | {errno.EROFS}:
+        return ABORTED
+    if error.errno in SCARCE:
+        return NOT_NOW
+    return None if error.filename is None else WRONG_USAGE
+
+
+def let_go_of_output() -> None:
+    """Nobody reads it any more: what is left in the buffers goes nowhere, else Python complains at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 @contextmanager

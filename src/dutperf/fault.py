@@ -8,6 +8,7 @@ import sys
 import tempfile
 import traceback
 
+from dutperf.exit_status import FAULT, READER_GONE, let_go_of_output, status_of_system
 from dutperf.invocation import command_line
 
 
@@ -27,3 +28,15 @@ def sentence_of_fault(error: BaseException) -> str:
         f"a fault of dutperf or of this machine, not a result of the DUT: {type(error).__name__}: {said}; {where}:"
         " please report it"
     )
+
+
+def unexpected(error: Exception) -> tuple[str, int]:
+    """What a program says of an error that is none of its own, and its exit status. To nobody where nobody reads its
+    output any more."""
+    if isinstance(error, BrokenPipeError):
+        let_go_of_output()
+        return "nobody reads the output", READER_GONE
+    known = status_of_system(error) if isinstance(error, OSError) else None
+    if not isinstance(error, OSError) or known is None:
+        return sentence_of_fault(error), FAULT
+    return f"cannot write {error.filename or 'the output'}: {error.strerror}", known

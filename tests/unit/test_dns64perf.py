@@ -4,6 +4,7 @@ tests/integration/test_other_name_server.py."""
 
 from __future__ import annotations
 
+import errno
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,8 @@ def test_the_arguments_are_those_of_the_original() -> None:
         (WORDS.replace("8000000", "1"), "DELAY-NS: makes a rate of 4e+10 queries/s"),
         (f"{WORDS[:-1]}0", "TIMEOUT-S: should be a number of seconds above 0"),
         (f"{WORDS[:-1]}nan", "TIMEOUT-S: should be a number of seconds above 0"),
+        (f"{WORDS[:-1]}1e-10", "TIMEOUT-S: should be a number of seconds above 0"),
+        ("2001:2::1 53 198.18.0.0/15 100000 1 1 1000000000 1", "REQUESTS: 100,000 take longer than a day at 1 in a"),
     ],
 )
 def test_wrong_arguments_are_named(words: str, message: str) -> None:
@@ -114,6 +117,8 @@ def test_as_many_queries_are_sent_as_requested(burst: int, threads: int, rounds:
         ({"left": {"port": "tl", "version": 4, "ipv4": "198.18.0.2/24"}}, "left.ipv6: is missing"),
         ({"left": DNS64["left"], "dns64": 5}, "dns64"),
         ({"left": DNS64["left"], "engine": {"command": ["ssh", "x"]}}, "engine.command: the engine has to run here"),
+        ({"left": {**DNS64["left"], "vlans": [5]}}, "left.vlans: has no effect on questions to a DNS64 server"),
+        ({"left": DNS64["left"], "dut": {"commands": {"set_up": "true"}}}, "dut.commands: the DUT is not set up here"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused(in_directory: Path, config: Any, message: str) -> None:
@@ -191,7 +196,39 @@ def test_a_disturbed_test_has_a_status_of_its_own(
     assert (in_directory / "dns64perf.csv").exists()
 
 
-@pytest.mark.parametrize(("code", "status"), [("cores", 2), ("port_away", 75)])
+def test_what_is_no_yaml_names_file_line_and_key(in_directory: Path) -> None:
+    (in_directory / "dns64perf.yaml").write_text("left:\n  port: a\n  port: b\n")
+    with pytest.raises(ArgumentError, match=r"dns64perf\.yaml, line 3: left\.port: is given twice"):
+        planned.plan(parsed(), Path("/q"))
+
+
+def test_an_empty_section_is_none(in_directory: Path) -> None:
+    (in_directory / "dns64perf.yaml").write_text(f"{yaml.safe_dump(LEFT_ALONE)}dns64:\n")
+    assert planned.plan(parsed(), Path("/q")).setup.dns64 is not None
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 141),
+        (OSError(errno.ENOSPC, "No space left on device"), 4),
+        (PermissionError(errno.EACCES, "Permission denied", "x.csv"), 2),
+        (ValueError("oops"), 70),
+    ],
+)
+@pytest.mark.usefixtures("in_directory")
+def test_errors_of_the_system_have_the_statuses_of_other_commands(
+    error: Exception, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_planned: object) -> TrialResult:
+        raise error
+
+    monkeypatch.setattr("dutperf.fault.let_go_of_output", lambda: None)
+    monkeypatch.setattr(commands, "run", fail)
+    assert commands.main(SMALL.split()) == status
+
+
+@pytest.mark.parametrize(("code", "status"), [("cores", 2), ("port_away", 75), ("internal", 70)])
 def test_an_error_of_the_tester_is_a_line(
     in_directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], code: str, status: int
 ) -> None:

@@ -106,7 +106,7 @@ SYSTEM = [
 def test_errors_of_the_system(
     error: BaseException, status: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dutperf.cli.errors._let_go_of_output", lambda: None)
+    monkeypatch.setattr("dutperf.cli.errors.let_go_of_output", lambda: None)
     with pytest.raises(cli.typer.Exit) as ended, reported():
         raise error
     assert ended.value.exit_code == status

@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import typer
 
 from dutperf.cli.output import log
 from dutperf.errors import DutperfError
-from dutperf.exit_status import ABORTED, DISK, FAULT, INTERRUPTED, NOT_NOW, READER_GONE, WRONG_USAGE, signals_interrupt
+from dutperf.exit_status import (
+    FAULT,
+    INTERRUPTED,
+    READER_GONE,
+    let_go_of_output,
+    signals_interrupt,
+    status_of_system,
+)
 from dutperf.fault import sentence_of_fault
-
-SCARCE = frozenset({errno.EAGAIN, errno.EBUSY, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""What fails because of what else runs on this machine."""
 
 
 @contextmanager
@@ -32,32 +33,14 @@ def reported() -> Iterator[None]:
 
         raise _exit(sentence(error), status_of(error)) from None
     except BrokenPipeError:
-        _let_go_of_output()
+        let_go_of_output()
         raise typer.Exit(READER_GONE) from None
     except OSError as error:
-        if (status := _status_of_system(error)) is None:
+        if (status := status_of_system(error)) is None:
             raise
         raise _exit(f"{error.filename or 'the output'}: {error.strerror}", status) from None
     except (KeyboardInterrupt, typer.Abort):
         raise _exit("interrupted", INTERRUPTED) from None
-
-
-def _status_of_system(error: OSError) -> int | None:
-    """Of an error that the system reports; None: it names no file, so it is a defect here."""
-    if error.errno in DISK | {errno.EROFS}:
-        return ABORTED
-    if error.errno in SCARCE:
-        return NOT_NOW
-    return None if error.filename is None else WRONG_USAGE
-
-
-def _let_go_of_output() -> None:
-    """What is left in the buffers goes nowhere: else Python complains at its end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
 
 
 def fault(error: BaseException) -> int:

@@ -17,7 +17,7 @@ def status_of(error: DutperfError) -> int:
         return ABORTED
     if error.is_temporary:
         return NOT_NOW
-    return FAULT if isinstance(error, TesterError) and error.code == "internal" else WRONG_USAGE
+    return FAULT if isinstance(error, TesterError) and error.is_fault else WRONG_USAGE
 
 
 def sentence(error: DutperfError) -> str:

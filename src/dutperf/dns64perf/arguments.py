@@ -15,6 +15,8 @@ NS = 1_000_000_000
 MOST_REQUESTS = 1 << 25
 """Of which the engine keeps the times (protocol/README.md)."""
 LONGEST_TIMEOUT_S = 60.0
+LONGEST_S = 86_400
+"""Of a trial."""
 
 
 class ArgumentError(DutperfError):
@@ -100,7 +102,7 @@ def _timeout(word: str) -> float:
         timeout_s = float(word)
     except ValueError:
         raise ValueError(message) from None
-    if not 0 < timeout_s <= LONGEST_TIMEOUT_S:
+    if not 1 / NS <= timeout_s <= LONGEST_TIMEOUT_S:
         raise ValueError(message)
     return timeout_s
 
@@ -117,3 +119,5 @@ def _check(given: QueryTest) -> None:
         )
     if not 1 <= round(given.exact_qps) <= NS:
         raise ArgumentError("DELAY-NS", f"makes a rate of {given.exact_qps:g} queries/s: 1 to {NS:,} are possible")
+    if given.requests > LONGEST_S * round(given.exact_qps):
+        raise ArgumentError("REQUESTS", f"{given.requests:,} take longer than a day at {given.exact_qps:g} in a second")

@@ -15,8 +15,17 @@ from dutperf.dns64perf import output
 from dutperf.dns64perf.arguments import ArgumentError
 from dutperf.dns64perf.planned import Planned, plan
 from dutperf.engine.factory import engine_on
-from dutperf.exit_status import ABORTED, FAULT, INTERRUPTED, INVALID, NO_NUMBER, NOT_NOW, WRONG_USAGE, signals_interrupt
-from dutperf.fault import sentence_of_fault
+from dutperf.exit_status import (
+    ABORTED,
+    FAULT,
+    INTERRUPTED,
+    INVALID,
+    NO_NUMBER,
+    NOT_NOW,
+    WRONG_USAGE,
+    signals_interrupt,
+)
+from dutperf.fault import unexpected
 from dutperf.model import TrialResult, Verdict
 from dutperf.tester import TesterError, phases
 from dutperf.watch.dut_core import yield_to_the_dut
@@ -66,13 +75,13 @@ def main(words: Sequence[str]) -> int:
     except ArgumentError as error:
         return _fail(f"Input Error: {error}", WRONG_USAGE)
     except TesterError as error:
-        return _fail(f"Error: {_place(error)}{error}", NOT_NOW if error.is_temporary else WRONG_USAGE)
-    except OSError as error:
-        return _fail(f"Error: cannot write {error.filename or 'the output'}: {error.strerror}", WRONG_USAGE)
+        status = NOT_NOW if error.is_temporary else FAULT if error.is_fault else WRONG_USAGE
+        return _fail(f"Error: {_place(error)}{error}", status)
     except KeyboardInterrupt:
         return _fail("Error: interrupted", INTERRUPTED)
     except Exception as error:
-        return _fail(f"Error: {sentence_of_fault(error)}", FAULT)
+        text, status = unexpected(error)
+        return _fail(f"Error: {text}", status)
 
 
 def _place(error: TesterError) -> str:

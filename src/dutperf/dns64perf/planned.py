@@ -24,6 +24,7 @@ from dutperf.model import (
 )
 from dutperf.setup import configuration, yaml_text
 from dutperf.setup.configuration import ConfigError, Setup
+from dutperf.traffic.questions import check
 
 FILE = Path("dns64perf.yaml")
 ZONE = "dns64perf.test"
@@ -53,16 +54,21 @@ def _setup(arguments: QueryTest) -> Setup:
     try:
         mapping, lines = yaml_text.read(text)
         setup = configuration.parse(_with_arguments(mapping, arguments), str(FILE), lines)
-    except (ConfigError, yaml_text.YamlError) as error:
+        check(setup)
+    except yaml_text.YamlError as error:
+        raise ArgumentError("", str(ConfigError(str(error), error.key, origin=str(FILE), line=error.line))) from None
+    except ConfigError as error:
         raise ArgumentError("", str(error)) from None
     if setup.engine.command:
         raise ArgumentError("", f"{FILE}: engine.command: the engine has to run here, where its file of times is read")
+    if any(dut.commands is not None and (dut.commands.set_up or dut.commands.tear_down) for dut in setup.duts()):
+        raise ArgumentError("", f"{FILE}: dut.commands: the DUT is not set up here, as by dns64perf++: leave them out")
     return setup
 
 
 def _with_arguments(mapping: Any, arguments: QueryTest) -> Any:
     """The file as the configuration of a DUT that asks another name server, for the names of the subnet."""
-    given = mapping.get("dns64", {}) if isinstance(mapping, Mapping) else None
+    given = (mapping.get("dns64") or {}) if isinstance(mapping, Mapping) else None
     if not isinstance(given, Mapping):
         return mapping  # which is refused
     chosen = {"server": str(arguments.server), "addresses": str(arguments.subnet)}

@@ -16,8 +16,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from dutperf import traffic
 from dutperf.engine.factory import engine_on
-from dutperf.exit_status import ABORTED, FAULT, INTERRUPTED, INVALID, NOT_NOW, WRONG_USAGE, signals_interrupt
-from dutperf.fault import sentence_of_fault
+from dutperf.exit_status import (
+    ABORTED,
+    FAULT,
+    INTERRUPTED,
+    INVALID,
+    NOT_NOW,
+    WRONG_USAGE,
+    signals_interrupt,
+)
+from dutperf.fault import unexpected
 from dutperf.model import TRIAL_NUMBERS, ConnectionUse, Direction, DirectionCounts, Load, Trial, TrialResult, Verdict
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import ConfigError, Setup
@@ -186,11 +194,13 @@ def main(program: Program, words: Sequence[str]) -> int:
     except InputError as error:
         return _fail(f"Input Error: {error}", WRONG_USAGE)
     except TesterError as error:
-        return _fail(f"Error: {_explained(error)}", NOT_NOW if error.is_temporary else WRONG_USAGE)
+        status = NOT_NOW if error.is_temporary else FAULT if error.is_fault else WRONG_USAGE
+        return _fail(f"Error: {_explained(error)}", status)
     except KeyboardInterrupt:
         return _fail("Error: interrupted", INTERRUPTED)
     except Exception as error:
-        return _fail(f"Error: {sentence_of_fault(error)}", FAULT)
+        text, status = unexpected(error)
+        return _fail(f"Error: {text}", status)
 
 
 def _explained(error: TesterError) -> str:

@@ -76,6 +76,7 @@ class TesterError(DutperfError):
         self.field = field
         self.max_frame_size = max_frame_size
         self.is_temporary = code in AWAY
+        self.is_fault = code == "internal"
         self.place = ""
         """The configuration file and the line of ``field``, where they are known."""
 

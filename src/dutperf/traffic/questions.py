@@ -44,6 +44,20 @@ _WITHOUT_EFFECT = ("frame", "tunnel", "varying_address", "networks", "source_por
 """Keys of a side."""
 
 
+def check(setup: Setup) -> None:
+    """Raises ConfigError: it is not of a DNS64 server, or has something without an effect on questions."""
+    if setup.dns64 is None:
+        raise ConfigError(
+            "is missing: give the address that is asked (server), and the prefix if it is not 64:ff9b::/96", "dns64"
+        )
+    if setup.streams:
+        raise ConfigError("do not go with questions to a DNS64 server: leave them out", "streams")
+    for name, side in setup.sides().items():
+        for member in _WITHOUT_EFFECT:
+            if getattr(side, member) is not None:
+                raise ConfigError("has no effect on questions to a DNS64 server: leave it out", f"{name}.{member}")
+
+
 class QuestionTraffic(TrafficKind):
     """Queries for AAAA, each with an answer in time."""
 
@@ -107,22 +121,13 @@ class QuestionTraffic(TrafficKind):
 
     def check_once(self) -> None:
         """The configuration is one of a DNS64 server, and has nothing without an effect."""
-        if self.setup.dns64 is None:
-            raise ConfigError(
-                "is missing: give the address that is asked (server), and the prefix if it is not 64:ff9b::/96", "dns64"
-            )
-        if self.setup.streams:
-            raise ConfigError("do not go with questions to a DNS64 server: leave them out", "streams")
+        check(self.setup)
         if self.setup.other_name_server and any(self._asked.with_aaaa):
             raise ParameterError(
                 "what AAAA records another name server has is not known: `with_aaaa` is for the tester's own (without"
                 " dns64.addresses)",
                 "with_aaaa",
             )
-        for name, side in self.setup.sides().items():
-            for member in _WITHOUT_EFFECT:
-                if getattr(side, member) is not None:
-                    raise ConfigError("has no effect on questions to a DNS64 server: leave it out", f"{name}.{member}")
 
     def _filling_the_cache(self, case: Case, number: int) -> tuple[Phase, ...]:
         """Asks once for each name that the DUT is to have in its cache. Names that are not answered become cached at

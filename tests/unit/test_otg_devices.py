@@ -164,6 +164,8 @@ def test_frames_of_a_device_are_not_longer_than_its_interface_sends() -> None:
             planned(between(["a", "b"], ["c"], size={"fixed": size + 1}, packet=packet), devices=devices)
     planned(between(["b"], ["c"], size={"fixed": 1100}), devices=devices)
     planned(flow(size={"fixed": 1100}), devices=devices)  # no device sends it
+    usual = {"name": "a", "ethernets": [ethernet("e11", "p1", "198.18.1.2", mtu=1500)]}
+    planned(between(["a"], ["c"], size={"fixed": 9000}), devices=[usual, devices[2]])  # snappi writes it unasked
 
 
 PORTS = [{"name": f"p{number}", "location": location} for number, location in enumerate(("left", "right", "third"), 1)]

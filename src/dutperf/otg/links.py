@@ -19,8 +19,10 @@ from dutperf.setup.configuration import SharedPort, Side
 
 NOWHERE = "nowhere"
 """The receiving port of flows that have none: a device of DPDK on which nothing arrives."""
-ETHERNET = 18
+_ETHERNET = 18
 """Bytes of an Ethernet frame beside its packet."""
+_USUAL_MTU = 1500
+"""Of a device; snappi writes it where the script gives none, so it limits nothing."""
 MOST_PORTS = 15
 MOST_HOSTS = 256
 """On a port."""
@@ -198,7 +200,7 @@ def _layers(configuration: Message, links: Links) -> None:
             if layer.HasField("speed"):
                 links.speeds[name] = _SPEEDS[name_of(layer, "speed")]
             if layer.HasField("mtu"):
-                links.longest[name] = layer.mtu + ETHERNET
+                links.longest[name] = layer.mtu + _ETHERNET
 
 
 def _devices(configuration: Message, links: Links) -> dict[str, list[dict[str, Any]]]:
@@ -246,8 +248,8 @@ def _interface(
         for version, (one, place) in addresses.items():
             members |= _addressed(one, version, place)
             _check_free(members, version, hosts, f"{place}.address")
-        if ethernet.HasField("mtu"):
-            links.longest_of_hosts[port, len(hosts)] = ethernet.mtu + ETHERNET
+        if ethernet.HasField("mtu") and ethernet.mtu != _USUAL_MTU:
+            links.longest_of_hosts[port, len(hosts)] = ethernet.mtu + _ETHERNET
         yield _host_of(members, addresses, ethernet.name, port, len(hosts), links)
         hosts.append(members)
 

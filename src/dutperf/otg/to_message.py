@@ -17,7 +17,6 @@ from dutperf.model import Bursts, DescribedFrame, Direction, Poisson, Stream
 from dutperf.model.pattern import NS_PER_S, SteadyTimes
 from dutperf.otg import coverage, flows, links
 from dutperf.otg.flows import LONGEST_NS, as_sent
-from dutperf.otg.links import ETHERNET
 from dutperf.otg.model import Message, Rejected, exact, messages
 from dutperf.otg.to_headers import InexpressibleError, headers_of
 from dutperf.setup.conditions import SingleTrial
@@ -29,7 +28,6 @@ _OF_FLOWS = {"left", "right", "ports", "paths", "streams", "media_mbps"}
 """Keys of a configuration that say something of flows; others are those of a measurement."""
 _OF_SERVER = ("answers_for", "receive_ring")
 """Keys of a port that say nothing of flows."""
-_USUAL_MTU = 1500
 
 
 def config_of(setup: Setup) -> tuple[Message, list[str]]:
@@ -54,7 +52,6 @@ def config_of(setup: Setup) -> tuple[Message, list[str]]:
     ends = {end for one in made.flows for end in (*one.tx_rx.device.tx_names, *one.tx_rx.device.rx_names)}
     for name in setup.sides():
         _add_device(made, setup, name, must=_device_at(name) in ends)
-    _give_mtus(made, streams)
     _check_same(made, setup, streams)
     return made, notes
 
@@ -191,14 +188,6 @@ def _add_device(made: Message, setup: Setup, name: str, *, must: bool) -> None:
         ethernet.vlans.add(name=f"{name} vlan", id=vlan)
     for version, gateway in gateways.items():
         _add_address(ethernet, side, version, gateway, name)
-
-
-def _give_mtus(made: Message, streams: Mapping[Direction, Stream]) -> None:
-    """Those of devices that send longer frames than snappi's default lets them."""
-    longest = max(one.size for stream in streams.values() for one in stream.frames)
-    for device in made.devices if longest > _USUAL_MTU + ETHERNET else ():
-        for ethernet in device.ethernets:
-            ethernet.mtu = longest - ETHERNET
 
 
 def _gateway(setup: Setup, name: str, version: int) -> IPv4Address | IPv6Address | None:

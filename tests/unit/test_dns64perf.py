@@ -143,7 +143,9 @@ SMALL = "2001:2::1 53 198.18.0.0/24 8 2 2 4000000 0.5"
 """Sent are the names 0 1, 4 5, 2 3, 6 7."""
 
 
-def test_the_file_has_a_line_for_each_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [65_536, 8, 3])
+def test_the_file_has_a_line_for_each_name(at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "AT_ONCE", at_once)
     arguments = parsed(SMALL)
     written(tmp_path / "q.npy", arguments, {0: (1, 1), 2: (2, 1), 4: (600, 1), 7: (3, 4)})
     queries = output.read(tmp_path / "q.npy", arguments)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Literal
 
 import typer
@@ -56,15 +57,16 @@ def init(
         fleet = Fleet(tuple(testbed), master, command)
         if scheduler == "slurm":
             write(directory, {"job.sbatch": slurm_file(fleet)})
-            say(f"submit a job: sbatch --nodelist TESTBED {directory}/job.sbatch PLAN.yaml RESULTS")
+            say(f"submit a job: sbatch --nodelist TESTBED {quote(str(directory))}/job.sbatch PLAN.yaml RESULTS")
             return
         write(directory, buildbot_files(fleet, fresh_passwords(testbed)))
-        terminal.line(f"buildbot create-master --relocatable {directory}/master && buildbot start {directory}/master")
+        place = quote(str(directory))
+        terminal.line(f"buildbot create-master --relocatable {place}/master && buildbot start {place}/master")
         for name in testbed:
             terminal.line(
                 f"on testbed {name}, with a copy of {directory}/worker-{name}: buildbot-worker start worker-{name}"
             )
-        say(f"submit jobs: dutperf fleet submit {directory} PLAN.yaml…")
+        say(f"submit jobs: dutperf fleet submit {place} PLAN.yaml…")
 
 
 @command_of(app, "submit")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -51,10 +52,10 @@ def up(name: Name, lab_option: options.LabOptions = None) -> None:
         path = lab.up(name, options.lab_options(lab_option))
         end = f"take it down with: dutperf lab down {name}"
         if others:
-            files = ", or ".join(f"--config {other}" for other in others)
+            files = ", or ".join(f"--config {quote(str(other))}" for other in others)
             say(f"another lab {name} is up already: measure it with {files}")
             end = f"take all of them down with: dutperf lab down {name}"
-        say(f"lab {name} is up; measure it with --config {path}; {end}")
+        say(f"lab {name} is up; measure it with --config {quote(str(path))}; {end}")
         typer.echo(path)
 
 

@@ -155,3 +155,12 @@ def test_the_command_converts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     refused = CliRunner().invoke(app, ["convert", str(file)])
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert f"{file}, line 1: cannot be read: 'Forwards 1'" in refused.stderr
+
+
+def test_ports_that_decide_the_ranges_of_a_stateful_test_are_not_left_out() -> None:
+    """Where nothing is enumerated; where ports are, their order is another key's."""
+    random = ("Enumerate-ports 0", "Fwd-var-sport 3", "Fwd-var-dport 3")
+    assert "Fwd-var-sport" not in convert.text(parse(with_lines(NAT44, *random)), VETHS)
+    enumerated = convert.text(parse(with_lines(NAT44, "Fwd-var-sport 3")), VETHS)
+    assert "without effect in the file: " in enumerated
+    assert "Fwd-var-sport 3" in enumerated

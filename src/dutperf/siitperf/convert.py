@@ -145,9 +145,16 @@ def _without_counterpart(settings: Settings) -> Iterator[str]:
         yield f"Left out, without effect in the file: {', '.join(unused)}."
 
 
+def _decides_ports(settings: Settings, key: str) -> bool:
+    """Whether it says that the ports of a stateful test have ranges, which is in the section as them."""
+    return key in stateful.varying_keys(settings) and not settings["Enumerate-ports"]
+
+
 def _is_unused(settings: Settings, key: str) -> bool:
     """Whether other keys make this one ineffective."""
     words = key.split("-")
+    if settings.stateful and _decides_ports(settings, key):
+        return False
     if settings.stateful and words[0] in DIRECTIONS.values():
         return (
             words[0] != stateful.prefix(settings)

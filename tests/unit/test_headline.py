@@ -35,6 +35,7 @@ from plans import measure, plan
 from reports import dutperf
 
 CONTRADICT = "passed above one that failed, or failed below one that passed"
+SILENT = "nothing came through in 2 trials: was it down for a while?"
 
 
 def summary_of(tester: SimulatedTester, directory: Path, name: str = "throughput") -> Summary:
@@ -171,6 +172,10 @@ def test_the_spread_of_the_repetitions(values: Sequence[float | None], text: str
         (
             [(number * 1000, "failed" if number % 2 else "passed") for number in range(1, 13)],
             f"the DUT is inconsistent from 1,000 to 12,000 frames/s: 12 rates {CONTRADICT}",
+        ),
+        (
+            [(20, "not_forwarding"), (10, "not_forwarding"), (20, "passed")],
+            f"the DUT is inconsistent from 10 to 20 frames/s: 2 rates {CONTRADICT}; {SILENT}",
         ),
     ],
 )

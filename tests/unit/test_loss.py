@@ -208,6 +208,8 @@ ALL = CLEAN.sent // 100
         pytest.param(dict.fromkeys(range(40, 45), ALL), ALL, False, id="now and then one came through"),
         pytest.param(dict.fromkeys(range(40, 45), ALL) | {80: 3}, 5 * ALL, False, id="others much later"),
         pytest.param(dict.fromkeys(range(100), ALL), 100 * ALL, True, id="all frames of the trial"),
+        pytest.param({99: ALL}, ALL, True, id="it began with the last frames"),
+        pytest.param({99: ALL}, ALL // 2, False, id="of the last frames a full queue let some through"),
     ],
 )
 def test_one_outage(lost: dict[int, int], longest_run: int, is_outage: bool) -> None:

@@ -513,6 +513,17 @@ def test_steps_begin_anew_above_a_load_that_passed_when_it_was_offered_again() -
     assert load == 11_600
 
 
+def test_an_outage_that_ends_during_the_probe_decides_no_search() -> None:
+    """It began with the last frames of a trial, and of the probe a single frame came through."""
+    one, told = BinarySearch(OF_ROUTER), [(F, EPISODE), (S, OUTAGE), (F, Loss(9, 10, one_episode=True))]
+    while (load := one.next_load()) is not None:
+        one.record_outcome(*(told.pop(0) if told else (P,) if load <= 230_000 else (F, Loss(load - 230_000, load))))
+    found = one.result()
+    assert (found.limited_by, found.not_forwarding) == (LimitedBy.DUT, False)
+    assert found.lower_bound is not None
+    assert 228_000 <= found.lower_bound <= 230_000
+
+
 def in_episodes(
     limits: Bounds, truth_fps: int, has_episode: Callable[[int], bool], start: Start | None = None
 ) -> SearchResult:

@@ -11,16 +11,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
-from dutperf.model import Load, Value
+from dutperf.model import Load, Sparse
+from dutperf.spelling import count_of
 
 
-class Contradiction(Value):
+class Contradiction(Sparse):
     """A load that contradicts another, and how often it passed and failed."""
+
+    sparse: ClassVar[Sequence[str]] = ("silent",)
 
     load: Load
     passed: int
     failed: int
+    silent: int | None = None
+    """Of the trials that failed, those in which nothing came through; None: none."""
 
 
 def contradictions(loads: Iterable[tuple[Load, str]]) -> tuple[Contradiction, ...]:
@@ -28,14 +34,19 @@ def contradictions(loads: Iterable[tuple[Load, str]]) -> tuple[Contradiction, ..
     All have one unit; their outcomes may be in any order."""
     passed: Counter[Load] = Counter()
     failed: Counter[Load] = Counter()
+    silent: Counter[Load] = Counter()
     for load, outcome in loads:
         if outcome != "unmeasurable":
             (passed if outcome == "passed" else failed)[load] += 1
+        silent[load] += outcome == "not_forwarding"
     lowest_failed, highest_passed = min(failed, default=None), max(passed, default=None)
     if lowest_failed is None or highest_passed is None:
         return ()
     wrong = {load for load in passed if load >= lowest_failed} | {load for load in failed if load <= highest_passed}
-    return tuple(Contradiction(load=load, passed=passed[load], failed=failed[load]) for load in sorted(wrong))
+    return tuple(
+        Contradiction(load=load, passed=passed[load], failed=failed[load], silent=silent[load] or None)
+        for load in sorted(wrong)
+    )
 
 
 def sentence(all_: Sequence[Contradiction]) -> str:
@@ -44,8 +55,11 @@ def sentence(all_: Sequence[Contradiction]) -> str:
         return ""
     if len(all_) == 1:
         [one] = all_
-        return f"the DUT is inconsistent: {one.load} passed in {one.passed:,} and failed in {one.failed:,} trials"
-    return (
-        f"the DUT is inconsistent from {all_[0].load.value:,} to {all_[-1].load}: {len(all_):,} rates passed above one"
-        " that failed, or failed below one that passed"
-    )
+        told = f"the DUT is inconsistent: {one.load} passed in {one.passed:,} and failed in {one.failed:,} trials"
+    else:
+        told = (
+            f"the DUT is inconsistent from {all_[0].load.value:,} to {all_[-1].load}: {len(all_):,} rates passed above"
+            " one that failed, or failed below one that passed"
+        )
+    silent = sum(one.silent or 0 for one in all_)
+    return told + (f"; nothing came through in {count_of(silent, 'trial')}: was it down for a while?" if silent else "")

@@ -63,8 +63,8 @@ def episode(counts: Iterable[DirectionCounts], *, disturbed: bool = False) -> Ep
     first_s, last_s = min(one.first_s for one in losses), max(one.last_s for one in losses)
     send_time_s = max(one.send_time_s for one in lossy)
     limit_s = EPISODE_SHARE * send_time_s
-    if last_s - first_s <= limit_s:
-        return Episode("one short episode", last_s - first_s) if last_s < send_time_s - limit_s else None
+    if last_s - first_s <= limit_s and last_s < send_time_s - limit_s:
+        return Episode("one short episode", last_s - first_s)
     are_outages = [_is_outage(*one, disturbed) for one in zip(lossy, losses, strict=True)]
     return Episode("one outage", last_s - first_s) if all(are_outages) else None
 

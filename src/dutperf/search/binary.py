@@ -259,7 +259,7 @@ class BinarySearch:
         self._loads.append((load, outcome))
         self._probes.see(outcome, loss)
         if self._probed_for is not None:
-            self._after_probe(load, self._probed_for, outcome)
+            self._after_probe(load, self._probed_for, outcome, loss)
             return
         is_second_look = load in self._by_episode
         if is_second_look:
@@ -387,7 +387,7 @@ class BinarySearch:
         else:
             self._not_passed[load] = outcome
 
-    def _after_probe(self, lowest: int, probed_for: int, outcome: Outcome) -> None:
+    def _after_probe(self, lowest: int, probed_for: int, outcome: Outcome, loss: Loss) -> None:
         """Take the probe's outcome at the lowest load, and with it that of ``probed_for``, where
         nothing came through."""
         if self._probes.another(outcome):
@@ -398,6 +398,8 @@ class BinarySearch:
         if self._not_passed.get(probed_for) is not Outcome.FAILED:  # else it was offered again
             self._narrow(probed_for, Outcome.FAILED)
         if self.lower is None and lowest < probed_for and outcome is not Outcome.UNMEASURABLE:
+            if outcome is Outcome.FAILED and loss.one_episode:
+                self._by_episode.add(lowest)
             self._narrow(lowest, outcome)
 
     def _limited_by(self) -> LimitedBy:

@@ -250,7 +250,7 @@ class MlrSearch:
             return self._decided(goal)
         outcomes = [(one, one.outcome_for(goal)) for one in self._offered]
         return tuple(
-            (one.load, outcome)
+            (one.load, one.outcome if one.outcome is Outcome.NOT_FORWARDING else outcome)
             for one, outcome in outcomes
             if outcome is not Outcome.PASSED or one.duration_s >= self._lengths.final_trial_s
         )

@@ -36,8 +36,8 @@ class FakeOtg:
     """It closes connections without an answer so long after the start of the flows."""
     replaced_after_s: float | None = None
     """Another client sets its own flows."""
-    restarted_after_s: float | None = None
-    """Another client starts the flows again."""
+    restarts: bool = False
+    """Another client starts the flows again as soon as somebody has seen that they are sent."""
     error: tuple[str, int, str] | None = None
     """The path that is answered with an error, its status and the text."""
     token: str = ""
@@ -51,6 +51,7 @@ class FakeOtg:
     config: dict[str, Any] = field(default_factory=dict)
     began_s: float | None = None
     stopped_s: float | None = None
+    has_restarted: bool = False
 
     def answer(self, path: str, body: Any) -> tuple[int, Any]:
         self.requests.append((path, body))
@@ -75,7 +76,7 @@ class FakeOtg:
         return after_s is not None and self.began_s is not None and time.monotonic() - self.began_s >= after_s
 
     def _set(self, config: Any) -> dict[str, Any]:
-        self.config, self.began_s, self.stopped_s = config, None, None
+        self.config, self.began_s, self.stopped_s, self.has_restarted = config, None, None, False
         return {"warnings": []}
 
     def _control(self, body: Any) -> dict[str, Any]:
@@ -96,6 +97,7 @@ class FakeOtg:
         if self._since(self.replaced_after_s):
             flows = []
         if kind == "flow":
+            self.has_restarted |= self.restarts and any(int(one.get("frames_tx", 0)) for one in flows)
             others = [{"name": name, "transmit": "started", "frames_tx": "1", "frames_rx": "0"} for name in self.others]
             return {"choice": "flow_metrics", "flow_metrics": [*flows, *others]}
         return {
@@ -114,12 +116,10 @@ class FakeOtg:
         packets, pps = flow["duration"]["fixed_packets"]["packets"], flow["rate"]["pps"] * self.speed
         now_s = self.stopped_s or time.monotonic()
         elapsed_s = now_s - self.began_s if self.began_s is not None else 0.0
-        if self._since(self.restarted_after_s):
-            elapsed_s -= self.restarted_after_s or 0.0
         if self.pause_s is not None and self.pause_s[0] < elapsed_s < self.pause_s[1]:
             elapsed_s = self.pause_s[0]
         total = int(packets * self.sends)
-        sent = min(total, int(elapsed_s * pps))
+        sent = 0 if self.has_restarted else min(total - self.restarts, int(elapsed_s * pps))
         is_over = sent == total and self.stops
         arrived_s = max(0.0, elapsed_s - self.receives_after_s)
         received = int(min(total, arrived_s * pps) * (1 - self.loss))

@@ -391,7 +391,7 @@ def test_causes_of_our_own_server_count() -> None:
     [
         (FakeOtg(dies_after_s=0.3), "there is no OTG server at http://127.0.0.1:"),
         (FakeOtg(replaced_after_s=0.3), "another client set its configuration"),
-        (FakeOtg(restarted_after_s=0.4), "another client started the flows again"),
+        (FakeOtg(restarts=True), "another client started the flows again"),
         (FakeOtg(without="frames_rx"), "the server's metrics have no frames_rx"),
     ],
 )

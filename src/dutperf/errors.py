@@ -17,6 +17,8 @@ class DutperfError(Exception):
 
     is_temporary = False
     """Whether the same may succeed later, without any change by the user."""
+    is_fault = False
+    """Whether it is a defect, which no change by the user mends."""
 
     @property
     def sentence(self) -> str:

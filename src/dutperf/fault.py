@@ -8,7 +8,8 @@ import sys
 import tempfile
 import traceback
 
-from dutperf.exit_status import FAULT, READER_GONE, let_go_of_output, status_of_system
+from dutperf.errors import DutperfError
+from dutperf.exit_status import FAULT, NOT_NOW, READER_GONE, WRONG_USAGE, let_go_of_output, status_of_system
 from dutperf.invocation import command_line
 
 
@@ -28,6 +29,13 @@ def sentence_of_fault(error: BaseException) -> str:
         f"a fault of dutperf or of this machine, not a result of the DUT: {type(error).__name__}: {said}; {where}:"
         " please report it"
     )
+
+
+def status_of(error: DutperfError) -> int:
+    """Exit status of an error that is no full disk."""
+    if error.is_temporary:
+        return NOT_NOW
+    return FAULT if error.is_fault else WRONG_USAGE
 
 
 def unexpected(error: Exception) -> tuple[str, int]:

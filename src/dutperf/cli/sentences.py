@@ -3,21 +3,17 @@
 
 from __future__ import annotations
 
+from dutperf import fault
 from dutperf.cli import condition_options
 from dutperf.errors import DutperfError
-from dutperf.exit_status import ABORTED, FAULT, NOT_NOW, WRONG_USAGE
+from dutperf.exit_status import ABORTED
 from dutperf.journal import JournalError, WriteError
 from dutperf.run.campaign import PlanError
 from dutperf.setup.configuration import ConfigError, ParameterError
-from dutperf.tester import TesterError
 
 
 def status_of(error: DutperfError) -> int:
-    if isinstance(error, WriteError):
-        return ABORTED
-    if error.is_temporary:
-        return NOT_NOW
-    return FAULT if isinstance(error, TesterError) and error.is_fault else WRONG_USAGE
+    return ABORTED if isinstance(error, WriteError) else fault.status_of(error)
 
 
 def sentence(error: DutperfError) -> str:

@@ -9,14 +9,13 @@ from ipaddress import IPv4Network, IPv6Address
 from typing import Any
 
 from dutperf.errors import DutperfError
+from dutperf.traffic.connections import LONGEST_S
 
 NAMES = ("SERVER", "PORT", "SUBNET", "REQUESTS", "BURST", "THREADS", "DELAY-NS", "TIMEOUT-S")
 NS = 1_000_000_000
 MOST_REQUESTS = 1 << 25
 """Of which the engine keeps the times (protocol/README.md)."""
 LONGEST_TIMEOUT_S = 60.0
-LONGEST_S = 86_400
-"""Of a trial."""
 
 
 class ArgumentError(DutperfError):

@@ -17,15 +17,13 @@ from dutperf.dns64perf.planned import Planned, plan
 from dutperf.engine.factory import engine_on
 from dutperf.exit_status import (
     ABORTED,
-    FAULT,
     INTERRUPTED,
     INVALID,
     NO_NUMBER,
-    NOT_NOW,
     WRONG_USAGE,
     signals_interrupt,
 )
-from dutperf.fault import unexpected
+from dutperf.fault import status_of, unexpected
 from dutperf.model import TrialResult, Verdict
 from dutperf.tester import TesterError, phases
 from dutperf.watch.dut_core import yield_to_the_dut
@@ -75,8 +73,7 @@ def main(words: Sequence[str]) -> int:
     except ArgumentError as error:
         return _fail(f"Input Error: {error}", WRONG_USAGE)
     except TesterError as error:
-        status = NOT_NOW if error.is_temporary else FAULT if error.is_fault else WRONG_USAGE
-        return _fail(f"Error: {_place(error)}{error}", status)
+        return _fail(f"Error: {_place(error)}{error}", status_of(error))
     except KeyboardInterrupt:
         return _fail("Error: interrupted", INTERRUPTED)
     except Exception as error:

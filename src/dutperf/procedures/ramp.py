@@ -273,12 +273,11 @@ class RampProcedure(Procedure[Ramp]):
         return trial.with_streams(streams).model_copy(update={"stamping": Stamping.EVERY, "delay_parts": PARTS})
 
     def repetition(self, bench: Bench, place: Place, prior: Prior) -> RampFinding:
-        ends, found = self._ends[place.case], self._of_trial(bench, place)
-        attempts = 1
-        while found.is_uncertain(ends) and attempts < ATTEMPTS:
-            attempts, found = attempts + 1, self._of_trial(bench, place)
-        if not found.is_uncertain(ends):
-            return found
+        ends = self._ends[place.case]
+        for _ in range(ATTEMPTS):
+            found = self._of_trial(bench, place)
+            if not found.is_uncertain(ends):
+                return found
         lowest, highest = found.within(ends)
         where = f"limited by the tester from {lowest:,.0f} to {highest:,.0f} frames/s"
         message = f"{where}: it sent frames late there, so where the DUT began to lose some is not known"

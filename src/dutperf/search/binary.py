@@ -264,8 +264,8 @@ class BinarySearch:
         is_second_look = load in self._by_episode
         if is_second_look:
             self._looks += 1
-            is_down = outcome is Outcome.NOT_FORWARDING and loss.one_episode
-            self._looked_again |= set() if is_down else {load}
+            if outcome is not Outcome.NOT_FORWARDING or not loss.one_episode:
+                self._looked_again.add(load)
         elif loss.one_episode and outcome in (Outcome.FAILED, Outcome.NOT_FORWARDING):
             self._by_episode.add(load)
         if outcome is Outcome.NOT_FORWARDING:

@@ -18,14 +18,12 @@ from dutperf import traffic
 from dutperf.engine.factory import engine_on
 from dutperf.exit_status import (
     ABORTED,
-    FAULT,
     INTERRUPTED,
     INVALID,
-    NOT_NOW,
     WRONG_USAGE,
     signals_interrupt,
 )
-from dutperf.fault import unexpected
+from dutperf.fault import status_of, unexpected
 from dutperf.model import TRIAL_NUMBERS, ConnectionUse, Direction, DirectionCounts, Load, Trial, TrialResult, Verdict
 from dutperf.setup.conditions import Conditions
 from dutperf.setup.configuration import ConfigError, Setup
@@ -194,8 +192,7 @@ def main(program: Program, words: Sequence[str]) -> int:
     except InputError as error:
         return _fail(f"Input Error: {error}", WRONG_USAGE)
     except TesterError as error:
-        status = NOT_NOW if error.is_temporary else FAULT if error.is_fault else WRONG_USAGE
-        return _fail(f"Error: {_explained(error)}", status)
+        return _fail(f"Error: {_explained(error)}", status_of(error))
     except KeyboardInterrupt:
         return _fail("Error: interrupted", INTERRUPTED)
     except Exception as error:

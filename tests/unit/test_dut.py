@@ -110,7 +110,9 @@ def test_a_reset_that_is_killed_ends_with_all_that_it_started(tmp_path: Path) ->
 
 
 def test_a_reset_that_is_killed_may_start_the_dut_again(tmp_path: Path) -> None:
-    reset = f"trap 'touch {tmp_path / 'started'}' EXIT; trap 'exit 1' TERM; touch {tmp_path / 'stopped'}; sleep 30"
+    # A program of its own tells that it runs: a shell's child that has not begun its program yet may lose the signal.
+    waiting = f"sh -c 'touch {tmp_path / 'stopped'}; sleep 30'"
+    reset = f"trap 'touch {tmp_path / 'started'}' EXIT; trap 'exit 1' TERM; {waiting}"
     running = Device(with_commands(reset=reset)).reset()
     while not (tmp_path / "stopped").exists():
         time.sleep(0.01)

@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from dutperf.cli import app
@@ -25,7 +29,7 @@ from dutperf.model import (
     Trial,
     TrialResult,
 )
-from dutperf.procedures.ramp import PARTS, Ends, Ramp, RampFinding, ends_of, read
+from dutperf.procedures.ramp import PARTS, Ends, Ramp, RampFinding, ends_of, read, too_low_fps
 from dutperf.results.summary import SUMMARY
 from dutperf.run.campaign import PlanError, Summary
 from dutperf.setup.conditions import Rate
@@ -223,7 +227,7 @@ def test_a_ramp_with_an_uncertain_first_loss_is_repeated(tmp_path: Path, disturb
 def test_a_first_loss_that_stays_uncertain_is_no_figure(tmp_path: Path) -> None:
     [point] = ramp(LateInTheMiddle(3), tmp_path).points
     assert (point.has_number, point.limited_by, point.first_loss_fps.median) == (False, LimitedBy.TESTER, None)
-    assert point.message.startswith("limited by the tester from 3,400 to 9,")
+    assert point.message.startswith("limited by the tester from 3,400 to 10,")
     assert len(point.parts) == PARTS, "its losses and delays are shown"
 
 
@@ -232,6 +236,58 @@ def test_a_short_stall_explains_as_many_losses_as_frames_that_left_late() -> Non
     assert told.lossless_fps == FROM_FPS + 150 * BIN_FPS
     assert told.first_loss_fps == FROM_FPS + 151 * BIN_FPS
     assert reading({"b50": 3}, unevenly={"b50": 3}).first_loss_fps is None
+
+
+@given(
+    capacity_fps=st.integers(2_000, 9_000),
+    queue=st.integers(2, 600),
+    waits=st.lists(st.tuples(st.floats(0.0, 4.5), st.floats(0.001, 0.01)), min_size=1, max_size=3),
+)
+@settings(max_examples=60)
+def test_frames_left_late_make_the_first_loss_too_low_by_no_more_than_it_says(
+    capacity_fps: int, queue: int, waits: list[tuple[float, float]]
+) -> None:
+    slope = ENDS.rise_fps / OVER_S
+    times_s = [(math.sqrt(FROM_FPS**2 + 2 * slope * number) - FROM_FPS) / slope for number in range(30_000)]
+    leaves_s, late = list(times_s), [0] * LOSS_BINS
+    for begin_s, wait_s in waits:
+        for number, due in enumerate(times_s):
+            if begin_s <= due < begin_s + wait_s:
+                leaves_s[number] = max(leaves_s[number], begin_s + wait_s)
+    leaves_s = list(accumulate(leaves_s, max))
+    for due, left in zip(times_s, leaves_s, strict=True):
+        if left > due:
+            late[int(due / OVER_S * LOSS_BINS)] += 1
+    punctual, disturbed = (first_loss(times_s, each, capacity_fps, queue) for each in (times_s, leaves_s))
+    assume(punctual and disturbed)
+    assert punctual
+    assert disturbed
+    assert disturbed <= punctual + BIN_FPS
+    # A queue shorter than a burst overflows in it: that loss blames nobody (the bin is not clear).
+    assume(late[int((disturbed - FROM_FPS) / BIN_FPS)] == 0)
+    bound = too_low_fps(disturbed, late, OVER_S, ENDS)
+    assert punctual <= disturbed + bound + BIN_FPS
+
+
+def first_loss(times_s: list[float], leaves_s: list[float], capacity_fps: int, queue: int) -> float | None:
+    """The rate at which the first frame was due that a queue had no place for."""
+    waiting, before_s = 0.0, 0.0
+    for due, left in zip(times_s, leaves_s, strict=True):
+        waiting, before_s = max(0.0, waiting - (left - before_s) * capacity_fps), left
+        if waiting + 1 > queue:
+            return ENDS.at(due / OVER_S)
+        waiting += 1
+    return None
+
+
+def test_the_first_loss_is_uncertain_by_the_late_frames_that_took_of_the_queue() -> None:
+    lost = {f"b{number}": 9 for number in range(150, LOSS_BINS)}
+    told = reading(lost, unevenly={"b140": 20})
+    assert told.first_loss_fps == pytest.approx(FROM_FPS + 150.5 * BIN_FPS)
+    assert told.too_low_fps == pytest.approx(2_000 * 20 / (9.5 * BIN_FPS))
+    assert reading(lost, unevenly={"b200": 20}).too_low_fps == 0, "they left after it"
+    found = RampFinding(readings={Direction.FORWARD: told}, message=None)
+    assert found.within(ENDS) == (FROM_FPS + 150 * BIN_FPS, told.first_loss_fps + told.too_low_fps)
 
 
 def test_a_single_loss_is_told_from_a_lasting_one() -> None:

@@ -9,7 +9,8 @@ The first loss is the rate at which the first lost frame was due. A part in whic
 or shortly after, blames nobody: the first loss is then that of the next part without, and its
 uncertainty grows. A ramp that leaves it too uncertain is repeated, and has no figure if each one
 does. A DUT that buffers b frames loses its first one later than at its capacity: where the rate rises by
-s frames/s each second, sqrt(2 s b) frames/s above.
+s frames/s each second, sqrt(2 s b) frames/s above. Frames that left late take a part of that buffer, so
+that the first loss comes too early (:func:`too_low_fps`).
 """
 
 from __future__ import annotations
@@ -110,9 +111,13 @@ class Ends(Value):
     from_fps: int
     to_fps: int
 
+    @property
+    def rise_fps(self) -> int:
+        return self.to_fps - self.from_fps
+
     def at(self, share: float) -> float:
         """The rate after this share of the time."""
-        return self.from_fps + (self.to_fps - self.from_fps) * share
+        return self.from_fps + self.rise_fps * share
 
     def profile(self, duration_ns: int) -> Profile:
         """The same as the pattern of a stream."""
@@ -153,6 +158,8 @@ class Reading(Value):
 
     first_loss_fps: float | None
     """None: the DUT lost nothing that could be blamed on it."""
+    too_low_fps: float = 0.0
+    """The first loss, at most: frames left late before it."""
     lossless_fps: float
     """The DUT lost nothing up to this rate: the end of the last 250th before the first loss in which no frame was
     lost or late."""
@@ -184,14 +191,17 @@ class RampFinding(RepetitionFinding):
         return min((one for each in self.readings.values() if (one := each.steady_loss_fps) is not None), default=None)
 
     def within(self, ends: Ends) -> tuple[float, float]:
-        """The rates between which the DUT lost its first frame, or the last one up to which it lost none."""
-        highest = ends.to_fps if self.first_loss_fps is None else self.first_loss_fps
-        return self.lossless_fps or 0.0, highest
+        """The rates between which the DUT would have lost its first frame, had none left late, or the last one up to
+        which it lost none."""
+        highest = [
+            one.first_loss_fps + one.too_low_fps for one in self.readings.values() if one.first_loss_fps is not None
+        ]
+        return self.lossless_fps or 0.0, min(highest, default=ends.to_fps)
 
     def is_uncertain(self, ends: Ends) -> bool:
         """Whether too many frames left late for a figure."""
         lowest, highest = self.within(ends)
-        fewest = UNCERTAIN_BINS * (ends.to_fps - ends.from_fps) / LOSS_BINS
+        fewest = UNCERTAIN_BINS * ends.rise_fps / LOSS_BINS
         return bool(self.readings) and highest - lowest > max(UNCERTAIN_SHARE * highest, fewest)
 
 
@@ -213,10 +223,31 @@ def read(trial: Trial, direction: Direction, counts: DirectionCounts, ends: Ends
         first_loss_fps = ends.at(counts.losses.first_s / trial.duration_s if is_first else (first_bin + 1) / LOSS_BINS)
     return Reading(
         first_loss_fps=first_loss_fps,
+        too_low_fps=too_low_fps(first_loss_fps, unevenly, trial.duration_s, ends) if first_loss_fps else 0.0,
         lossless_fps=ends.at(lossless / LOSS_BINS),
         steady_loss_fps=None if steady is None else max(ends.at(steady / LOSS_BINS), first_loss_fps or 0.0),
         parts=tuple(_parts(trial, direction, counts, (lost, clear))),
     )
+
+
+def too_low_fps(first_loss_fps: float, late: Sequence[int], duration_s: float, ends: Ends) -> float:
+    """By how much the first loss may be too low, at most, because of ``late`` frames in each 250th before it.
+
+    While the tester waits, a DUT with an empty queue (a full bucket) serves nothing; when the n late frames come, its
+    queue is longer by up to n, until it has served them. Where the rate rises by s, a first loss at F of a DUT with a
+    capacity of C would be at C + sqrt((F - C)^2 + 2 s m) without the m of them that it had not served. It serves
+    (C - r)^2 / 2 s from a rate r up to C. Of all C, the difference is largest g = F - r later: s n / g, or
+    sqrt(2 s n - g^2) where g^2 < s n. Several times of late frames add less than each alone."""
+    slope, bin_fps = ends.rise_fps / duration_s, ends.rise_fps / LOSS_BINS
+    alone, frames_before = 0.0, 0
+    for bin_, frames in enumerate(late):
+        gap = first_loss_fps - ends.at((bin_ + 1) / LOSS_BINS)
+        if frames == 0 or gap < -bin_fps:
+            continue
+        frames_before += frames
+        squared, gap = slope * frames, max(0.0, gap)
+        alone += squared / gap if gap * gap >= squared else math.sqrt(2 * squared - gap * gap)
+    return min(alone, math.sqrt(2 * slope * frames_before))
 
 
 def _parts(
@@ -349,7 +380,7 @@ class RampPoint(points.Point):
     """The rate at which the first frame was lost, in the direction that loses earlier; beyond the ramp where a
     repetition lost none."""
     uncertainty_fps: float | None
-    """Between nothing lost and the first loss, at most, and at least a 250th of the ramp; None: no
+    """Between nothing lost and the first loss without late frames, at most, and at least a 250th of the ramp; None: no
     loss."""
     steady_loss_fps: Statistics
     """From this rate on every 250th of the ramp lost frames."""
@@ -506,7 +537,7 @@ def _uncertainty_fps(found: Sequence[RampFinding], ends: Ends) -> float | None:
     """The widest of all repetitions."""
     bounds = [one.within(ends) for one in found if one.first_loss_fps is not None]
     widths = [highest - lowest for lowest, highest in bounds]
-    return max((ends.to_fps - ends.from_fps) / LOSS_BINS, *widths) if widths else None
+    return max(ends.rise_fps / LOSS_BINS, *widths) if widths else None
 
 
 def _message(found: Sequence[RampFinding], ends: Ends) -> str:

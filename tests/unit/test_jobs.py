@@ -179,6 +179,15 @@ def test_it_refuses_the_directory_of_another_plan(tmp_path: Path) -> None:
     assert "needs --out" in dutperf("run", plan, "--or-resume").stderr
 
 
+def test_it_says_how_to_go_on_with_a_run_that_was_begun_without_it(tmp_path: Path) -> None:
+    plan, out = a_plan(tmp_path, **{"frame-size": 84}), tmp_path / "out"
+    assert dutperf("run", plan, "--out", out).exit_code in (0, 1)
+    again = run(plan, out)
+    told = " ".join(again.stderr.split())
+    assert again.exit_code == 2
+    assert "was begun without it, so its plan is not kept: dutperf resume" in told
+
+
 @pytest.mark.parametrize("source", [{"lab_options": {"cores": "1"}}, {}])
 def test_it_refuses_a_run_with_other_options_of_the_lab(tmp_path: Path, source: dict[str, Any]) -> None:
     """They are not in the plan."""

@@ -87,6 +87,21 @@ def test_an_empty_journal_is_taken_over(tmp_path: Path) -> None:
     assert len(journal.read(tmp_path)) == 1
 
 
+def test_a_link_in_the_place_of_a_journal_is_not_followed(tmp_path: Path) -> None:
+    """Whoever may write in the directory could else have root empty a file."""
+    (tmp_path / "secret").write_text("token")
+    (tmp_path / JOURNAL).symlink_to(tmp_path / "secret")
+    with pytest.raises(JournalError, match="cannot write"):
+        JournalWriter.create(tmp_path)
+    assert (tmp_path / "secret").read_text() == "token"
+
+
+def test_a_pipe_in_the_place_of_a_journal_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / JOURNAL)
+    with pytest.raises(JournalError, match="cannot write"):
+        JournalWriter.create(tmp_path)
+
+
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(JournalError, match="cannot write"):

@@ -391,7 +391,7 @@ def test_a_trial_in_which_the_dut_begins_to_forward_is_repeated(clock: Clock, tm
     assert patient.rates[0].loss_ratio.worst.values == (0.0,)
     summary = measure(Beginning(clock=clock), plan(**conditions), tmp_path / "b", "frame-loss")
     assert summary.points[0].rates[0].loss_ratio.worst.values == (0.5,)
-    assert any("nothing arrived in the first part of 1 trials" in one.text for one in summary.remarks)
+    assert any("nothing arrived in the first part of 1 trial, but" in one.text for one in summary.remarks)
 
 
 @pytest.mark.parametrize(("patience_s", "opens"), [(30, True), (5, False), (0, False)])

@@ -342,6 +342,14 @@ def test_what_is_no_journal_of_ours(first: list[Line]) -> None:
         summarise(first)
 
 
+@pytest.mark.parametrize("change", [{"conditions": {"duration_s": "long"}}, {"cases": []}, {"cases": [{}]}])
+def test_the_journal_of_another_version_is_refused_in_a_sentence(change: Line) -> None:
+    plan, *others = events(search(1, 1000))
+    assert summarise([plan | {"dutperf": "99.0"}, *others]).points
+    with pytest.raises(JournalError, match=r"journal of dutperf 99\.0 cannot be read by"):
+        summarise([plan | {"dutperf": "99.0"} | change, *others])
+
+
 def deviated(
     conditions: Conditions,
     *,

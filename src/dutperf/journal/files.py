@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -158,11 +159,15 @@ def make_directory(path: Path) -> None:
 
 def open_alone(path: Path, flags: int = 0) -> int:
     """Open ``path`` for appending, and lock it. The kernel releases the lock however the process ends. Raises
-    JournalError: the file cannot be opened, or another process writes to it."""
+    JournalError: the file cannot be opened, is a link (another user's, to a file that only root may write), or another
+    process writes to it."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | flags, 0o644)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | flags, 0o644)
     except OSError as error:
         raise not_written(path, error) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise JournalError(f"cannot write {path}: not a regular file")
     if not file_lock.take(descriptor):
         os.close(descriptor)
         raise BeingWritten(f"{path} is being written: its run goes on in another process")

@@ -100,7 +100,7 @@ def _began(direction: Direction, results: list[TrialResult]) -> str:
         return ""
     first = "the first" if dead == 1 else f"the first {dead:,}"
     trials = f"{first} of {len(counted):,} trials that count, " if dead else ""
-    parts = f"the first part of {late:,} trials, " if late else ""
+    parts = f"the first part of {late:,} trial{'' if late == 1 else 's'}, " if late else ""
     return f"{direction}: nothing arrived in {trials}{parts}but later frames did; {_BEGAN}"
 
 

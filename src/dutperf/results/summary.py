@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import SerializeAsAny
 
-from dutperf import journal
-from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, PlanEvent, ResultEvent, of_kind
+from dutperf import __version__, journal
+from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, JournalError, PlanEvent, ResultEvent, of_kind
 from dutperf.model import Case, Value, axes_of_json
 from dutperf.results import deviations, environments, remarks, run_trials, streams
 from dutperf.results.deviations import Deviation, Rule
@@ -84,9 +84,19 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
     """The summary of a journal's events; for an unfinished run, of those so far.
 
     Raises:
-        JournalError: there is no plan, or it is of another format.
+        JournalError: there is no plan, or it is of another format or version.
     """
     plan = journal.plan_of(events)
+    try:
+        return _summary(plan, events, reader)
+    except (ValueError, LookupError, TypeError) as error:
+        if plan.dutperf == __version__:
+            raise
+        others = f"the journal of dutperf {plan.dutperf} cannot be read by {__version__}"
+        raise JournalError(f"{others}: {str(error).splitlines()[0]}") from error
+
+
+def _summary(plan: PlanEvent, events: list[Event], reader: Reader) -> Summary:
     conditions, axes = reader.conditions.recorded(plan.conditions), axes_of_json(plan.axes)
     cases = [Recorded(Case.of_json(limits["case"], axes), limits, events, conditions) for limits in plan.cases]
     points = tuple(reader.point(recorded) for recorded in cases)

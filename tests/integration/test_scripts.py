@@ -113,6 +113,24 @@ def test_traffic_that_changes() -> None:
         assert traffic.stop().forward is not None
 
 
+def test_traffic_that_runs_is_alone_on_its_bench() -> None:
+    """Two trials of one engine would end each other."""
+    with dutperf.bench(lab="kernel-ipv4") as bench:
+        with bench.start(2000) as traffic:
+            for other in (
+                lambda: bench.trial(1000),
+                lambda: bench.start(1000),
+                lambda: bench.measure(dutperf.Latency(rate=1000)),
+            ):
+                with pytest.raises(dutperf.TesterError, match="stop it first"):
+                    other()
+            assert traffic.is_running
+        for wrong in ({"warm_up_s": 1}, {"connections": 10}, {"modifiers": "filters:25"}):
+            with pytest.raises(dutperf.ConfigError, match=f"{next(iter(wrong))}.*not of traffic that is started"):
+                bench.start(1000, dutperf.SingleTrial(**wrong))
+        assert bench.trial(1000, dutperf.SingleTrial(duration_s=0.2)).forward is not None
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -80,6 +80,7 @@ class Bench:
         out: StrPath | None,
         progress: Callback | None,
     ) -> Results:
+        self._check_idle()
         (definition, wanted), watch = planned, _watch(progress)
         directory = earlier_runs.fresh_directory(definition.name) if out is None else arguments.path_of(out, "out")
         measurements = suite.arrange([(definition, self._sized(wanted))])
@@ -93,7 +94,8 @@ class Bench:
         return self._count(results.read(directory))
 
     def trial(self, rate: Rate | str | float | None = None, conditions: SingleTrial | None = None) -> TrialResult:
-        """Run one trial; see :func:`trial`."""
+        """Run one trial; see :func:`trial`. Raises TesterError as well while traffic runs on this bench."""
+        self._check_idle()
         sized = self._sized(_of_trial(conditions))
         planned = self._ready.trial(sized, _rate(rate), self._number())
         self._next += planned.numbers - 1
@@ -113,6 +115,7 @@ class Bench:
         """
         if not isinstance(conditions, Replaying | None):
             raise ParameterError("should be those of a replay: dutperf.Replaying(…)", "conditions")
+        self._check_idle()
         wanted, path = conditions or Replaying(), arguments.path_of(file, "file")
         try:
             recording = replayed.recording_of(path, wanted)
@@ -135,7 +138,8 @@ class Bench:
 
         Args:
             rate: see :meth:`trial`.
-            conditions: of a trial. The receiving time after sending is 0.1 s by default.
+            conditions: of a trial, without a warm-up, connections and filters: such traffic begins at once. The
+                receiving time after sending is 0.1 s by default.
             streams: streams of each direction, with the members of ``streams`` in a configuration
                 (docs/frames.md), instead of its own.
             stamps: every frame carries its send time, so that results have delays.
@@ -148,6 +152,7 @@ class Bench:
         counted_ms = arguments.whole_number(progress_ms, "progress_ms", least=20, most=1000)
 
         def plan(part: TrafficPart) -> Trial:
+            self._check_idle()
             longest = {"duration_s": LONGEST_TRAFFIC_S, "drain_s": 0.1}
             wanted = _of_trial(part.conditions)
             wanted = wanted.model_copy(
@@ -157,7 +162,18 @@ class Bench:
             with_streams = (
                 replace(self._ready, setup=_with_streams(self.setup, described)) if described else self._ready
             )
-            planned = with_streams.trial(Bench(with_streams)._sized(wanted), _rate(part.rate), self._number()).alone()
+            sized = Bench(with_streams)._sized(wanted)
+            filters = sized.modified_by.filters
+            for name, value in {
+                "warm_up_s": sized.warm_up_s,
+                "connections": sized.connections,
+                "modifiers": filters,
+            }.items():
+                if value:
+                    raise ParameterError("is of a trial, not of traffic that is started", name)
+            planned = with_streams.trial(sized, _rate(part.rate), self._number())
+            self._next += planned.numbers - 1
+            planned = planned.alone()
             by_flow = any(stream.frames for stream in planned.streams().values())
             return planned.model_copy(
                 update={"progress_ms": counted_ms}
@@ -181,6 +197,11 @@ class Bench:
         if begun := [one.events for one in measured if one.events]:
             self._next = journal.next_trial(begun[-1])
         return measured
+
+    def _check_idle(self) -> None:
+        """Raises TesterError: the engine runs one trial at a time, and two would end each other."""
+        if any(started.is_running for started in self._traffic):
+            raise TesterError("traffic runs on this bench: stop it first")
 
     def _number(self) -> int:
         """Of another trial."""

@@ -77,7 +77,7 @@ def next_trial(events: Sequence[Event]) -> int:
     number = plan_of(events).first_trial
     for event in events:
         if isinstance(event, TrialEvent):
-            number = event.trial.trial + 1
+            number = event.trial.trial + 1 + (event.trial.connections is not None)  # asked for those that are left
         elif isinstance(event, WaitEvent):
             number += event.probes
     return number

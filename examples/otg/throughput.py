@@ -22,24 +22,27 @@ def trial(api, server, configuration, pps):
         f"{pps} frames/s: {metric.frames_tx} sent, {metric.frames_rx} received,",
         "; ".join([verdict, *causes]),
     )
-    return metric.frames_rx == metric.frames_tx if verdict == "valid" else None
+    return metric.loss == 0 if verdict == "valid" else None  # not by the frames received: duplicates count there
 
 
 def main(server, left, right, lowest, highest):
     api = connect(server)
     configuration = hosts(api, (left, right))
     flow = flow_of_udp(configuration, "flow", [7])
-    flow.size.fixed, flow.duration.fixed_seconds.seconds = SIZE, SECONDS
-    below, above = int(lowest), int(highest) + 1
+    flow.size.fixed, flow.duration.fixed_seconds.seconds, flow.metrics.loss = SIZE, SECONDS, True
+    below, above, middle = 0, int(highest) + 1, int(lowest)
     while above - below > max(1, RESOLUTION * below):
-        middle = (below + above) // 2
         passed = next(
             (one for _ in range(REPEATS) if (one := trial(api, server, configuration, middle)) is not None), None
         )
         if passed is None:
             print(f"throughput: at least {below} and less than {above} frames/s; no valid trial at {middle}")
             return 3
+        if not passed and not below:
+            print(f"throughput: less than {lowest} frames/s")
+            return 1
         below, above = (middle, above) if passed else (below, middle)
+        middle = (below + above) // 2
     print(f"throughput: {below} frames/s")
     return 0
 

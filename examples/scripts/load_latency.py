@@ -19,10 +19,11 @@ def main(bench, lowest="2k", highest="32k"):
     with bench.start(rate, SingleTrial(directions="forward")) as traffic:
         while rate <= number(highest):
             traffic.wait(0.5)
-            counts = traffic.change(rate=rate * 2).forward
-            delay = counts.delay_us
-            print(f"{rate:8,}    {delay.p50:10,.1f}    {delay.p99:7,.1f}    {counts.lost:4}")
-            if counts.lost:
+            result = traffic.change(rate=rate * 2) if rate * 2 <= number(highest) else traffic.stop()
+            counts, delay = result.forward, result.forward.delay_us
+            delays = "none arrived" if delay is None else f"{delay.p50:10,.1f}    {delay.p99:7,.1f}"
+            print(f"{rate:8,}    {delays}    {counts.lost:4}{'' if result.verdict == 'valid' else '    invalid'}")
+            if counts.lost and result.verdict == "valid":
                 break
             rate *= 2
     for result in traffic.results:

@@ -21,10 +21,12 @@ def main(bench):
             traffic.change(rate=WEB_FPS * (1 + times), streams=[WEB, {**FLOOD, "share": times}])
             traffic.wait(0.5)
             report(WEB_FPS * times, traffic)
+    return 0 if traffic.is_valid else 3
 
 
 def report(flood_fps, traffic):
     """The share of each stream that was lost, by the counters of the part that ends."""
-    kinds = traffic.change().forward.kinds
+    result = traffic.change()
+    kinds = result.forward.kinds
     lost = [f"{1 - kind.received / kind.sent:10.1%}" for kind in kinds]
-    print(f"{flood_fps:15,}  {'    '.join(lost)}")
+    print(f"{flood_fps:15,}  {'    '.join(lost)}  {'; '.join(cause.text for cause in result.causes)}")

@@ -340,6 +340,19 @@ def test_what_the_tester_dropped_names_what_helps(dropped: dict[str, int], says:
     assert cause.text.startswith(f"forward: the tester itself dropped {says}")
 
 
+@pytest.mark.parametrize(
+    ("late_ms", "received", "codes"), [(20, 960, {"sender_late"}), (20, 1000, set()), (9, 960, set())]
+)
+def test_a_stall_of_one_direction_may_cost_frames_of_another(late_ms: int, received: int, codes: set[str]) -> None:
+    """They share the DUT's capacity. The loss is far from the burst, which alone would not be a cause."""
+    made = {
+        Direction.FORWARD: counts(**burst(60, late_ms * 1000.0)),
+        Direction.REVERSE: counts(received=received, **({} if received == 1000 else lost_at(*range(60, 100)))),
+    }
+    _, causes = validity.judge(trial(), made)
+    assert {(cause.code, cause.direction) for cause in causes} == {(code, Direction.FORWARD) for code in codes}
+
+
 @pytest.mark.parametrize(("after", "codes"), [(6, {"sender_bursts"}), (8, set())])
 def test_a_burst_may_last_for_several_parts_of_a_short_trial(after: int, codes: set[str]) -> None:
     short = trial(10_000, duration_ns=100_000_000)  # hundredths of 1 ms

@@ -130,11 +130,15 @@ class LateOfStreams:
 
 
 def causes_by_rules(
-    trial: Trial, direction: Direction, counts: DirectionCounts, late: LateOfStreams
+    trial: Trial, direction: Direction, counts: DirectionCounts, late: LateOfStreams, *, lossy: bool
 ) -> Iterator[Cause]:
-    """``late``: of this direction and the streams beside, whose bursts fill the DUT's queues as well."""
+    """``late``: of this direction and the streams beside, whose bursts fill the DUT's queues as well. ``lossy``: a loss
+    of any direction matters: they may share the DUT's capacity."""
     for code, rule in RULES:
-        text = rule(trial, direction, late.put_into(counts) if code == BURSTS else counts)
+        if code == LATE:
+            text = _late(counts, matters=lossy)
+        else:
+            text = rule(trial, direction, late.put_into(counts) if code == BURSTS else counts)
         if text is not None:
             lasts = code in setup_faults.CERTAIN
             yield Cause(code=code, text=f"{counts.counted.path(direction)}: {text}", direction=direction, lasts=lasts)

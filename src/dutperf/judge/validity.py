@@ -89,16 +89,17 @@ def judge(
     of_streams = reduce(
         LateOfStreams.with_those_of, (one for name, one in counts.items() if name.stream), LateOfStreams()
     )
+    lossy = _is_lossy(trial, counts)
     for direction, one in own.items():
         late = of_streams if direction.stream else of_streams.with_those_of(one)
-        causes += tuple(causes_by_rules(trial, direction, one, late))
+        causes += tuple(causes_by_rules(trial, direction, one, late, lossy=lossy))
     known = {cause.text.partition(": ")[2] for cause in causes}
-    causes += tuple(causes_of_other_streams(trial, beside, known, lossy=_is_lossy(trial, counts)))
+    causes += tuple(causes_of_other_streams(trial, beside, known, lossy=lossy))
     causes += tuple(setup_faults.of_neighbours(trial, measured(counts), neighbours or {}))
     causes += tuple(own_server.of_server(trial, measured(counts), server))
     if causes and {cause.code for cause in causes} == {BURSTS} and _is_mostly_its_own(trial, counts):
         causes = ()
-    if _taken(trial, missed) > DUT_CORE_TAKEN_LIMIT and _is_lossy(trial, counts):
+    if _taken(trial, missed) > DUT_CORE_TAKEN_LIMIT and lossy:
         causes += (_core_taken(trial, missed, trial.counted.were_lost),)
     elif _may_be_starvation_loss(trial, counts, paused_s := _paused_s(trial, counts, missed), missed.disturbances):
         text = f"{_waited(paused_s)}, and lost no more {trial.counted.many} than were sent meanwhile"

@@ -163,10 +163,10 @@ class Bench:
                 replace(self._ready, setup=_with_streams(self.setup, described)) if described else self._ready
             )
             sized = Bench(with_streams)._sized(wanted)
-            filters = sized.modified_by.filters
+            filters = wanted.modified_by.filters
             for name, value in {
-                "warm_up_s": sized.warm_up_s,
-                "connections": sized.connections,
+                "warm_up_s": wanted.warm_up_s,
+                "connections": wanted.connections,
                 "modifiers": filters,
             }.items():
                 if value:

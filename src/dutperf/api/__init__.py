@@ -162,16 +162,8 @@ class Bench:
             with_streams = (
                 replace(self._ready, setup=_with_streams(self.setup, described)) if described else self._ready
             )
-            sized = Bench(with_streams)._sized(wanted)
-            filters = wanted.modified_by.filters
-            for name, value in {
-                "warm_up_s": wanted.warm_up_s,
-                "connections": wanted.connections,
-                "modifiers": filters,
-            }.items():
-                if value:
-                    raise ParameterError("is of a trial, not of traffic that is started", name)
-            planned = with_streams.trial(sized, _rate(part.rate), self._number())
+            _check_begins_at_once(wanted)
+            planned = with_streams.trial(Bench(with_streams)._sized(wanted), _rate(part.rate), self._number())
             self._next += planned.numbers - 1
             planned = planned.alone()
             by_flow = any(stream.frames for stream in planned.streams().values())
@@ -435,6 +427,18 @@ def _of_trial(conditions: SingleTrial | None) -> SingleTrial:
     made = SingleTrial() if conditions is None else conditions
     check_one_size(made)
     return made
+
+
+def _check_begins_at_once(conditions: SingleTrial) -> None:
+    """Raises ParameterError for what a trial does before it measures."""
+    before = {
+        "warm_up_s": conditions.warm_up_s,
+        "connections": conditions.connections,
+        "modifiers": conditions.modified_by.filters,
+    }
+    for name, value in before.items():
+        if value:
+            raise ParameterError("is of a trial, not of traffic that is started", name)
 
 
 def _rate(given: Rate | str | float | None) -> Rate | None:

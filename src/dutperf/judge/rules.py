@@ -135,10 +135,7 @@ def causes_by_rules(
     """``late``: of this direction and the streams beside, whose bursts fill the DUT's queues as well. ``lossy``: a loss
     of any direction matters: they may share the DUT's capacity."""
     for code, rule in RULES:
-        if code == LATE:
-            text = _late(counts, matters=lossy)
-        else:
-            text = rule(trial, direction, late.put_into(counts) if code == BURSTS else counts)
+        text = _cause(code, rule, trial, direction, late.put_into(counts) if code == BURSTS else counts, lossy=lossy)
         if text is not None:
             lasts = code in setup_faults.CERTAIN
             yield Cause(code=code, text=f"{counts.counted.path(direction)}: {text}", direction=direction, lasts=lasts)
@@ -153,9 +150,16 @@ def causes_of_other_streams(
     load = trial.model_copy(update={"question": trial.question.model_copy(update={"tolerated_loss": 1.0})})
     for direction, one in beside.items():
         for code, rule in RULES:
-            text = _late(one, matters=lossy) if code == LATE else rule(load, direction, one)
+            text = _cause(code, rule, load, direction, one, lossy=lossy)
             if text is not None and text not in known:
                 yield Cause(code=code, text=f"{direction}: {text}", direction=direction)
+
+
+def _cause(
+    code: str, rule: Rule, trial: Trial, direction: Direction, counts: DirectionCounts, *, lossy: bool
+) -> str | None:
+    """How late a frame may be depends on the loss of all directions, all else on the counts of its own."""
+    return _late(counts, matters=lossy) if code == LATE else rule(trial, direction, counts)
 
 
 def _miscounted(trial: Trial, direction: Direction, counts: DirectionCounts) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import SerializeAsAny
 
-from dutperf import __version__, journal
+from dutperf import journal
 from dutperf.journal import DutStateEvent, EnvironmentEvent, Event, JournalError, PlanEvent, ResultEvent, of_kind
 from dutperf.model import Case, Value, axes_of_json
 from dutperf.results import deviations, environments, remarks, run_trials, streams
@@ -23,6 +23,7 @@ from dutperf.results.remarks import Remark
 from dutperf.results.run_trials import RunTrials
 from dutperf.results.streams import StreamResult
 from dutperf.setup.conditions import Conditions, Rate
+from dutperf.version import __version__
 
 SUMMARY = "summary.json"
 
@@ -92,8 +93,9 @@ def summarise(events: list[Event], reader: Reader) -> Summary:
     except (ValueError, LookupError, TypeError) as error:
         if plan.dutperf == __version__:
             raise
-        others = f"the journal of dutperf {plan.dutperf} cannot be read by {__version__}"
-        raise JournalError(f"{others}: {str(error).splitlines()[0]}") from error
+        said, _, _ = str(error).partition("\n")
+        text = f"the journal of dutperf {plan.dutperf} cannot be read by {__version__}: {said}"
+        raise JournalError(text) from error
 
 
 def _summary(plan: PlanEvent, events: list[Event], reader: Reader) -> Summary:

@@ -82,8 +82,8 @@ def _kept(plan: Path, out: Path | None) -> Iterator[None]:
     kept, wanted = out / PLAN, plan.read_bytes()
     other = ConfigError(f"{out} has the run of another plan, or of this one before it was changed", "--or-resume")
     if not kept.exists() and _has_begun(out):
-        go_on = f"dutperf resume {shlex.quote(str(out))}"
-        raise ConfigError(f"the run in {out} was begun without it, so its plan is not kept: {go_on}", "--or-resume")
+        resume = f"dutperf resume {shlex.quote(str(out))}"
+        raise ConfigError(f"the run in {out} was begun without it, so its plan is not kept: {resume}", "--or-resume")
     try:
         out.mkdir(parents=True, exist_ok=True)
         with held(kept, create=True):
